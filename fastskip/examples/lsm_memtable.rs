@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeBounds;
 
-use fastskip::{InsertError, Kind, Memtable, Op, Version};
+use fastskip::{InsertError, Kind, Memtable, Op, Version, Written};
 
 /// What an engine asks of a memtable. A position is a key and a sequence number; the versions of a key go from new to old.
 trait EngineTable {
     fn get(&self, key: &[u8], seqno: u64) -> Option<Version<'_>>;
-    fn put(&self, key: &[u8], seqno: u64, value: &[u8]) -> Result<(), InsertError>;
-    fn apply(&self, batch: &[Op<'_>], seqno: u64, log: impl FnOnce()) -> Result<(), InsertError>;
+    fn put(&self, key: &[u8], seqno: u64, value: &[u8]) -> Result<Written, InsertError>;
+    fn apply(&self, batch: &[Op<'_>], seqno: u64, log: impl FnOnce()) -> Result<Written, InsertError>;
     fn scan<'k>(&self, range: impl RangeBounds<(&'k [u8], u64)>) -> impl DoubleEndedIterator<Item = Version<'_>>;
     fn freeze(&self);
     fn size(&self) -> usize;
@@ -21,14 +21,13 @@ impl EngineTable for Memtable {
     fn get(&self, key: &[u8], seqno: u64) -> Option<Version<'_>> {
         self.get_version(key, seqno)
     }
-    fn put(&self, key: &[u8], seqno: u64, value: &[u8]) -> Result<(), InsertError> {
+    fn put(&self, key: &[u8], seqno: u64, value: &[u8]) -> Result<Written, InsertError> {
         self.put(key, seqno, value)
     }
-    fn apply(&self, batch: &[Op<'_>], seqno: u64, log: impl FnOnce()) -> Result<(), InsertError> {
+    fn apply(&self, batch: &[Op<'_>], seqno: u64, log: impl FnOnce()) -> Result<Written, InsertError> {
         let room = self.reserve(batch)?;
         log(); // What is in the log fits into the table.
-        room.apply_at(seqno);
-        Ok(())
+        Ok(room.apply_at(seqno))
     }
     fn scan<'k>(&self, range: impl RangeBounds<(&'k [u8], u64)>) -> impl DoubleEndedIterator<Item = Version<'_>> {
         self.versions(range)
@@ -51,7 +50,7 @@ struct Engine<T> {
 }
 
 impl<T: EngineTable> Engine<T> {
-    fn write(&mut self, batch: &[Op<'_>], seqno: u64) -> Result<(), InsertError> {
+    fn write(&mut self, batch: &[Op<'_>], seqno: u64) -> Result<Written, InsertError> {
         let log = &mut self.log;
         let done = self.active.apply(batch, seqno, || log.push(format!("{seqno}: {batch:?}")));
         if done != Err(InsertError::Full) {

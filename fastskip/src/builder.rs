@@ -31,6 +31,35 @@ pub(crate) mod sealed {
     pub struct Settings(pub(crate) Config);
 }
 
+/// What a write to a [`Memtable`](crate::Memtable) does if its key already has a version with its sequence number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Duplicates {
+    /// It fails with [`DuplicateKey`](crate::InsertError::DuplicateKey), and the stored version stays. For engines that give each write a
+    /// number of its own: two writes of one number are a defect, which they learn of.
+    #[default]
+    Reject,
+    /// It replaces the stored version: the last write of a key and sequence number wins. For engines that give a whole batch one number and
+    /// store its writes one by one, such as fjall, SlateDB and mini-lsm.
+    ///
+    /// From the moment the write returns, every reader at that number sees its value or tombstone, and so does every iterator that comes to
+    /// the key from then on. A reader beside it sees the old one or the new one, each as a whole. Of writes that race, the order is one for all
+    /// readers. Slices that a reader has are not touched. A replacement takes the memory of another entry, and is one entry with it in `len`; an
+    /// entry takes up to 16 bytes more than in a table that rejects. Expected O(log n), and one atomic swap.
+    ///
+    /// ```
+    /// use fastskip::{Duplicates, Lookup, Memtable};
+    ///
+    /// let memtable = Memtable::builder().duplicates(Duplicates::Replace).build();
+    /// memtable.put(b"k", 7, b"first")?;
+    /// let written = memtable.put(b"k", 7, b"last")?;
+    /// assert_eq!((written.replaced, memtable.len()), (1, 1));
+    /// assert_eq!(memtable.get(b"k", 7), Lookup::Value(b"last"));
+    /// # Ok::<(), fastskip::InsertError>(())
+    /// ```
+    Replace,
+}
+
 /// Sets the options of a new table and creates it.
 ///
 /// ```
@@ -41,7 +70,7 @@ pub(crate) mod sealed {
 /// ```
 #[must_use]
 pub struct Builder<T> {
-    config: Config,
+    pub(crate) config: Config,
     table: PhantomData<fn() -> T>,
 }
 
@@ -158,6 +187,7 @@ pub(crate) struct Config {
     /// What the table is expected to use; 0 means unknown.
     pub(crate) size_hint: usize,
     pub(crate) pool: Option<TablePool>,
+    pub(crate) duplicates: Duplicates,
 }
 
 /// The available parallelism, asked for once: the system answers from files.
@@ -177,6 +207,7 @@ impl Default for Config {
             huge_pages: true,
             size_hint: 0,
             pool: None,
+            duplicates: Duplicates::Reject,
         }
     }
 }

@@ -32,7 +32,8 @@
 //!   memory; `freeze` waits for the writers inside.
 //! * **Atomicity.** One successful compare-and-swap on a link makes an entry part of the table. Its bytes never
 //!   change afterwards.
-//! * **Lifetimes.** Every slice borrows from its table. Nothing is freed before the whole table is.
+//! * **Lifetimes.** Every slice borrows from its table, or keeps it alive ([`OwnedVersion`], [`OwnedBytes`]). Nothing is freed before
+//!   the whole table is.
 //! * **Errors, not panics.** A write to a full or frozen table, or beyond a limit, returns an error, and the table stays
 //!   usable. Limits: keys up to [`MAX_KEY_LEN`], values up to [`MAX_VALUE_LEN`], 32 GiB per table.
 //!
@@ -67,10 +68,17 @@ mod sync;
 mod tuning;
 
 pub use bounds::{KeyBounds, OwnedBounds};
-pub use builder::{Builder, MAX_SHARDS, Table};
+pub use builder::{Builder, Duplicates, MAX_SHARDS, Table};
 pub use error::{BatchError, InsertError};
+pub use iter::owned::OwnedBytes;
 pub use list::stats::{SearchCost, Stats};
 pub use mem::storage::TablePool;
-pub use memtable::{FrozenVersions, Lookup, Memtable, MemtableCursor, Op, OwnedCursor, Reservation, Version, Versions};
+pub use memtable::{
+    FrozenVersions, Lookup, Memtable, MemtableCursor, Op, OwnedCursor, OwnedVersion, OwnedVersions, Reservation,
+    Version, Versions, Written,
+};
 pub use node::{Kind, MAX_KEY_LEN, MAX_TAG, MAX_VALUE_LEN};
-pub use skiplist::{ConcurrentSkipList, Cursor, Entry, FrozenMemtable, Iter, SealError, Snapshot};
+pub use skiplist::{
+    ConcurrentSkipList, Cursor, Entry, FrozenMemtable, Iter, OwnedEntries, OwnedEntry, OwnedListCursor, OwnedSnapshot,
+    SealError, Snapshot,
+};

@@ -4,8 +4,10 @@
 use core::sync::atomic::AtomicUsize;
 
 pub(crate) use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-pub(crate) use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-pub(crate) use std::thread::{Thread, current, park, yield_now};
+use std::sync::MutexGuard;
+pub(crate) use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+pub(crate) use std::thread::yield_now;
+use std::time::Duration;
 
 /// Names an ordering, so that a model build can weaken one site at a time and show which model notices.
 /// Here it is the identity and costs nothing.
@@ -19,6 +21,15 @@ pub(crate) const fn ord(_site: &'static str, ordering: Ordering) -> Ordering {
 #[inline(always)]
 pub(crate) fn overwrite(word: &AtomicU64, value: u64, ordering: Ordering) {
     word.store(value, ordering);
+}
+
+/// How long it may take until someone who waits notices what nobody told them.
+const WAIT: Duration = Duration::from_millis(1);
+
+/// Waits to be told, or for [`WAIT`], or less: whoever calls this looks again at what they wait for. Needs no thread-local, so that it
+/// may be called when they are destroyed.
+pub(crate) fn wait_briefly<'a>(told: &Condvar, guard: MutexGuard<'a, ()>) -> MutexGuard<'a, ()> {
+    told.wait_timeout(guard, WAIT).unwrap_or_else(PoisonError::into_inner).0
 }
 
 static NEXT_THREAD: AtomicUsize = AtomicUsize::new(0);

@@ -59,10 +59,17 @@ mod types {
 pub mod weaken;
 
 pub use bounds::{KeyBounds, OwnedBounds};
-pub use builder::{Builder, MAX_SHARDS, Table};
+pub use builder::{Builder, Duplicates, MAX_SHARDS, Table};
 pub use error::{BatchError, InsertError};
+pub use iter::owned::OwnedBytes;
 pub use list::stats::{SearchCost, Stats};
 pub use mem::storage::TablePool;
-pub use memtable::{FrozenVersions, Lookup, Memtable, MemtableCursor, Op, OwnedCursor, Reservation, Version, Versions};
+pub use memtable::{
+    FrozenVersions, Lookup, Memtable, MemtableCursor, Op, OwnedCursor, OwnedVersion, OwnedVersions, Reservation,
+    Version, Versions, Written,
+};
 pub use node::{Kind, MAX_KEY_LEN, MAX_TAG, MAX_VALUE_LEN};
-pub use skiplist::{ConcurrentSkipList, Cursor, Entry, FrozenMemtable, Iter, SealError, Snapshot};
+pub use skiplist::{
+    ConcurrentSkipList, Cursor, Entry, FrozenMemtable, Iter, OwnedEntries, OwnedEntry, OwnedListCursor, OwnedSnapshot,
+    SealError, Snapshot,
+};

@@ -49,6 +49,10 @@ mutants! {
     "gate.leave" -> Relaxed: seal_keeps_what_was_acknowledged_i7;
     "index.root" -> Relaxed: hints_lead_to_written_blocks_i2;
     "index.root.read" -> Relaxed: hints_lead_to_written_blocks_i2;
+    "latest.read" -> Relaxed: replaced_value_is_seen_whole_i10;
+    "latest.swap" -> Acquire: replaced_value_is_seen_whole_i10;
+    "latest.swap" -> Relaxed: replaced_value_is_seen_whole_i10;
+    "latest.swap" -> Release: last_of_two_replacements_stays_i10;
     "link.commit" -> Relaxed: publish_shows_whole_entries_i4;
     "link.next" -> Relaxed: publish_shows_whole_entries_i4;
     "quota.lease" -> Relaxed: share_is_delivered_once_i6;

@@ -15,7 +15,7 @@ use crate::tuning::{MISFIT_WALK, READ_WALK_LIMIT, WALK_LIMIT};
 
 impl<S: Schema, T> Index<S, T> {
     /// The first node not before the target. A search that had to walk leaves hints for the next one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lower_bound(&self, target: Target<'_>) -> LowerBound {
         let seek = self.seek(target, &mut ());
         self.mend_after_read(&seek);

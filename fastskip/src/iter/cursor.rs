@@ -45,7 +45,10 @@ pub(crate) enum End {
     Excluded,
 }
 
-/// A walk over what a view shows of its list. Belongs to the list it was first moved in. Each method that moves returns what the
+/// The list of a table; `None` while the table is untouched, which shows what an empty list does.
+type Made<'a, V> = Option<&'a List<<V as View<'a>>::Schema>>;
+
+/// A walk over what a view shows of a list, which is the same at each step once it was made. Each method that moves returns what the
 /// node is shown as that it came to.
 #[derive(Debug, Clone)]
 pub(crate) struct Walk {
@@ -72,8 +75,8 @@ impl Walk {
 
     /// What the node is shown as that it is on.
     #[inline]
-    pub(crate) fn item<'a, V: View<'a>>(&self, view: V) -> Option<V::Item> {
-        view.item(self.node(view.list())?)
+    pub(crate) fn item<'a, V: View<'a>>(&self, list: Made<'a, V>, view: V) -> Option<V::Item> {
+        view.item(self.node(list?)?)
     }
 
     #[cfg(test)]
@@ -81,36 +84,57 @@ impl Walk {
         self.position.moves
     }
 
-    pub(crate) fn first<'a, V: View<'a>>(&mut self, view: V) -> Option<V::Item> {
-        self.position.seek_to_first(view.list());
-        self.settle_on(view, State::Found(Towards::Last))
+    /// To an end, for want of a node. What is shown later lies on its way back from there.
+    fn end_up<T>(&mut self, state: State) -> Option<T> {
+        self.state = state;
+        None
     }
 
-    pub(crate) fn last<'a, V: View<'a>>(&mut self, view: V) -> Option<V::Item> {
-        self.position.seek_to_last(view.list());
-        self.settle_back(view, view.at(), State::Found(Towards::First))
+    pub(crate) fn first<'a, V: View<'a>>(&mut self, list: Made<'a, V>, view: V) -> Option<V::Item> {
+        let Some(list) = list else { return self.end_up(State::Before) };
+        self.position.seek_to_first(list);
+        self.settle_on(list, view, State::Found(Towards::Last)).or_else(|| self.end_up(State::Before))
+    }
+
+    pub(crate) fn last<'a, V: View<'a>>(&mut self, list: Made<'a, V>, view: V) -> Option<V::Item> {
+        let Some(list) = list else { return self.end_up(State::After) };
+        self.position.seek_to_last(list);
+        self.settle_back(list, view, view.at(), State::Found(Towards::First)).or_else(|| self.end_up(State::After))
     }
 
     /// To the first node shown at or behind `target`.
-    pub(crate) fn seek<'a, V: View<'a>>(&mut self, view: V, target: Target<'_>, end: End) -> Option<V::Item> {
+    pub(crate) fn seek<'a, V: View<'a>>(
+        &mut self,
+        list: Made<'a, V>,
+        view: V,
+        target: Target<'_>,
+        end: End,
+    ) -> Option<V::Item> {
+        let Some(list) = list else { return self.end_up(State::After) };
         let found = State::Found(Towards::Last);
-        self.position.seek(view.list(), Target { version: view.at().unwrap_or(target.version), ..target });
-        let item = self.settle_on(view, found);
+        self.position.seek(list, Target { version: view.at().unwrap_or(target.version), ..target });
+        let item = self.settle_on(list, view, found);
         // Of the target's key, the node shown may be newer than the target, or the target itself.
         let is_before = |version| version > target.version || version == target.version && end == End::Excluded;
-        match self.node(view.list()) {
+        match self.node(list) {
             Some(node) if is_before(node.version()) && node.key() == target.key => {
-                self.step_on(view);
-                self.settle_on(view, found)
+                self.step_on(list, view);
+                self.settle_on(list, view, found)
             }
             _ => item,
         }
     }
 
     /// To the last node shown at or before `target`.
-    pub(crate) fn seek_back<'a, V: View<'a>>(&mut self, view: V, target: Target<'_>, end: End) -> Option<V::Item> {
+    pub(crate) fn seek_back<'a, V: View<'a>>(
+        &mut self,
+        list: Made<'a, V>,
+        view: V,
+        target: Target<'_>,
+        end: End,
+    ) -> Option<V::Item> {
+        let Some(list) = list else { return self.end_up(State::Before) };
         let found = State::Found(Towards::First);
-        let list = view.list();
         let is_behind = |version| version < target.version || version == target.version && end == End::Excluded;
         if end == End::Included || view.at().is_some() && target.version < NEWEST {
             // What the target's key shows may be the target, or newer.
@@ -123,89 +147,91 @@ impl Walk {
         }
         let version = if view.at().is_some() { NEWEST } else { target.version };
         self.position.seek_before(list, Target { version, ..target });
-        self.settle_back(view, view.at(), found)
+        self.settle_back(list, view, view.at(), found)
     }
 
     /// To the next node shown, or takes the one that a search forward found.
-    #[inline]
-    pub(crate) fn next<'a, V: View<'a>>(&mut self, view: V) -> Option<V::Item> {
-        match self.state {
-            State::Taken | State::Found(Towards::First) => {
-                self.step_on(view);
-                self.settle_on(view, State::Taken)
+    #[inline(always)]
+    pub(crate) fn next<'a, V: View<'a>>(&mut self, list: Made<'a, V>, view: V) -> Option<V::Item> {
+        match (self.state, list) {
+            (State::Taken | State::Found(Towards::First), Some(list)) => {
+                self.step_on(list, view);
+                self.settle_on(list, view, State::Taken)
             }
-            _ => self.begin(view, Towards::Last),
+            _ => self.begin(list, view, Towards::Last),
         }
     }
 
     /// To the previous node shown, or takes the one that a search backward found. Amortised O(1) in a list at rest.
     #[inline]
-    pub(crate) fn prev<'a, V: View<'a>>(&mut self, view: V) -> Option<V::Item> {
-        match self.state {
-            State::Taken | State::Found(Towards::Last) => {
-                self.step_back(view);
-                self.settle_back(view, view.at(), State::Taken)
+    pub(crate) fn prev<'a, V: View<'a>>(&mut self, list: Made<'a, V>, view: V) -> Option<V::Item> {
+        match (self.state, list) {
+            (State::Taken | State::Found(Towards::Last), Some(list)) => {
+                self.step_back(list, view);
+                self.settle_back(list, view, view.at(), State::Taken)
             }
-            _ => self.begin(view, Towards::First),
+            _ => self.begin(list, view, Towards::First),
         }
     }
 
     /// As [`next`](Self::next), past what else is shown of the current key.
-    pub(crate) fn next_key<'a, V: View<'a>>(&mut self, view: V) -> Option<V::Item> {
-        match self.state {
-            State::Taken | State::Found(Towards::First) => {
-                self.skip_key(view.list());
-                self.settle_on(view, State::Taken)
+    pub(crate) fn next_key<'a, V: View<'a>>(&mut self, list: Made<'a, V>, view: V) -> Option<V::Item> {
+        match (self.state, list) {
+            (State::Taken | State::Found(Towards::First), Some(list)) => {
+                self.skip_key(list);
+                self.settle_on(list, view, State::Taken)
             }
-            _ => self.begin(view, Towards::Last),
+            _ => self.begin(list, view, Towards::Last),
         }
     }
 
     /// As [`prev`](Self::prev), to the first node that is shown of the previous key.
-    pub(crate) fn prev_key<'a, V: View<'a>>(&mut self, view: V) -> Option<V::Item> {
+    pub(crate) fn prev_key<'a, V: View<'a>>(&mut self, list: Made<'a, V>, view: V) -> Option<V::Item> {
         let newest = view.at().or(V::Schema::HAS_VERSIONS.then_some(NEWEST));
+        let Some(list) = list else { return self.end_up(State::Before) };
         match self.state {
-            State::Taken | State::Found(Towards::Last) => self.skip_key_back(view.list()),
-            State::After => self.position.seek_to_last(view.list()),
-            _ => return self.begin(view, Towards::First),
+            State::Taken | State::Found(Towards::Last) => self.skip_key_back(list),
+            State::After => self.position.seek_to_last(list),
+            _ => return self.begin(Some(list), view, Towards::First),
         }
-        self.settle_back(view, newest, State::Taken)
+        self.settle_back(list, view, newest, State::Taken)
     }
 
     /// A step that does not lead away from a node.
-    #[inline]
-    fn begin<'a, V: View<'a>>(&mut self, view: V, towards: Towards) -> Option<V::Item> {
+    #[inline(never)]
+    fn begin<'a, V: View<'a>>(&mut self, list: Made<'a, V>, view: V, towards: Towards) -> Option<V::Item> {
         let item = match (self.state, towards) {
-            (State::Before, Towards::Last) => self.first(view),
-            (State::After, Towards::First) => self.last(view),
-            _ => self.item(view),
+            (State::Before, Towards::Last) => self.first(list, view),
+            (State::After, Towards::First) => self.last(list, view),
+            _ => self.item(list, view),
         };
-        if item.is_some() {
-            self.state = State::Taken;
-        }
+        self.state = match towards {
+            _ if item.is_some() => State::Taken,
+            Towards::First => State::Before,
+            Towards::Last => State::After,
+        };
         item
     }
 
     #[inline]
-    fn step_on<'a, V: View<'a>>(&mut self, view: V) {
+    fn step_on<'a, V: View<'a>>(&mut self, list: &'a List<V::Schema>, view: V) {
         match view.at() {
-            Some(_) => self.skip_key(view.list()),
-            None => self.position.next(view.list()),
+            Some(_) => self.skip_key(list),
+            None => self.position.next(list),
         }
     }
 
     #[inline]
-    fn step_back<'a, V: View<'a>>(&mut self, view: V) {
+    fn step_back<'a, V: View<'a>>(&mut self, list: &'a List<V::Schema>, view: V) {
         match view.at() {
-            Some(_) => self.skip_key_back(view.list()),
-            None => self.position.prev(view.list()),
+            Some(_) => self.skip_key_back(list),
+            None => self.position.prev(list),
         }
     }
 
     /// From the first node of a key that may be shown, to the first one that is.
-    #[inline]
-    fn settle_on<'a, V: View<'a>>(&mut self, view: V, state: State) -> Option<V::Item> {
-        let list = view.list();
+    #[inline(always)]
+    fn settle_on<'a, V: View<'a>>(&mut self, list: &'a List<V::Schema>, view: V, state: State) -> Option<V::Item> {
         while let Some(node) = self.node(list) {
             if let Some(item) = view.item(node) {
                 self.state = state;
@@ -216,19 +242,23 @@ impl Walk {
                 None => self.position.next(list),
             }
         }
-        self.state = State::After;
-        None
+        self.end_up(State::After)
     }
 
     /// From the last node of a key, or with `at` `None` from any, back to the first one that is shown.
     #[inline]
-    fn settle_back<'a, V: View<'a>>(&mut self, view: V, at: Option<u64>, state: State) -> Option<V::Item> {
-        let list = view.list();
+    fn settle_back<'a, V: View<'a>>(
+        &mut self,
+        list: &'a List<V::Schema>,
+        view: V,
+        at: Option<u64>,
+        state: State,
+    ) -> Option<V::Item> {
         while let Some(node) = self.node(list) {
             if let Some(item) = view.item(node) {
                 self.state = state;
                 return match at {
-                    Some(at) => self.back_to_newest(view, node, at),
+                    Some(at) => self.back_to_newest(list, view, node, at),
                     None => Some(item),
                 };
             }
@@ -237,8 +267,7 @@ impl Walk {
                 None => self.position.prev(list),
             }
         }
-        self.state = State::Before;
-        None
+        self.end_up(State::Before)
     }
 }
 
@@ -286,21 +315,27 @@ impl Walk {
 
     /// From a node of a key that is not newer than `at`, back to the first such.
     #[inline]
-    fn back_to_newest<'a, V: View<'a>>(&mut self, view: V, last: NodeRef<'a, V::Schema>, at: u64) -> Option<V::Item> {
-        let (list, key) = (view.list(), last.key());
+    fn back_to_newest<'a, V: View<'a>>(
+        &mut self,
+        list: &'a List<V::Schema>,
+        view: V,
+        last: NodeRef<'a, V::Schema>,
+        at: u64,
+    ) -> Option<V::Item> {
+        let key = last.key();
         for _ in 0..HIDDEN_WALK {
             let newer = self.position.look_back(list).map(|prev| list.node(prev));
             if newer.is_none_or(|node| node.version() > at || node.key() != key) {
-                return self.item(view);
+                return view.item(self.node(list)?);
             }
             self.position.prev(list);
         }
         self.position.seek(list, Target { key, version: at });
-        self.item(view)
+        view.item(self.node(list)?)
     }
 }
 
-/// The moves of a public cursor, whose `parts` are its walk and its view. `$item` is what it shows; a position is made of `$arg`s.
+/// The moves of a public cursor, whose `parts` are its walk, the list and its view. `$item` is what it shows; a position is made of `$arg`s.
 /// A method `last` would be hidden by `Iterator::last`.
 macro_rules! moves {
     ($item:ty, ($($arg:ident: $type:ty),+) => $target:expr) => {
@@ -312,61 +347,61 @@ macro_rules! moves {
 
         /// Moves to the first entry, for [`next`](Self::next) to take. O(1), not counting entries that are hidden.
         pub fn seek_to_first(&mut self) -> bool {
-            let (walk, view) = self.parts();
-            walk.first(view).is_some()
+            let (walk, list, view) = self.parts();
+            walk.first(list, view).is_some()
         }
 
         /// Moves to the last entry, for [`prev`](Self::prev) to take. Expected O(log n), not counting entries that are hidden.
         pub fn seek_to_last(&mut self) -> bool {
-            let (walk, view) = self.parts();
-            walk.last(view).is_some()
+            let (walk, list, view) = self.parts();
+            walk.last(list, view).is_some()
         }
 
         /// Moves to the first entry at or behind a position, for [`next`](Self::next) to take. Returns false if there is none;
         /// then the cursor is behind the last entry. Expected O(log n), not counting entries that are hidden.
         pub fn seek(&mut self, $($arg: $type),+) -> bool {
-            let (walk, view) = self.parts();
-            walk.seek(view, $target, End::Included).is_some()
+            let (walk, list, view) = self.parts();
+            walk.seek(list, view, $target, End::Included).is_some()
         }
 
         /// As [`seek`](Self::seek), to the first entry behind a position.
         pub fn seek_exclusive(&mut self, $($arg: $type),+) -> bool {
-            let (walk, view) = self.parts();
-            walk.seek(view, $target, End::Excluded).is_some()
+            let (walk, list, view) = self.parts();
+            walk.seek(list, view, $target, End::Excluded).is_some()
         }
 
         /// Moves to the last entry at or before a position, for [`prev`](Self::prev) to take. Returns false if there is none;
         /// then the cursor is before the first entry. Expected O(log n), not counting entries that are hidden.
         pub fn seek_for_prev(&mut self, $($arg: $type),+) -> bool {
-            let (walk, view) = self.parts();
-            walk.seek_back(view, $target, End::Included).is_some()
+            let (walk, list, view) = self.parts();
+            walk.seek_back(list, view, $target, End::Included).is_some()
         }
 
         /// As [`seek_for_prev`](Self::seek_for_prev), to the last entry before a position.
         pub fn seek_before(&mut self, $($arg: $type),+) -> bool {
-            let (walk, view) = self.parts();
-            walk.seek_back(view, $target, End::Excluded).is_some()
+            let (walk, list, view) = self.parts();
+            walk.seek_back(list, view, $target, End::Excluded).is_some()
         }
 
         /// Moves to the previous entry and returns it; after a seek back, returns the entry found. From behind the last entry it
         /// moves to the last one. Amortised O(1), not counting entries that are hidden.
         pub fn prev(&mut self) -> Option<$item> {
-            let (walk, view) = self.parts();
-            walk.prev(view)
+            let (walk, list, view) = self.parts();
+            walk.prev(list, view)
         }
 
         /// As [`next`](Self::next), to the first entry with another key. O(1) if the current key has few versions, expected
         /// O(log n) if it has many.
         pub fn next_key(&mut self) -> Option<$item> {
-            let (walk, view) = self.parts();
-            walk.next_key(view)
+            let (walk, list, view) = self.parts();
+            walk.next_key(list, view)
         }
 
         /// As [`prev`](Self::prev), to the first of the entries with the previous key. Amortised O(1) if that key has few
         /// versions, expected O(log n) if it has many.
         pub fn prev_key(&mut self) -> Option<$item> {
-            let (walk, view) = self.parts();
-            walk.prev_key(view)
+            let (walk, list, view) = self.parts();
+            walk.prev_key(list, view)
         }
     };
 }

@@ -1,32 +1,31 @@
-//! [`Range`]: the entries that a view shows within bounds, from both ends.
+//! Iteration over what a view shows within bounds, from both ends: [`Ends`], and [`Range`] over a borrowed table.
 
 use core::cmp::Ordering;
-use core::ops::Bound;
+use core::ops::{Bound, RangeBounds};
 
 use super::cursor::{End, NEWEST, OLDEST, Walk};
 use super::view::View;
 use crate::bounds::KeyBounds;
+use crate::list::{LazyList, List};
 use crate::node::Target;
 use crate::nodes::{NodeRef, Schema};
 
 /// A place in the order of a list: a key and a version.
 pub(crate) type KeyVersion = (Box<[u8]>, u64);
 
-/// What a view shows within bounds and neither end has taken yet. An end is on what it took last, and moves when it is asked for
-/// more; so it sees what was inserted before that.
+/// The two ends of an iteration over what a view shows within bounds and neither has taken yet. An end is on what it took last, and
+/// moves when it is asked for more; so it sees what was inserted before that. List and view are the same at each step.
 #[derive(Debug, Clone)]
-pub(crate) struct Range<V> {
-    view: V,
+pub(crate) struct Ends {
     lower: Bound<KeyVersion>,
     upper: Bound<KeyVersion>,
     front: Option<Walk>,
     back: Option<Walk>,
-    spent: bool,
 }
 
-impl<'a, V: View<'a>> Range<V> {
+impl Ends {
     /// The keys within `bounds`; nothing if they are inverted.
-    pub(crate) fn new(view: V, bounds: impl KeyBounds) -> Self {
+    pub(crate) fn new(bounds: impl KeyBounds) -> Self {
         let (lower, upper) = bounds.into_bounds();
         let lower = match lower {
             Bound::Excluded(key) => Bound::Excluded((key, OLDEST)),
@@ -36,16 +35,17 @@ impl<'a, V: View<'a>> Range<V> {
             Bound::Excluded(key) => Bound::Excluded((key, NEWEST)),
             upper => upper.map(|key| (key, OLDEST)),
         };
-        Self::between(view, lower, upper)
+        Self { lower, upper, front: None, back: None }
     }
 
     /// What lies between two places.
-    pub(crate) fn between(view: V, lower: Bound<KeyVersion>, upper: Bound<KeyVersion>) -> Self {
-        Self { view, lower, upper, front: None, back: None, spent: false }
+    pub(crate) fn between<K: AsRef<[u8]>>(bounds: &impl RangeBounds<(K, u64)>) -> Self {
+        let place = |bound: Bound<&(K, u64)>| bound.map(|(key, version)| (Box::from(key.as_ref()), *version));
+        Self { lower: place(bounds.start_bound()), upper: place(bounds.end_bound()), front: None, back: None }
     }
 
     /// The keys that begin with `prefix`.
-    pub(crate) fn prefix(view: V, prefix: &[u8]) -> Self {
+    pub(crate) fn prefix(prefix: &[u8]) -> Self {
         let mut next = prefix.to_vec();
         while next.last() == Some(&u8::MAX) {
             next.pop();
@@ -57,76 +57,117 @@ impl<'a, V: View<'a>> Range<V> {
             }
             None => Bound::Unbounded,
         };
-        Self::new(view, (Bound::Included(prefix.to_vec()), upper))
+        Self::new((Bound::Included(prefix.to_vec()), upper))
     }
 
-    /// Takes what comes first.
+    /// Takes what comes first. Not to be called again once it has returned `None`, and neither is [`next_back`](Self::next_back).
     #[inline]
-    pub(crate) fn next(&mut self) -> Option<V::Item> {
-        if self.spent {
-            return None;
-        }
-        let (view, lower) = (self.view, &self.lower);
-        let front = self.front.get_or_insert_with(|| start(view, lower));
-        let item = front.next(view);
-        let node = front.node(view.list());
-        let taken = self.back.as_ref().and_then(|back| back.node(view.list()));
-        let is_left = |node| is_above(&self.upper, node) && taken.is_none_or(|taken| self.is_before(node, taken));
-        self.spent = !node.is_some_and(is_left);
-        item.filter(|_| !self.spent)
+    pub(crate) fn next<'a, V: View<'a>>(&mut self, list: &'a List<V::Schema>, view: V) -> Option<V::Item> {
+        let front = self.front.get_or_insert_with(|| start(list, view, &self.lower));
+        let item = front.next(Some(list), view);
+        let node = front.node(list)?;
+        let taken = self.back.as_ref().and_then(|back| back.node(list));
+        let is_left = is_above(&self.upper, node) && taken.is_none_or(|taken| is_before(view, node, taken));
+        item.filter(|_| is_left)
     }
 
     /// Takes what comes last.
     #[inline]
-    pub(crate) fn next_back(&mut self) -> Option<V::Item> {
-        if self.spent {
-            return None;
-        }
-        let (view, upper) = (self.view, &self.upper);
-        let back = self.back.get_or_insert_with(|| end(view, upper));
-        let item = back.prev(view);
-        let node = back.node(view.list());
-        let taken = self.front.as_ref().and_then(|front| front.node(view.list()));
-        let is_left = |node| is_below(&self.lower, node) && taken.is_none_or(|taken| self.is_before(taken, node));
-        self.spent = !node.is_some_and(is_left);
-        item.filter(|_| !self.spent)
-    }
-
-    /// Whether one node is before another. At a version a key is shown once, whichever of its nodes the ends have seen.
-    fn is_before(&self, a: NodeRef<'a, V::Schema>, b: NodeRef<'a, V::Schema>) -> bool {
-        match a.key().cmp(b.key()) {
-            Ordering::Equal => self.view.at().is_none() && a.version() > b.version(),
-            order => order == Ordering::Less,
-        }
+    pub(crate) fn next_back<'a, V: View<'a>>(&mut self, list: &'a List<V::Schema>, view: V) -> Option<V::Item> {
+        let back = self.back.get_or_insert_with(|| end(list, view, &self.upper));
+        let item = back.prev(Some(list), view);
+        let node = back.node(list)?;
+        let taken = self.front.as_ref().and_then(|front| front.node(list));
+        let is_left = is_below(&self.lower, node) && taken.is_none_or(|taken| is_before(view, taken, node));
+        item.filter(|_| is_left)
     }
 
     /// Steps and searches of both ends.
     #[cfg(test)]
-    pub(crate) fn moves(&self) -> usize {
+    fn moves(&self) -> usize {
         [&self.front, &self.back].into_iter().flatten().map(Walk::moves).sum()
     }
 }
 
+/// Whether one node is before another. At a version a key is shown once, whichever of its nodes the ends have seen.
+fn is_before<'a, V: View<'a>>(view: V, a: NodeRef<'a, V::Schema>, b: NodeRef<'a, V::Schema>) -> bool {
+    match a.key().cmp(b.key()) {
+        Ordering::Equal => view.at().is_none() && a.version() > b.version(),
+        order => order == Ordering::Less,
+    }
+}
+
 /// Before the first node within the bound.
-fn start<'a, V: View<'a>>(view: V, lower: &Bound<KeyVersion>) -> Walk {
-    let mut walk = Walk::new();
+fn start<'a, V: View<'a>>(list: &'a List<V::Schema>, view: V, lower: &Bound<KeyVersion>) -> Walk {
+    let (mut walk, list) = (Walk::new(), Some(list));
     match lower {
-        Bound::Unbounded => walk.first(view),
-        Bound::Included((key, version)) => walk.seek(view, Target { key, version: *version }, End::Included),
-        Bound::Excluded((key, version)) => walk.seek(view, Target { key, version: *version }, End::Excluded),
+        Bound::Unbounded => walk.first(list, view),
+        Bound::Included((key, version)) => walk.seek(list, view, Target { key, version: *version }, End::Included),
+        Bound::Excluded((key, version)) => walk.seek(list, view, Target { key, version: *version }, End::Excluded),
     };
     walk
 }
 
 /// Behind the last node within the bound.
-fn end<'a, V: View<'a>>(view: V, upper: &Bound<KeyVersion>) -> Walk {
-    let mut walk = Walk::new();
+fn end<'a, V: View<'a>>(list: &'a List<V::Schema>, view: V, upper: &Bound<KeyVersion>) -> Walk {
+    let (mut walk, list) = (Walk::new(), Some(list));
     match upper {
-        Bound::Unbounded => walk.last(view),
-        Bound::Included((key, version)) => walk.seek_back(view, Target { key, version: *version }, End::Included),
-        Bound::Excluded((key, version)) => walk.seek_back(view, Target { key, version: *version }, End::Excluded),
+        Bound::Unbounded => walk.last(list, view),
+        Bound::Included((key, version)) => walk.seek_back(list, view, Target { key, version: *version }, End::Included),
+        Bound::Excluded((key, version)) => walk.seek_back(list, view, Target { key, version: *version }, End::Excluded),
     };
     walk
+}
+
+/// Two ends, and the table that they borrow.
+#[derive(Debug, Clone)]
+pub(crate) struct Range<'a, V: View<'a>> {
+    /// The table, until the first step: by then it may be made.
+    table: Option<&'a LazyList<V::Schema>>,
+    /// From the first step on, as long as anything is left.
+    list: Option<&'a List<V::Schema>>,
+    view: V,
+    ends: Ends,
+}
+
+impl<'a, V: View<'a>> Range<'a, V> {
+    pub(crate) fn new(table: &'a LazyList<V::Schema>, view: V, ends: Ends) -> Self {
+        Self { table: Some(table), list: None, view, ends }
+    }
+
+    /// Takes what comes first.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<V::Item> {
+        let list = self.list.or_else(|| self.begin())?;
+        let item = self.ends.next(list, self.view);
+        if item.is_none() {
+            self.list = None;
+        }
+        item
+    }
+
+    /// Takes what comes last.
+    #[inline]
+    pub(crate) fn next_back(&mut self) -> Option<V::Item> {
+        let list = self.list.or_else(|| self.begin())?;
+        let item = self.ends.next_back(list, self.view);
+        if item.is_none() {
+            self.list = None;
+        }
+        item
+    }
+
+    #[cold]
+    fn begin(&mut self) -> Option<&'a List<V::Schema>> {
+        self.list = self.table.take()?.made();
+        self.list
+    }
+
+    /// Steps and searches of both ends.
+    #[cfg(test)]
+    pub(crate) fn moves(&self) -> usize {
+        self.ends.moves()
+    }
 }
 
 /// Where `node` is, seen from a place.

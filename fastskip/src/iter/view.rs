@@ -1,17 +1,13 @@
 //! [`View`]: the entries that a reader sees. A list shows one for each key; a memtable every version, or the newest of each key.
 
-use crate::list::List;
 use crate::nodes::{NodeRef, Schema};
 
-/// A list, as its reader sees it.
+/// How a reader sees the nodes of a list.
 pub(crate) trait View<'a>: Copy {
-    /// The schema of its nodes.
+    /// The schema of the nodes.
     type Schema: Schema;
     /// What a node is shown as.
     type Item;
-
-    /// The list.
-    fn list(self) -> &'a List<Self::Schema>;
 
     /// What `node` is shown as; `None` if it is hidden. With [`at`](Self::at), only nodes with a greater version may be hidden.
     fn item(self, node: NodeRef<'a, Self::Schema>) -> Option<Self::Item>;

@@ -140,7 +140,7 @@ impl Counts {
     pub(super) fn add_to(&self, totals: &mut Totals) {
         totals.entries += self.entries.sum();
         totals.key_bytes += self.key_bytes.sum();
-        totals.value_bytes += self.value_bytes.sum();
+        totals.value_bytes = totals.value_bytes.wrapping_add(self.value_bytes.sum());
         totals.cas_failures += self.cas_failures.load(Ordering::Relaxed);
     }
 }

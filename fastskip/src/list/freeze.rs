@@ -1,22 +1,25 @@
 //! Freezes a list: closes every gate, and waits for the writers inside.
 //!
-//! A freezing thread says who it is before it closes the first gate, and parks until all are drained. The last writer to leave a closed
-//! gate therefore finds out whom to wake, and takes no lock: a freezing thread that the system has stopped keeps no writer waiting.
-//! Other freezing threads wait for the first one.
+//! A freezing thread looks at the gates until all are drained, and sleeps between two looks. The last writer to leave a closed gate wakes
+//! it, and takes no lock: a freezing thread that the system has stopped keeps no writer waiting. So the writer can come when the other has
+//! looked and does not sleep yet, and wakes nobody; therefore no sleep is long (`sync::wait_briefly`).
+//!
+//! It sleeps on a condition variable of the list's own. To park would take the token of an `unpark` that the caller waits for, and needs the
+//! thread's handle, which a thread may have lost when its thread-locals are destroyed.
 //!
 //! A list is frozen from the moment its first gate is closed: a thread that sees it closed closes the others too, before it
 //! says so. It is drained when no writer is inside any more; only then its contents are final.
 
 use super::gate::Gate;
-use crate::sync::{Mutex, OnceLock, PoisonError, Thread, current, park};
+use crate::sync::{Condvar, Mutex, OnceLock, PoisonError, wait_briefly};
 
 /// What freezing threads need.
 #[derive(Debug, Default)]
 pub(super) struct Freezing {
-    /// The first freezing thread holds it until the list is drained.
-    turn: Mutex<()>,
-    /// The first freezing thread, which is the only one that parks.
-    first: OnceLock<Thread>,
+    /// Held by a freezing thread that is awake.
+    awake: Mutex<()>,
+    /// Told when a writer has left.
+    left: Condvar,
     /// Set when the list is drained. A gate cannot tell for ever: writers that are about to be turned away step in for a moment.
     drained: OnceLock<()>,
 }
@@ -24,14 +27,10 @@ pub(super) struct Freezing {
 impl Freezing {
     /// Turns away every later writer, and returns when none is inside.
     pub(super) fn freeze<'a>(&self, gates: impl Iterator<Item = &'a Gate> + Clone) {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.first.set(current()).is_err() {
-            // Another thread has had its turn.
-            return;
-        }
+        let mut awake = self.awake.lock().unwrap_or_else(PoisonError::into_inner);
         gates.clone().for_each(Gate::freeze);
-        while !gates.clone().all(Gate::is_drained) {
-            park();
+        while !self.is_drained() && !gates.clone().all(Gate::is_drained) {
+            awake = wait_briefly(&self.left, awake);
         }
         let _ = self.drained.set(());
     }
@@ -41,13 +40,10 @@ impl Freezing {
         self.drained.get().is_some()
     }
 
-    /// Wakes the freezing thread, which may be waiting for the writer that has just left `gate`.
+    /// Wakes the freezing threads, which may be waiting for the writer that has just left a closed gate.
     #[cold]
-    pub(super) fn wake(&self, gate: &Gate) {
-        // To see the gate closed is to see what the freezing thread did before.
-        if gate.is_frozen() {
-            self.first.get().into_iter().for_each(Thread::unpark);
-        }
+    pub(super) fn wake(&self) {
+        self.left.notify_all();
     }
 }
 

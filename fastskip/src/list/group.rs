@@ -8,7 +8,7 @@ use crate::tuning::GROUP;
 
 impl<S: Schema> List<S> {
     /// Searches `targets`, at most [`GROUP`]. The nodes that come up are asked for together.
-    #[inline]
+    #[inline(always)]
     pub(super) fn seek_group(&self, targets: &[Target<'_>], seeks: &mut [Option<Seek>; GROUP]) {
         let mut probes: [Option<Probe>; GROUP] = [None; GROUP];
         self.probe_group(targets, &mut probes);

@@ -1,4 +1,4 @@
-//! A list that is made when it is first used, so that an untouched table reserves no memory.
+//! A list that is made by the first write, so that an untouched table reserves no memory: to reads it is an empty one.
 
 use core::ops::Deref;
 use std::io;
@@ -8,8 +8,9 @@ use crate::builder::Config;
 use crate::nodes::Schema;
 use crate::sync::OnceLock;
 
-/// The settings of a list, and the list once it was used. Threads whose first use comes at the same time wait for one of them to make
-/// it; from then on a use costs a load and a branch that is always taken.
+/// The settings of a list, and the list once it was used. It is dereferenced by what needs it: writes, `freeze`, and figures that its
+/// memory is part of. Threads whose first such use comes at the same time wait for one of them to make it; from then on a use costs a
+/// load and a branch that is always taken.
 #[derive(Debug)]
 pub(crate) struct LazyList<S: Schema> {
     config: Config,
@@ -17,7 +18,7 @@ pub(crate) struct LazyList<S: Schema> {
 }
 
 impl<S: Schema> LazyList<S> {
-    /// A list that reserves its memory when it is first used.
+    /// A list that reserves its memory when it is first needed.
     pub(crate) fn new(config: Config) -> Self {
         Self { config, list: OnceLock::new() }
     }
@@ -29,6 +30,12 @@ impl<S: Schema> LazyList<S> {
     pub(crate) fn reserved(config: Config) -> io::Result<Self> {
         let list = List::new(config.clone())?.into();
         Ok(Self { config, list })
+    }
+
+    /// The list, if it was made: for reads, to which an untouched table is an empty one. Once this is `Some`, it stays so.
+    #[inline(always)]
+    pub(crate) fn made(&self) -> Option<&List<S>> {
+        self.list.get()
     }
 
     pub(crate) fn config(&self) -> &Config {
@@ -53,7 +60,7 @@ impl<S: Schema> Deref for LazyList<S> {
 
     #[inline(always)]
     fn deref(&self) -> &List<S> {
-        match self.list.get() {
+        match self.made() {
             Some(list) => list,
             None => self.make(),
         }

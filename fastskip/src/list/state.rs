@@ -6,7 +6,7 @@ use super::counts::Counts;
 use super::freeze::{self, Freezing};
 use super::gate::Gate;
 use super::run::Run;
-use crate::builder::Config;
+use crate::builder::{Config, Duplicates};
 use crate::index::{Index, LowerBound};
 use crate::mem::arena::Layout;
 use crate::mem::quota::{Lease, Quota};
@@ -91,7 +91,7 @@ impl<S: Schema> List<S> {
     }
 
     /// The first node not before the target.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lower_bound(&self, target: Target<'_>) -> LowerBound {
         self.index.lower_bound(target)
     }
@@ -107,6 +107,12 @@ impl<S: Schema> List<S> {
 
     fn gates(&self) -> impl Iterator<Item = &Gate> + Clone {
         self.shards().map(|shard| &shard.gate)
+    }
+
+    /// Whether a write whose key and version are there replaces what is there.
+    #[inline]
+    pub(crate) fn replaces(&self) -> bool {
+        self.config.duplicates == Duplicates::Replace
     }
 
     /// Turns away every later writer, and returns when none is inside.

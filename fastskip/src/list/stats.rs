@@ -105,10 +105,12 @@ impl<S: Schema> List<S> {
     fn totals(&self) -> Totals {
         // Tombstones of all shards first. An entry is counted before it is linked, hence before it can be deleted: so the entries that
         // are read afterwards contain all that these tombstones replaced, whichever shards count the two.
-        let tombstones = self.shards().map(|shard| shard.counts.tombstones()).sum();
+        let tombstones = self.shards().fold(0, |sum: u64, shard| sum.wrapping_add(shard.counts.tombstones()));
         let mut totals = Totals { tombstones, ..Totals::default() };
         self.shards().for_each(|shard| shard.counts.add_to(&mut totals));
-        totals
+        // One shard takes back what another counted, where a value is replaced. Beside such a writer a look may see the first only.
+        let at_least_0 = |sum: u64| (sum as i64).max(0) as u64;
+        Totals { tombstones: at_least_0(tombstones), value_bytes: at_least_0(totals.value_bytes), ..totals }
     }
 
     /// Entries stored, less those deleted since.

@@ -41,7 +41,7 @@ fn insert(list: &List<Plain>, key: &[u8]) {
 fn insert_by(shard: usize, list: &List<Plain>, key: &[u8]) {
     let writer = list.enter(shard, 1).unwrap();
     let new = NewNode::new(key, &[], Kind::Value, 0, 0);
-    assert!(writer.insert(&new, &mut ArenaAlloc(&writer)).is_ok());
+    assert!(writer.insert::<false>(&new, &mut ArenaAlloc::new(&writer)).is_ok());
 }
 
 /// A list of keys, inserted as they come.
@@ -235,5 +235,5 @@ fn a_table_that_the_system_refused_memory_is_full() {
     let value = [0; 8000];
     let parts = [&value[..]];
     let new = NewNode::new(b"k", &parts, Kind::Value, 0, 0);
-    assert!(matches!(writer.insert(&new, &mut ArenaAlloc(&writer)), Err(crate::InsertError::Full)));
+    assert!(matches!(writer.insert::<false>(&new, &mut ArenaAlloc::new(&writer)), Err(crate::InsertError::Full)));
 }

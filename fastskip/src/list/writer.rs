@@ -5,11 +5,11 @@ use core::ops::Range;
 use super::counts::{Counts, Totals};
 use super::gate::{Admission, LeaveState};
 use super::run::Run;
-use super::state::List;
+use super::state::{List, Shard};
 use crate::error::InsertError;
 use crate::index::{Hinted, Seek, Split};
 use crate::node::{Kind, NewNode, NodeId, Target};
-use crate::nodes::Schema;
+use crate::nodes::{Nodes, Schema};
 use crate::tuning::{GROUP, WALK_LIMIT};
 
 /// A writer inside a shard's gate; dropping it leaves.
@@ -26,6 +26,8 @@ pub(crate) enum Outcome {
     New(NodeId),
     /// This node was there already.
     Present(NodeId),
+    /// This node was there already, and now shows what the new one holds.
+    Replaced(NodeId),
 }
 
 /// Where the words of new nodes come from: the arena, or a reservation.
@@ -42,20 +44,20 @@ impl<S: Schema> List<S> {
         let shard = if shard < self.config.shards { shard } else { shard % self.config.shards };
         match self.shard(shard).gate.enter(attempts) {
             Ok(admission) => Ok(Writer { list: self, shard, admission }),
-            Err((error, state)) => Err(self.turned_away(shard, error, state)),
+            Err((error, state)) => Err(self.turned_away(error, state)),
         }
     }
 
     #[cold]
-    fn turned_away(&self, shard: usize, error: InsertError, state: LeaveState) -> InsertError {
-        self.leave_seen(shard, state);
+    fn turned_away(&self, error: InsertError, state: LeaveState) -> InsertError {
+        self.leave_seen(state);
         error
     }
 
     #[inline]
-    fn leave_seen(&self, shard: usize, state: LeaveState) {
+    fn leave_seen(&self, state: LeaveState) {
         if state == LeaveState::Drained {
-            self.freezing.wake(&self.shard(shard).gate);
+            self.freezing.wake();
         }
     }
 
@@ -79,7 +81,7 @@ impl<S: Schema> List<S> {
 impl<S: Schema> Drop for Writer<'_, S> {
     #[inline]
     fn drop(&mut self) {
-        self.list.leave_seen(self.shard, self.list.shard(self.shard).gate.leave());
+        self.list.leave_seen(self.list.shard(self.shard).gate.leave());
     }
 }
 
@@ -108,16 +110,20 @@ impl<'a, S: Schema> Writer<'a, S> {
         })
     }
 
-    /// Stores `new`.
+    /// Stores `new`; with `REPLACE`, in a table that has only replaceable nodes, also where its key and version are there.
     #[inline]
-    pub(crate) fn insert(&self, new: &NewNode<'_>, alloc: &mut impl NodeAlloc) -> Result<Outcome, InsertError> {
+    pub(crate) fn insert<const REPLACE: bool>(
+        &self,
+        new: &NewNode<'_>,
+        alloc: &mut impl NodeAlloc,
+    ) -> Result<Outcome, InsertError> {
         let target = new.target();
         let (seek, direction) = self.locate(target, || self.list.index.seek(target, &mut ()));
-        self.insert_at(seek, direction, new, alloc)
+        self.insert_at::<REPLACE>(seek, direction, new, alloc)
     }
 
-    /// Stores the nodes that `new` returns, and tells `done` the outcome of each, in their order.
-    pub(crate) fn insert_all<'d>(
+    /// [Stores](Self::insert) the nodes that `new` returns, and tells `done` the outcome of each, in their order.
+    pub(crate) fn insert_all<'d, const REPLACE: bool>(
         &self,
         count: usize,
         new: impl Fn(usize) -> NewNode<'d>,
@@ -128,16 +134,16 @@ impl<'a, S: Schema> Writer<'a, S> {
             let group = from..(from + GROUP).min(count);
             let follows = || self.run().is_some_and(|run| run.is_next(&self.list.index, new(from).target()));
             if group.len() == 1 || follows() {
-                group.for_each(|index| done(index, self.insert(&new(index), alloc)));
+                group.for_each(|index| done(index, self.insert::<REPLACE>(&new(index), alloc)));
             } else {
-                self.insert_group(group, &new, alloc, &mut done);
+                self.insert_group::<REPLACE>(group, &new, alloc, &mut done);
             }
         }
     }
 
     /// Stores at most [`GROUP`] nodes, whose places are searched for together. What one of them changes, those searched with it
     /// have not seen: each walks on from its place first.
-    fn insert_group<'d>(
+    fn insert_group<'d, const REPLACE: bool>(
         &self,
         group: Range<usize>,
         new: &impl Fn(usize) -> NewNode<'d>,
@@ -153,11 +159,12 @@ impl<'a, S: Schema> Writer<'a, S> {
         for (index, seek) in group.zip(seeks.into_iter().flatten()) {
             let new = new(index);
             let (seek, direction) = self.locate(new.target(), || self.catch_up(seek, new.target()));
-            done(index, self.insert_at(seek, direction, &new, alloc));
+            done(index, self.insert_at::<REPLACE>(seek, direction, &new, alloc));
         }
     }
 
     /// Where a target of a group belongs that was found at `seek`: what the group has linked since may precede it.
+    #[inline(always)]
     fn catch_up(&self, mut seek: Seek, target: Target<'_>) -> Seek {
         if seek.found.is_none() {
             let walked = seek.splice.walked;
@@ -181,7 +188,7 @@ impl<'a, S: Schema> Writer<'a, S> {
 
     /// Writes the node and links it, unless the search has found it.
     #[inline(always)]
-    fn insert_at(
+    fn insert_at<const REPLACE: bool>(
         &self,
         seek: Seek,
         direction: Split,
@@ -189,15 +196,18 @@ impl<'a, S: Schema> Writer<'a, S> {
         alloc: &mut impl NodeAlloc,
     ) -> Result<Outcome, InsertError> {
         if let Some(present) = seek.found {
-            return Ok(Outcome::Present(present));
+            return if REPLACE { self.replace(present, new, alloc) } else { Ok(Outcome::Present(present)) };
         }
         let mut splice = seek.splice;
+        let nodes = self.nodes();
         let words = new.words(S::META_WORDS);
-        let start = alloc.take(words)?;
-        let nodes = self.list.nodes();
-        let meta = S::meta(new.version);
-        // SAFETY: just taken for this node.
-        let id = unsafe { new.write(nodes.storage(), start, meta.as_ref()) };
+        let id = if REPLACE {
+            self.write_replaceable(new, alloc)?
+        } else {
+            let start = alloc.take(words)?;
+            // SAFETY: just taken for this node.
+            unsafe { new.write(nodes.storage(), start, S::meta(new.version).as_ref()) }
+        };
         let entry = Totals::entry(new.key.len(), new.value_len, new.kind == Kind::Tombstone);
         if S::HAS_VERSIONS {
             self.counts().note_seqno(new.version, self.admission.alone);
@@ -210,6 +220,9 @@ impl<'a, S: Schema> Writer<'a, S> {
             }
             Err(present) => {
                 self.counts().not_stored(entry, self.admission.alone);
+                if REPLACE {
+                    return Ok(self.replace_by(present, id));
+                }
                 self.waste(1, words);
                 Ok(Outcome::Present(present))
             }
@@ -244,7 +257,16 @@ impl<'a, S: Schema> Writer<'a, S> {
         }
     }
 
-    fn counts(&self) -> &'a Counts {
+    /// Whether nobody else is inside the shard.
+    pub(super) fn is_alone(&self) -> bool {
+        self.admission.alone
+    }
+
+    pub(super) fn nodes(&self) -> &'a Nodes<S, Shard> {
+        self.list.nodes()
+    }
+
+    pub(super) fn counts(&self) -> &'a Counts {
         &self.list.shard(self.shard).counts
     }
 
@@ -269,11 +291,22 @@ impl<'a, S: Schema> Writer<'a, S> {
 }
 
 /// Allocates each node from the arena when it is needed.
-pub(crate) struct ArenaAlloc<'p, 'a, S: Schema>(pub(crate) &'p Writer<'a, S>);
+pub(crate) struct ArenaAlloc<'p, 'a, S: Schema> {
+    writer: &'p Writer<'a, S>,
+    /// Words that it has taken.
+    pub(crate) taken: u32,
+}
+
+impl<'p, 'a, S: Schema> ArenaAlloc<'p, 'a, S> {
+    pub(crate) fn new(writer: &'p Writer<'a, S>) -> Self {
+        Self { writer, taken: 0 }
+    }
+}
 
 impl<S: Schema> NodeAlloc for ArenaAlloc<'_, '_, S> {
     #[inline]
     fn take(&mut self, words: u32) -> Result<u32, InsertError> {
-        self.0.reserve(1, words.into(), words.into())
+        self.taken += words;
+        self.writer.reserve(1, words.into(), words.into())
     }
 }

@@ -2,22 +2,25 @@
 
 use core::fmt;
 
+use super::owned::OwnedVersion;
 use super::table::Memtable;
-use super::version::{Version, Visible};
+use super::version::{Version, Versioned, Visible};
 use crate::iter::cursor::{End, Walk, moves};
+use crate::list::{LazyList, List};
 use crate::node::Target;
+use crate::sync::Arc;
 
 impl Memtable {
     /// Returns a cursor over all versions that is on the first one. O(1).
     #[must_use]
     pub fn cursor(&self) -> MemtableCursor<'_> {
-        MemtableCursor::new(Visible { list: self.list(), at: None })
+        MemtableCursor::new(&self.list, None)
     }
 
     /// Returns a cursor over all versions that is on the first one. It keeps the table alive. O(1).
     #[must_use]
     pub fn owned_cursor(&self) -> OwnedCursor {
-        OwnedCursor::new(self.clone(), None)
+        OwnedCursor::new(Arc::clone(&self.list), None)
     }
 }
 
@@ -55,15 +58,16 @@ impl Memtable {
 /// ```
 #[derive(Clone)]
 pub struct MemtableCursor<'a> {
-    view: Visible<'a>,
+    table: &'a LazyList<Versioned>,
+    view: Visible,
     walk: Walk,
 }
 
 impl<'a> MemtableCursor<'a> {
-    fn new(view: Visible<'a>) -> Self {
-        let mut walk = Walk::new();
-        walk.first(view);
-        Self { view, walk }
+    fn new(table: &'a LazyList<Versioned>, at: Option<u64>) -> Self {
+        let mut cursor = Self { table, view: Visible { at }, walk: Walk::new() };
+        cursor.seek_to_first();
+        cursor
     }
 
     /// Makes the cursor show the newest version of each key that is not newer than `seqno`, as [`Memtable::range`] does, and
@@ -71,13 +75,13 @@ impl<'a> MemtableCursor<'a> {
     /// are hidden.
     #[must_use]
     pub fn visible_at(self, seqno: u64) -> Self {
-        Self::new(Visible { at: Some(seqno), ..self.view })
+        Self::new(self.table, Some(seqno))
     }
 
     /// The version that the cursor is on. O(1).
     #[must_use]
     pub fn version(&self) -> Option<Version<'a>> {
-        self.walk.item(self.view)
+        self.walk.item(self.table.made(), self.view)
     }
 
     #[cfg(test)]
@@ -85,8 +89,9 @@ impl<'a> MemtableCursor<'a> {
         self.walk.moves()
     }
 
-    fn parts(&mut self) -> (&mut Walk, Visible<'a>) {
-        (&mut self.walk, self.view)
+    #[inline]
+    fn parts(&mut self) -> (&mut Walk, Option<&'a List<Versioned>>, Visible) {
+        (&mut self.walk, self.table.made(), self.view)
     }
 
     moves!(Version<'a>, (key: &[u8], seqno: u64) => Target { key, version: seqno });
@@ -98,33 +103,48 @@ impl<'a> Iterator for MemtableCursor<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Version<'a>> {
-        self.walk.next(self.view)
+        let (walk, list, view) = self.parts();
+        walk.next(list, view)
     }
 }
 
 impl core::iter::FusedIterator for MemtableCursor<'_> {}
 
-/// A [`MemtableCursor`] that keeps its memtable alive. It is `'static` and [`Send`], and lends versions until it moves.
+/// A [`MemtableCursor`] that keeps its memtable alive. It is `'static` and [`Send`].
+///
+/// It is no [`Iterator`], because it lends versions until it moves: one that yields versions must count a reference for each, or
+/// borrow its table. [`OwnedVersions`](crate::OwnedVersions) is such an iterator; a cursor seeks and turns round. A loop over it reads
+/// `while let Some(version) = cursor.next()`.
+///
+/// After a seek, [`version`](Self::version) is what the seek found, and no step is needed to see it. The first step in the seek's
+/// direction takes it, so that the same loop reads on from a seek as from the first version.
 ///
 /// ```
 /// # let memtable = fastskip::Memtable::new();
 /// memtable.put(b"a", 1, b"x")?;
+/// memtable.put(b"b", 2, b"y")?;
+/// memtable.put(b"c", 3, b"z")?;
 /// let mut cursor = memtable.owned_cursor();
 /// drop(memtable);
-/// assert_eq!(cursor.next().map(|version| version.value), Some(&b"x"[..]));
-/// assert!(cursor.next().is_none());
+/// assert!(cursor.seek(b"b", u64::MAX));
+/// assert_eq!(cursor.version().map(|version| version.value), Some(&b"y"[..]));
+/// let mut seqnos = Vec::new();
+/// while let Some(version) = cursor.next() {
+///     seqnos.push(version.seqno);
+/// }
+/// assert_eq!(seqnos, [2, 3]);
 /// # Ok::<(), fastskip::InsertError>(())
 /// ```
 #[derive(Clone)]
 pub struct OwnedCursor {
-    memtable: Memtable,
-    at: Option<u64>,
+    table: Arc<LazyList<Versioned>>,
+    view: Visible,
     walk: Walk,
 }
 
 impl OwnedCursor {
-    fn new(memtable: Memtable, at: Option<u64>) -> Self {
-        let mut cursor = Self { memtable, at, walk: Walk::new() };
+    fn new(table: Arc<LazyList<Versioned>>, at: Option<u64>) -> Self {
+        let mut cursor = Self { table, view: Visible { at }, walk: Walk::new() };
         cursor.seek_to_first();
         cursor
     }
@@ -132,13 +152,19 @@ impl OwnedCursor {
     /// The same as [`MemtableCursor::visible_at`].
     #[must_use]
     pub fn visible_at(self, seqno: u64) -> Self {
-        Self::new(self.memtable, Some(seqno))
+        Self::new(self.table, Some(seqno))
     }
 
     /// The version that the cursor is on. O(1).
     #[must_use]
     pub fn version(&self) -> Option<Version<'_>> {
-        self.walk.item(Visible { list: self.memtable.list(), at: self.at })
+        self.walk.item(self.table.made(), self.view)
+    }
+
+    /// The version that the cursor is on; it keeps the table alive by itself, so the cursor may move on. O(1).
+    #[must_use]
+    pub fn version_owned(&self) -> Option<OwnedVersion> {
+        OwnedVersion::attach(&self.table, |table| self.walk.item(table.made(), self.view))
     }
 
     /// Moves to the next version and returns it; after a seek forward, returns the version found. From before the first version
@@ -146,12 +172,13 @@ impl OwnedCursor {
     #[expect(clippy::should_implement_trait, reason = "a lending cursor: what it lends cannot outlive the next step")]
     #[inline]
     pub fn next(&mut self) -> Option<Version<'_>> {
-        let (walk, view) = self.parts();
-        walk.next(view)
+        let (walk, list, view) = self.parts();
+        walk.next(list, view)
     }
 
-    fn parts(&mut self) -> (&mut Walk, Visible<'_>) {
-        (&mut self.walk, Visible { list: self.memtable.list(), at: self.at })
+    #[inline]
+    fn parts(&mut self) -> (&mut Walk, Option<&List<Versioned>>, Visible) {
+        (&mut self.walk, self.table.made(), self.view)
     }
 
     moves!(Version<'_>, (key: &[u8], seqno: u64) => Target { key, version: seqno });

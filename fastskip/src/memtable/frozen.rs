@@ -15,6 +15,10 @@ impl Memtable {
     /// Waits until the writes in progress are finished and the open reservations are applied or dropped, also by
     /// unwinding. A thread that holds a reservation of this table must not call `freeze`: it would wait for itself forever.
     /// If a reservation was leaked, `freeze` never returns. O(shards), not counting the wait.
+    ///
+    /// It looks again and again whether the last writer has left, and sleeps between the looks until one leaves or a millisecond has
+    /// passed. It does not park: an [`unpark`](std::thread::Thread::unpark) neither ends the wait nor is used up by it. It may be called
+    /// while a thread's thread-locals are destroyed.
     pub fn freeze(&self) -> FrozenVersions {
         self.list.freeze();
         FrozenVersions { memtable: self.clone() }
@@ -32,7 +36,7 @@ impl FrozenVersions {
     /// Makes this the next memtable: empty, open, with the same memory.
     ///
     /// # Errors
-    /// Returns the frozen table while another handle or owned cursor of it exists.
+    /// Returns the frozen table while another handle of it exists, or a cursor, iterator or value that owns it.
     pub fn reset(mut self) -> Result<Memtable, Self> {
         if self.memtable.reset() { Ok(self.memtable) } else { Err(self) }
     }

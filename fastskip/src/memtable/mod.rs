@@ -2,6 +2,7 @@
 
 mod cursor;
 mod frozen;
+mod owned;
 mod table;
 mod version;
 mod versions;
@@ -9,10 +10,11 @@ mod write;
 
 pub use cursor::{MemtableCursor, OwnedCursor};
 pub use frozen::FrozenVersions;
+pub use owned::{OwnedVersion, OwnedVersions};
 pub use table::{Lookup, Memtable};
 pub use version::Version;
 pub use versions::Versions;
-pub use write::{Op, Reservation};
+pub use write::{Op, Reservation, Written};
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use core::fmt;
 use std::io;
 
 use super::version::{Version, Versioned};
-use crate::builder::{Builder, Table, sealed};
+use crate::builder::{Builder, Duplicates, Table, sealed};
 use crate::index::LowerBound;
 use crate::list::stats::{SearchCost, Stats};
 use crate::list::{LazyList, List};
@@ -28,8 +28,8 @@ pub enum Lookup<'a> {
 /// Each write has a sequence number. A read at sequence number `s` sees the newest version of each key that is not newer
 /// than `s`. The result of such a read no longer changes once every write up to `s` has returned. The caller publishes `s`.
 ///
-/// This type is a handle: a clone refers to the same table. The table lives until its last handle, owned cursor and frozen
-/// handle are dropped.
+/// This type is a handle: a clone refers to the same table. The table lives until its last handle is dropped, and the last cursor,
+/// iterator and value that owns it.
 ///
 /// ```
 /// use fastskip::{Lookup, Memtable, Op};
@@ -46,12 +46,12 @@ pub enum Lookup<'a> {
 /// ```
 #[derive(Clone)]
 pub struct Memtable {
-    pub(super) list: Arc<LazyList<Versioned>>,
+    pub(crate) list: Arc<LazyList<Versioned>>,
 }
 
 impl Memtable {
-    /// Creates a memtable without limits. The number of shards is the available parallelism. It reserves no memory before it is
-    /// first used. O(shards).
+    /// Creates a memtable without limits. The number of shards is the available parallelism. It reserves no memory before
+    /// something is written: to reads an untouched table is an empty one. O(shards).
     #[must_use]
     pub fn new() -> Self {
         Self::builder().build()
@@ -62,12 +62,9 @@ impl Memtable {
         Builder::new()
     }
 
-    pub(crate) fn list(&self) -> &List<Versioned> {
-        &self.list
-    }
-
     /// Removes all versions and accepts writes again, also after [`freeze`](Self::freeze). The memtable keeps its memory, and the
-    /// pages that it has touched. Returns false and does nothing while another handle or owned cursor of the table exists. The
+    /// pages that it has touched. Returns false and does nothing while another handle of the table exists, or a cursor,
+    /// iterator or value that owns it. The
     /// `&mut` borrow guarantees that no slice or reservation is left.
     ///
     /// ```
@@ -84,6 +81,14 @@ impl Memtable {
     #[must_use = "nothing is removed while another handle exists"]
     pub fn reset(&mut self) -> bool {
         Arc::get_mut(&mut self.list).map(LazyList::reset).is_some()
+    }
+}
+
+impl Builder<Memtable> {
+    /// What a write does if its key already has a version with its sequence number. Default: [`Duplicates::Reject`].
+    pub fn duplicates(mut self, duplicates: Duplicates) -> Self {
+        self.config.duplicates = duplicates;
+        self
     }
 }
 
@@ -119,7 +124,7 @@ impl Memtable {
     /// Returns the newest version of `key` that is not newer than `seqno`. Expected O(log n).
     #[must_use]
     pub fn get(&self, key: &[u8], seqno: u64) -> Lookup<'_> {
-        let list = self.list();
+        let Some(list) = self.list.made() else { return Lookup::Absent };
         lookup(list, list.lower_bound(Target { key, version: seqno }))
     }
 
@@ -137,9 +142,7 @@ impl Memtable {
     /// ```
     #[must_use]
     pub fn get_version(&self, key: &[u8], seqno: u64) -> Option<Version<'_>> {
-        let list = self.list();
-        let found = list.lower_bound(Target { key, version: seqno }).with_key()?;
-        Some(Version::of(list.node(found)))
+        Version::find(&self.list, key, seqno)
     }
 
     /// Looks up each key as [`get`](Self::get) does, and returns the results in the order of `keys`. Expected
@@ -148,8 +151,9 @@ impl Memtable {
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K], seqno: u64) -> Vec<Lookup<'_>> {
         let keys: Vec<_> = keys.iter().map(|key| Target { key: key.as_ref(), version: seqno }).collect();
         let mut lookups = vec![Lookup::Absent; keys.len()];
-        let list = self.list();
-        list.lower_bounds(&keys, |index, found| lookups[index] = lookup(list, found));
+        if let Some(list) = self.list.made() {
+            list.lower_bounds(&keys, |index, found| lookups[index] = lookup(list, found));
+        }
         lookups
     }
 }
@@ -159,7 +163,7 @@ impl Memtable {
     /// The number of versions stored, including tombstones. Exact when no writer is active.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.list.entries()
+        self.list.made().map_or(0, List::entries)
     }
 
     /// Whether the memtable stores no version at all.
@@ -172,20 +176,20 @@ impl Memtable {
     /// between them.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
-        self.list.memory_usage()
+        self.list.made().map_or(0, List::memory_usage)
     }
 
     /// Whether the table is frozen: every write that begins from now on is rejected. True as soon as any write was
     /// rejected for it. Writes that began before may still be finishing; see [`is_drained`](Self::is_drained).
     #[must_use]
     pub fn is_frozen(&self) -> bool {
-        self.list.is_frozen()
+        self.list.made().is_some_and(List::is_frozen)
     }
 
     /// Whether the table is frozen and no write is in progress: its contents no longer change.
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        self.list.is_drained()
+        self.list.made().is_some_and(List::is_drained)
     }
 
     /// Whether the fraction [`Builder::backpressure_at`] of a limit, by default 90 %, is used up. Once true, it remains

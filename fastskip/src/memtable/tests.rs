@@ -7,8 +7,8 @@ const HIDDEN: u64 = 100_000;
 /// `b` with many versions, the oldest numbered 10, between `a` and `c` with one each.
 fn with_many_versions() -> Memtable {
     let memtable = Memtable::builder().shards(1).build();
-    (10..10 + HIDDEN).for_each(|seqno| memtable.put(b"b", seqno, b"v").unwrap());
-    [b"a", b"c"].into_iter().for_each(|key| memtable.put(key, 1, b"v").unwrap());
+    (10..10 + HIDDEN).for_each(|seqno| assert!(memtable.put(b"b", seqno, b"v").is_ok()));
+    [b"a", b"c"].into_iter().for_each(|key| assert!(memtable.put(key, 1, b"v").is_ok()));
     memtable
 }
 
@@ -52,7 +52,7 @@ fn cursors_go_from_key_to_key_without_their_versions() {
 fn few_hidden_versions_cost_a_step_each() {
     let memtable = Memtable::builder().shards(1).build();
     for key in 0..100_u32 {
-        (1..=3).for_each(|seqno| memtable.put(&key.to_be_bytes(), seqno, b"v").unwrap());
+        (1..=3).for_each(|seqno| assert!(memtable.put(&key.to_be_bytes(), seqno, b"v").is_ok()));
     }
     let mut range = memtable.range(.., 2);
     assert_eq!(range.by_ref().count(), 100);

@@ -1,14 +1,14 @@
 //! Versions of keys: how nodes hold them, and which of them a view shows.
 
 use crate::iter::View;
-use crate::list::List;
-use crate::node::{Kind, Record};
+use crate::list::{LazyList, List};
+use crate::node::{Kind, Record, Target};
 use crate::nodes::{NodeRef, Schema};
 use crate::sync::Ordering;
 
 /// The schema of a memtable's nodes: a key may have any number of versions, which differ in their sequence numbers and are
 /// ordered from newest to oldest.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Versioned;
 
 impl Schema for Versioned {
@@ -55,23 +55,26 @@ impl<'a> Version<'a> {
         let Record { key, value, kind, tag } = node.record();
         Self { key, seqno: node.version(), kind, tag, value }
     }
+
+    /// The newest version of `key` that is not newer than `seqno`.
+    #[inline]
+    pub(super) fn find(table: &'a LazyList<Versioned>, key: &[u8], seqno: u64) -> Option<Self> {
+        let list = table.made()?;
+        let found = list.lower_bound(Target { key, version: seqno }).with_key()?;
+        Some(Self::of(list.node(found)))
+    }
 }
 
 /// All versions of a memtable, or those visible at a sequence number.
-#[derive(Clone, Copy)]
-pub(crate) struct Visible<'a> {
-    pub(crate) list: &'a List<Versioned>,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Visible {
     /// Where set, each key shows its newest version that is not newer.
     pub(crate) at: Option<u64>,
 }
 
-impl<'a> View<'a> for Visible<'a> {
+impl<'a> View<'a> for Visible {
     type Schema = Versioned;
     type Item = Version<'a>;
-
-    fn list(self) -> &'a List<Versioned> {
-        self.list
-    }
 
     #[inline]
     fn item(self, node: NodeRef<'a, Versioned>) -> Option<Version<'a>> {
@@ -83,4 +86,10 @@ impl<'a> View<'a> for Visible<'a> {
     fn at(self) -> Option<u64> {
         self.at
     }
+}
+
+/// What a walk takes: the list, if it was made, and the view.
+#[inline]
+pub(super) fn shown(table: &LazyList<Versioned>, view: Visible) -> (Option<&List<Versioned>>, Visible) {
+    (table.made(), view)
 }

@@ -1,16 +1,16 @@
 //! Iterates over versions of keys.
 
-use core::ops::{Bound, RangeBounds};
+use core::ops::RangeBounds;
 
 use super::table::Memtable;
 use super::version::{Version, Visible};
 use crate::bounds::KeyBounds;
-use crate::iter::{Range, impl_range_iterator};
+use crate::iter::{Ends, Range, impl_range_iterator};
 
 /// Iterating.
 impl Memtable {
-    fn visible(&self, at: Option<u64>) -> Visible<'_> {
-        Visible { list: self.list(), at }
+    fn shown(&self, at: Option<u64>, ends: Ends) -> Versions<'_> {
+        Versions(Range::new(&self.list, Visible { at }, ends))
     }
 
     /// Iterates over the keys within `bounds` that have a version not newer than `seqno`, tombstones included, in key order,
@@ -30,13 +30,13 @@ impl Memtable {
     /// ```
     #[must_use]
     pub fn range(&self, bounds: impl KeyBounds, seqno: u64) -> Versions<'_> {
-        Versions(Range::new(self.visible(Some(seqno)), bounds))
+        self.shown(Some(seqno), Ends::new(bounds))
     }
 
     /// Iterates over the keys that begin with `prefix`, as [`range`](Self::range) does.
     #[must_use]
     pub fn prefix(&self, prefix: &[u8], seqno: u64) -> Versions<'_> {
-        Versions(Range::prefix(self.visible(Some(seqno)), prefix))
+        self.shown(Some(seqno), Ends::prefix(prefix))
     }
 
     /// Iterates over all keys, as [`range`](Self::range) does over some.
@@ -52,7 +52,7 @@ impl Memtable {
     /// ```
     /// # use fastskip::Memtable;
     /// let memtable = Memtable::new();
-    /// (1..=4).try_for_each(|seqno| memtable.put(b"a", seqno, b""))?;
+    /// (1..=4).try_for_each(|seqno| memtable.put(b"a", seqno, b"").map(|_| ()))?;
     /// // Every version of a key that is not newer than 3.
     /// let seqnos: Vec<_> = memtable.versions((b"a", 3)..=(b"a", 0)).map(|version| version.seqno).collect();
     /// assert_eq!(seqnos, [3, 2, 1]);
@@ -60,15 +60,14 @@ impl Memtable {
     /// ```
     #[must_use]
     pub fn versions<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<(K, u64)>) -> Versions<'_> {
-        let place = |bound: Bound<&(K, u64)>| bound.map(|(key, seqno)| (Box::from(key.as_ref()), *seqno));
-        Versions(Range::between(self.visible(None), place(bounds.start_bound()), place(bounds.end_bound())))
+        self.shown(None, Ends::between(&bounds))
     }
 
     /// Iterates over every version of every key, as a flush needs them: keys ascending, and the versions of a key from newest
     /// to oldest. Amortised O(1) for a step.
     #[must_use]
     pub fn all_versions(&self) -> Versions<'_> {
-        Versions(Range::new(self.visible(None), ..))
+        self.shown(None, Ends::new(..))
     }
 }
 
@@ -78,6 +77,6 @@ impl Memtable {
 /// It never misses a version that was stored before the iterator was created, and never yields one twice. A version that was
 /// stored before a step is yielded if it lies ahead of what that end has yielded last.
 #[derive(Clone)]
-pub struct Versions<'a>(pub(super) Range<Visible<'a>>);
+pub struct Versions<'a>(pub(super) Range<'a, Visible>);
 
 impl_range_iterator!(Versions, Version);

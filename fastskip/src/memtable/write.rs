@@ -5,7 +5,8 @@ use core::{fmt, slice};
 use super::table::Memtable;
 use super::version::Versioned;
 use crate::error::InsertError;
-use crate::list::{ArenaAlloc, NodeAlloc, Outcome, Writer};
+use crate::list::{ArenaAlloc, List, NodeAlloc, Outcome, Writer};
+use crate::mem::storage::WORD;
 use crate::node::{Kind, MAX_KEY_LEN, NewNode};
 use crate::nodes::Schema;
 use crate::sync::thread_index;
@@ -77,14 +78,28 @@ impl<'a> Op<'a> {
     }
 }
 
+/// What a write or a batch has stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Written {
+    /// Writes that were stored.
+    pub stored: usize,
+    /// How many of those replaced an earlier write with their key and sequence number; the others are new in `len`. Always 0 unless the
+    /// table has [`Duplicates::Replace`](crate::Duplicates::Replace).
+    pub replaced: usize,
+    /// Bytes of the table's memory that they took: what [`memory_usage`](Memtable::memory_usage) grew by, but for blocks of the index.
+    pub bytes: usize,
+}
+
 /// Writing.
 impl Memtable {
-    /// Stores `value` as the version `seqno` of `key`. Expected O(log n).
+    /// Stores `value` as the version `seqno` of `key`, and returns what that took. Expected O(log n).
     ///
     /// # Errors
-    /// * [`DuplicateKey`](InsertError::DuplicateKey) if the key already has a version `seqno`, which is unchanged.
+    /// * [`DuplicateKey`](InsertError::DuplicateKey) if the key already has a version `seqno`, which is unchanged; not if the table
+    ///   [replaces](crate::Duplicates::Replace) it.
     /// * [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full) or [`TooLarge`](InsertError::TooLarge).
-    pub fn put(&self, key: &[u8], seqno: u64, value: &[u8]) -> Result<(), InsertError> {
+    pub fn put(&self, key: &[u8], seqno: u64, value: &[u8]) -> Result<Written, InsertError> {
         self.write(&Op::Put { key, value }, seqno)
     }
 
@@ -92,7 +107,7 @@ impl Memtable {
     ///
     /// # Errors
     /// The same as for [`put`](Self::put).
-    pub fn delete(&self, key: &[u8], seqno: u64) -> Result<(), InsertError> {
+    pub fn delete(&self, key: &[u8], seqno: u64) -> Result<Written, InsertError> {
         self.write(&Op::Delete { key }, seqno)
     }
 
@@ -109,7 +124,7 @@ impl Memtable {
     ///
     /// # Errors
     /// The same as for [`put`](Self::put).
-    pub fn put_parts(&self, key: &[&[u8]], seqno: u64, value: &[&[u8]]) -> Result<(), InsertError> {
+    pub fn put_parts(&self, key: &[&[u8]], seqno: u64, value: &[&[u8]]) -> Result<Written, InsertError> {
         let put = |key: &[u8]| self.write(&Op::Tagged { key, value, kind: Kind::Value, tag: 0 }, seqno);
         if let [key] = key {
             return put(key);
@@ -139,32 +154,25 @@ impl Memtable {
     ///
     /// # Errors
     /// The same as for [`put`](Self::put).
-    pub fn write(&self, op: &Op<'_>, seqno: u64) -> Result<(), InsertError> {
-        let writer = self.list.enter(thread_index(), 1)?;
-        let new = op.new_node(seqno);
-        if !new.is_encodable() {
-            return Err(InsertError::TooLarge);
-        }
-        match writer.insert(&new, &mut ArenaAlloc(&writer))? {
-            Outcome::New(_) => Ok(()),
-            Outcome::Present(_) => Err(InsertError::DuplicateKey),
-        }
+    pub fn write(&self, op: &Op<'_>, seqno: u64) -> Result<Written, InsertError> {
+        let list: &List<Versioned> = &self.list;
+        if list.replaces() { write_replacing(list, op, seqno) } else { write::<false>(list, op, seqno) }
     }
 
     /// Stores all of `ops` under the sequence number `seqno`, or nothing. Of several writes of a key, the last one is stored. The
-    /// same as [`reserve`](Self::reserve) and [`Reservation::apply_at`]. Returns the number of writes stored.
+    /// same as [`reserve`](Self::reserve) and [`Reservation::apply_at`].
     ///
     /// ```
     /// # use fastskip::{Lookup, Memtable, Op};
     /// let memtable = Memtable::new();
-    /// let stored = memtable.apply_at(&[Op::Put { key: b"a", value: b"1" }, Op::Delete { key: b"a" }], 7)?;
-    /// assert_eq!((stored, memtable.get(b"a", 7)), (1, Lookup::Tombstone));
+    /// let written = memtable.apply_at(&[Op::Put { key: b"a", value: b"1" }, Op::Delete { key: b"a" }], 7)?;
+    /// assert_eq!((written.stored, memtable.get(b"a", 7)), (1, Lookup::Tombstone));
     /// # Ok::<(), fastskip::InsertError>(())
     /// ```
     ///
     /// # Errors
     /// The same as for [`reserve`](Self::reserve).
-    pub fn apply_at(&self, ops: &[Op<'_>], seqno: u64) -> Result<usize, InsertError> {
+    pub fn apply_at(&self, ops: &[Op<'_>], seqno: u64) -> Result<Written, InsertError> {
         Ok(self.reserve(ops)?.apply_at(seqno))
     }
 
@@ -180,7 +188,7 @@ impl Memtable {
     /// let ops = [Op::Put { key: b"a", value: b"1" }, Op::Put { key: b"b", value: b"2" }];
     /// let reservation = memtable.reserve(&ops)?;
     /// // ... now write the log; if that fails, drop the reservation, and nothing is stored ...
-    /// assert_eq!(reservation.apply(10), 2);
+    /// assert_eq!(reservation.apply(10).stored, 2);
     /// # Ok::<(), fastskip::InsertError>(())
     /// ```
     ///
@@ -194,19 +202,45 @@ impl Memtable {
     /// In each case nothing is stored.
     pub fn reserve<'a>(&'a self, ops: &'a [Op<'a>]) -> Result<Reservation<'a>, InsertError> {
         let writer = self.list.enter(thread_index(), ops.len() as u64)?;
+        let replaces = self.list.replaces();
         let (mut words, mut last) = (0, 0);
         for op in ops {
             let new = op.new_node(0);
             if !new.is_encodable() {
                 return Err(InsertError::TooLarge);
             }
-            last = u64::from(new.words(Versioned::META_WORDS));
+            let replaceable = || 1 + new.replaceable().words(Versioned::META_WORDS);
+            last = u64::from(if replaces { replaceable() } else { new.words(Versioned::META_WORDS) });
             words += last;
         }
         let start = writer.reserve(ops.len() as u64, words, last)?;
         let alloc = ReservedAlloc { start, words: words as u32, entries: ops.len() as u64 };
-        Ok(Reservation { writer, ops, alloc })
+        Ok(Reservation { writer, ops, alloc, replaces })
     }
+}
+
+/// Stores `op`; with `REPLACE`, also where its key has a version `seqno`.
+#[inline(always)]
+fn write<const REPLACE: bool>(list: &List<Versioned>, op: &Op<'_>, seqno: u64) -> Result<Written, InsertError> {
+    let writer = list.enter(thread_index(), 1)?;
+    let new = op.new_node(seqno);
+    if !new.is_encodable() {
+        return Err(InsertError::TooLarge);
+    }
+    let new = if REPLACE { new.replaceable() } else { new };
+    let mut alloc = ArenaAlloc::new(&writer);
+    let outcome = writer.insert::<REPLACE>(&new, &mut alloc)?;
+    if let Outcome::Present(_) = outcome {
+        return Err(InsertError::DuplicateKey);
+    }
+    let replaced = usize::from(REPLACE && matches!(outcome, Outcome::Replaced(_)));
+    Ok(Written { stored: 1, replaced, bytes: alloc.taken as usize * WORD })
+}
+
+/// Apart, so that tables that reject duplicates pay nothing for it.
+#[inline(never)]
+fn write_replacing(list: &List<Versioned>, op: &Op<'_>, seqno: u64) -> Result<Written, InsertError> {
+    write::<true>(list, op, seqno)
 }
 
 /// Keys in parts are joined on the stack up to this length.
@@ -244,40 +278,52 @@ pub struct Reservation<'a> {
     writer: Writer<'a, Versioned>,
     ops: &'a [Op<'a>],
     alloc: ReservedAlloc,
+    replaces: bool,
 }
 
 impl Reservation<'_> {
     /// Stores the batch. The first write gets the sequence number `first_seqno`, and each further write the next number;
-    /// numbers do not exceed `u64::MAX`. Returns the number of writes stored. A write is not stored if its key already has a
-    /// version with its number.
+    /// numbers do not exceed `u64::MAX`. A write is not stored if its key already has a version with its number, unless the table
+    /// [replaces](crate::Duplicates::Replace) it.
     ///
     /// Each write commits separately. The batch is atomic for readers that learn its sequence numbers only after `apply` has
     /// returned. Expected O(log n) for each write.
-    pub fn apply(self, first_seqno: u64) -> usize {
+    pub fn apply(self, first_seqno: u64) -> Written {
         let ops = self.ops;
-        self.store(|index| ops[index].new_node(first_seqno.saturating_add(index as u64)))
+        self.store(move |index| ops[index].new_node(first_seqno.saturating_add(index as u64)))
     }
 
-    /// Stores the batch, all of it under the sequence number `seqno`. Of several writes of a key, the last one is stored.
-    /// Returns the number of writes stored. A write is not stored either if its key had a version `seqno` before.
+    /// Stores the batch, all of it under the sequence number `seqno`. Of several writes of a key, the last one is stored. A write is not
+    /// stored either if its key had a version `seqno` before. A table that [replaces](crate::Duplicates::Replace) stores every write, one
+    /// after the other; what is seen in the end is the same.
     ///
     /// The batch is atomic for readers as with [`apply`](Self::apply). Expected O(log n) for each write.
-    pub fn apply_at(self, seqno: u64) -> usize {
+    pub fn apply_at(self, seqno: u64) -> Written {
         let ops = self.ops;
-        if ops.is_sorted_by(|before, after| before.key() < after.key()) {
+        if self.replaces || ops.is_sorted_by(|before, after| before.key() < after.key()) {
             return self.store(|index| ops[index].new_node(seqno));
         }
         // The first write of a key and number is stored. Backwards, that is the last one.
         self.store(|index| ops[ops.len() - 1 - index].new_node(seqno))
     }
 
-    fn store<'n>(mut self, new_node: impl Fn(usize) -> NewNode<'n>) -> usize {
-        let Self { writer, ops, alloc } = &mut self;
-        let mut stored = 0;
-        writer.insert_all(ops.len(), new_node, alloc, |_, outcome| {
-            stored += usize::from(matches!(outcome, Ok(Outcome::New(_))))
+    fn store<'n>(self, new_node: impl Fn(usize) -> NewNode<'n>) -> Written {
+        match self.replaces {
+            true => self.store_as::<true>(|index| new_node(index).replaceable()),
+            false => self.store_as::<false>(new_node),
+        }
+    }
+
+    #[inline(never)]
+    fn store_as<'n, const REPLACE: bool>(mut self, new_node: impl Fn(usize) -> NewNode<'n>) -> Written {
+        let Self { writer, ops, alloc, .. } = &mut self;
+        let reserved = alloc.words;
+        let (mut stored, mut replaced) = (0, 0);
+        writer.insert_all::<REPLACE>(ops.len(), new_node, alloc, |_, outcome| {
+            stored += usize::from(matches!(outcome, Ok(Outcome::New(_) | Outcome::Replaced(_))));
+            replaced += usize::from(REPLACE && matches!(outcome, Ok(Outcome::Replaced(_))));
         });
-        stored
+        Written { stored, replaced, bytes: (reserved - alloc.words) as usize * WORD }
     }
 }
 

@@ -18,6 +18,9 @@ pub enum Kind {
     Value,
 }
 
+/// The bit above a tag: the node has a word before its link, for the node that replaces it.
+pub(super) const REPLACEABLE: u8 = MAX_TAG + 1;
+
 /// What is searched for: the first entry with this key and a version not greater, or the first one after it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target<'k> {

@@ -10,14 +10,17 @@
 //! ```text
 //!   length << 1          a value, with tag 0
 //!   1                    a tombstone, with tag 0 and no value
-//!   length + 1 << 1 | 1  anything else: a byte follows, tag << 1 | is tombstone
+//!   length + 1 << 1 | 1  anything else: a byte follows, is replaceable << 7 | tag << 1 | is tombstone
 //! ```
+//!
+//! A replaceable node has a word before its link: the node that replaces its value, kind and tag, or 0 (`latest.rs`).
 //!
 //! I4 frozen bytes: everything right of the link is written before the node is linked and never again, except the meta
 //! words of a list, which are its documented atomics (`skiplist/stamp.rs`).
 
 mod entry;
 mod id;
+mod latest;
 mod link;
 mod read;
 mod write;

@@ -1,6 +1,6 @@
 //! Reads nodes and their links.
 
-use super::entry::Kind;
+use super::entry::{Kind, MAX_TAG, REPLACEABLE};
 use super::id::Predecessor;
 use super::link::Link;
 use crate::mem::storage::{Storage, WORD};
@@ -18,8 +18,8 @@ pub(crate) struct Record<'a> {
 /// A node in its table's storage, or the head where a method allows it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Node<'a> {
-    storage: &'a Storage,
-    off: u32,
+    pub(super) storage: &'a Storage,
+    pub(super) off: u32,
 }
 
 impl<'a> Node<'a> {
@@ -150,11 +150,11 @@ impl<'a> Node<'a> {
         unsafe { self.key_and_end(meta) }.0
     }
 
-    /// What it holds.
+    /// What the latest write of its key and version stored.
     ///
     /// # Safety
-    /// A node of this storage, not the head, made with `meta` meta words.
-    #[inline]
+    /// A linked node of this storage, not the head, made with `meta` meta words.
+    #[inline(always)]
     pub(crate) unsafe fn record(self, meta: usize) -> Record<'a> {
         // SAFETY: the caller's promise.
         let (key, end) = unsafe { self.key_and_end(meta) };
@@ -165,14 +165,46 @@ impl<'a> Node<'a> {
             let value = unsafe { self.bytes(at, (head >> 1) as usize) };
             return Record { key, value, kind: Kind::Value, tag: 0 };
         }
-        let Some(len) = (head >> 1).checked_sub(1) else {
+        if head == 1 {
             return Record { key, value: &[], kind: Kind::Tombstone, tag: 0 };
+        }
+        // SAFETY: as just read.
+        unsafe { self.latest_record(meta, key, head, at) }
+    }
+
+    /// What it holds itself, whatever replaced that; and whether it is replaceable.
+    ///
+    /// # Safety
+    /// A node of this storage, not the head, made with `meta` meta words.
+    pub(crate) unsafe fn own_record(self, meta: usize) -> (Record<'a>, bool) {
+        // SAFETY: the caller's promise.
+        let (key, end) = unsafe { self.key_and_end(meta) };
+        // SAFETY: the head follows the key.
+        let (head, at) = unsafe { self.varint(end) };
+        if head & 1 != 0 {
+            // SAFETY: as just read.
+            return unsafe { self.marked_record(key, head, at) };
+        }
+        // SAFETY: the value follows the head, which says its length.
+        let value = unsafe { self.bytes(at, (head >> 1) as usize) };
+        (Record { key, value, kind: Kind::Value, tag: 0 }, false)
+    }
+
+    /// What an entry is that is no plain value, and whether it is replaceable.
+    ///
+    /// # Safety
+    /// The head stands before `at`, behind the key, and is odd.
+    #[inline]
+    pub(super) unsafe fn marked_record(self, key: &'a [u8], head: u32, at: usize) -> (Record<'a>, bool) {
+        let Some(len) = (head >> 1).checked_sub(1) else {
+            return (Record { key, value: &[], kind: Kind::Tombstone, tag: 0 }, false);
         };
         // SAFETY: such a head has a byte behind it.
         let byte = unsafe { self.bytes(at, 1) }[0];
         // SAFETY: the value follows that byte.
         let value = unsafe { self.bytes(at + 1, len as usize) };
-        Record { key, value, kind: if byte & 1 == 0 { Kind::Value } else { Kind::Tombstone }, tag: byte >> 1 }
+        let (kind, tag) = (if byte & 1 == 0 { Kind::Value } else { Kind::Tombstone }, byte >> 1);
+        (Record { key, value, kind, tag: tag & MAX_TAG }, tag & REPLACEABLE != 0)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use core::slice;
 
-use super::entry::{Kind, MAX_KEY_LEN, MAX_TAG, MAX_VALUE_LEN, Target};
+use super::entry::{Kind, MAX_KEY_LEN, MAX_TAG, MAX_VALUE_LEN, REPLACEABLE, Target};
 use super::id::NodeId;
 use crate::mem::storage::{REDZONE_WORDS, Storage, WORD};
 use crate::sync::Ordering;
@@ -27,13 +27,19 @@ impl<'k> NewNode<'k> {
         Self { key, value, value_len, kind, tag, version }
     }
 
+    /// The same, as one that a later write of its key and version replaces. Its [`words`](Self::words) are those behind the word for that.
+    #[inline]
+    pub(crate) fn replaceable(self) -> Self {
+        Self { tag: self.tag | REPLACEABLE, ..self }
+    }
+
     /// Where it belongs.
     #[inline]
     pub(crate) fn target(&self) -> Target<'k> {
         Target { key: self.key, version: self.version }
     }
 
-    /// Whether key, value and tag keep to the limits.
+    /// Whether key, value and tag keep to the limits. To be asked before it is made [replaceable](Self::replaceable).
     #[inline]
     pub(crate) fn is_encodable(&self) -> bool {
         self.key.len() <= MAX_KEY_LEN && self.value_len <= MAX_VALUE_LEN && self.tag <= MAX_TAG

@@ -59,10 +59,33 @@ impl<'a, S: Schema> NodeRef<'a, S> {
         unsafe { self.node.key(S::META_WORDS) }
     }
 
+    /// What the latest write of its key and version stored.
     #[inline(always)]
     pub(crate) fn record(self) -> Record<'a> {
-        // SAFETY: a node of schema `S` (`new`).
+        // SAFETY: a linked node of schema `S` (`new`).
         unsafe { self.node.record(S::META_WORDS) }
+    }
+
+    /// What it holds itself, whatever replaced that; and whether it is replaceable.
+    pub(crate) fn own_record(self) -> (Record<'a>, bool) {
+        // SAFETY: a node of schema `S` (`new`).
+        unsafe { self.node.own_record(S::META_WORDS) }
+    }
+
+    /// The node that shows instead of this one, if there is one.
+    pub(crate) fn latest(self) -> Option<NodeId> {
+        // SAFETY: replaceable, as was just asked.
+        self.own_record().1.then(|| unsafe { self.node.latest() })?
+    }
+
+    /// Makes `by` show instead of this node, and returns the node that did so before. `by` has its key and version, and was not linked.
+    ///
+    /// # Panics
+    /// If this node is not replaceable.
+    pub(crate) fn replace(self, by: NodeId) -> Option<NodeId> {
+        assert!(self.own_record().1, "I10 broken: a node that is not replaceable");
+        // SAFETY: replaceable, as was just asked; and `by` names a written node.
+        unsafe { self.node.replace(by) }
     }
 
     #[inline(always)]

@@ -5,10 +5,10 @@ use core::cmp::Ordering;
 use super::schema::{NodeRef, Schema};
 use super::store::Nodes;
 use crate::key::PartialKey;
-use crate::node::{NewNode, NodeId, Predecessor, Record};
+use crate::node::{Kind, NewNode, NodeId, Predecessor, Record};
 
 impl<S: Schema, T> Nodes<S, T> {
-    /// Every node, in order. Checks I1 (order) and I9 (partial keys).
+    /// Every node, in order. Checks I1 (order), I9 (partial keys) and I10 (replacements).
     pub(crate) fn validate(&self) -> Vec<NodeId> {
         let mut nodes = Vec::new();
         let mut at = Predecessor::HEAD;
@@ -25,6 +25,10 @@ impl<S: Schema, T> Nodes<S, T> {
                 let order = key.cmp(next.key()).then_with(|| next.version().cmp(&here.version()));
                 assert_eq!(order, Ordering::Less, "I1 broken");
             }
+            if let Some(latest) = next.latest().map(|latest| self.node(latest)) {
+                let is_same = latest.key() == next.key() && latest.version() == next.version();
+                assert!(is_same && latest.latest().is_none(), "I10 broken");
+            }
             nodes.push(id);
             at = id.into();
         }
@@ -32,7 +36,15 @@ impl<S: Schema, T> Nodes<S, T> {
 
     /// The words that a node takes.
     pub(crate) fn words_of(&self, id: NodeId) -> u32 {
-        let Record { key, value, kind, tag } = self.node(id).record();
-        NewNode::new(key, &[value], kind, tag, 0).words(S::META_WORDS)
+        let (Record { key, value, kind, tag }, is_replaceable) = self.node(id).own_record();
+        let value = [value];
+        let new = NewNode::new(key, &value, kind, tag, 0);
+        if is_replaceable { 1 + new.replaceable().words(S::META_WORDS) } else { new.words(S::META_WORDS) }
+    }
+
+    /// The words of a node that are of use once another one shows instead of it.
+    pub(crate) fn words_of_replaced(&self, id: NodeId) -> u32 {
+        let key = self.node(id).key();
+        1 + NewNode::new(key, &[], Kind::Value, 0, 0).replaceable().words(S::META_WORDS)
     }
 }

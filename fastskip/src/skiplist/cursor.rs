@@ -3,14 +3,12 @@
 use core::fmt;
 
 use super::stamp::{StampClock, Stamped};
+use super::table::ConcurrentSkipList;
 use crate::iter::cursor::{End, Walk, moves};
-use crate::iter::{Range, View, impl_range_iterator};
+use crate::iter::{Ends, Range, View, impl_range_iterator};
 use crate::list::List;
 use crate::node::{Kind, Record, Target};
 use crate::nodes::NodeRef;
-
-#[cfg(doc)]
-use crate::ConcurrentSkipList;
 
 /// An entry of a list, borrowed from its arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,19 +24,14 @@ pub struct Entry<'a> {
 /// The current contents of a list, or its contents when a snapshot was taken.
 #[derive(Clone, Copy)]
 pub(crate) struct Contents<'a> {
-    pub(crate) list: &'a List<Stamped>,
-    pub(crate) clock: &'a StampClock,
-    /// Entries with a later stamp are hidden. The live view uses the greatest possible stamp.
-    pub(crate) until: u64,
+    clock: &'a StampClock,
+    /// Entries with a later stamp are hidden.
+    until: u64,
 }
 
 impl<'a> View<'a> for Contents<'a> {
     type Schema = Stamped;
     type Item = Entry<'a>;
-
-    fn list(self) -> &'a List<Stamped> {
-        self.list
-    }
 
     /// Sets missing stamps of the node even if the view does not need them: otherwise an entry seen here could be missing from a
     /// later snapshot.
@@ -58,15 +51,37 @@ impl<'a> View<'a> for Contents<'a> {
     }
 }
 
-impl<'a> Contents<'a> {
+impl Contents<'_> {
+    /// The greatest possible stamp, up to which everything is shown.
     pub(crate) const LIVE: u64 = u64::MAX;
+}
 
-    /// The entry of `key`.
+impl ConcurrentSkipList {
+    /// How the list is shown up to a stamp.
     #[inline]
-    pub(crate) fn get(&self, key: &[u8]) -> Option<Entry<'a>> {
-        let found = self.list.lower_bound(Target { key, version: 0 }).with_key()?;
-        self.item(self.list.node(found))
+    pub(super) fn contents(&self, until: u64) -> Contents<'_> {
+        Contents { clock: &self.clock, until }
     }
+
+    /// The entry of `key` as it is shown up to a stamp.
+    #[inline]
+    pub(super) fn find(&self, key: &[u8], until: u64) -> Option<Entry<'_>> {
+        let (list, contents) = shown(self, until);
+        let list = list?;
+        let found = list.lower_bound(Target { key, version: 0 }).with_key()?;
+        contents.item(list.node(found))
+    }
+
+    /// Iterates over what is shown up to a stamp.
+    pub(super) fn shown_range(&self, until: u64, ends: Ends) -> Iter<'_> {
+        Iter(Range::new(&self.list, self.contents(until), ends))
+    }
+}
+
+/// What a walk takes: the list, if it was made, and the view up to a stamp.
+#[inline]
+pub(super) fn shown(list: &ConcurrentSkipList, until: u64) -> (Option<&List<Stamped>>, Contents<'_>) {
+    (list.list.made(), list.contents(until))
 }
 
 /// A double-ended iterator over entries in key order, including tombstones.
@@ -75,7 +90,7 @@ impl<'a> Contents<'a> {
 /// before a step is yielded if it lies ahead of what that end has yielded last, unless a snapshot hides it. O(log n) to begin at
 /// either end; a step forward is O(1) and a step back amortised O(1), not counting entries that a snapshot hides.
 #[derive(Clone)]
-pub struct Iter<'a>(pub(super) Range<Contents<'a>>);
+pub struct Iter<'a>(pub(super) Range<'a, Contents<'a>>);
 
 impl_range_iterator!(Iter, Entry);
 
@@ -107,33 +122,35 @@ impl_range_iterator!(Iter, Entry);
 /// ```
 #[derive(Clone)]
 pub struct Cursor<'a> {
-    view: Contents<'a>,
+    list: &'a ConcurrentSkipList,
+    until: u64,
     walk: Walk,
 }
 
 impl<'a> Cursor<'a> {
-    /// Creates a cursor on the first entry of `view`.
-    pub(crate) fn new(view: Contents<'a>) -> Self {
-        let mut cursor = Self { view, walk: Walk::new() };
+    /// Creates a cursor on the first entry that is shown up to a stamp.
+    pub(crate) fn new(list: &'a ConcurrentSkipList, until: u64) -> Self {
+        let mut cursor = Self { list, until, walk: Walk::new() };
         cursor.seek_to_first();
         cursor
     }
 
     /// Creates a cursor on the first entry whose key is not less than `key`.
-    pub(crate) fn at(view: Contents<'a>, key: &[u8]) -> Option<Self> {
-        let mut cursor = Self { view, walk: Walk::new() };
+    pub(crate) fn at(list: &'a ConcurrentSkipList, until: u64, key: &[u8]) -> Option<Self> {
+        let mut cursor = Self { list, until, walk: Walk::new() };
         cursor.seek(key).then_some(cursor)
     }
 
     /// The entry that the cursor is on. O(1).
     #[must_use]
     pub fn entry(&self) -> Option<Entry<'a>> {
-        self.walk.item(self.view)
+        let (list, view) = shown(self.list, self.until);
+        self.walk.item(list, view)
     }
 
     /// The same as `next`.
     pub fn next_entry(&mut self) -> Option<Entry<'a>> {
-        self.walk.next(self.view)
+        self.next()
     }
 
     /// The same as [`prev`](Self::prev).
@@ -146,8 +163,10 @@ impl<'a> Cursor<'a> {
         self.walk.moves()
     }
 
-    fn parts(&mut self) -> (&mut Walk, Contents<'a>) {
-        (&mut self.walk, self.view)
+    #[inline]
+    fn parts(&mut self) -> (&mut Walk, Option<&'a List<Stamped>>, Contents<'a>) {
+        let (list, view) = shown(self.list, self.until);
+        (&mut self.walk, list, view)
     }
 
     moves!(Entry<'a>, (key: &[u8]) => Target { key, version: 0 });
@@ -160,7 +179,8 @@ impl<'a> Iterator for Cursor<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Entry<'a>> {
-        self.walk.next(self.view)
+        let (walk, list, view) = self.parts();
+        walk.next(list, view)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod cursor;
 mod frozen;
+mod owned;
 mod read;
 mod snapshot;
 mod stamp;
@@ -11,5 +12,6 @@ mod write;
 
 pub use cursor::{Cursor, Entry, Iter};
 pub use frozen::{FrozenMemtable, SealError};
+pub use owned::{OwnedEntries, OwnedEntry, OwnedListCursor, OwnedSnapshot};
 pub use snapshot::Snapshot;
 pub use table::ConcurrentSkipList;

@@ -1,22 +1,18 @@
 //! Reads of a list: lookups, iterators, cursors and snapshots.
 
-use super::cursor::{Contents, Cursor, Entry, Iter};
+use super::cursor::{Contents, Cursor, Entry, Iter, shown};
 use super::snapshot::Snapshot;
 use super::table::ConcurrentSkipList;
 use crate::bounds::KeyBounds;
-use crate::iter::{Range, View};
+use crate::iter::{Ends, View};
 use crate::node::Target;
 
 /// Reading.
 impl ConcurrentSkipList {
-    pub(super) fn live(&self) -> Contents<'_> {
-        Contents { list: &self.list, clock: &self.clock, until: Contents::LIVE }
-    }
-
     /// Returns the value of `key` and whether `key` is a tombstone. A tombstone keeps its old value. Expected O(log n).
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<(&[u8], bool)> {
-        self.live().get(key).map(|entry| (entry.value, entry.is_tombstone))
+        self.find(key, Contents::LIVE).map(|entry| (entry.value, entry.is_tombstone))
     }
 
     /// Returns the value of `key`, or `None` if `key` is absent or a tombstone. Expected O(log n).
@@ -31,9 +27,10 @@ impl ConcurrentSkipList {
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Option<&[u8]>> {
         let keys: Vec<_> = keys.iter().map(|key| Target { key: key.as_ref(), version: 0 }).collect();
         let mut values = vec![None; keys.len()];
-        let live = self.live();
-        live.list.lower_bounds(&keys, |index, found| {
-            let entry = found.with_key().and_then(|id| live.item(live.list.node(id)));
+        let (list, live) = shown(self, Contents::LIVE);
+        let Some(list) = list else { return values };
+        list.lower_bounds(&keys, |index, found| {
+            let entry = found.with_key().and_then(|id| live.item(list.node(id)));
             values[index] = entry.filter(|entry| !entry.is_tombstone).map(|entry| entry.value);
         });
         values
@@ -48,20 +45,20 @@ impl ConcurrentSkipList {
     /// Iterates over all entries in key order, including tombstones. O(1) to begin, and see [`Iter`] for a step.
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
-        Iter(Range::new(self.live(), ..))
+        self.shown_range(Contents::LIVE, Ends::new(..))
     }
 
     /// Returns a cursor on the first entry. O(1).
     #[must_use]
     pub fn cursor(&self) -> Cursor<'_> {
-        Cursor::new(self.live())
+        Cursor::new(self, Contents::LIVE)
     }
 
     /// Returns a cursor on the first entry whose key is not less than `key`, or `None` if there is no such entry.
     /// Expected O(log n).
     #[must_use]
     pub fn cursor_at(&self, key: &[u8]) -> Option<Cursor<'_>> {
-        Cursor::at(self.live(), key)
+        Cursor::at(self, Contents::LIVE, key)
     }
 
     /// Iterates over the entries within `bounds` in key order. Yields nothing if the bounds are inverted. The bounds are
@@ -77,19 +74,19 @@ impl ConcurrentSkipList {
     /// ```
     #[must_use]
     pub fn range(&self, bounds: impl KeyBounds) -> Iter<'_> {
-        Iter(Range::new(self.live(), bounds))
+        self.shown_range(Contents::LIVE, Ends::new(bounds))
     }
 
     /// Iterates over the entries whose keys begin with `prefix`, in key order. Expected O(log n) to begin at either end.
     #[must_use]
     pub fn prefix(&self, prefix: &[u8]) -> Iter<'_> {
-        Iter(Range::prefix(self.live(), prefix))
+        self.shown_range(Contents::LIVE, Ends::prefix(prefix))
     }
 
     /// Takes a snapshot of the current contents. O(1).
     #[must_use]
     pub fn snapshot(&self) -> Snapshot<'_> {
-        Snapshot { view: Contents { until: self.clock.snapshot(), ..self.live() } }
+        Snapshot { list: self, until: self.clock.snapshot() }
     }
 }
 

@@ -2,12 +2,10 @@
 
 use core::fmt;
 
-use super::cursor::{Contents, Cursor, Entry, Iter};
+use super::cursor::{Cursor, Entry, Iter};
+use super::table::ConcurrentSkipList;
 use crate::bounds::KeyBounds;
-use crate::iter::Range;
-
-#[cfg(doc)]
-use crate::ConcurrentSkipList;
+use crate::iter::Ends;
 
 /// The contents of a list when [`ConcurrentSkipList::snapshot`] was called. A snapshot never changes: an insert that was in
 /// progress is either always or never part of it, and later deletions are not visible. Taking a snapshot costs one atomic
@@ -27,7 +25,9 @@ use crate::ConcurrentSkipList;
 /// ```
 #[derive(Clone, Copy)]
 pub struct Snapshot<'a> {
-    pub(super) view: Contents<'a>,
+    pub(super) list: &'a ConcurrentSkipList,
+    /// The latest stamp that is shown.
+    pub(super) until: u64,
 }
 
 impl<'a> Snapshot<'a> {
@@ -35,33 +35,33 @@ impl<'a> Snapshot<'a> {
     /// the snapshot. Expected O(log n).
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<(&'a [u8], bool)> {
-        self.view.get(key).map(|entry| (entry.value, entry.is_tombstone))
+        self.list.find(key, self.until).map(|entry| (entry.value, entry.is_tombstone))
     }
 
     /// Iterates over all entries in key order, including tombstones. O(1) to begin, and see [`Iter`] for a step.
     #[must_use]
     pub fn iter(&self) -> Iter<'a> {
-        Iter(Range::new(self.view, ..))
+        self.list.shown_range(self.until, Ends::new(..))
     }
 
     /// Iterates over the entries within `bounds` in key order. Yields nothing if the bounds are inverted.
     /// Expected O(log n) to begin at either end.
     #[must_use]
     pub fn range(&self, bounds: impl KeyBounds) -> Iter<'a> {
-        Iter(Range::new(self.view, bounds))
+        self.list.shown_range(self.until, Ends::new(bounds))
     }
 
     /// Returns a cursor on the first entry. O(1), not counting entries that the snapshot hides.
     #[must_use]
     pub fn cursor(&self) -> Cursor<'a> {
-        Cursor::new(self.view)
+        Cursor::new(self.list, self.until)
     }
 
     /// Returns a cursor on the first entry whose key is not less than `key`, or `None` if there is no such entry.
     /// Expected O(log n), not counting entries behind `key` that the snapshot hides.
     #[must_use]
     pub fn cursor_at(&self, key: &[u8]) -> Option<Cursor<'a>> {
-        Cursor::at(self.view, key)
+        Cursor::at(self.list, self.until, key)
     }
 }
 
@@ -76,7 +76,7 @@ impl<'a> IntoIterator for &Snapshot<'a> {
 
 impl fmt::Debug for Snapshot<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Snapshot").field("until", &self.view.until).finish_non_exhaustive()
+        f.debug_struct("Snapshot").field("until", &self.until).finish_non_exhaustive()
     }
 }
 

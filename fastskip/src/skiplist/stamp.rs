@@ -25,7 +25,7 @@ const PENDING: u64 = 1;
 const FIRST_STAMP: u64 = 2;
 
 /// Nodes of a list: one to a key, with two stamps.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Stamped;
 
 impl Schema for Stamped {

@@ -3,6 +3,7 @@
 use core::fmt;
 
 use super::table::ConcurrentSkipList;
+use crate::list::List;
 use crate::list::stats::Stats;
 
 /// Statistics. Each method that counts visits every shard: O(shards). [`stats`](ConcurrentSkipList::stats) returns all statistics at
@@ -11,7 +12,7 @@ impl ConcurrentSkipList {
     /// The number of live keys. Exact when no writer is active.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.list.live_entries()
+        self.list.made().map_or(0, List::live_entries)
     }
 
     /// Whether the list has no live key.
@@ -29,7 +30,7 @@ impl ConcurrentSkipList {
     /// The bytes of the arena that hold nodes or blocks of the index, or were lost between them.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
-        self.list.memory_usage()
+        self.list.made().map_or(0, List::memory_usage)
     }
 
     /// The bytes of the arena that were handed out to shards.
@@ -79,13 +80,13 @@ impl ConcurrentSkipList {
     /// for it. Writes that began before may still be finishing; see [`is_drained`](Self::is_drained).
     #[must_use]
     pub fn is_sealed(&self) -> bool {
-        self.list.is_frozen()
+        self.list.made().is_some_and(List::is_frozen)
     }
 
     /// Whether the list is frozen and no write is in progress: its contents no longer change.
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        self.list.is_drained()
+        self.list.made().is_some_and(List::is_drained)
     }
 
     /// Whether the fraction [`Builder::backpressure_at`](crate::Builder::backpressure_at) of a limit, by default 90 %, is used

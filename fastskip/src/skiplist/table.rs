@@ -36,8 +36,8 @@ pub struct ConcurrentSkipList {
 
 /// Creating a list.
 impl ConcurrentSkipList {
-    /// Creates a list without limits. The number of shards is the available parallelism. It reserves no memory before it is first
-    /// used. O(shards), as every way to create one.
+    /// Creates a list without limits. The number of shards is the available parallelism. It reserves no memory before something
+    /// is written: to reads an untouched list is an empty one. O(shards), as every way to create one.
     #[must_use]
     pub fn new() -> Self {
         Self::builder().build()
@@ -99,7 +99,8 @@ impl Default for ConcurrentSkipList {
 /// Freezing and resetting.
 impl ConcurrentSkipList {
     /// Freezes the list: every later write is rejected with [`Sealed`](crate::InsertError::Sealed). Waits for the writes in
-    /// progress; their entries are in the frozen list. O(shards), not counting the wait.
+    /// progress, as [`Memtable::freeze`](crate::Memtable::freeze) does; their entries are in the frozen list. O(shards), not counting the
+    /// wait.
     pub fn freeze(&self) {
         self.list.freeze();
     }

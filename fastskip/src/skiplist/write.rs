@@ -2,6 +2,7 @@
 
 use core::slice;
 
+use super::cursor::Contents;
 use super::stamp::Stamped;
 use super::table::ConcurrentSkipList;
 use crate::error::{BatchError, InsertError};
@@ -70,10 +71,10 @@ impl ConcurrentSkipList {
         };
         let (fit, unfit): (Vec<_>, Vec<_>) = (0..entries.len()).partition(|index| new(*index).is_encodable());
         let mut rejected: Vec<_> = unfit.into_iter().map(|index| (index, InsertError::TooLarge)).collect();
-        writer.insert_all(
+        writer.insert_all::<false>(
             fit.len(),
             |at| new(fit[at]),
-            &mut ArenaAlloc(&writer),
+            &mut ArenaAlloc::new(&writer),
             |at, stored| match stored.map(|stored| self.settled(stored)) {
                 Ok(Stored::New(_)) => {}
                 Ok(Stored::Present(_)) => rejected.push((fit[at], InsertError::DuplicateKey)),
@@ -135,7 +136,7 @@ impl ConcurrentSkipList {
     /// [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full) or [`TooLarge`](InsertError::TooLarge).
     pub fn insert_tombstone(&self, key: &[u8]) -> Result<(), InsertError> {
         if let Stored::Present(node) = self.store(key, &[], Kind::Tombstone)? {
-            if self.live().item(node).is_some_and(|entry| entry.is_tombstone) {
+            if self.contents(Contents::LIVE).item(node).is_some_and(|entry| entry.is_tombstone) {
                 return Ok(());
             }
             let writer = self.list.enter(thread_index(), 0)?;
@@ -167,7 +168,7 @@ impl ConcurrentSkipList {
         if !new.is_encodable() {
             return Err(InsertError::TooLarge);
         }
-        let outcome = writer.insert(&new, &mut ArenaAlloc(&writer))?;
+        let outcome = writer.insert::<false>(&new, &mut ArenaAlloc::new(&writer))?;
         Ok(self.settled(outcome))
     }
 
@@ -178,7 +179,7 @@ impl ConcurrentSkipList {
                 self.clock.inserted(node);
                 Stored::New(node)
             }
-            Outcome::Present(id) => {
+            Outcome::Present(id) | Outcome::Replaced(id) => {
                 let node = self.list.node(id);
                 self.clock.inserted(node);
                 self.clock.deleted(node);

@@ -7,8 +7,8 @@ use super::input::Input;
 /// The length of a value that no table with a limit on memory has room for.
 const TOO_LARGE: usize = 2 << 20;
 
-/// The most that an entry takes beside key and value: the link, two words of stamps, lengths, padding.
-const OVERHEAD: usize = (1 + 2) * 8 + 10 + 7;
+/// The most that an entry takes beside key and value: the link and two more words, lengths, a tag, padding.
+const OVERHEAD: usize = (1 + 2) * 8 + 11 + 7;
 
 /// Such a value. Static, because to fill a new one each time would be most of the work.
 pub(crate) fn too_large() -> &'static [u8] {

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
+use std::sync::Arc;
 
-use fastskip::{BatchError, ConcurrentSkipList, Cursor, Entry, InsertError, MAX_KEY_LEN, Snapshot};
+use fastskip::{
+    BatchError, ConcurrentSkipList, Cursor, Entry, InsertError, MAX_KEY_LEN, OwnedEntry, OwnedSnapshot, Snapshot,
+};
 
 use super::input::Input;
 use super::limits::{TableLimits, mean, too_large};
@@ -38,14 +41,14 @@ struct Known {
 pub fn skiplist_ops(input: &[u8]) -> Met {
     let mut input = Input::new(input);
     let limits = TableLimits::choose(&mut input);
-    let mut list: ConcurrentSkipList = limits.table(ConcurrentSkipList::builder());
+    let mut list: Arc<ConcurrentSkipList> = Arc::new(limits.table(ConcurrentSkipList::builder()));
     let mut known =
         Known { model: Model::new(), limits, attempts: 0, is_scrambled: false, frozen: false, record: Record::new() };
     while let Some(end) = run(&list, &mut known, &mut input) {
         if end == SkipListOp::Reset {
-            list.reset();
+            Arc::get_mut(&mut list).expect("nothing owned is left").reset();
         } else {
-            list = seal(list, &known);
+            list = Arc::new(seal(Arc::into_inner(list).expect("nothing owned is left"), &known));
         }
         known.renew();
     }
@@ -53,7 +56,7 @@ pub fn skiplist_ops(input: &[u8]) -> Met {
 }
 
 /// Runs operations to the end of the input, or up to one that needs the list itself, which it returns.
-fn run(list: &ConcurrentSkipList, known: &mut Known, input: &mut Input<'_>) -> Option<SkipListOp> {
+fn run(list: &Arc<ConcurrentSkipList>, known: &mut Known, input: &mut Input<'_>) -> Option<SkipListOp> {
     let mut snapshots = Vec::new();
     let mut end = None;
     while end.is_none() && !input.is_empty() {
@@ -61,12 +64,12 @@ fn run(list: &ConcurrentSkipList, known: &mut Known, input: &mut Input<'_>) -> O
         known.record.meet(op);
         match op {
             SkipListOp::Seal | SkipListOp::Reset => end = Some(op),
-            SkipListOp::Snapshot => snapshots.push((list.snapshot(), known.model.clone())),
+            SkipListOp::Snapshot => snapshots.push((list.snapshot(), list.owned_snapshot(), known.model.clone())),
             _ => known.step(list, op, input),
         }
     }
     known.compare(list);
-    snapshots.iter().for_each(|(snapshot, then)| compare_snapshot(snapshot, then));
+    snapshots.iter().for_each(|(snapshot, owned, then)| compare_snapshot(snapshot, owned, then));
     end
 }
 
@@ -92,7 +95,7 @@ impl Known {
         (self.attempts, self.is_scrambled, self.frozen) = (0, false, false);
     }
 
-    fn step(&mut self, list: &ConcurrentSkipList, op: SkipListOp, input: &mut Input<'_>) {
+    fn step(&mut self, list: &Arc<ConcurrentSkipList>, op: SkipListOp, input: &mut Input<'_>) {
         match op {
             SkipListOp::Insert => self.insert(list, &input.key(), &input.value(), input),
             SkipListOp::GetOrInsert => self.get_or_insert(list, &input.key(), &input.value(), input),
@@ -250,17 +253,21 @@ impl Known {
 
 /// Reading.
 impl Known {
-    fn range(&self, list: &ConcurrentSkipList, from: &[u8], to: &[u8]) {
+    fn range(&self, list: &Arc<ConcurrentSkipList>, from: &[u8], to: &[u8]) {
         for range in ranges(from, to) {
             let within: Vec<_> =
                 entries(&self.model).filter(|entry| RangeBounds::<[u8]>::contains(&range, entry.key)).collect();
             compare_walk(|| list.range(range), &within);
+            compare_walk(|| list.owned_range(range), &within);
         }
     }
 
-    fn seek(&self, list: &ConcurrentSkipList, key: &[u8], forward: bool) {
+    fn seek(&self, list: &Arc<ConcurrentSkipList>, key: &[u8], forward: bool) {
         let shown: Vec<_> = entries(&self.model).collect();
         self.look_up(list, key);
+        let owned = list.get_owned(key);
+        assert_eq!(owned.as_ref().map(OwnedEntry::as_entry), shown.iter().find(|entry| entry.key == key).copied());
+        self.seek_owned(list, key, forward);
         assert_eq!(list.cursor().entry(), shown.first().copied());
         compare_cursor(list.cursor(), &shown, key, forward);
         let first = shown.partition_point(|entry| entry.key < key);
@@ -279,6 +286,23 @@ impl Known {
                 (cursor.prev_entry(), cursor.valid(), cursor.next_entry()),
                 (None, false, shown.first().copied())
             );
+        }
+    }
+
+    fn seek_owned(&self, list: &Arc<ConcurrentSkipList>, key: &[u8], forward: bool) {
+        let mut cursor = list.owned_cursor();
+        let is_found = if forward { cursor.seek(key) } else { cursor.seek_for_prev(key) };
+        assert_eq!((is_found, cursor.entry_owned().is_some()), (cursor.valid(), cursor.valid()));
+        if forward {
+            for entry in entries(&self.model).filter(|entry| entry.key >= key) {
+                assert_eq!(cursor.next(), Some(entry));
+            }
+            assert_eq!(cursor.next(), None);
+        } else {
+            for entry in entries(&self.model).rev().filter(|entry| entry.key <= key) {
+                assert_eq!(cursor.prev(), Some(entry));
+            }
+            assert_eq!(cursor.prev(), None);
         }
     }
 
@@ -313,9 +337,11 @@ impl Known {
     }
 }
 
-fn compare_snapshot(snapshot: &Snapshot<'_>, then: &Model) {
+fn compare_snapshot(snapshot: &Snapshot<'_>, owned: &OwnedSnapshot, then: &Model) {
     let shown: Vec<_> = entries(then).collect();
     compare_walk(|| snapshot.iter(), &shown);
+    compare_walk(|| owned.range(..), &shown);
+    assert_eq!(owned.cursor().entry(), owned.as_snapshot().cursor().entry());
     let Some(middle) = shown.get(shown.len() / 2) else { return };
     assert_eq!(snapshot.get(middle.key), Some((middle.value, middle.is_tombstone)));
     let (before, behind) = shown.split_at(shown.len() / 2);

@@ -2,9 +2,13 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::{Bound, RangeBounds};
 
-use fastskip::{FrozenVersions, InsertError, Kind, Lookup, MAX_KEY_LEN, Memtable, MemtableCursor, Op, Version};
+use fastskip::{
+    Duplicates, FrozenVersions, InsertError, Kind, Lookup, MAX_KEY_LEN, Memtable, MemtableCursor, Op, OwnedVersion,
+    Version,
+};
 
 use super::input::Input;
 use super::limits::{Size, TableLimits, mean, too_large};
@@ -24,6 +28,7 @@ type Model = BTreeMap<(Vec<u8>, Reverse<u64>), Option<Vec<u8>>>;
 struct Pair {
     memtable: Memtable,
     model: Model,
+    duplicates: Duplicates,
     limits: TableLimits,
     attempts: usize,
     /// Whether hints were corrupted, so that the index cannot be validated.
@@ -33,17 +38,22 @@ struct Pair {
     record: Record<MemtableOp>,
 }
 
-/// Runs the operations that `input` stands for. The first bytes choose the settings.
+/// Runs the operations that `input` stands for, with either way of treating duplicates. The first bytes choose the other settings.
 ///
 /// # Panics
 /// If the memtable and the map differ.
 pub fn memtable_ops(input: &[u8]) -> Met {
+    [Duplicates::Reject, Duplicates::Replace].into_iter().flat_map(|duplicates| run(input, duplicates)).collect()
+}
+
+fn run(input: &[u8], duplicates: Duplicates) -> Met {
     let mut input = Input::new(input);
     let limits = TableLimits::choose(&mut input);
-    let memtable = limits.table(Memtable::builder());
+    let memtable = limits.table(Memtable::builder().duplicates(duplicates));
     let mut pair = Pair {
         memtable,
         model: Model::new(),
+        duplicates,
         limits,
         attempts: 0,
         is_scrambled: false,
@@ -125,16 +135,27 @@ impl Pair {
         self.record.end(op, foretold, found);
     }
 
-    fn store(&mut self, key: &[u8], seqno: u64, value: Option<Vec<u8>>) -> bool {
-        let len = self.model.len();
-        self.model.entry((key.to_vec(), Reverse(seqno))).or_insert(value);
-        self.model.len() > len
+    /// Stores a version in the map. Returns what a write of it says: how many were stored, and how many replaced.
+    fn store(&mut self, key: &[u8], seqno: u64, value: Option<Vec<u8>>) -> (usize, usize) {
+        let replaces = self.duplicates == Duplicates::Replace;
+        match self.model.entry((key.to_vec(), Reverse(seqno))) {
+            Entry::Occupied(_) if !replaces => (0, 0),
+            Entry::Occupied(mut present) => {
+                present.insert(value);
+                (1, 1)
+            }
+            Entry::Vacant(vacant) => {
+                vacant.insert(value);
+                (1, 0)
+            }
+        }
     }
 
     /// A version that is there is found before room is asked for, so even a full table says that it is there.
     fn put(&mut self, key: &[u8], seqno: u64, value: Option<Vec<u8>>, input: &mut Input<'_>) {
         let sizes = [(key.len(), value.as_ref().map_or(0, Vec::len))];
-        let is_there = self.model.contains_key(&(key.to_vec(), Reverse(seqno)));
+        let is_there =
+            self.duplicates == Duplicates::Reject && self.model.contains_key(&(key.to_vec(), Reverse(seqno)));
         let foretold =
             if is_there && self.frozen.is_none() { Err(InsertError::DuplicateKey) } else { self.foretell(&sizes) };
         let memtable = &self.memtable;
@@ -147,9 +168,13 @@ impl Pair {
             Some(value) => memtable.put(key, seqno, value),
             None => memtable.delete(key, seqno),
         });
-        self.judge(MemtableOp::Put, foretold, found, &sizes);
-        if found.is_ok() {
-            assert!(self.store(key, seqno, value), "stored a version that was there");
+        self.judge(MemtableOp::Put, foretold, found.map(|_| ()), &sizes);
+        if let Ok(written) = found {
+            assert_eq!((written.stored, written.replaced), self.store(key, seqno, value));
+            assert!(
+                written.bytes > sizes[0].0 + sizes[0].1 && written.bytes <= self.memtable.memory_usage(),
+                "{written:?}"
+            );
         }
     }
 
@@ -169,17 +194,19 @@ impl Pair {
             false => memtable.reserve(&ops).map(|reservation| reservation.apply(first)),
         });
         self.judge(MemtableOp::Apply, foretold, found.map(|_| ()), &sizes);
-        if let Ok(count) = found
-            && at_one
-        {
-            let stored = writes.iter().rev().filter(|(key, value)| self.store(key, first, value.clone())).count();
-            assert_eq!(count, stored);
-        } else if let Ok(count) = found {
-            let numbered = (0..).zip(&writes);
-            let stored =
-                numbered.filter(|(i, (key, value))| self.store(key, first.saturating_add(*i), value.clone())).count();
-            assert_eq!(count, stored);
+        let Ok(written) = found else { return };
+        let mut numbered: Vec<_> =
+            (0..).map(|i| if at_one { first } else { first.saturating_add(i) }).zip(&writes).collect();
+        if at_one && self.duplicates == Duplicates::Reject {
+            // The first that is stored stays: backwards, the last write of a key.
+            numbered.reverse();
         }
+        let (mut stored, mut replaced) = (0, 0);
+        for (seqno, (key, value)) in numbered {
+            let (new, replacing) = self.store(key, seqno, value.clone());
+            (stored, replaced) = (stored + new, replaced + replacing);
+        }
+        assert_eq!((written.stored, written.replaced), (stored, replaced));
     }
 
     fn drop_reservation(&mut self, key: &[u8], input: &mut Input<'_>) {
@@ -195,7 +222,7 @@ impl Pair {
     fn replace(&mut self) {
         self.compare();
         let mut cursor = self.memtable.owned_cursor();
-        self.memtable = self.limits.table(Memtable::builder());
+        self.memtable = self.limits.table(Memtable::builder().duplicates(self.duplicates));
         self.frozen = None;
         for version in versions(&self.model) {
             assert_eq!(cursor.next(), Some(version));
@@ -229,6 +256,7 @@ impl Pair {
     fn get(&self, key: &[u8], seqno: u64) {
         let version = self.visible(seqno).into_iter().find(|version| version.key == key);
         assert_eq!(self.memtable.get_version(key, seqno), version);
+        assert_eq!(self.memtable.get_owned(key, seqno).as_ref().map(OwnedVersion::as_version), version);
         let expected = match version {
             None => Lookup::Absent,
             Some(Version { kind: Kind::Tombstone, .. }) => Lookup::Tombstone,
@@ -244,6 +272,7 @@ impl Pair {
             let within: Vec<_> =
                 visible.iter().filter(|version| RangeBounds::<[u8]>::contains(&range, version.key)).copied().collect();
             compare_walk(|| self.memtable.range(range, seqno), &within);
+            compare_walk(|| self.memtable.owned_range(range, seqno), &within);
         }
         let prefixed: Vec<_> = visible.iter().filter(|version| version.key.starts_with(from)).copied().collect();
         compare_walk(|| self.memtable.prefix(from, seqno), &prefixed);
@@ -251,10 +280,9 @@ impl Pair {
             let place = |bound: Bound<(_, u64)>| bound.map(|(key, seqno)| (key, Reverse(seqno)));
             let places = (place(range.0), place(range.1));
             let is_within = |version: &Version<'_>| places.contains(&(version.key, Reverse(version.seqno)));
-            compare_walk(
-                || self.memtable.versions(range),
-                &versions(&self.model).filter(is_within).collect::<Vec<_>>(),
-            );
+            let within: Vec<_> = versions(&self.model).filter(is_within).collect();
+            compare_walk(|| self.memtable.versions(range), &within);
+            compare_walk(|| self.memtable.owned_versions(range), &within);
         }
     }
 

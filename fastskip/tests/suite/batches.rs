@@ -86,7 +86,7 @@ fn batches_with_versions_of_one_key_keep_them_newest_first() {
         let ops: Vec<_> = keys.iter().map(|key| Op::Put { key, value: key }).collect();
         let first = u64::from(source * LONGEST + later + 1);
         let stored = keys.iter().zip(first..).filter(|(key, seqno)| model.insert((**key, u64::MAX - seqno))).count();
-        assert_eq!(memtable.reserve(&ops).unwrap().apply(first), stored, "batch {batch}");
+        assert_eq!(memtable.reserve(&ops).unwrap().apply(first).stored, stored, "batch {batch}");
     }
     let versions = memtable.all_versions().map(|version| (version.key.to_vec(), u64::MAX - version.seqno));
     assert!(versions.eq(model.iter().map(|(key, seqno)| (key.to_vec(), *seqno))));
@@ -164,12 +164,12 @@ fn reservations_may_overlap_in_one_shard_and_be_applied_in_any_order() {
         memtable.delete(&key(round * 10 + 8), 1).unwrap();
         match round % 3 {
             0 => drop(first),
-            1 => stored += first.apply(1),
-            _ => stored += thread::scope(|scope| scope.spawn(|| first.apply(1)).join().unwrap()),
+            1 => stored += first.apply(1).stored,
+            _ => stored += thread::scope(|scope| scope.spawn(|| first.apply(1)).join().unwrap()).stored,
         }
-        stored += third.apply(1) + 1;
+        stored += third.apply(1).stored + 1;
         memtable.put(&key(round * 10 + 9), 1, b"v").unwrap();
-        stored += second.apply(1) + 1;
+        stored += second.apply(1).stored + 1;
     }
     let stats = memtable.stats();
     assert_eq!((stats.entries, stats.tombstones, memtable.all_versions().count()), (stored, 2000, stored));
@@ -184,11 +184,11 @@ fn entries_of_a_batch_that_belong_behind_one_node_are_all_stored() {
     for entries in [0, 20_u32, 2000] {
         let memtable = Memtable::builder().shards(1).build();
         for number in 0..entries {
-            assert_eq!(memtable.put(&(100 * number).to_be_bytes(), 1, &[7; 40]), Ok(()));
+            assert!(memtable.put(&(100 * number).to_be_bytes(), 1, &[7; 40]).is_ok());
         }
         let keys: Vec<_> = [3_u32, 1, 4, 1, 5, 9, 2, 6].map(|key| (100 + key).to_be_bytes()).to_vec();
         let ops: Vec<_> = keys.iter().map(|key| Op::Put { key, value: b"" }).collect();
-        assert_eq!(memtable.reserve(&ops).unwrap().apply(2), 8);
+        assert_eq!(memtable.reserve(&ops).unwrap().apply(2).stored, 8);
         assert_eq!(memtable.stats().cas_failures, 0, "a batch does not race with itself");
         assert_eq!(memtable.range((100 + 1_u32).to_be_bytes()..(110_u32).to_be_bytes(), u64::MAX).count(), 7);
         memtable.validate();
@@ -203,7 +203,7 @@ fn no_batch_uses_more_than_it_reserved() {
         for batch in 0..4 {
             let keys: Vec<_> = (0..50).map(|index| key(seed * 7919 + batch * 50 + index)).collect();
             let ops: Vec<_> = keys.iter().map(|key| Op::Put { key, value: b"" }).collect();
-            assert_eq!(memtable.reserve(&ops).unwrap().apply(1), 50);
+            assert_eq!(memtable.reserve(&ops).unwrap().apply(1).stored, 50);
         }
         memtable.validate();
     }
@@ -215,7 +215,7 @@ fn no_batch_uses_more_than_it_reserved() {
 fn of_a_batch_at_one_number_the_last_write_of_a_key_wins() {
     for (filled, writes, keys) in [(0, 2, 1), (0, 40, 7), (MANY, 500, 90)] {
         let memtable = Memtable::builder().shards(1).build();
-        (0..filled).for_each(|number| memtable.put(&key(number), 1, b"old").unwrap());
+        (0..filled).for_each(|number| assert!(memtable.put(&key(number), 1, b"old").is_ok()));
         let batch: Vec<_> = (0..writes).map(|write: u32| (key(write * 31 % keys), write.to_be_bytes())).collect();
         let ops: Vec<_> = batch
             .iter()
@@ -225,7 +225,7 @@ fn of_a_batch_at_one_number_the_last_write_of_a_key_wins() {
             })
             .collect();
         let before = memtable.len();
-        assert_eq!(memtable.apply_at(&ops, 9), Ok(keys as usize));
+        assert_eq!(memtable.apply_at(&ops, 9).map(|written| written.stored), Ok(keys as usize));
         for op in &ops {
             let last = ops.iter().rfind(|other| other.key() == op.key()).unwrap();
             let found = memtable.get_version(op.key(), u64::MAX).unwrap();
@@ -233,7 +233,11 @@ fn of_a_batch_at_one_number_the_last_write_of_a_key_wins() {
             assert_eq!((found.seqno, found.kind), (9, kind));
             assert!(!matches!(last, Op::Put { value, .. } if *value != found.value));
         }
-        assert_eq!(memtable.apply_at(&ops, 9), Ok(0), "every key has a version of this number");
+        assert_eq!(
+            memtable.apply_at(&ops, 9).map(|written| written.stored),
+            Ok(0),
+            "every key has a version of this number"
+        );
         assert_eq!(memtable.len(), before + keys as usize);
         memtable.validate();
     }
@@ -244,9 +248,9 @@ fn of_a_batch_at_one_number_the_last_write_of_a_key_wins() {
 fn a_sorted_batch_at_one_number_is_stored_whole() {
     let memtable = Memtable::builder().shards(1).build();
     let ops = [b"a", b"b", b"c"].map(|key| Op::Put { key, value: b"1" });
-    assert_eq!(memtable.apply_at(&ops, 1), Ok(3));
+    assert_eq!(memtable.apply_at(&ops, 1).map(|written| written.stored), Ok(3));
     let ops = [(b"a", b"2"), (b"b", b"2"), (b"b", b"3")].map(|(key, value)| Op::Put { key, value });
-    assert_eq!(memtable.apply_at(&ops, 2), Ok(2));
+    assert_eq!(memtable.apply_at(&ops, 2).map(|written| written.stored), Ok(2));
     let versions: Vec<_> = memtable.iter(2).map(|version| (version.key, version.value)).collect();
     assert_eq!(versions, [(&b"a"[..], &b"2"[..]), (b"b", b"3"), (b"c", b"1")]);
 }
@@ -296,11 +300,11 @@ fn parts_are_stored_as_if_they_were_joined() {
                 from = cut;
             }
             seqno += 1;
-            assert_eq!(memtable.put_parts(&parts, seqno, &parts), Ok(()));
+            assert!(memtable.put_parts(&parts, seqno, &parts).is_ok());
             assert_eq!(memtable.get_version(key, seqno), Some(Version::new(key, seqno, Kind::Value, key)));
         }
     }
-    assert_eq!(memtable.put_parts(&[], 100, &[]), Ok(()));
+    assert!(memtable.put_parts(&[], 100, &[]).is_ok());
     assert_eq!(memtable.get(b"", 100), Lookup::Value(b""));
     let too_long = [&bytes[..MAX_KEY_LEN], b"x"];
     assert_eq!(memtable.put_parts(&too_long, 1, &[]), Err(InsertError::TooLarge));
@@ -320,7 +324,7 @@ fn tags_are_the_engines_own() {
     for tag in 0..=MAX_TAG {
         for kind in [Kind::Value, Kind::Tombstone] {
             seqno += 1;
-            assert_eq!(memtable.write(&tagged(kind, tag), seqno), Ok(()));
+            assert!(memtable.write(&tagged(kind, tag), seqno).is_ok());
             let found = memtable.get_version(b"k", seqno).unwrap();
             assert_eq!((found.seqno, found.kind, found.tag, found.value), (seqno, kind, tag, &b"value"[..]));
             let lookup = if kind == Kind::Value { Lookup::Value(b"value") } else { Lookup::Tombstone };
@@ -330,7 +334,7 @@ fn tags_are_the_engines_own() {
     assert_eq!(memtable.stats().tombstones, memtable.len() / 2);
     assert_eq!(memtable.write(&tagged(Kind::Value, MAX_TAG + 1), 1), Err(InsertError::TooLarge));
     let batch = [tagged(Kind::Value, 9), Op::Put { key: b"l", value: b"" }];
-    assert_eq!(memtable.apply_at(&batch, 1000), Ok(2));
+    assert_eq!(memtable.apply_at(&batch, 1000).map(|written| written.stored), Ok(2));
     assert_eq!(memtable.get_version(b"k", 1000).map(|found| found.tag), Some(9));
     assert_eq!(memtable.apply_at(&[tagged(Kind::Value, 64)], 1001), Err(InsertError::TooLarge));
     memtable.validate();

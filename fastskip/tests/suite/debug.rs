@@ -1,5 +1,7 @@
 //! The text of `{:?}` of each type, for whoever meets one in a log or in a failed assertion.
 
+use std::sync::Arc;
+
 use fastskip::{ConcurrentSkipList, Memtable, Op};
 
 /// Catches a type that says nothing of itself, or says what its contents are at any length.
@@ -14,6 +16,12 @@ fn debug_output_names_the_type_and_what_it_is_at() {
     assert!(format!("{:?}", list.snapshot()).starts_with("Snapshot { until: "));
     assert!(format!("{list:?}").starts_with("ConcurrentSkipList { len: 1, memory_usage: "));
     assert!(format!("{:?}", ConcurrentSkipList::builder().shards(3)).contains("shards: 3"));
+    let list = Arc::new(list);
+    assert_eq!(format!("{:?}", list.owned_range(..)), "OwnedEntries { .. }");
+    assert!(format!("{:?}", list.owned_cursor()).starts_with("OwnedListCursor { entry: Some(Entry"));
+    assert!(format!("{:?}", list.owned_snapshot()).starts_with("OwnedSnapshot { until: "));
+    assert!(format!("{:?}", list.get_owned(b"key")).starts_with("Some(OwnedEntry(Entry { key: "));
+    let list = Arc::into_inner(list).unwrap();
     assert_eq!(format!("{:?}", list.seal().unwrap().0), "FrozenMemtable { len: 1, .. }");
 
     let memtable = Memtable::new();
@@ -25,5 +33,9 @@ fn debug_output_names_the_type_and_what_it_is_at() {
     assert_eq!(format!("{:?}", Memtable::new().cursor()), "MemtableCursor { version: None, .. }");
     assert!(format!("{:?}", memtable.cursor()).starts_with("MemtableCursor { version: Some(Version"));
     assert!(format!("{:?}", memtable.owned_cursor()).starts_with("OwnedCursor { version: Some(Version"));
+    assert_eq!(format!("{:?}", memtable.owned_all_versions()), "OwnedVersions { .. }");
+    let version = memtable.get_owned(b"key", 9).unwrap();
+    assert!(format!("{version:?}").starts_with("OwnedVersion(Version { key: "));
+    assert_eq!(format!("{:?}", version.into_value()), format!("{:?}", b"value"));
     assert_eq!(format!("{:?}", memtable.freeze()), "FrozenVersions { len: 1, .. }");
 }

@@ -1,5 +1,6 @@
 //! Writers against a freeze: what was acknowledged is in the frozen table, and nothing else.
 
+use std::cell::RefCell;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -79,7 +80,7 @@ fn freeze_waits_for_open_reservations_and_lets_none_in_after() {
                             }));
                             assert!(unwound.is_err());
                         } else {
-                            assert_eq!(reservation.apply(batch * 3), 3);
+                            assert_eq!(reservation.apply(batch * 3).stored, 3);
                         }
                     }
                 });
@@ -137,8 +138,71 @@ fn table_is_frozen_at_once_and_drained_when_the_last_writer_leaves() {
             thread::yield_now();
         }
         assert!(memtable.is_frozen() && !memtable.is_drained());
-        assert_eq!(reservation.apply(1), 1);
+        assert_eq!(reservation.apply(1).stored, 1);
         assert!(freezers.map(|freezer| freezer.join().unwrap()).iter().all(|frozen| frozen.is_drained()));
     });
+    memtable.validate();
+}
+
+/// Catches a freeze that an `unpark` ends before its time, or that takes one which its caller waits for.
+#[test]
+fn an_unpark_neither_ends_a_freeze_nor_is_lost_in_it() {
+    let memtable = Memtable::builder().shards(2).build();
+    let ops = [Op::Put { key: b"k", value: b"v" }];
+    let reservation = memtable.reserve(&ops).unwrap();
+    thread::scope(|scope| {
+        let freezer = scope.spawn(|| {
+            thread::current().unpark();
+            let frozen = memtable.freeze();
+            assert!(frozen.is_drained());
+            // Its own token is still there; without it, this waits for ever.
+            thread::park();
+            frozen.len()
+        });
+        while !memtable.is_frozen() {
+            thread::yield_now();
+        }
+        for _ in 0..100 {
+            freezer.thread().unpark();
+            thread::yield_now();
+            assert!(!freezer.is_finished() && !memtable.is_drained());
+        }
+        assert_eq!(reservation.apply(1).stored, 1);
+        assert_eq!(freezer.join().unwrap(), 1);
+    });
+    memtable.validate();
+}
+
+/// Catches a freeze, or a write, that needs what a thread has no more when its thread-locals are destroyed.
+#[test]
+fn a_thread_freezes_while_its_thread_locals_are_destroyed() {
+    struct Last(Memtable);
+    impl Drop for Last {
+        fn drop(&mut self) {
+            assert!(self.0.put(b"last", 1, b"").is_ok());
+            assert!(self.0.freeze().is_drained());
+        }
+    }
+    thread_local! {
+        static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
+    }
+    let memtable = Memtable::builder().shards(2).build();
+    let ops = [Op::Put { key: b"k", value: b"v" }];
+    let reservation = memtable.reserve(&ops).unwrap();
+    let last = Last(memtable.clone());
+    let dying = thread::spawn(move || {
+        // Registered first, destroyed last: behind whatever of the thread the standard library and this crate keep.
+        LAST.with(|own| *own.borrow_mut() = Some(last));
+        LAST.with(|own| assert!(own.borrow().as_ref().unwrap().0.put(b"first", 1, b"").is_ok()));
+        thread::current().id()
+    });
+    while !memtable.is_frozen() {
+        thread::yield_now();
+    }
+    assert!(!memtable.is_drained());
+    drop(reservation);
+    dying.join().unwrap();
+    assert!(memtable.is_drained());
+    assert_eq!(memtable.len(), 2);
     memtable.validate();
 }

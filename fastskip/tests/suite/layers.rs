@@ -11,7 +11,7 @@ const LAYERS: [&str; 9] =
 /// them, and none of them uses it.
 const FOLDERS: [(&str, &str); 9] = [
     ("mem", "poison lanes range storage quota chunk spares extent arena"),
-    ("node", "entry id link read write"),
+    ("node", "entry id link read latest write"),
     ("nodes", "schema store order walk link validate"),
     (
         "index",
@@ -19,10 +19,10 @@ const FOLDERS: [(&str, &str); 9] = [
          backward validate scramble",
     ),
     ("index/block", "header shared locked"),
-    ("list", "gate freeze counts run state stats group validate writer lazy"),
-    ("iter", "readahead position view cursor range"),
-    ("memtable", "version table versions cursor write frozen"),
-    ("skiplist", "stamp table cursor snapshot read write stats frozen"),
+    ("list", "gate freeze counts run state stats group validate writer replace lazy"),
+    ("iter", "readahead position view cursor range owned"),
+    ("memtable", "version table owned versions cursor write frozen"),
+    ("skiplist", "stamp table cursor snapshot read owned write stats frozen"),
 ];
 
 /// The crate's paths that `source` names, from the root on, outside comments, documentation imports and tests. `own` is the

@@ -4,6 +4,7 @@ mod batches;
 mod cheap;
 mod concurrent;
 mod debug;
+mod duplicates;
 mod freezing;
 mod layers;
 mod limits;
@@ -11,6 +12,7 @@ mod long_walks;
 mod maps;
 #[path = "../models/mod.rs"]
 mod models;
+mod owned;
 mod patterns;
 mod published_defects;
 mod room;

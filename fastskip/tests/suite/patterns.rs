@@ -159,7 +159,7 @@ fn versions_of_a_hot_key_are_found_whatever_their_number() {
         let mut seqno = 1;
         for keys in writes.chunks(batch) {
             let ops: Vec<_> = keys.iter().map(|key| Op::Put { key, value: key }).collect();
-            seqno += memtable.reserve(&ops).unwrap().apply(seqno) as u64;
+            seqno += memtable.reserve(&ops).unwrap().apply(seqno).stored as u64;
         }
         memtable.validate();
         // Every other write is one of the hot key, from 1 on.
@@ -203,13 +203,13 @@ fn entries_without_room_for_blocks_are_found_by_walking() {
     let key = |i: usize| (1 << 63 | (i as u64) << 8).to_be_bytes();
     let keys: Vec<_> = (0..4000).map(key).collect();
     let memtable = Memtable::builder().shards(1).max_memory_bytes(128 << 10).build();
-    before.iter().for_each(|key| memtable.put(key, 1, b"").unwrap());
+    before.iter().for_each(|key| assert!(memtable.put(key, 1, b"").is_ok()));
     let cost = |keys: &[[u8; 8]]| keys.iter().map(|key| looks_at(&memtable, key, u64::MAX)).sum::<usize>();
     let (cost_before, index) = (cost(&before), memtable.stats().memory_index);
     let ops: Vec<_> = keys.iter().map(|key| Op::Put { key, value: b"" }).collect();
     let reserved: Vec<_> = ops.chunks(1).map_while(|op| memtable.reserve(op).ok()).collect();
     let keys = &keys[..reserved.len()];
-    reserved.into_iter().for_each(|reservation| assert_eq!(reservation.apply(1), 1));
+    reserved.into_iter().for_each(|reservation| assert_eq!(reservation.apply(1).stored, 1));
     memtable.validate();
     for key in before.iter().chain(keys) {
         assert_eq!(memtable.get(key, u64::MAX), Lookup::Value(b""));

@@ -37,7 +37,7 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 fn store(memtable: &Memtable, list: &ConcurrentSkipList, model: &mut Model, keys: &[Vec<u8>], batch: bool) {
     let ops: Vec<_> = keys.iter().map(|key| Op::Put { key, value: key }).collect();
     if batch {
-        let stored = memtable.reserve(&ops[..]).unwrap().apply((1 << 20) + memtable.len() as u64);
+        let stored = memtable.reserve(&ops[..]).unwrap().apply((1 << 20) + memtable.len() as u64).stored;
         // Each write of a batch has a number of its own, so none is a duplicate.
         assert_eq!(stored, keys.len());
         let entries: Vec<_> = keys.iter().map(|key| (key, key)).collect();
@@ -47,7 +47,7 @@ fn store(memtable: &Memtable, list: &ConcurrentSkipList, model: &mut Model, keys
             let is_new = model.insert(key.clone(), key.clone()).is_none();
             // A batch may have stored the key under another number.
             let put = memtable.put(key, 1, key);
-            assert!(put == Ok(()) || !is_new && put == Err(InsertError::DuplicateKey), "{key:?}: {put:?}");
+            assert!(put.is_ok() || !is_new && put == Err(InsertError::DuplicateKey), "{key:?}: {put:?}");
             assert_eq!(list.insert(key, key), is_new, "{key:?}");
         }
     }

@@ -1,6 +1,8 @@
 //! I6: the arena hands out no word twice and loses none, limits hold, and figures do not contradict each other while
 //! chunks are fetched. That pieces do not overlap is watched by the storage.
 
+use core::fmt;
+
 use crate::builder::Config;
 use crate::check::{Most, Program};
 use crate::mem::arena::{Arena, Layout, Usage};
@@ -22,8 +24,8 @@ fn filled(config: Config, count: usize) -> Memtable {
 }
 
 /// What a write came to, in a word.
-fn said(result: Result<(), InsertError>) -> &'static str {
-    assert!(matches!(result, Ok(()) | Err(InsertError::Full)), "{result:?}");
+fn said<T: fmt::Debug>(result: Result<T, InsertError>) -> &'static str {
+    assert!(matches!(result, Ok(_) | Err(InsertError::Full)), "{result:?}");
     if result.is_ok() { "stored" } else { "full" }
 }
 

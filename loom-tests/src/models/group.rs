@@ -16,7 +16,7 @@ pub(super) fn groups() -> Program<Memtable> {
     })
     .threads(2, |memtable, number| {
         let batch = KEYS[number].map(|key| Op::Put { key, value: b"v" });
-        assert_eq!(memtable.reserve(&batch).expect("the table has room").apply(1), 2);
+        assert_eq!(memtable.reserve(&batch).expect("the table has room").apply(1).stored, 2);
         let met = memtable.get_many(&KEYS[1 - number], 9).into_iter().filter(|found| *found == Lookup::Value(b"v"));
         met.count().to_string()
     })
@@ -82,7 +82,7 @@ pub(super) fn batch(run: bool) -> Program<Published> {
     })
     .thread(|(memtable, published): &Published| {
         let batch = [Op::Put { key: b"k", value: b"2" }, Op::Delete { key: b"a" }];
-        assert_eq!(memtable.reserve(&batch).expect("the table has room").apply(2), 2);
+        assert_eq!(memtable.reserve(&batch).expect("the table has room").apply(2).stored, 2);
         published.store(3, Ordering::Release);
     })
     .thread(|(memtable, published)| look_at(memtable, published.load(Ordering::Acquire)))

@@ -19,7 +19,7 @@ pub(super) fn same_key() -> Program<Memtable> {
             let stored = memtable.put(b"k", 1, &[number as u8]);
             let Lookup::Value(found) = memtable.get(b"k", 1) else { panic!("the key is not there after a put") };
             match stored {
-                Ok(()) => assert_eq!(found, [number as u8]),
+                Ok(_) => assert_eq!(found, [number as u8]),
                 Err(refusal) => assert_eq!((refusal, found), (InsertError::DuplicateKey, &[1 - number as u8][..])),
             }
             if stored.is_ok() { "wins" } else { "loses" }

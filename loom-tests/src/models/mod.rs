@@ -11,6 +11,7 @@ pub mod misuse;
 mod publication;
 mod publish;
 mod quota;
+mod replace;
 mod room;
 mod seal;
 mod snapshot;
@@ -43,6 +44,9 @@ macro_rules! every_model {
             adjacent_inserts_keep_order_i1: insert::adjacent();
             same_key_has_one_winner_i3: insert::same_key();
             two_writers_and_a_reader_scan_in_order_i1: insert::scans();
+            replaced_value_is_seen_whole_i10: replace::value();
+            last_of_two_replacements_stays_i10: replace::writers(true);
+            last_of_two_writers_of_one_number_stays_i10: replace::writers(false);
             partial_keys_that_share_nothing_i9: insert::partial_keys(insert::SHARE_NOTHING);
             partial_keys_that_share_much_i9: insert::partial_keys(insert::SHARE_MUCH);
             partial_keys_of_zeros_i9: insert::partial_keys(insert::ZEROS);

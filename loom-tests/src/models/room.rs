@@ -21,7 +21,7 @@ pub(super) fn give_back(nearly_full: bool) -> Program<Memtable> {
     })
     .thread(|memtable| {
         drop(memtable.reserve(&BATCH).expect("the table has room"));
-        let stored = memtable.reserve(&BATCH).expect("the table has room").apply(1);
+        let stored = memtable.reserve(&BATCH).expect("the table has room").apply(1).stored;
         assert_eq!(stored, BATCH.len());
     })
     .thread(|memtable| put(memtable, b"m", b""))

@@ -65,7 +65,7 @@ pub(super) fn drain(fate: Fate, freezers: usize) -> Program<Memtable> {
                 }
                 Ok(_) if fate == Fate::Dropped => "dropped",
                 Ok(reservation) => {
-                    assert_eq!(reservation.apply(2), 2);
+                    assert_eq!(reservation.apply(2).stored, 2);
                     "applied"
                 }
             }

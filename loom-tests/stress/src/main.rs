@@ -61,9 +61,9 @@ fn check(key: &[u8], value: &[u8]) {
     assert!(value.starts_with(key) && value[key.len()..].iter().all(|byte| *byte == key[7]), "a value nobody wrote");
 }
 
-fn is_open(result: Result<(), InsertError>) -> bool {
+fn is_open<T>(result: Result<T, InsertError>) -> bool {
     match result {
-        Ok(()) | Err(InsertError::DuplicateKey) => true,
+        Ok(_) | Err(InsertError::DuplicateKey) => true,
         Err(refusal) => {
             assert_eq!(refusal, InsertError::Sealed);
             false
@@ -120,7 +120,7 @@ impl Round {
         match self.memtable.reserve(&ops) {
             Err(_) => return false,
             Ok(dropped) if first.is_multiple_of(8) => drop(dropped),
-            Ok(reservation) => assert_eq!(reservation.apply(self.numbers(BATCH)), BATCH),
+            Ok(reservation) => assert_eq!(reservation.apply(self.numbers(BATCH)).stored, BATCH),
         }
         // What is refused is a duplicate, or the next write is refused as well.
         let _ = self.list.insert_batch(&entries);

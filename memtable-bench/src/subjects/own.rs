@@ -61,7 +61,7 @@ store! {
         let mut records = records.peekable();
         let first_seqno = records.peek().map_or(0, |record| record.number);
         let ops: Vec<_> = records.map(|record| Op::Put { key: record.key, value: record.value }).collect();
-        table.reserve(&ops).is_ok_and(|reservation| reservation.apply(first_seqno) == ops.len())
+        table.reserve(&ops).is_ok_and(|reservation| reservation.apply(first_seqno).stored == ops.len())
     };
     get(table, key, read) => value(table.get(key, NEWEST)).map(read);
     get_many(table, keys, each) => table.get_many(keys, NEWEST).into_iter().filter_map(value).for_each(each);

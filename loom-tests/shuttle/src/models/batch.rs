@@ -26,7 +26,7 @@ impl Batches {
         let first = *next;
         *next += BATCH;
         drop(next);
-        assert_eq!(reservation.apply(first) as u64, BATCH);
+        assert_eq!(reservation.apply(first).stored as u64, BATCH);
         let publish =
             || self.published.compare_exchange(first - 1, first + BATCH - 1, Ordering::Release, Ordering::Relaxed);
         while publish().is_err() {

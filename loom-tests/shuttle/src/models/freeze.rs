@@ -12,7 +12,7 @@ fn entries(list: &ConcurrentSkipList) -> Entries {
 }
 
 /// Says whether a write went through; if not, the list must be frozen.
-fn accepted(result: Result<(), InsertError>) -> bool {
+fn accepted<T>(result: Result<T, InsertError>) -> bool {
     result.inspect_err(|refusal| assert_eq!(*refusal, InsertError::Sealed)).is_ok()
 }
 
@@ -86,7 +86,7 @@ pub(super) fn drain() -> Program<Memtable, u64> {
                         break;
                     }
                     Ok(dropped) if round % 2 == 1 => drop(dropped),
-                    Ok(reservation) => stored += reservation.apply(10 * round) as u64,
+                    Ok(reservation) => stored += reservation.apply(10 * round).stored as u64,
                 }
             }
             stored

@@ -12,7 +12,7 @@ const NEW: [[u8; 6]; 2] = [[30, 70, 110, 150, 190, 230], [10, 50, 90, 130, 170, 
 
 fn filled() -> Memtable {
     let memtable: Memtable = table(config(2));
-    OLD.iter().for_each(|key| memtable.put(&[*key], 1, &[*key]).expect("the table has room"));
+    OLD.iter().for_each(|key| assert!(memtable.put(&[*key], 1, &[*key]).is_ok()));
     memtable
 }
 
@@ -43,7 +43,7 @@ pub(super) fn upkeep<const FREEZES: bool>() -> Program<Memtable, Vec<u8>> {
                 0 => return store(memtable, NEW[0].into_iter()),
                 1 => return store(memtable, NEW[1].into_iter().rev()),
                 2 if FREEZES => find(memtable, &OLD),
-                2 => (0..3).for_each(|_| _ = memtable.list().index.mend(number, Predecessor::HEAD, 4)),
+                2 => (0..3).for_each(|_| _ = memtable.list.index.mend(number, Predecessor::HEAD, 4)),
                 _ if FREEZES => {
                     // Lookups beside it may still mend the index, so whether it is whole is asked at rest.
                     let frozen = memtable.freeze();
@@ -78,7 +78,7 @@ pub(super) fn mends() -> Program<Memtable, ()> {
         thread: |memtable, number| {
             let mut keys = NEW.get(number).into_iter().flatten();
             for _ in 0..MENDS {
-                memtable.list().index.mend(number, Predecessor::HEAD, 2);
+                memtable.list.index.mend(number, Predecessor::HEAD, 2);
                 if let Some(key) = keys.next() {
                     memtable.put(&[*key], 1, &[*key]).expect("the table has room");
                 }

@@ -6,7 +6,7 @@ use crate::schedules::{Program, THREADS};
 use crate::{InsertError, Memtable, Op};
 
 /// Says whether a write went through; if not, the table must be full.
-fn accepted(result: Result<(), InsertError>) -> bool {
+fn accepted<T>(result: Result<T, InsertError>) -> bool {
     result.inspect_err(|refusal| assert_eq!(*refusal, InsertError::Full)).is_ok()
 }
 

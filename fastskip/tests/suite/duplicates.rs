@@ -1,0 +1,154 @@
+//! Tables whose last write of a key and sequence number wins.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use fastskip::{Duplicates, InsertError, Kind, Lookup, Memtable, Op};
+
+fn table(shards: usize) -> Memtable {
+    Memtable::builder().shards(shards).duplicates(Duplicates::Replace).build()
+}
+
+/// Catches a replacement that some read does not see, that changes what another read has borrowed, or that makes an entry more.
+#[test]
+fn every_read_shows_the_last_write() {
+    let memtable = table(1);
+    memtable.put(b"a", 5, b"").unwrap();
+    memtable.put(b"k", 5, b"first").unwrap();
+    memtable.put(b"k", 4, b"older").unwrap();
+    let Lookup::Value(borrowed) = memtable.get(b"k", 5) else { panic!("stored") };
+    let mut iterator = memtable.iter(5);
+    assert_eq!(iterator.next().map(|version| version.key), Some(&b"a"[..]));
+
+    let written = memtable.delete(b"k", 5).unwrap();
+    assert_eq!((written.stored, written.replaced), (1, 1));
+    assert_eq!((memtable.get(b"k", 9), memtable.get(b"k", 4)), (Lookup::Tombstone, Lookup::Value(b"older")));
+    assert_eq!(iterator.next().map(|version| version.kind), Some(Kind::Tombstone), "what comes is what is there");
+    assert_eq!((memtable.stats().tombstones, memtable.len()), (1, 3));
+
+    let tagged = Op::Tagged { key: b"k", value: &[b"la", b"st"], kind: Kind::Value, tag: 63 };
+    assert_eq!(memtable.write(&tagged, 5).map(|written| written.replaced), Ok(1));
+    let found = memtable.get_version(b"k", 9).unwrap();
+    assert_eq!((found.seqno, found.kind, found.tag, found.value), (5, Kind::Value, 63, &b"last"[..]));
+    assert_eq!((borrowed, memtable.get_many(&["k"], 9)), (&b"first"[..], vec![Lookup::Value(b"last")]));
+    let all: Vec<_> = memtable.all_versions().map(|version| (version.key, version.seqno, version.value)).collect();
+    assert_eq!(all, [(&b"a"[..], 5, &b""[..]), (b"k", 5, b"last"), (b"k", 4, b"older")]);
+    assert!(memtable.all_versions().rev().map(|version| version.value).eq([&b"older"[..], b"last", b""]));
+    let mut cursor = memtable.cursor();
+    assert!(cursor.seek(b"k", 5) && cursor.version() == Some(found));
+    let stats = memtable.stats();
+    assert_eq!((stats.tombstones, stats.entries, stats.avg_value_size * 3.0), (0, 3, 9.0));
+    memtable.validate();
+}
+
+/// Catches the engine's way of writing, one number for a whole batch and item by item, that leaves an earlier item in place.
+#[test]
+fn items_of_one_number_overwrite_each_other() {
+    for way in 0..3 {
+        let memtable = table(1);
+        let items: Vec<_> = (0..100_u8).map(|item| ([item % 7], [item])).collect();
+        let ops: Vec<_> = items.iter().map(|(key, value)| Op::Put { key, value }).collect();
+        let (stored, replaced) = match way {
+            0 => {
+                let written = ops.iter().map(|op| memtable.write(op, 3).unwrap());
+                written.fold((0, 0), |sum, written| (sum.0 + written.stored, sum.1 + written.replaced))
+            }
+            1 => memtable.apply_at(&ops, 3).map(|written| (written.stored, written.replaced)).unwrap(),
+            // Twice: the second batch replaces all of the first.
+            _ => {
+                memtable.apply_at(&ops[..50], 3).unwrap();
+                let written = memtable.reserve(&ops).unwrap().apply_at(3);
+                (written.stored, written.replaced - 7)
+            }
+        };
+        assert_eq!((stored, replaced, memtable.len()), (100, 93, 7), "way {way}");
+        for key in 0..7_u8 {
+            let last = (0..100).rev().find(|item| item % 7 == key).unwrap();
+            assert_eq!(memtable.get(&[key], 3), Lookup::Value(&[last]), "way {way}");
+        }
+        memtable.validate();
+    }
+}
+
+/// Catches memory of replaced values that no limit counts, a limit on entries that replacements use up, and a table that replaces no longer
+/// once it was reset.
+#[test]
+fn replacements_count_for_memory_and_not_for_entries() {
+    let mut memtable =
+        Memtable::builder().shards(1).max_memory_bytes(64 << 10).max_entries(2).duplicates(Duplicates::Replace).build();
+    for _ in 0..2 {
+        let mut bytes = 0;
+        let refused = (0..1000_u32).find_map(|round| match memtable.put(b"k", 1, &round.to_be_bytes().repeat(25)) {
+            Ok(written) => {
+                bytes += written.bytes;
+                assert_eq!(written.replaced, usize::from(round > 0));
+                None
+            }
+            Err(refusal) => Some((round, refusal)),
+        });
+        let Some((round, InsertError::Full)) = refused else { panic!("{refused:?}") };
+        assert!((64 << 10) - 200 <= bytes && memtable.memory_usage() >= bytes, "{bytes} bytes, {round} rounds");
+        assert_eq!(memtable.get(b"k", 1), Lookup::Value(&(round - 1).to_be_bytes().repeat(25)));
+        let stats = memtable.stats();
+        assert_eq!((stats.len, stats.avg_value_size), (1, 100.0));
+        assert!(stats.memory_wasted > bytes * 3 / 4, "{stats:?}");
+        memtable.validate();
+        assert!(memtable.reset());
+    }
+}
+
+/// A value of one of the writers: who wrote it and how often that was, three times over.
+fn value(writer: u64, round: u64) -> Vec<u8> {
+    [writer.to_be_bytes(), round.to_be_bytes()].concat().repeat(1 + (round % 3) as usize)
+}
+
+/// The writer and round of a value that is whole.
+fn parsed(bytes: &[u8]) -> (usize, u64) {
+    let number = |at: usize| u64::from_be_bytes(bytes[at..at + 8].try_into().unwrap());
+    let (writer, round) = (number(0), number(8));
+    assert_eq!(bytes, value(writer, round), "a value that nobody wrote");
+    (writer as usize, round)
+}
+
+/// Catches torn values, writes that are not seen once they have returned, and replacements that different reads order differently: of one
+/// writer's values none may be seen after a later one.
+#[test]
+fn racing_writers_of_one_number_never_go_back() {
+    const KEYS: u8 = 4;
+    const WRITERS: usize = 3;
+    let memtable = table(2);
+    let writing = AtomicUsize::new(WRITERS);
+    thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let (memtable, writing) = (&memtable, &writing);
+            scope.spawn(move || {
+                for round in 1..=4000 {
+                    let key = [round as u8 % KEYS];
+                    memtable.put(&key, 7, &value(writer as u64, round)).unwrap();
+                    let Lookup::Value(found) = memtable.get(&key, 7) else { panic!("stored") };
+                    let (by, seen) = parsed(found);
+                    assert!(by != writer || seen == round, "round {seen} after {round}");
+                }
+                writing.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+        scope.spawn(|| {
+            let mut newest = [[0; WRITERS]; KEYS as usize];
+            while writing.load(Ordering::Relaxed) > 0 {
+                let mut look = |key: usize, bytes: &[u8]| {
+                    let (by, round) = parsed(bytes);
+                    assert!(round >= newest[key][by], "key {key} went back");
+                    newest[key][by] = round;
+                };
+                memtable.iter(9).for_each(|version| look(version.key[0].into(), version.value));
+                for key in 0..KEYS {
+                    if let Lookup::Value(bytes) = memtable.get(&[key], 7) {
+                        look(key.into(), bytes);
+                    }
+                }
+            }
+        });
+    });
+    assert_eq!((memtable.len(), memtable.freeze().iter(7).count()), (KEYS.into(), KEYS.into()));
+    memtable.validate();
+}

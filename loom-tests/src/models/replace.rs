@@ -1,0 +1,75 @@
+//! I10: in a table whose last write of a key and number wins, each reader sees one write or another, as a whole.
+
+use crate::builder::Config;
+use crate::check::Program;
+use crate::models::table::{config, put, through, unhinted};
+use crate::{Duplicates, Lookup, Memtable};
+
+/// Values of two writers, and the one before them: of different lengths, so that what is counted differs too.
+const OLD: &[u8] = b"old";
+const VALUES: [&[u8]; 2] = [b"a value of more than a word", b"another"];
+
+/// A table that replaces, with two entries and, if `is_there`, one between them.
+fn table(is_there: bool) -> Memtable {
+    let memtable: Memtable = unhinted(Config { duplicates: Duplicates::Replace, ..config(2) });
+    through(0, || {
+        put(&memtable, b"a", b"");
+        put(&memtable, b"z", b"");
+        if is_there {
+            put(&memtable, b"k", OLD);
+        }
+    });
+    memtable
+}
+
+/// Which of the writers' values there is.
+fn which(memtable: &Memtable) -> &'static str {
+    let Lookup::Value(found) = memtable.get(b"k", 1) else { panic!("the key is not there") };
+    let scanned = memtable.iter(1).nth(1).expect("the key is there");
+    assert!([OLD, VALUES[0], VALUES[1]].contains(&found) && [OLD, VALUES[0], VALUES[1]].contains(&scanned.value));
+    match VALUES.iter().position(|value| *value == scanned.value) {
+        Some(0) => "0",
+        Some(_) => "1",
+        None => "old",
+    }
+}
+
+/// Thread 0 replaces a value; thread 1 looks twice.
+pub(super) fn value() -> Program<Memtable> {
+    Program::new(|| table(true))
+        .thread(|memtable| put(memtable, b"k", VALUES[0]))
+        .thread(|memtable| format!("{} {}", which(memtable), which(memtable)))
+        .at_rest(|memtable| {
+            memtable.validate();
+            which(memtable)
+        })
+        .expects(&["0 0 | 0", "old 0 | 0", "old old | 0"])
+}
+
+/// Two threads write different values under one key and number, each through a shard of its own, then look. One value stays; a thread
+/// that sees the other's comes first.
+pub(super) fn writers(is_there: bool) -> Program<Memtable> {
+    Program::new(move || table(is_there))
+        .threads(2, |memtable, number| {
+            let written = memtable.put(b"k", 1, VALUES[number]).expect("the table has room");
+            assert_eq!(written.stored, 1);
+            format!("{}{}", if written.replaced == 1 { "replaces, " } else { "" }, which(memtable))
+        })
+        .at_rest(|memtable| {
+            memtable.validate();
+            let stats = memtable.stats();
+            let last = which(memtable);
+            let value = VALUES[usize::from(last == "1")];
+            assert_eq!((stats.len, stats.avg_value_size * 3.0), (3, value.len() as f64));
+            last
+        })
+        .expects(match is_there {
+            true => &[
+                "replaces, 0 | replaces, 0 | 0",
+                "replaces, 0 | replaces, 1 | 0",
+                "replaces, 0 | replaces, 1 | 1",
+                "replaces, 1 | replaces, 1 | 1",
+            ],
+            false => &["0 | replaces, 1 | 1", "1 | replaces, 1 | 1", "replaces, 0 | 0 | 0", "replaces, 0 | 1 | 0"],
+        })
+}
