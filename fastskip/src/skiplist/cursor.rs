@@ -37,7 +37,7 @@ impl<'a> View<'a> for Contents<'a> {
 
     /// Sets missing stamps of the node even if the view does not need them: otherwise an entry seen here could be missing from a
     /// later snapshot.
-    #[inline]
+    #[inline(always)]
     fn item(self, node: NodeRef<'a, Stamped>) -> Option<Entry<'a>> {
         if self.clock.inserted(node) > self.until {
             return None;
