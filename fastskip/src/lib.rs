@@ -8,7 +8,7 @@
 //! with the whole table. For small data in one thread `BTreeMap` is the better choice, and for lookups without order a hash map.
 //!
 //! Keys are ordered bytewise. Other orders need an order-preserving encoding, such as big-endian integers with the sign bit
-//! flipped:
+//! flipped; the book's page "Orders of your own" shows more of them, and why there is no comparator:
 //!
 //! ```
 //! use fastskip::ConcurrentSkipList;
@@ -82,3 +82,8 @@ pub use skiplist::{
     ConcurrentSkipList, Cursor, Entry, FrozenMemtable, Iter, OwnedEntries, OwnedEntry, OwnedListCursor, OwnedSnapshot,
     SealError, Snapshot,
 };
+
+/// The examples of a page of the book, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/src/orders.md")]
+struct Orders;

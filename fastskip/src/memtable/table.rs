@@ -28,6 +28,9 @@ pub enum Lookup<'a> {
 /// Each write has a sequence number. A read at sequence number `s` sees the newest version of each key that is not newer
 /// than `s`. The result of such a read no longer changes once every write up to `s` has returned. The caller publishes `s`.
 ///
+/// Keys have at most [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) bytes (64 KiB - 1), values at most [`MAX_VALUE_LEN`](crate::MAX_VALUE_LEN)
+/// (1 GiB), and a table 32 GiB.
+///
 /// This type is a handle: a clone refers to the same table. The table lives until its last handle is dropped, and the last cursor,
 /// iterator and value that owns it.
 ///
@@ -173,7 +176,8 @@ impl Memtable {
     }
 
     /// The bytes of the arena that hold nodes or blocks of the index, are reserved for nodes, or were lost
-    /// between them.
+    /// between them. A sum over the shards, O(shards): one counter for all of them would be a cache line that every write of every
+    /// thread moves.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         self.list.made().map_or(0, List::memory_usage)

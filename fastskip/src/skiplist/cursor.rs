@@ -11,6 +11,8 @@ use crate::node::{Kind, Record, Target};
 use crate::nodes::NodeRef;
 
 /// An entry of a list, borrowed from its arena.
+// Not `#[non_exhaustive]`, as `Version` is: programs take it apart by `Entry { key, value, is_tombstone }`, and make one to compare with.
+// A list stores these three for good; what a memtable stores may grow, as it did by the tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// The key.
@@ -35,7 +37,7 @@ impl<'a> View<'a> for Contents<'a> {
 
     /// Sets missing stamps of the node even if the view does not need them: otherwise an entry seen here could be missing from a
     /// later snapshot.
-    #[inline]
+    #[inline(always)]
     fn item(self, node: NodeRef<'a, Stamped>) -> Option<Entry<'a>> {
         if self.clock.inserted(node) > self.until {
             return None;

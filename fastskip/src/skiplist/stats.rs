@@ -27,7 +27,8 @@ impl ConcurrentSkipList {
         self.stats().total_inserts
     }
 
-    /// The bytes of the arena that hold nodes or blocks of the index, or were lost between them.
+    /// The bytes of the arena that hold nodes or blocks of the index, or were lost between them. A sum over the shards, O(shards): one
+    /// counter for all of them would be a cache line that every write of every thread moves.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         self.list.made().map_or(0, List::memory_usage)

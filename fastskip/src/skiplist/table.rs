@@ -26,6 +26,9 @@ use crate::list::LazyList;
 /// assert_eq!(list.get_live(&[2]), Some(&b"value"[..]));
 /// ```
 ///
+/// Keys have at most [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) bytes (64 KiB - 1), values at most [`MAX_VALUE_LEN`](crate::MAX_VALUE_LEN)
+/// (1 GiB), and a list 32 GiB.
+///
 /// An insert takes expected O(log n) and commits with one compare-and-swap (CAS). If the CAS fails because of another writer,
 /// the insert continues from the same position. All methods can be called from any thread. None of them panics because of
 /// the number of threads.
