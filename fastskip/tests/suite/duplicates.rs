@@ -17,6 +17,7 @@ fn every_read_shows_the_last_write() {
     memtable.put(b"k", 5, b"first").unwrap();
     memtable.put(b"k", 4, b"older").unwrap();
     let Lookup::Value(borrowed) = memtable.get(b"k", 5) else { panic!("stored") };
+    let (owned, mut cursor) = (memtable.get_owned(b"k", 5).unwrap(), memtable.owned_cursor());
     let mut iterator = memtable.iter(5);
     assert_eq!(iterator.next().map(|version| version.key), Some(&b"a"[..]));
 
@@ -30,7 +31,8 @@ fn every_read_shows_the_last_write() {
     assert_eq!(memtable.write(&tagged, 5).map(|written| written.replaced), Ok(1));
     let found = memtable.get_version(b"k", 9).unwrap();
     assert_eq!((found.seqno, found.kind, found.tag, found.value), (5, Kind::Value, 63, &b"last"[..]));
-    assert_eq!((borrowed, memtable.get_many(&["k"], 9)), (&b"first"[..], vec![Lookup::Value(b"last")]));
+    assert_eq!((owned.value(), memtable.get_owned(b"k", 5).unwrap().value()), (&b"first"[..], &b"last"[..]));
+    assert!(cursor.seek(b"k", 5) && cursor.version_owned().is_some_and(|version| version.value() == b"last"));
     let all: Vec<_> = memtable.all_versions().map(|version| (version.key, version.seqno, version.value)).collect();
     assert_eq!(all, [(&b"a"[..], 5, &b""[..]), (b"k", 5, b"last"), (b"k", 4, b"older")]);
     assert!(memtable.all_versions().rev().map(|version| version.value).eq([&b"older"[..], b"last", b""]));

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use fastskip::{ConcurrentSkipList, InsertError, Memtable, Op};
 
@@ -154,21 +155,22 @@ fn an_unpark_neither_ends_a_freeze_nor_is_lost_in_it() {
         let freezer = scope.spawn(|| {
             thread::current().unpark();
             let frozen = memtable.freeze();
-            assert!(frozen.is_drained());
+            let stored = (frozen.is_drained(), frozen.len());
             // Its own token is still there; without it, this waits for ever.
             thread::park();
-            frozen.len()
+            stored
         });
         while !memtable.is_frozen() {
             thread::yield_now();
         }
-        for _ in 0..100 {
+        // Longer than it sleeps between two looks.
+        for _ in 0..5 {
             freezer.thread().unpark();
-            thread::yield_now();
+            thread::sleep(Duration::from_millis(1));
             assert!(!freezer.is_finished() && !memtable.is_drained());
         }
         assert_eq!(reservation.apply(1).stored, 1);
-        assert_eq!(freezer.join().unwrap(), 1);
+        assert_eq!(freezer.join().unwrap(), (true, 1));
     });
     memtable.validate();
 }
