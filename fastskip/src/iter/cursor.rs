@@ -1,8 +1,8 @@
-//! Cursors and ranges stand on this: a position that stops only where a view shows something.
+//! The core of cursors and ranges: a position that stops only at nodes that a view shows.
 //!
-//! Going on, the first node of a key that is not too new is the one shown at a version, and its older ones are passed over. Going
-//! back, nodes come from old to new, so the last one that is not too new is shown. A key may have any number of nodes that are
-//! not shown: after [`HIDDEN_WALK`] of them in a row, the next place is searched for.
+//! In forward direction, the first node of a key that is not too new is shown at a version, and its older nodes are skipped. In backward direction,
+//! nodes come from old to new, so the last one that is not too new is shown. A key may have any number of hidden nodes: after [`HIDDEN_WALK`] of
+//! them in a row, the walk searches for the next place.
 
 use super::position::Position;
 use super::view::View;
@@ -13,26 +13,26 @@ use crate::tuning::HIDDEN_WALK;
 
 /// Sorts before every version of its key.
 pub(crate) const NEWEST: u64 = u64::MAX;
-/// Sorts behind, or is, the last version of its key.
+/// Sorts at or after the last version of its key.
 pub(crate) const OLDEST: u64 = 0;
 
-/// Which end of the list a step leads towards.
+/// The end of the list to which a step leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Towards {
     First,
     Last,
 }
 
-/// Where a walk is.
+/// The state of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Before the first node that is shown: a step on leads to it.
+    /// Before the first shown node: a step forward leads to it.
     Before,
     /// On a node that a search found. A step in this direction takes it and does not move.
     Found(Towards),
     /// On the node that the last step took.
     Taken,
-    /// Behind the last node that is shown: a step back leads to it.
+    /// After the last shown node: a step back leads to it.
     After,
 }
 
@@ -45,8 +45,8 @@ pub(crate) enum End {
     Excluded,
 }
 
-/// A walk over what a view shows of its list. Belongs to the list it was first moved in. Each method that moves returns what the
-/// node is shown as that it came to.
+/// A walk over the nodes of a list that a view shows. Belongs to the list in which it was first moved. Each method that moves returns the item of
+/// the node that it reached.
 #[derive(Debug, Clone)]
 pub(crate) struct Walk {
     position: Position,
@@ -70,7 +70,7 @@ impl Walk {
         self.position.node(list)
     }
 
-    /// What the node is shown as that it is on.
+    /// The item of the current node.
     #[inline]
     pub(crate) fn item<'a, V: View<'a>>(&self, view: V) -> Option<V::Item> {
         view.item(self.node(view.list())?)
@@ -96,7 +96,7 @@ impl Walk {
         let found = State::Found(Towards::Last);
         self.position.seek(view.list(), Target { version: view.at().unwrap_or(target.version), ..target });
         let item = self.settle_on(view, found);
-        // Of the target's key, the node shown may be newer than the target, or the target itself.
+        // The shown node of the target's key may be newer than the target, or the target itself.
         let is_before = |version| version > target.version || version == target.version && end == End::Excluded;
         match self.node(view.list()) {
             Some(node) if is_before(node.version()) && node.key() == target.key => {
@@ -113,7 +113,7 @@ impl Walk {
         let list = view.list();
         let is_behind = |version| version < target.version || version == target.version && end == End::Excluded;
         if end == End::Included || view.at().is_some() && target.version < NEWEST {
-            // What the target's key shows may be the target, or newer.
+            // The shown node of the target's key may be the target, or newer.
             self.position.seek(list, Target { version: view.at().unwrap_or(target.version), ..target });
             let node = self.node(list).filter(|node| !is_behind(node.version()) && node.key() == target.key);
             if let Some(item) = node.and_then(|node| view.item(node)) {
@@ -126,7 +126,7 @@ impl Walk {
         self.settle_back(view, view.at(), found)
     }
 
-    /// To the next node shown, or takes the one that a search forward found.
+    /// Moves to the next shown node, or takes the one that a forward search found.
     #[inline]
     pub(crate) fn next<'a, V: View<'a>>(&mut self, view: V) -> Option<V::Item> {
         match self.state {
@@ -138,7 +138,7 @@ impl Walk {
         }
     }
 
-    /// To the previous node shown, or takes the one that a search backward found. Amortised O(1) in a list at rest.
+    /// Moves to the previous shown node, or takes the one that a backward search found. Amortised O(1) in a list at rest.
     #[inline]
     pub(crate) fn prev<'a, V: View<'a>>(&mut self, view: V) -> Option<V::Item> {
         match self.state {
@@ -150,7 +150,7 @@ impl Walk {
         }
     }
 
-    /// As [`next`](Self::next), past what else is shown of the current key.
+    /// Like [`next`](Self::next), but skips further shown nodes of the current key.
     pub(crate) fn next_key<'a, V: View<'a>>(&mut self, view: V) -> Option<V::Item> {
         match self.state {
             State::Taken | State::Found(Towards::First) => {
@@ -161,7 +161,7 @@ impl Walk {
         }
     }
 
-    /// As [`prev`](Self::prev), to the first node that is shown of the previous key.
+    /// Like [`prev`](Self::prev), but to the first shown node of the previous key.
     pub(crate) fn prev_key<'a, V: View<'a>>(&mut self, view: V) -> Option<V::Item> {
         let newest = view.at().or(V::Schema::HAS_VERSIONS.then_some(NEWEST));
         match self.state {
@@ -202,7 +202,7 @@ impl Walk {
         }
     }
 
-    /// From the first node of a key that may be shown, to the first one that is.
+    /// Moves from the first node of a key that may be shown to the first one that is shown.
     #[inline]
     fn settle_on<'a, V: View<'a>>(&mut self, view: V, state: State) -> Option<V::Item> {
         let list = view.list();
@@ -220,7 +220,7 @@ impl Walk {
         None
     }
 
-    /// From the last node of a key, or with `at` `None` from any, back to the first one that is shown.
+    /// Moves from the last node of a key (or from any node if `at` is `None`) back to the first one that is shown.
     #[inline]
     fn settle_back<'a, V: View<'a>>(&mut self, view: V, at: Option<u64>, state: State) -> Option<V::Item> {
         let list = view.list();
@@ -242,9 +242,9 @@ impl Walk {
     }
 }
 
-/// Passing over the nodes of one key: step by step, and by a search where they are many.
+/// Skips the nodes of one key: step by step, or by a search if there are many.
 impl Walk {
-    /// From a node of `key` on, past those newer than `at`.
+    /// Moves from a node of `key` past the nodes newer than `at`.
     fn skip_newer<S: Schema>(&mut self, list: &List<S>, key: &[u8], at: u64) {
         for _ in 0..HIDDEN_WALK {
             self.position.next(list);
@@ -284,7 +284,7 @@ impl Walk {
         self.position.seek_before(list, Target { key, version: NEWEST });
     }
 
-    /// From a node of a key that is not newer than `at`, back to the first such.
+    /// Moves from a node of a key that is not newer than `at` back to the first such node.
     #[inline]
     fn back_to_newest<'a, V: View<'a>>(&mut self, view: V, last: NodeRef<'a, V::Schema>, at: u64) -> Option<V::Item> {
         let (list, key) = (view.list(), last.key());
@@ -300,7 +300,7 @@ impl Walk {
     }
 }
 
-/// The moves of a public cursor, whose `parts` are its walk and its view. `$item` is what it shows; a position is made of `$arg`s.
+/// The moves of a public cursor, whose `parts` are its walk and its view. `$item` is its item; a position consists of `$arg`s.
 /// A method `last` would be hidden by `Iterator::last`.
 macro_rules! moves {
     ($item:ty, ($($arg:ident: $type:ty),+) => $target:expr) => {

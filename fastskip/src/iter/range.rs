@@ -12,8 +12,8 @@ use crate::nodes::{NodeRef, Schema};
 /// A place in the order of a list: a key and a version.
 pub(crate) type KeyVersion = (Box<[u8]>, u64);
 
-/// What a view shows within bounds and neither end has taken yet. An end is on what it took last, and moves when it is asked for
-/// more; so it sees what was inserted before that.
+/// The shown entries within bounds that neither end has taken yet. An end is at the entry that it took last, and moves when it is asked for more;
+/// so it sees entries that were inserted before that.
 #[derive(Debug, Clone)]
 pub(crate) struct Range<V> {
     view: V,
@@ -39,7 +39,7 @@ impl<'a, V: View<'a>> Range<V> {
         Self::between(view, lower, upper)
     }
 
-    /// What lies between two places.
+    /// The entries between two places.
     pub(crate) fn between(view: V, lower: Bound<KeyVersion>, upper: Bound<KeyVersion>) -> Self {
         Self { view, lower, upper, front: None, back: None, spent: false }
     }
@@ -60,7 +60,7 @@ impl<'a, V: View<'a>> Range<V> {
         Self::new(view, (Bound::Included(prefix.to_vec()), upper))
     }
 
-    /// Takes what comes first.
+    /// Takes the first entry.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<V::Item> {
         if self.spent {
@@ -76,7 +76,7 @@ impl<'a, V: View<'a>> Range<V> {
         item.filter(|_| !self.spent)
     }
 
-    /// Takes what comes last.
+    /// Takes the last entry.
     #[inline]
     pub(crate) fn next_back(&mut self) -> Option<V::Item> {
         if self.spent {
@@ -92,7 +92,7 @@ impl<'a, V: View<'a>> Range<V> {
         item.filter(|_| !self.spent)
     }
 
-    /// Whether one node is before another. At a version a key is shown once, whichever of its nodes the ends have seen.
+    /// Whether one node is before another. At a version each key is shown only once, whichever of its nodes the ends have seen.
     fn is_before(&self, a: NodeRef<'a, V::Schema>, b: NodeRef<'a, V::Schema>) -> bool {
         match a.key().cmp(b.key()) {
             Ordering::Equal => self.view.at().is_none() && a.version() > b.version(),
@@ -129,7 +129,7 @@ fn end<'a, V: View<'a>>(view: V, upper: &Bound<KeyVersion>) -> Walk {
     walk
 }
 
-/// Where `node` is, seen from a place.
+/// The order of `node` relative to a place.
 fn order<S: Schema>(node: NodeRef<'_, S>, (key, version): &KeyVersion) -> Ordering {
     node.key().cmp(key).then_with(|| version.cmp(&node.version()))
 }
@@ -150,7 +150,7 @@ fn is_below<S: Schema>(lower: &Bound<KeyVersion>, node: NodeRef<'_, S>) -> bool 
     }
 }
 
-/// Implements what an iterator over a [`Range`] has to be, for a type that has nothing else.
+/// Implements the iterator traits for a type whose only field is a [`Range`].
 macro_rules! impl_range_iterator {
     ($name:ident, $item:ident) => {
         impl<'a> Iterator for $name<'a> {

@@ -3,17 +3,17 @@
 use crate::list::List;
 use crate::nodes::{NodeRef, Schema};
 
-/// A list, as its reader sees it.
+/// The view of a list that a reader has.
 pub(crate) trait View<'a>: Copy {
     /// The schema of its nodes.
     type Schema: Schema;
-    /// What a node is shown as.
+    /// The item that a shown node yields.
     type Item;
 
     /// The list.
     fn list(self) -> &'a List<Self::Schema>;
 
-    /// What `node` is shown as; `None` if it is hidden. With [`at`](Self::at), only nodes with a greater version may be hidden.
+    /// The item of `node`; `None` if it is hidden. With [`at`](Self::at), only nodes with a greater version may be hidden.
     fn item(self, node: NodeRef<'a, Self::Schema>) -> Option<Self::Item>;
 
     /// The version at which each key is shown once: its first node with no greater version. `None` shows a key's nodes one by one.
