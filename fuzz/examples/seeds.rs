@@ -1,7 +1,6 @@
-//! Writes the committed inputs, `corpus/<target>/seed-*`: `cargo run -p fuzz --example seeds [TARGET..]`. Of many random inputs,
-//! drawn from a fixed seed, it keeps each that meets an operation or a refusal which those before it did not, and
-//! twelve at least. Which shard a thread writes to depends on its number, and so does when a table is full, so it counts only
-//! what an input meets in each of many runs.
+//! Writes the committed inputs, `corpus/<target>/seed-*`: `cargo run -p fuzz --example seeds [TARGET..]`. It draws many random inputs from a fixed
+//! seed and keeps an input if it meets an operation or a refusal that no earlier input met; it keeps at least twelve. The shard of a thread, and so
+//! the moment when a table is full, depends on the thread's number. So an input is run many times, and only what it meets in every run counts.
 
 use std::fs;
 use std::io;

@@ -1,5 +1,5 @@
-//! Files of a small database with damaged bytes, with and without right checksums over them. Whatever the bytes, nothing
-//! panics, and what fails is a typed error; without right checksums nothing wrong is read.
+//! Files of a small database with damaged bytes, with and without right checksums over them. No bytes may cause a panic, and every failure is a
+//! typed error. Without right checksums, no wrong data is read.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};

@@ -1,5 +1,5 @@
-//! Puts checksums over damaged bytes, so that they get past the first check and the decoders behind it are asked. Written
-//! from `docs/src/formats.md` alone, which it thereby checks.
+//! Puts right checksums over damaged bytes, so that the bytes pass the first check and reach the decoders. Written from `docs/src/formats.md`
+//! alone, so it checks that page too.
 
 use std::ops::Range;
 

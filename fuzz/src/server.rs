@@ -1,4 +1,4 @@
-//! The server's session: any bytes as what clients send, whole and in pieces.
+//! The server's session: any bytes are taken as data that clients send, whole and in pieces.
 
 use std::sync::Arc;
 

@@ -1,11 +1,10 @@
 //! Runs a model: every execution that loom finds, for every order in which its threads can be spawned.
 //!
-//! loom 0.7.2 remembers one last access of each object. A load followed by a CAS in one thread so hides another
-//! thread's earlier load, and executions are skipped. A reader that is spawned last is not hidden. So the programs do
-//! no work in the main thread while others run, each is tried with its threads spawned in every order, and the set of
-//! what was observed must be exactly what the model says: an outcome that is missing fails as one too many does.
-//! `tests/suite/canaries.rs` checks the method. It still runs fewer executions than a loom without the defect, so campaigns
-//! use such a one: `repaired-loom`.
+//! loom 0.7.2 remembers only one last access of each object. So a load followed by a CAS in one thread hides an earlier load of another thread, and
+//! loom skips executions. A reader that is spawned last is not hidden. Therefore the main thread does no work while others run, each program is
+//! tried with its threads spawned in every order, and the set of observed outcomes must be exactly the one that the model names: a missing outcome
+//! fails the model, and so does an extra one. `tests/suite/canaries.rs` checks this method. It still runs fewer executions than a loom without the
+//! defect would, so campaigns use a repaired loom: `repaired-loom`.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,10 +1,10 @@
 //! The arena's bytes in a model: the interface of `fastskip/src/mem/storage.rs`, with its rules checked.
 //!
-//! The bytes lie in one arena as in the shipped storage, so offsets mean the same. Each word has a shadow, made when
-//! the word is first used: a model's atomic, or a cell beside the bytes that watches who reads. It panics when a word is used both ways,
-//! when a byte is written twice (two nodes overlap, or a frozen byte changes), and when bytes are read that were never
-//! written. A read that does not happen after the write is found by the cell. An atomic that was never written holds a
-//! number that is no node and no block, so that a hint or a block that is followed too early leads outside.
+//! The bytes lie in one arena as in the shipped storage, so offsets mean the same. Each word has a shadow, which is made when the word is first
+//! used: either a modelled atomic, or a cell beside the bytes that watches its readers. The storage panics when a word is used both ways, when a
+//! byte is written twice (two nodes overlap, or a frozen byte changes), and when bytes are read that were never written. The cell finds a read that
+//! does not happen after the write. An atomic that was never written holds a number that is no node and no block, so a hint or a block that is
+//! followed too early leads outside the arena.
 
 use core::cell::UnsafeCell;
 use core::fmt;

@@ -1,7 +1,7 @@
-//! The models' door to atomics, blocking primitives and the threads' numbers: the same names as `fastskip/src/sync.rs`, from loom.
+//! Atomics, blocking primitives and the threads' numbers for the models: the same names as in `fastskip/src/sync.rs`, from loom.
 //!
-//! `Arc` is the standard one: its counting is not what is modelled, and every handle is dropped after the threads of a
-//! model are joined. So is `OnceLock`, which never blocks here: it is set before the gates are closed, under a lock.
+//! `Arc` is the standard one: its counting is not modelled, and every handle is dropped after the threads of a model are joined. `OnceLock` is the
+//! standard one too: it never blocks here, because it is set under a lock before the gates are closed.
 
 use core::fmt;
 use std::cell::Cell;

@@ -1,4 +1,4 @@
-//! The numbers of `fastskip/src/tuning.rs`, so small that a handful of nodes reaches every path.
+//! The constants of `fastskip/src/tuning.rs`, with values so small that a few nodes reach every path.
 
 use std::cell::Cell;
 use std::cmp::Ordering;

@@ -1,5 +1,5 @@
-//! Makes one named ordering of the sources weaker, for the whole process: a model that fails then shows that the
-//! ordering is needed, and that the model looks.
+//! Makes one named ordering of the sources weaker, for the whole process. If a model then fails, the ordering is needed, and the model really tests
+//! it.
 
 use core::fmt;
 use core::str::FromStr;

@@ -1,6 +1,6 @@
-//! Every named ordering of the sources, made weaker one at a time: a model must fail. Each run is a process of its own,
-//! since a model that fails leaves its threads behind. The table of sites, with what each model said:
-//! `cargo test -p loom-tests --test ordering_mutants -- --nocapture`.
+//! Makes every named ordering of the sources weaker, one at a time: a model must fail. Each run is a process of its own, because a failed model
+//! leaves its threads behind. This prints the table of orderings, with the answer of each model: `cargo test -p loom-tests --test ordering_mutants
+//! -- --nocapture`.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Output};

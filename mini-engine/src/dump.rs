@@ -34,7 +34,7 @@ pub fn log(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, lines: &mut Lines<'
 /// Shows the contents of the table at `path` in `fs`: its counts and bounds, each data block with its offset and fence, and each entry.
 ///
 /// # Errors
-/// As of [`log`]; a damaged block is reported in its place, and after all lines the first one is the error.
+/// The same as for [`log`]; a damaged block is reported in its place, and after all lines the first one is the error.
 pub fn table(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, lines: &mut Lines<'_>) -> Result<()> {
     let path = path.as_ref();
     let Some(FileKind::Table(number)) = kind(path) else { return Err(wrong_name(path, "000012.sst")) };
@@ -48,7 +48,7 @@ pub fn table(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, lines: &mut Lines
 /// Shows the contents of the manifest at `path` in `fs`: each edit with its offset and its fields.
 ///
 /// # Errors
-/// As of [`log`].
+/// The same as for [`log`].
 pub fn manifest(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, lines: &mut Lines<'_>) -> Result<()> {
     let path = path.as_ref();
     match kind(path) {
@@ -79,7 +79,7 @@ pub type Entries<'a> = dyn FnMut(Entry<'_>) -> ControlFlow<()> + 'a;
 /// torn end. A header with one damaged byte is corrected.
 ///
 /// # Errors
-/// As of [`log`]; [`Error::Corruption`] comes after everything that can be read, and names the first damage.
+/// The same as for [`log`]; [`Error::Corruption`] comes after everything that can be read, and names the first damage.
 pub fn log_entries(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, entries: &mut Entries<'_>) -> Result<()> {
     let path = path.as_ref();
     let Some(FileKind::Log(number)) = kind(path) else { return Err(wrong_name(path, "000012.log")) };
@@ -119,7 +119,7 @@ pub fn log_entries(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, entries: &m
 /// remove, skipping damage.
 ///
 /// # Errors
-/// As of [`log_entries`].
+/// The same as for [`log_entries`].
 pub fn table_entries(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, entries: &mut Entries<'_>) -> Result<()> {
     let path = path.as_ref();
     let Some(FileKind::Table(number)) = kind(path) else { return Err(wrong_name(path, "000012.sst")) };

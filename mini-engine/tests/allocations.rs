@@ -1,4 +1,5 @@
-//! Reads of cached data allocate nothing an entry: counts, so that a copy or a box that slips in is a failure and not a slower figure.
+//! Reads of cached data make no allocation for each entry. The allocations are counted, so that an extra copy or box fails a test instead of only
+//! costing time.
 
 use allocation_counter::measure;
 use mini_engine::{Compression, Db, Durability, WriteBatch};

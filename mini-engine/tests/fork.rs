@@ -1,4 +1,5 @@
-//! A process that forks while it has a database open. A process of its own and one test: a fork copies only the thread that forks.
+//! A process that forks while it has a database open. This is a test program of its own with one test, because a fork copies only the thread that
+//! forks.
 
 #![cfg(unix)]
 

@@ -1,4 +1,4 @@
-//! The memory that large values and nested ranges take. The tests take turns, so that each counts its own.
+//! The memory that large values and nested ranges take. The tests take turns, so that each counts only its own memory.
 //!
 //! A program of its own, with an allocator that counts. The skip list is not counted: its memory comes from the system.
 

@@ -1,5 +1,5 @@
-//! Few file handles: a process that may have 64 open, and a database of many more tables. In a program of its own, since the limit is
-//! the process's.
+//! Few file handles: a process that may have 64 files open, and a database of many more tables. This is a test program of its own, because the
+//! limit applies to the whole process.
 #![cfg(unix)]
 
 use std::fs;

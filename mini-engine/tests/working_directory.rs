@@ -1,5 +1,5 @@
-//! A database stays where it was opened, whatever becomes of the process's working directory. A process of its own and one test,
-//! since all threads of a process share that directory.
+//! A database stays where it was opened, even if the process changes its working directory. This is a test program of its own with one test,
+//! because all threads of a process share that directory.
 
 #[path = "scratch/mod.rs"]
 mod scratch;

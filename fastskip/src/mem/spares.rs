@@ -67,7 +67,7 @@ impl Spares {
         self.fresh.load(Ordering::Relaxed)
     }
 
-    /// Whether there is no piece, but for those that a thread holds.
+    /// Whether there is no piece, except those that a thread holds.
     pub(super) fn are_none(&self) -> bool {
         self.bins.iter().all(|bin| bin.load(Ordering::Relaxed) == 0)
     }

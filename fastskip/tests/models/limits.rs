@@ -1,4 +1,4 @@
-//! A table's settings, what its limits allow, and what must hold of its figures.
+//! A table's settings, what its limits allow, and the rules that its figures must follow.
 
 use fastskip::{Builder, InsertError, MAX_KEY_LEN, Stats, Table};
 

@@ -1,5 +1,5 @@
-//! Both tables against ordinary maps. Any bytes are read as a list of operations, which a table and a map both carry out; where the two
-//! differ, it panics. `tests/suite` draws the bytes. The crate `fuzz` includes these files, so that a fuzzer can look for them.
+//! Both tables against ordinary maps. Any bytes are read as a list of operations, which a table and a map both carry out; a difference between the
+//! two is a panic. `tests/suite` draws random bytes. The crate `fuzz` includes these files, so that a fuzzer can search for bytes that fail.
 #![allow(unreachable_pub, reason = "`fuzz` exports them")]
 #![allow(clippy::incompatible_msrv, reason = "only the crate itself promises an older compiler")]
 

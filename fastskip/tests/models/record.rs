@@ -1,4 +1,4 @@
-//! A record of what a run met, cheap to keep.
+//! A cheap record of the operations and refusals that a run met.
 
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -8,7 +8,7 @@ use fastskip::InsertError;
 
 use super::Met;
 
-/// Operations, and refusals of them with whether they were for want of memory only.
+/// Operations, and refusals of them with whether they were for lack of memory only.
 #[derive(Debug)]
 pub(crate) struct Record<Op>(HashSet<(Op, Option<(InsertError, bool)>)>);
 

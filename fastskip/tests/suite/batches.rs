@@ -1,4 +1,4 @@
-//! Batches into tables so large that their places are searched for all at once.
+//! Batches into tables so large that the places of all entries are searched for at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;

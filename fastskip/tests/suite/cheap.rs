@@ -1,4 +1,4 @@
-//! A table costs what is put into it: no address space before its first use, no fresh pages after another one's last.
+//! A table costs only as much as its contents: it reserves no address space before its first use, and takes over the pages of an earlier table.
 
 #[cfg(target_os = "linux")]
 use std::{env, fs, process::Command};

@@ -1,4 +1,4 @@
-//! The text of `{:?}` of each type, for whoever meets one in a log or in a failed assertion.
+//! The `{:?}` text of each type, as people see it in a log or in a failed assertion.
 
 use fastskip::{ConcurrentSkipList, Memtable, Op};
 

@@ -1,4 +1,4 @@
-//! Writers against a freeze: what was acknowledged is in the frozen table, and nothing else.
+//! Writers against a freeze: the frozen table has every acknowledged entry, and nothing else.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Walks that are long enough to fetch what comes next in advance.
+//! Walks that are long enough to fetch the next entries in advance.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! Costs of lookups after keys of every pattern came from any number of threads, counted in nodes and blocks that they look at.
+//! Costs of lookups after any number of threads stored keys in every pattern: the number of nodes and blocks that a lookup reads.
 
 use std::thread;
 

@@ -1,5 +1,5 @@
-//! The defects seen in the published fastskip 0.1.1, a test for each that is named for the right behaviour. Seven more are of the kinds
-//! that `maps` would find (snapshots that show later deletions, cursors on an empty list, tombstones of absent keys, refusals under
+//! The defects of the published fastskip 0.1.1: one test for each, named after the right behaviour. Seven more defects have no test here, because
+//! other tests would find them: `maps` (snapshots that show later deletions, cursors on an empty list, tombstones of absent keys, refusals under
 //! another's name, full lists that open again), or shuttle's programs (snapshots that change, a length below zero).
 
 use std::thread;

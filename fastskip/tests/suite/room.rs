@@ -1,4 +1,4 @@
-//! Limits mean what they say: what is given back can be used again, and what is refused closes nothing.
+//! Limits are exact: returned room can be used again, and a refused write closes nothing.
 
 use std::sync::Barrier;
 use std::thread;

@@ -1,5 +1,5 @@
-//! Both tables beside an index that is corrupted again and again: hints name any node, partial keys and prefixes are false,
-//! blocks are lost. Answers come from the list alone, so they must not change.
+//! Both tables beside an index that is corrupted again and again: hints name arbitrary nodes, partial keys and prefixes are false, blocks are lost.
+//! Answers come from the list alone, so they must not change.
 
 use std::collections::BTreeMap;
 

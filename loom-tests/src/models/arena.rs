@@ -1,5 +1,5 @@
-//! I6: the arena hands out no word twice and loses none, limits hold, and figures do not contradict each other while
-//! chunks are fetched. That pieces do not overlap is watched by the storage.
+//! I6: the arena hands out no word twice and loses none, limits hold, and figures do not contradict each other while chunks are fetched. The
+//! storage checks that pieces do not overlap.
 
 use crate::builder::Config;
 use crate::check::{Most, Program};

@@ -1,10 +1,10 @@
-//! I5, where loom cannot look: who sees an entry and then takes a snapshot finds it there.
+//! I5, where loom cannot look: a thread that sees an entry and then takes a snapshot finds the entry there.
 //!
-//! loom runs steps one after the other, so whoever reads a stamp and then steps the clock steps it further than the
-//! clock was when the stamp was taken. C++ and the machines promise that only if the orderings say so. So this model
-//! enumerates, instead of runs: every order of the clock's steps and every value that the load may return, kept if the
-//! axioms of C++ allow it (happens-before has no cycle and does not contradict what a word's steps read from each
-//! other). It is three threads of what `stamp.rs` does, with the orderings that are read from its text:
+//! loom runs steps one after the other. So a thread that reads a stamp and then steps the clock always steps it beyond the value at which the stamp
+//! was taken. C++ and the machines promise this only if the orderings demand it. So this model enumerates executions and does not run them: every
+//! order of the clock's steps, and every value that the load may return. It keeps an execution if the axioms of C++ allow it (happens-before has no
+//! cycle and does not contradict what a word's steps read from each other). The model has three threads that do what `stamp.rs` does, with the
+//! orderings that are read from its text:
 //!
 //! ```text
 //!   someone: clock +1               writer: a = clock +0       reader: s = load stamp

@@ -1,4 +1,4 @@
-//! I6: what a table counts never contradicts what it held.
+//! I6: the counts of a table never contradict what it held.
 
 use crate::ConcurrentSkipList;
 use crate::check::Program;

@@ -1,5 +1,5 @@
-//! I2, I3: the index beside its writers. A hint leads to a node that was written and linked, whatever else happens to its
-//! block; and whatever the index says, every key is found.
+//! I2, I3: the index beside its writers. A hint leads to a node that was written and linked, whatever else happens to its block; and every key is
+//! found, whatever the index says.
 
 use crate::check::{Most, Program};
 use crate::index::Ties;

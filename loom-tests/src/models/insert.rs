@@ -1,4 +1,4 @@
-//! I1, I3, I9: what writers that meet leave behind, and what a reader sees meanwhile.
+//! I1, I3, I9: the list after writers met at one place, and what a reader sees meanwhile.
 
 use crate::check::Program;
 use crate::models::table::{MEETINGS, holding_each, keys, put, settled, store_and_look};

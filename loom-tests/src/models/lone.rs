@@ -1,5 +1,5 @@
-//! I1, I6: what the lone writers of a shard leave to each other: a run that spares searches, and counts that are added
-//! to without a read-modify-write. Nothing but the gate orders them.
+//! I1, I6: the data that one lone writer of a shard leaves to the next: a run that spares searches, and counts that are increased without a
+//! read-modify-write. Only the gate orders them.
 
 use crate::Memtable;
 use crate::check::Program;

@@ -1,4 +1,4 @@
-//! Programs that break a rule of the storage. Each must panic; if one does not, the models above it see nothing.
+//! Programs that break a rule of the storage. Each must panic; if one does not, the other models see nothing.
 
 use crate::check::{Depth, Program};
 use crate::mem::storage::Storage;

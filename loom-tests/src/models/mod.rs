@@ -1,4 +1,4 @@
-//! The models: each a concurrent program, the invariant it shows, and all that may be observed of it.
+//! The models: each is a concurrent program, the invariant that it shows, and the complete set of outcomes that may be observed.
 
 mod arena;
 mod axioms;

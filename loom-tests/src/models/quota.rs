@@ -1,4 +1,4 @@
-//! I6: a limit on entries is handed out to the last one and no further, though shares of it are on their way.
+//! I6: a limit on entries is handed out to the last entry and no further, even while shares of it move between threads.
 
 use crate::check::Program;
 use crate::mem::quota::{Lease, Quota};

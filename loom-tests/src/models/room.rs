@@ -1,5 +1,4 @@
-//! I6: room that a reservation did not use is handed out again or counted as waste, and never twice. That pieces do not
-//! overlap is watched by the storage.
+//! I6: room that a reservation did not use is handed out again or counted as waste, and never both. The storage checks that pieces do not overlap.
 
 use crate::check::Program;
 use crate::models::table::{config, put, through, unhinted};

@@ -1,4 +1,4 @@
-//! I7: what was acknowledged is in the frozen table, what was refused is not, and nothing comes later.
+//! I7: the frozen table has every acknowledged entry and no refused one, and nothing is added later.
 
 use crate::check::Program;
 use crate::models::table::{config, holding, table, through};

@@ -1,5 +1,5 @@
-//! I5: a snapshot shows the same whenever it is looked at, and has what its thread saw before it; a deletion brings
-//! with it what came before.
+//! I5: a snapshot shows the same entries at every read, and has what its thread saw before it. A reader that sees a deletion also sees what came
+//! before the deletion.
 
 use crate::check::Program;
 use crate::models::table::{config, table, through};

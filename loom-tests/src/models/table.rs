@@ -1,4 +1,4 @@
-//! Small tables, and what most models do with them.
+//! Small tables, and the operations that most models do on them.
 
 use crate::builder::Config;
 use crate::builder::sealed::{FromConfig, Settings};

@@ -1,5 +1,5 @@
-//! I1: walks that fetch what comes next in advance, beside a writer: they keep the order, yield nothing twice, and miss
-//! nothing that was there when they began.
+//! I1: walks that fetch the next entries in advance, beside a writer: they keep the order, yield nothing twice, and miss nothing that was there
+//! when they began.
 
 use crate::Memtable;
 use crate::check::Program;

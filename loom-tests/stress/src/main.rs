@@ -1,9 +1,8 @@
 //! Both tables under real threads, for sanitizers: `stress [SECONDS [SEED]]`.
 //!
-//! Thread sanitizer knows what a program does if that program is built for it, which the standard library is not. So this
-//! one has a `main` of its own and needs threads that are joined, `Arc` and atomics, and nothing else of it: tables reserve
-//! their memory when they are built, because making them at first use is left to the library's `OnceLock`. Values say whose
-//! they are, so that it is a test without a sanitizer too.
+//! Thread sanitizer follows only code that is built for it, and the standard library is not. So this program has a `main` of its own and uses
+//! nothing of that library but joined threads, `Arc` and atomics. Tables reserve their memory when they are built, because a table that is made at
+//! first use needs the library's `OnceLock`. Each value names its writer, so the program is a test without a sanitizer too.
 
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The method finds what is known to be there. loom 0.7.2 alone skips executions where one thread loads and then swaps
-//! by CAS what another has loaded; if the layout of `check` did not make up for it, these would fail.
+//! Executions that are known to exist must be found. loom 0.7.2 alone skips executions where one thread loads a value and then swaps by CAS what
+//! another thread has loaded. The layout of `check` makes up for that; without it, these tests would fail.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release};

@@ -1,4 +1,4 @@
-//! The page `docs/src/memory-ordering.md` says of every atomic access what the sources and the models say.
+//! Compares the page `docs/src/memory-ordering.md` with the sources and the models: it must say the same of every atomic access.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Runs every model. How deep, `Depth::of_tests` says.
+//! Runs every model. `Depth::of_tests` decides how deep.
 
 use loom_tests::check::Depth;
 use loom_tests::models::ALL;

@@ -1,4 +1,4 @@
-//! The README's table: the headline's figures as Markdown, and where they come from.
+//! The README's table: the headline's figures as Markdown, and the run that they come from.
 
 use crate::results::{Results, Run};
 use crate::spec::{Role, Shape, Subject, Workload};

@@ -1,5 +1,5 @@
-//! Every round of a cell, and what all of them say together: for each workload and subject a median, its spread, and ratios to the
-//! best peers.
+//! Every round of a cell, and the figures that all rounds give together: for each workload and subject a median, its spread, and ratios to the best
+//! peers.
 
 use serde::{Deserialize, Serialize};
 

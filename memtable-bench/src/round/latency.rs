@@ -1,5 +1,4 @@
-//! Latencies of single operations, of which the slowest are what a mean hides, and how many are done in each moment: a stall shows
-//! in both.
+//! Latencies of single operations, whose slowest ones a mean would hide, and the number of operations done in each moment. A stall shows in both.
 
 use std::collections::BTreeMap;
 use std::ops::Sub;

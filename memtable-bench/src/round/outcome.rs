@@ -1,4 +1,4 @@
-//! The question put to one round, and its outcome.
+//! The request for one round, and its outcome.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Does the operations of a workload on a subject, each thread its share, and compares what they found with what they must find.
-//! No clock runs while operations are made and contents compared.
+//! Does the operations of a workload on a subject, each thread its share, and compares the results with the expected ones. No clock runs while
+//! operations are made and contents compared.
 
 use std::ops::Range;
 use std::panic;

@@ -1,4 +1,4 @@
-//! The shape that every round of a cell has: the keys, how many, how they are used, and what holds them.
+//! The shape of a cell, the same in every round: the keys, their number, how they are used, and what holds them.
 
 use std::fmt;
 use std::time::Duration;

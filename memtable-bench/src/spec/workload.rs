@@ -1,4 +1,4 @@
-//! Work that is done to a table or to an engine while the clock runs.
+//! Work on a table or an engine while the clock runs.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};

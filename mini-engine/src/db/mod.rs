@@ -122,7 +122,7 @@ impl Db {
     /// them is read once. O(n log n) for the sort, besides the reads.
     ///
     /// # Errors
-    /// As of [`Db::get`], if any key has one.
+    /// The same as for [`Db::get`], if any key has one.
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
         // The caller's iterator may write, so it is read to its end before the moment of the answers is chosen.
         let keys: Vec<K> = keys.into_iter().collect();
@@ -149,7 +149,7 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// As of [`Db::get`], if any key that was looked for has one.
+    /// The same as for [`Db::get`], if any key that was looked for has one.
     pub fn get_many_up_to<K: AsRef<[u8]>>(
         &self,
         soft_limit: usize,
@@ -243,7 +243,7 @@ impl Db {
     /// synced, once.
     ///
     /// # Errors
-    /// As of [`Db::write`].
+    /// The same as for [`Db::write`].
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
@@ -266,7 +266,7 @@ impl Db {
     /// Waits as a write of `batch` would, and writes nothing. Other writes may take the room before [`Db::try_write`] does.
     ///
     /// # Errors
-    /// As of [`Db::write`].
+    /// The same as for [`Db::write`].
     pub fn wait_for_room(&self, batch: impl Borrow<WriteBatch>) -> Result<()> {
         write::wait_for_room(self.core(), batch.borrow())
     }

@@ -41,7 +41,7 @@ pub(crate) struct SalvagedManifest {
 /// Reads the manifests of `dir`, whose files are `names`.
 ///
 /// # Errors
-/// [`Error::UnsupportedVersion`] and [`Error::Unsupported`]; [`Error::Io`] for want of file handles.
+/// [`Error::UnsupportedVersion`] and [`Error::Unsupported`]; [`Error::Io`] for lack of file handles.
 pub(crate) fn salvage(fs: &dyn FileSystem, dir: &Path, names: &[FileKind]) -> Result<SalvagedManifest> {
     let mut found = SalvagedManifest::default();
     let number = |kind: &FileKind| if let FileKind::Manifest(number) = *kind { Some(number) } else { None };

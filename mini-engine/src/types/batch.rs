@@ -70,7 +70,7 @@ impl WriteBatch {
     /// however many keys there are. Inverted bounds add nothing.
     ///
     /// # Errors
-    /// As of [`WriteBatch::remove`], for either bound; [`Error::InvalidArgument`] if the batch already removes [`MAX_BATCH_RANGES`] ranges.
+    /// The same as for [`WriteBatch::remove`], for either bound; [`Error::InvalidArgument`] if the batch already removes [`MAX_BATCH_RANGES`] ranges.
     pub fn remove_range(&mut self, bounds: impl KeyBounds) -> Result<()> {
         for bound in [bounds.start(), bounds.end()] {
             if let Bound::Included(key) | Bound::Excluded(key) = bound {

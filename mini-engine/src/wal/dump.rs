@@ -11,7 +11,7 @@ use crate::types::{BatchOp, BatchOps, Lines, Shown};
 /// Writes a line for each frame and each operation of log `number`, and for its end. Before `begin` there is only a hole.
 ///
 /// # Errors
-/// As of [`super::replay`]: damage comes after the lines of the frames before it.
+/// The same as for [`super::replay`]: damage comes after the lines of the frames before it.
 pub(crate) fn dump(fs: &dyn FileSystem, path: &Path, number: u64, begin: u64, lines: &mut Lines<'_>) -> Result<()> {
     let mut broke_off = false;
     let visited = replay::replay(fs, path, number, |frame| {

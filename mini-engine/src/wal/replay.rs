@@ -142,7 +142,7 @@ pub(crate) fn is_unused(fs: &dyn FileSystem, path: &Path, number: u64) -> Result
 /// from which it was cut off.
 ///
 /// # Errors
-/// As of [`replay`].
+/// The same as for [`replay`].
 pub(crate) fn begin_of_tail(fs: &dyn FileSystem, path: &Path, number: u64) -> Result<u64> {
     let (mut log, segment) = open_log(fs, path, number)?;
     let start = segment.map_or(0, |_| FIRST_FRAME);

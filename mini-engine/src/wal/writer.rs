@@ -129,7 +129,7 @@ impl Writer {
     /// As [`Writer::create`], in the file `spare` if that can be opened.
     ///
     /// # Errors
-    /// As of [`Writer::create`]; the spare file is gone then, if it can be removed.
+    /// The same as for [`Writer::create`]; the spare file is gone then, if it can be removed.
     pub(crate) fn create_on(
         mut spare: Spare,
         fs: &dyn FileSystem,

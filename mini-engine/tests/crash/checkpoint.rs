@@ -1,7 +1,7 @@
 //! Crashes at every operation of a checkpoint, and after it.
 //!
-//! The database that is copied must come through as from any crash. Its copy must be whole, a database that is the state
-//! after some number of batches, or no database at all; whole once the call had returned.
+//! The database that is copied must recover as from any crash. Its copy must be a whole database in the state after some number of batches, or no
+//! database at all; once the call has returned, it must be whole.
 
 use crate::prelude::*;
 

@@ -1,5 +1,6 @@
-//! One error at every operation of whole runs: writes, flushes, compactions, closes and recoveries. The caller is stubborn and
-//! goes on as long as writes are taken. An error surfaces, unless what failed was not needed or is tried again. Each run is recorded, and crashes strike at its end and at places before it.
+//! One error at every operation of whole runs: writes, flushes, compactions, closes and recoveries. The caller is stubborn and goes on as long as
+//! writes are accepted. An error must surface, unless the failed operation was not needed or is tried again. Each run is recorded, and crashes are
+//! simulated at its end and at places before it.
 
 use crate::hook::{Failure, HookFs, Op};
 use crate::prelude::*;

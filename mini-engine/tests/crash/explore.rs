@@ -1,8 +1,7 @@
 //! Cuts a recorded run at every operation, and recovers.
 //!
-//! A run is recorded once; every state that its disk went through is made again from the record, so a cut costs one
-//! recovery and not one run. Threads of the engine may have taken turns in another order than in the run before: what is
-//! cut is the order that there was. All else follows from the seed.
+//! A run is recorded once. Every state of its disk is then made again from the record, so a cut costs one recovery instead of one run. The threads
+//! of the engine may take turns in another order than in an earlier run; the cuts follow the recorded order. Everything else follows from the seed.
 //!
 //! At each operation the disk is cut several times, each time another part of what is not synced survives, and once the
 //! process is killed, which leaves all. An open that only reads must show the same as recovery does after it, and change

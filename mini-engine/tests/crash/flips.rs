@@ -1,5 +1,5 @@
-//! Damage to the files of a small database, opened without what is damaged. What a strict open says of each byte is compared with the
-//! independent reader in `tests/engine/formats/damaged.rs`.
+//! Damage to the files of a small database, which is then opened without the damaged files. `tests/engine/formats/damaged.rs` compares what a
+//! strict open says of each byte with the independent reader.
 
 use crate::prelude::*;
 

@@ -1,5 +1,5 @@
-//! A process that is killed again and again: in the middle of a record of the manifest, while it recovers, anywhere. What it leaves on
-//! the disk stays little, and nothing acknowledged is lost.
+//! A process that is killed again and again: in the middle of a record of the manifest, while it recovers, anywhere. The files that it leaves on
+//! the disk stay small, and nothing acknowledged is lost.
 
 use crate::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Disks that lie: syncs that do nothing and say that they have.
+//! Disks that lie: their syncs do nothing and report success.
 
 use mini_engine::fs::Synced;
 

@@ -1,8 +1,8 @@
 //! The states that a crash may leave.
 //!
-//! All writing is a sequence of batches, numbered from 1. Each batch does what it does and also sets the key `count` to
-//! its own number. So the database says itself how many batches it has, and everything else follows: it must be exactly
-//! what an ordinary map is after these first batches, no more and no less.
+//! All writing is a sequence of batches, numbered from 1. Each batch makes its changes and also sets the key `count` to its own number. So the
+//! database itself says how many batches it has. Everything else follows: it must be exactly what an ordinary map is after these first batches, no
+//! more and no less.
 //! * a batch that is partly there, or missing before one that is there, makes another state than that;
 //! * `count` below what was promised to survive is a loss;
 //! * `count` above what was ever begun is a phantom.

@@ -1,4 +1,4 @@
-//! The exploration at each commit, and the proof that it can fail.
+//! The exploration that runs at each commit, and the proof that it can fail.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};

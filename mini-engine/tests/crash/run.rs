@@ -1,5 +1,5 @@
-//! Runs a script and notes, in the disk's record, how far the writing has come: each note stands behind all operations
-//! that took effect before it was true. So a cut at any place of the record knows what had been promised by then.
+//! Runs a script and notes in the disk's record how far the writing has come. Each note stands after all operations that took effect before it
+//! became true. So for a cut at any place, the record says what had been promised by then.
 
 use crate::prelude::*;
 

@@ -1,7 +1,7 @@
-//! A database of each format version, opened for ever: one directory each under `tests/fixtures`.
+//! A database of each format version, which must open for ever: one directory each under `tests/fixtures`.
 //!
-//! `FIXTURE_WRITE=name cargo test -p mini-engine --test engine fixtures` makes `tests/fixtures/name` in the format of now, to be
-//! committed with a new version. Those that are there are never made anew.
+//! `FIXTURE_WRITE=name cargo test -p mini-engine --test engine fixtures` makes `tests/fixtures/name` in the current format. Commit it with a new
+//! format version. Existing fixtures are never made again.
 
 use crate::support::*;
 

@@ -1,7 +1,7 @@
-//! Two journeys, an insert down to the compare-and-swap and a read down to the block, are as short as the book draws them.
+//! Two journeys, an insert down to the compare-and-swap and a read down to the block, are as short as the book says.
 //!
-//! The lists in `docs/src/design.md` are what is checked: each numbered item is a file and the functions that call one another
-//! there, the last of which calls the first of the next item; a bullet below is another file that the item's functions ask.
+//! The tests check the lists in `docs/src/design.md`. Each numbered item is a file and the functions that call one another there; the last of them
+//! calls the first function of the next item. A bullet below an item is another file that the item's functions call.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! Links of the book, of the README and of CONTRIBUTING lead somewhere: to a file, to a heading in it, and from the book to the book.
+//! Links of the book, of the README and of CONTRIBUTING have a target: a file, or a heading in it. Links of the book stay within the book.
 //!
-//! `mdbook` copies `docs/src` and nothing else: a link that leads out of it works in the repository, and nowhere else.
+//! `mdbook` copies only `docs/src`: a link out of it works in the repository, and nowhere else.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Dependencies between modules run one way, down to single files, in the engine, the server and the program; two journeys through the
-//! engine stay short; and links lead somewhere.
+//! Dependencies between modules run one way, down to single files, in the engine, the server and the program. Two journeys through the engine stay
+//! short. All links have a target.
 
 mod imports;
 mod journeys;

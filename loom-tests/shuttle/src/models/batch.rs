@@ -1,4 +1,4 @@
-//! I5: a batch is seen whole or not at all by who reads at a published number.
+//! I5: a reader at a published number sees a batch whole or not at all.
 
 use super::{config, table};
 use crate::schedules::Program;

@@ -1,4 +1,4 @@
-//! I6: limits hold whoever writes, and what is refused leaves nothing behind.
+//! I6: limits hold for every writer, and a refused write leaves nothing behind.
 
 use super::{config, table};
 use crate::builder::Config;

@@ -1,4 +1,4 @@
-//! I5: a snapshot shows the same whenever it is looked at, and has all that its thread saw before.
+//! I5: a snapshot shows the same entries at every read, and has all that its thread saw before.
 
 use super::{config, table};
 use crate::schedules::Program;

@@ -1,4 +1,4 @@
-//! Mistakes that schedules must find. If they were too few, or all alike, these would fail.
+//! Mistakes that the schedules must find. These tests fail if there are too few schedules, or if they are all alike.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

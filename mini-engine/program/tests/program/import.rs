@@ -1,4 +1,4 @@
-//! `import`: what a line means, which lines are refused, and what is acknowledged.
+//! `import`: the meaning of a line, the lines that are refused, and what is acknowledged.
 
 use std::io::Write;
 

@@ -1,8 +1,8 @@
-//! A process that imports is killed with SIGKILL at a random point, fifty times. What it leaves must be the first lines of its
-//! input, at least those it had acknowledged, and the rest must go in after them.
+//! A process that imports is killed with SIGKILL at a random point, fifty times. The database must then hold the first lines of the input, at least
+//! those that were acknowledged, and a second import must add the rest.
 //!
-//! `KILL_SEED=n` repeats a run; `KILL_ROUNDS=n` makes it longer; `KILL_LINES=n` gives each round an input of `n` lines, with
-//! batches and memtables that are smaller in proportion: shorter rounds, so more kills in the same time.
+//! `KILL_SEED=n` repeats a run. `KILL_ROUNDS=n` makes it longer. `KILL_LINES=n` gives each round an input of `n` lines, with batches and memtables
+//! that are smaller in proportion: rounds become shorter, so there are more kills in the same time.
 //!
 //! Every line names its own number, so the state that is found says which lines made it; the input repeats keys, so that a lost
 //! or reordered line would show as an old value. Before the kill a process is offered a few batches more than it has to

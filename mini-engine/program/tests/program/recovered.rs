@@ -1,4 +1,4 @@
-//! Databases that were not left in order, and what the program says of them.
+//! Databases that were not closed cleanly, and the program's messages about them.
 
 use std::fs;
 

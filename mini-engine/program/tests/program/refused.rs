@@ -1,5 +1,4 @@
-//! Refusals of the program, which lose and create nothing: paths that are no database, newer formats, locks,
-//! damage, missing permission.
+//! Refusals of the program, which lose and create nothing: paths that are no database, newer formats, locks, damage, missing permission.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! `repair` and `scan --skip-damaged`: what is left of a damaged database, and what is said of the rest.
+//! `repair` and `scan --skip-damaged`: the readable rest of a damaged database, and the report about the lost part.
 
 use std::fs;
 use std::path::Path;

@@ -48,7 +48,7 @@ pub(super) fn flush_oldest(core: &Core) -> Result<()> {
 /// Writes all memtables to tables, and waits for that.
 ///
 /// # Errors
-/// As of [`wait_flushed`]; [`Error::Closed`].
+/// The same as for [`wait_flushed`]; [`Error::Closed`].
 pub(crate) fn flush_all(core: &Core) -> Result<()> {
     let log = freeze_active(core, Core::check_writable)?;
     wait_flushed(core, log)

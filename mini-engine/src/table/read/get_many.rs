@@ -19,7 +19,7 @@ impl Table {
     /// and neighbours are read in one call ([`WantedBlocks`]).
     ///
     /// # Errors
-    /// As of [`Table::get`], for the first key that has one.
+    /// The same as for [`Table::get`], for the first key that has one.
     pub(crate) fn get_many(
         &self,
         keys: &[&[u8]],

@@ -66,7 +66,7 @@ impl Table {
     /// Reads the root of the table, unless that was done, and checks that the table agrees with the version.
     ///
     /// # Errors
-    /// As of [`Table::open`]; a missing file is corruption, since a manifest names it (rule 10).
+    /// The same as for [`Table::open`]; a missing file is corruption, since a manifest names it (rule 10).
     pub(crate) fn check(&self) -> Result<()> {
         self.root().map(drop)
     }

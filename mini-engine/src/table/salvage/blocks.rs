@@ -152,7 +152,7 @@ impl Blocks {
     /// The next data block, or the next loss.
     ///
     /// # Errors
-    /// [`Error::Io`] for want of file handles.
+    /// [`Error::Io`] for lack of file handles.
     pub(super) fn next(&mut self) -> Result<Next> {
         loop {
             if !self.unknown.is_empty() {

@@ -1,4 +1,4 @@
-//! Writes that depend on what is there, and the ends of the order.
+//! Writes that depend on the stored value, and the two ends of the key order.
 
 use crate::support::*;
 

@@ -1,4 +1,4 @@
-//! Handles, snapshots, iterators and workers: who keeps what alive, and how a database ends.
+//! Handles, snapshots, iterators and workers: which of them keeps which others alive, and how a database ends.
 
 use crate::support::*;
 

@@ -1,4 +1,4 @@
-//! Random operations against an ordinary map, everything readable compared after every step.
+//! Random operations against an ordinary map; after every step, everything readable is compared.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

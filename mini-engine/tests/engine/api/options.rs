@@ -1,8 +1,8 @@
-//! Each option does what it says, beyond being taken.
+//! Each option does what its documentation says, and is not only accepted.
 //!
-//! What is shown elsewhere: `compaction_threads`, `l0_slowdown` and the policy's memory in `compaction`; `l0_stop` and `wait_for_space` in `space`;
-//! `log_compression` in `group`; `recovery_mode` in `quarantine`; `create_if_missing` in `directory`; that a memtable of either
-//! kind is right in `vector`; what each policy promises of the shape of levels in the unit tests of `compaction::policy`.
+//! Options that other tests show: `compaction_threads`, `l0_slowdown` and the policy's memory in `compaction`; `l0_stop` and `wait_for_space` in
+//! `space`; `log_compression` in `group`; `recovery_mode` in `quarantine`; `create_if_missing` in `directory`; the results of a memtable of either
+//! kind in `vector`; the shape of levels under each policy in the unit tests of `compaction::policy`.
 
 use crate::support::*;
 

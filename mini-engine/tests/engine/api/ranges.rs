@@ -1,4 +1,4 @@
-//! Ranges removed at once: what it costs, what it hides from whom, and what becomes of it on the way down.
+//! Range removals: their cost, the readers that they hide keys from, and their way down the levels.
 
 use crate::support::*;
 

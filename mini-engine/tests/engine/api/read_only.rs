@@ -1,4 +1,4 @@
-//! Databases that are only read: nothing on disk changes, readers go beside each other, and writers are told why they may not.
+//! Databases that are only read: nothing on disk changes, several readers work at once, and a writer gets the reason why it may not write.
 
 use crate::support::*;
 
@@ -145,7 +145,7 @@ fn readers_go_beside_each_other_and_not_beside_a_writer() {
 
 #[test]
 fn a_copy_without_a_lock_file_is_read_without_making_one() {
-    // Catches a lock file that appears in a backup, and a backup that cannot be read for want of one.
+    // Catches a lock file that appears in a backup, and a backup that cannot be read for lack of one.
     let (dir, sealed) = (TempDir::new().unwrap(), faulty());
     let model = fill(Db::builder(dir.path()));
     fs::remove_file(dir.path().join("LOCK")).unwrap();

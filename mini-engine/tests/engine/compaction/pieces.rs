@@ -1,4 +1,4 @@
-//! Compactions in pieces: what many processes that live shortly leave, and how much space compactions take while they run.
+//! Compactions in pieces: the files that many short-lived processes leave, and the space that compactions take while they run.
 
 use crate::support::*;
 

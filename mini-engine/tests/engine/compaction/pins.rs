@@ -1,4 +1,4 @@
-//! Versions and files that are kept: a snapshot the versions that it sees, an iterator the files of its view, neither both.
+//! Versions and files that are kept: a snapshot keeps the versions that it sees, an iterator keeps the files of its view, and neither keeps both.
 
 use crate::support::*;
 

@@ -1,4 +1,4 @@
-//! Files that were set aside: which are kept, which are listed, and how they go.
+//! Files that were set aside: which are kept, which are listed, and how they are removed.
 
 use crate::support::*;
 

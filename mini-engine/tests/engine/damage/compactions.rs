@@ -1,4 +1,4 @@
-//! Compactions that meet a damaged table: they keep it, and tell of it until it can be read.
+//! Compactions that meet a damaged table: they keep the table, and report it until it can be read.
 
 use crate::support::*;
 

@@ -1,4 +1,4 @@
-//! Quarantined tables that were dropped: what salvage reads of them, and that nothing returns by it.
+//! Quarantined tables that were dropped: the part that salvage can read; and no removed data returns through them.
 
 use crate::support::*;
 

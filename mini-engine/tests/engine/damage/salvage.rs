@@ -1,4 +1,4 @@
-//! Salvage: what a new database holds that was made of a damaged one. Each file of a database of 300 tables is removed, cut and flipped.
+//! Salvage: the contents of a new database that was made from a damaged one. Each file of a database of 300 tables is removed, cut and flipped.
 
 use crate::support::*;
 

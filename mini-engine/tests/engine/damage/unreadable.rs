@@ -1,4 +1,4 @@
-//! Logs that the device does not read to their end.
+//! Logs that the device cannot read to their end.
 
 use crate::support::*;
 

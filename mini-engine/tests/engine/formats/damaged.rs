@@ -1,4 +1,4 @@
-//! Of databases that were cut off or damaged the page's reader says what the engine says.
+//! The page's reader and the engine say the same of databases that were cut off or damaged.
 
 use crate::formats::database::{self, Files, Map};
 use crate::formats::workload::write;

@@ -1,4 +1,4 @@
-//! A whole database: what the manifest, the tables and the logs that it names add up to.
+//! A whole database: the state that the manifest, its tables and its logs add up to.
 
 use std::collections::{BTreeMap, BTreeSet};
 

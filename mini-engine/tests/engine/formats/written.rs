@@ -1,4 +1,4 @@
-//! Of databases as the engine leaves them the page's reader finds what was written.
+//! The page's reader finds what was written, in databases as the engine leaves them.
 
 use crate::formats::database::{self, Answer, Database, Map};
 use crate::formats::workload::{batch, files, write};

@@ -1,4 +1,4 @@
-//! Directories that are no database, not yet one, not one any more, or a newer one.
+//! Directories that are no database, not yet a database, no longer a database, or a newer database.
 
 use crate::formats::checksum;
 

@@ -1,5 +1,5 @@
-//! Helpers of all tests: names, databases, keys and writes, what a database holds, its files and damage to them, waits, and a
-//! double of the file system. A test imports all of it.
+//! Helpers of all tests: names, databases, keys and writes, the contents of a database, its files and damage to them, waits, and a double of the
+//! file system. A test imports all of it.
 
 #[allow(dead_code, reason = "the crash tests use the rest")]
 mod hook;

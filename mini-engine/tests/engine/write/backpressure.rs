@@ -1,4 +1,4 @@
-//! Level 0 stays bounded whatever becomes of compactions, and writers learn why they wait.
+//! Level 0 stays bounded even when compactions fail, and writers learn why they wait.
 
 use crate::support::*;
 

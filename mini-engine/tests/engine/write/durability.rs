@@ -1,4 +1,4 @@
-//! The rules of durability that are about the order of operations, checked on a record of them.
+//! The rules of durability about the order of operations, checked on a record of the operations.
 
 use crate::support::*;
 

@@ -1,4 +1,4 @@
-//! The file of a log that tables have replaced becomes that of a later log.
+//! When tables have replaced a log, its file becomes the file of a later log.
 
 use crate::support::*;
 
@@ -86,7 +86,7 @@ fn a_log_that_was_never_synced_is_removed() {
 
 #[test]
 fn a_file_that_cannot_be_kept_is_removed_and_one_that_cannot_be_had_is_not_needed() {
-    // Catches an engine that is read-only for want of what it can do without.
+    // Catches an engine that is read-only for lack of what it can do without.
     let (dir, fs, db, mut model) = begin();
     for (n, op) in [(0, Op::Rename), (3, Op::Truncate)] {
         fs.fail(op, ".log", ErrorKind::Other);

@@ -1,5 +1,5 @@
-//! Rule 8: every wait of a writer ends when what it waits for is taken away: space, file handles, a thread. Reads go on, and writes
-//! are taken again when it is back.
+//! Rule 8: a writer waits for space, file handles or a thread, and the awaited thing is taken away: the wait ends. Reads go on, and writes are
+//! accepted again when the thing is back.
 
 use crate::support::*;
 

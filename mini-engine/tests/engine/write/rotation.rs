@@ -1,4 +1,4 @@
-//! A log follows another: made ahead, so that writers need not wait; and what is counted when they do.
+//! One log follows another: the next log is made ahead, so that writers need not wait; and waits are counted when they do.
 
 use crate::support::*;
 

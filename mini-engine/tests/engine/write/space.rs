@@ -1,4 +1,4 @@
-//! Rule 8: a full disk, and wanting file handles, during writes, flushes and compactions are waited out.
+//! Rule 8: writes, flushes and compactions wait until a full disk has space again, and until missing file handles are available.
 
 use crate::support::*;
 
@@ -75,7 +75,7 @@ fn rule_8_a_flush_without_space_or_handles_is_reported_to_who_asked_for_it_and_d
 
 #[test]
 fn rule_8_a_write_without_space_in_the_log_goes_on_in_the_next_log() {
-    // Catches a log that goes on behind a write that failed for want of space (rule 7), and an engine that never writes again.
+    // Catches a log that goes on behind a write that failed for lack of space (rule 7), and an engine that never writes again.
     for durability in [Durability::Buffered, Durability::Synced] {
         for part in [0, 100] {
             let (dir, fs, db) = hooked(|b| b.durability(durability));

@@ -1,7 +1,7 @@
 //! The engine on a disk that is really full.
 //!
-//! A ballast file takes all but a little of the space, so that the disk fills up at another place in each round: in the
-//! log, in a table, in the manifest. Once a flush or a write has failed the ballast goes, and all goes on without a reopen.
+//! A ballast file takes almost all of the space, so that the disk becomes full at another place in each round: in the log, in a table, in the
+//! manifest. Once a flush or a write has failed, the ballast is removed, and everything goes on without a reopen.
 
 use std::fs;
 use std::io::{ErrorKind, Write as _};
@@ -55,7 +55,7 @@ impl Mode {
     }
 }
 
-/// Writes everything, each write again and again until it is acknowledged; how often one was refused for want of space, up to
+/// Writes everything, each write again and again until it is acknowledged; how often one was refused for lack of space, up to
 /// the first other failure.
 fn write_all(db: &Db, mode: Mode, refused: &AtomicU64) -> Result<(), Error> {
     for n in 0..WRITES {

@@ -1,4 +1,4 @@
-//! `import` on a disk that is really full: it says so, how far it came, and how to go on.
+//! `import` on a disk that is really full: it reports the error, how many lines it imported, and how to go on.
 
 use super::{DISK, ENOUGH, value};
 use crate::support::Room;

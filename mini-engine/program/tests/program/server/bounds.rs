@@ -1,4 +1,4 @@
-//! Clients that send too much, too little, or nonsense: they harm themselves alone.
+//! Clients that send too much, too little, or nonsense: they harm only themselves.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;

@@ -1,4 +1,4 @@
-//! The commands, as a client library sends and understands them; and the language of the coursework.
+//! The commands, as a client library sends them and reads their replies; and the language of the coursework.
 
 use std::collections::HashMap;
 use std::net::Shutdown;

@@ -1,5 +1,5 @@
-//! The server is killed with SIGKILL while clients write. Whatever it had acknowledged is there afterwards, and transactions are there
-//! as a whole.
+//! The server is killed with SIGKILL while clients write. Afterwards every acknowledged write is there, and a transaction is there as a whole or
+//! not at all.
 //!
 //! `KILL_SEED=n` repeats the choices of a run; `KILL_ROUNDS=n` makes it longer.
 

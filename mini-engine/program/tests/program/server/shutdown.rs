@@ -1,4 +1,4 @@
-//! Ends of a server, and what is there when it starts again.
+//! Ways in which a server ends, and the contents when it starts again.
 
 use std::io::Read;
 

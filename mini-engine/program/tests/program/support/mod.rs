@@ -1,4 +1,4 @@
-//! Runs the program, and keeps the directory that a test works in.
+//! Runs the program, and holds the directory of a test.
 
 #[cfg(target_os = "linux")]
 pub(crate) mod mount;

@@ -19,7 +19,7 @@ struct Read {
 /// says so.
 ///
 /// # Errors
-/// [`Error::Full`] if their entries take more than `memory` bytes; [`Error::UnsupportedVersion`]; [`Error::Io`] for want of file
+/// [`Error::Full`] if their entries take more than `memory` bytes; [`Error::UnsupportedVersion`]; [`Error::Io`] for lack of file
 /// handles.
 pub(super) fn read_logs(
     fs: &dyn FileSystem,

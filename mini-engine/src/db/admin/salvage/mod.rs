@@ -104,7 +104,7 @@ impl Salvage {
     ///
     /// # Errors
     /// [`Error::UnsupportedVersion`] and [`Error::Unsupported`] of files of a newer version; [`Error::Full`] if the logs do not fit
-    /// into `replay_memory_bytes`; [`Error::Io`] for want of file handles. Damage is no error.
+    /// into `replay_memory_bytes`; [`Error::Io`] for lack of file handles. Damage is no error.
     pub fn range(self, bounds: impl KeyBounds) -> Result<SalvagedEntries> {
         self.entries(owned(&bounds))
     }
@@ -112,7 +112,7 @@ impl Salvage {
     /// Like [`Salvage::range`], for the keys that start with `prefix`.
     ///
     /// # Errors
-    /// As of [`Salvage::range`].
+    /// The same as for [`Salvage::range`].
     pub fn prefix(self, prefix: impl AsRef<[u8]>) -> Result<SalvagedEntries> {
         self.entries(prefix_bounds(prefix.as_ref()))
     }
@@ -125,7 +125,7 @@ impl Salvage {
     /// is no database. Until then it has [another name](crate::incomplete_directory), as a checkpoint has.
     ///
     /// # Errors
-    /// As of [`Salvage::range`]; [`Error::InvalidArgument`] if something has that name already, or if it lies within the damaged
+    /// The same as for [`Salvage::range`]; [`Error::InvalidArgument`] if something has that name already, or if it lies within the damaged
     /// database; [`Error::Io`].
     pub fn write_to(self, dir: impl AsRef<Path>) -> Result<SalvageReport> {
         let dir = std::path::absolute(dir.as_ref()).map_err(Error::io("find", dir.as_ref()))?;
