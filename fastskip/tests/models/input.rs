@@ -1,7 +1,7 @@
 //! Reads bytes as keys, values and choices. After their end, every byte is zero. The meaning of the committed inputs depends on this reading: after
 //! a change here, make the inputs again (`fuzz/examples/seeds.rs`).
 
-/// What is left of an input.
+/// The rest of an input.
 pub(crate) struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {

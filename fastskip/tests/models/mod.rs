@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::ops::Bound;
 
-/// What inputs met: an operation by its name, or `operation: refusal`.
+/// The outcomes that inputs met: the name of an operation, or `operation: refusal`.
 pub type Met = BTreeSet<String>;
 
 /// Declares what an input can ask for.
@@ -40,7 +40,7 @@ fn ranges<T: Copy>(a: T, b: T) -> impl Iterator<Item = (Bound<T>, Bound<T>)> {
     ends(a).into_iter().flat_map(move |lower| ends(b).map(|upper| (lower, upper)))
 }
 
-/// Compares a walk with what it has to yield: forward, backward, and from both ends in turns.
+/// Compares a walk with the expected entries: forward, backward, and from both ends in turns.
 fn compare_walk<T: PartialEq + Debug + Copy, I: DoubleEndedIterator<Item = T>>(walk: impl Fn() -> I, expected: &[T]) {
     assert!(walk().eq(expected.iter().copied()));
     assert!(walk().rev().eq(expected.iter().rev().copied()));
@@ -53,6 +53,6 @@ fn compare_walk<T: PartialEq + Debug + Copy, I: DoubleEndedIterator<Item = T>>(w
             rest = others;
         }
     }
-    // The back first: what the front took of a key must not come again from there.
+    // The back first: entries of a key that the front has yielded must not come again from there.
     assert_eq!((walk.next_back(), walk.next()), (None, None));
 }

@@ -2,7 +2,7 @@
 
 use fastskip::{ConcurrentSkipList, Memtable, Op};
 
-/// Catches a type that says nothing of itself, or says what its contents are at any length.
+/// Catches a type whose text says nothing of it, or grows with its contents.
 #[test]
 fn debug_output_names_the_type_and_what_it_is_at() {
     let list = ConcurrentSkipList::with_shards(1);

@@ -4,7 +4,7 @@ use mini_engine::fs::Synced;
 
 use crate::prelude::*;
 
-/// Which syncs do nothing and say that they have.
+/// The syncs that do nothing and report success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lie {
     None,

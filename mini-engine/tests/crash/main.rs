@@ -19,7 +19,7 @@ mod points;
 mod run;
 mod script;
 
-/// What the modules import.
+/// The names that the modules import.
 mod prelude {
     pub(crate) use std::collections::{BTreeMap, BTreeSet};
     pub(crate) use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ use crate::prelude::*;
 /// Where every database is.
 pub(crate) const DIR: &str = "/db";
 
-/// A word of a record: which of the three numbers of [`Progress`] has come to what.
+/// A word of a record: which of the three numbers of [`Progress`] reached which value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Note {
     Begun(usize),
@@ -92,7 +92,7 @@ impl Run {
             .table_reads(if self.l0_trigger.is_multiple_of(2) { TableReads::Mmap } else { TableReads::Pread })
             .cache_bytes(64 << 10);
         self.db = Some(builder.file_system(Arc::new(self.fs.clone())).open()?);
-        // What an open has found is durable.
+        // The contents that an open has found are durable.
         self.note_all_synced();
         Ok(())
     }
@@ -106,7 +106,7 @@ impl Run {
         self.mem.note(note.word());
     }
 
-    /// Takes `batches` for what the database holds. It has been opened: so they are durable.
+    /// Takes `batches` as the contents of the database. It has been opened, so they are durable.
     pub(crate) fn adopt(&mut self, batches: &[Batch]) {
         self.batches = batches.to_vec();
         let all = batches.len();
