@@ -14,7 +14,7 @@ const TRIED: usize = 4000;
 /// The fewest that are kept.
 const LEAST: usize = 12;
 
-/// Runs in which an input has to meet what it is kept for.
+/// Runs in which an input must meet the thing that it is kept for.
 const RUNS: usize = 50;
 
 /// 16 to 271 bytes.
@@ -23,7 +23,7 @@ fn draw(random: &mut Random) -> Vec<u8> {
     (0..len).map(|_| random.next() as u8).collect()
 }
 
-/// What `input` meets whatever the shards.
+/// The set that `input` meets for every choice of shards.
 fn reliably(body: Body, input: &[u8]) -> Met {
     let runs = (0..RUNS).map(|_| body(input));
     runs.reduce(|met, also| met.intersection(&also).cloned().collect()).unwrap_or_default()

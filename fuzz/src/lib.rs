@@ -6,7 +6,7 @@
 
 mod damage;
 mod engine;
-/// Of both tables: those that fastskip's own tests draw operations for.
+/// The operations of both tables that fastskip's own tests draw.
 #[path = "../../fastskip/tests/models/mod.rs"]
 mod models;
 mod seal;

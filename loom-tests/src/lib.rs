@@ -30,7 +30,7 @@ mod mem {
     #[path = "../../../loom-tests/src/storage.rs"]
     pub(crate) mod storage;
 }
-/// The engine's, which knows nothing of the rest.
+/// A module of the engine, which does not depend on the others.
 #[path = "../../mini-engine/src/wal/group_commit.rs"]
 #[allow(dead_code, reason = "the models take turns; only the engine tries for one")]
 mod group_commit;
@@ -40,7 +40,7 @@ mod memtable;
 mod node;
 #[path = "../../fastskip/src/nodes/mod.rs"]
 mod nodes;
-/// The engine's, too.
+/// Also a module of the engine.
 #[path = "../../mini-engine/src/db/core/publication.rs"]
 mod publication;
 #[path = "../../fastskip/src/skiplist/mod.rs"]

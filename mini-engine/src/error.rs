@@ -154,7 +154,7 @@ impl Error {
     }
 }
 
-/// As [`Error::is_want_of_handles`], for the file system's own error.
+/// Like [`Error::is_want_of_handles`], for the file system's own error.
 pub(crate) fn is_want_of_handles(error: &io::Error) -> bool {
     // ENFILE and EMFILE, which have no `ErrorKind`.
     cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))

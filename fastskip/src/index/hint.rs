@@ -97,7 +97,7 @@ impl<S: Schema, T> Index<S, T> {
         separator.is_some_and(|separator| self.nodes.compare(separator, target).order == Ordering::Less)
     }
 
-    /// As [`add_hint`](Self::add_hint), if the leaf is full, unknown or not the right one, or a prefix is too long.
+    /// Like [`add_hint`](Self::add_hint), if the leaf is full, unknown or not the right one, or a prefix is too long.
     #[cold]
     #[inline(never)]
     pub(super) fn add_hint_slowly(&self, shard: usize, hint: NewHint<'_>, mut by_keys: bool) -> Hinted {

@@ -147,7 +147,7 @@ impl<S: Schema, T> Index<S, T> {
         seek
     }
 
-    /// As [`seek`](Self::seek), but never ends at the hint of the target itself, so it always finds the splice.
+    /// Like [`seek`](Self::seek), but never ends at the hint of the target itself, so it always finds the splice.
     #[cold]
     pub(super) fn seek_strictly_before(&self, target: Target<'_>) -> Seek {
         Seek { found: None, ..self.seek_by_keys(target, Side::Before, &mut ()) }

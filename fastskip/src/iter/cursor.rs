@@ -329,7 +329,7 @@ macro_rules! moves {
             walk.seek(view, $target, End::Included).is_some()
         }
 
-        /// As [`seek`](Self::seek), to the first entry behind a position.
+        /// Like [`seek`](Self::seek), to the first entry behind a position.
         pub fn seek_exclusive(&mut self, $($arg: $type),+) -> bool {
             let (walk, view) = self.parts();
             walk.seek(view, $target, End::Excluded).is_some()
@@ -342,7 +342,7 @@ macro_rules! moves {
             walk.seek_back(view, $target, End::Included).is_some()
         }
 
-        /// As [`seek_for_prev`](Self::seek_for_prev), to the last entry before a position.
+        /// Like [`seek_for_prev`](Self::seek_for_prev), to the last entry before a position.
         pub fn seek_before(&mut self, $($arg: $type),+) -> bool {
             let (walk, view) = self.parts();
             walk.seek_back(view, $target, End::Excluded).is_some()
@@ -355,14 +355,14 @@ macro_rules! moves {
             walk.prev(view)
         }
 
-        /// As [`next`](Self::next), to the first entry with another key. O(1) if the current key has few versions, expected
+        /// Like [`next`](Self::next), to the first entry with another key. O(1) if the current key has few versions, expected
         /// O(log n) if it has many.
         pub fn next_key(&mut self) -> Option<$item> {
             let (walk, view) = self.parts();
             walk.next_key(view)
         }
 
-        /// As [`prev`](Self::prev), to the first of the entries with the previous key. Amortised O(1) if that key has few
+        /// Like [`prev`](Self::prev), to the first of the entries with the previous key. Amortised O(1) if that key has few
         /// versions, expected O(log n) if it has many.
         pub fn prev_key(&mut self) -> Option<$item> {
             let (walk, view) = self.parts();

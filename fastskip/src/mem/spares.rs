@@ -120,7 +120,7 @@ impl Spares {
         self.take(storage, words, LOOKS)
     }
 
-    /// As [`take_fitting`](Self::take_fitting), but looks at all pieces of the bin, O(n), unless the same search was in vain before.
+    /// Like [`take_fitting`](Self::take_fitting), but looks at all pieces of the bin, O(n), unless the same search was in vain before.
     pub(super) fn take_any(&self, storage: &Storage, words: u32) -> Option<Chunk> {
         let before = self.refused.load(Ordering::Relaxed);
         if u64::from(words) >= before & NEVER {

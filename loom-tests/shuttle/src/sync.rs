@@ -20,7 +20,7 @@ pub(crate) fn overwrite(word: &AtomicU64, value: u64, ordering: Ordering) {
     word.store(value, ordering);
 }
 
-/// Watches nothing: where memory is sequentially consistent, bytes are published by being written.
+/// Watches nothing: where memory is sequentially consistent, a write publishes its bytes.
 pub(crate) struct Watch<T>(PhantomData<T>);
 
 impl<T> Watch<T> {
@@ -37,7 +37,7 @@ shuttle::thread_local! {
     static THREAD_INDEX: Cell<usize> = Cell::new(0);
 }
 
-/// This thread's number, which decides its shard: the program says it, so that every execution can be repeated.
+/// This thread's number, which decides its shard. The program sets it, so that every execution can be repeated.
 pub(crate) fn thread_index() -> usize {
     THREAD_INDEX.with(Cell::get)
 }

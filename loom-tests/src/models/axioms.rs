@@ -26,10 +26,10 @@ const READ_STAMP: usize = 3;
 const OWN_SNAPSHOT: usize = 4;
 const STEPS: usize = 5;
 
-/// Which of two steps comes before the other, for one of the relations.
+/// Which of two steps comes before the other, in one of the relations.
 type Relation = [[bool; STEPS]; STEPS];
 
-/// The clock's first value, and what a stamp is before it is set.
+/// The clock's first value, and the value of a stamp before it is set.
 const FIRST: u64 = 2;
 const UNSTAMPED: u64 = 0;
 
@@ -37,10 +37,10 @@ const UNSTAMPED: u64 = 0;
 pub(super) struct SeenEntry;
 
 impl SeenEntry {
-    /// Enumerates, however much a run may do.
+    /// Enumerates everything, whatever the depth of the run.
     ///
     /// # Panics
-    /// If an execution that the axioms allow has a snapshot without what its thread saw before.
+    /// If an execution that the axioms allow has a snapshot that lacks an entry which its thread saw before.
     pub(super) fn explore(self, _: Depth) -> Report {
         let began = Instant::now();
         let orderings = orderings();
@@ -59,7 +59,7 @@ impl SeenEntry {
     }
 }
 
-/// What the sources say for each step, unless it is weakened.
+/// The orderings in the sources for each step, unless one is weakened.
 fn orderings() -> [Ordering; STEPS] {
     let sites = sites();
     ["clock.snapshot", "clock.read", "stamp.set", "stamp.read", "clock.snapshot"].map(|site| {
@@ -110,7 +110,7 @@ fn close(relation: &mut Relation) {
     }
 }
 
-/// What the reader finds.
+/// The reader's observation.
 fn outcome(clock: [usize; 3], sees_stamp: bool) -> String {
     let mut now = FIRST;
     let mut read = [UNSTAMPED; STEPS];

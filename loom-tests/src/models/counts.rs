@@ -4,7 +4,7 @@ use crate::ConcurrentSkipList;
 use crate::check::Program;
 use crate::models::table::{config, table, through};
 
-/// Thread 0 inserts, thread 1 deletes what it finds, thread 2 reads the counts of a list that always holds a live key.
+/// Thread 0 inserts, thread 1 deletes the key that it finds, thread 2 reads the counts of a list that always holds a live key.
 pub(super) fn deleted() -> Program<ConcurrentSkipList> {
     Program::new(|| {
         let list: ConcurrentSkipList = table(config(2));

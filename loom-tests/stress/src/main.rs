@@ -17,7 +17,7 @@ const READERS: u64 = 2;
 /// Writes of a batch.
 const BATCH: usize = 24;
 
-/// What the threads of a round share.
+/// The data that the threads of a round share.
 struct Round {
     memtable: Memtable,
     list: ConcurrentSkipList,
@@ -49,7 +49,7 @@ fn key(number: u64) -> Vec<u8> {
     key
 }
 
-/// A value that says what it is stored under, and for how much of it.
+/// A value that begins with its key and continues with a byte of the key.
 fn value(key: &[u8], number: u64) -> Vec<u8> {
     let mut value = key.to_vec();
     value.resize(key.len() + number as usize % 40, key[7]);
@@ -121,7 +121,7 @@ impl Round {
             Ok(dropped) if first.is_multiple_of(8) => drop(dropped),
             Ok(reservation) => assert_eq!(reservation.apply(self.numbers(BATCH)), BATCH),
         }
-        // What is refused is a duplicate, or the next write is refused as well.
+        // A refused write is a duplicate, or the next write is refused as well.
         let _ = self.list.insert_batch(&entries);
         let (one, other) = (key(random.next()), &keys[0]);
         is_open(self.memtable.put(&one, self.numbers(1), &value(&one, first)))

@@ -9,7 +9,7 @@ fn run(name: &str) {
     let depth = Depth::of_tests();
     let kills = ALL_MUTANTS.iter().any(|mutant| mutant.killed_by == name);
     if kills && depth != Depth::QUICK && depth.executions != usize::MAX {
-        // The first executions of a deeper search are not those of this one, at which `ordering_mutants` kills.
+        // The first executions of a deeper search differ from those of this one, at which `ordering_mutants` finds its failures.
         println!("{name}: {}", (model.run)(Depth::QUICK));
     }
     println!("{name}: {}", (model.run)(depth));

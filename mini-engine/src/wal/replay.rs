@@ -121,7 +121,7 @@ pub(crate) fn replay(
 /// Used for the logs after one that did not end cleanly: their frames are searched at every place, past any damage.
 ///
 /// # Errors
-/// As [`replay`], except that damaged frames are passed over.
+/// Like [`replay`], except that damaged frames are passed over.
 pub(crate) fn newest_sync_record(fs: &dyn FileSystem, path: &Path, number: u64) -> Result<Option<Position>> {
     let (mut log, segment) = open_log(fs, path, number)?;
     segment.map_or(Ok(None), |segment| Ok(log.frames_from(segment.log, FIRST_FRAME)?.0))
@@ -130,7 +130,7 @@ pub(crate) fn newest_sync_record(fs: &dyn FileSystem, path: &Path, number: u64) 
 /// Whether log `number` is empty: it has no frame, and no bytes that could be damaged ones. A log that was made in advance is empty.
 ///
 /// # Errors
-/// As [`replay`].
+/// Like [`replay`].
 pub(crate) fn is_unused(fs: &dyn FileSystem, path: &Path, number: u64) -> Result<bool> {
     let (mut log, segment) = open_log(fs, path, number)?;
     let Some(segment) = segment else { return Ok(true) };
@@ -153,7 +153,7 @@ pub(crate) fn begin_of_tail(fs: &dyn FileSystem, path: &Path, number: u64) -> Re
 /// Calls `visit` with each valid frame of log `number` at or after `from`, past any damage, until `visit` returns `Break`.
 ///
 /// # Errors
-/// As [`newest_sync_record`].
+/// Like [`newest_sync_record`].
 pub(super) fn frames_behind(
     fs: &dyn FileSystem,
     path: &Path,

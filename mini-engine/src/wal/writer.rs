@@ -126,7 +126,7 @@ impl Writer {
         Ok(Self::at_start(Segment::new(file, path, identity, previous, counters), None))
     }
 
-    /// As [`Writer::create`], in the file `spare` if that can be opened.
+    /// Like [`Writer::create`], in the file `spare` if that can be opened.
     ///
     /// # Errors
     /// The same as for [`Writer::create`]; the spare file is gone then, if it can be removed.

@@ -7,7 +7,7 @@ use std::time::Instant;
 use shuttle_tests::models::ALL;
 use shuttle_tests::schedules::Draw;
 
-/// Of each kind, unless the environment wants more: `.ci/run` runs ten times as many.
+/// The number of schedules of each kind, unless the environment sets another: `.ci/run` runs ten times as many.
 const SCHEDULES: u64 = 1_000;
 
 fn number(name: &str, otherwise: impl FnOnce() -> u64) -> u64 {

@@ -30,7 +30,7 @@ impl Core {
         self.install_if(|_| Ok(()), edit, outputs, count)
     }
 
-    /// As [`install`](Self::install), if `check` accepts the result of all earlier edits.
+    /// Like [`install`](Self::install), if `check` accepts the result of all earlier edits.
     pub(crate) fn install_if(
         &self,
         check: impl FnOnce(&Version) -> Result<()>,

@@ -46,7 +46,7 @@ impl NextLog {
         !self.was_wanted_ahead
     }
 
-    /// As [`want`](Self::want), once for each rotation.
+    /// Like [`want`](Self::want), once for each rotation.
     pub(crate) fn want_ahead(&mut self) -> bool {
         !std::mem::replace(&mut self.was_wanted_ahead, true) && self.want()
     }

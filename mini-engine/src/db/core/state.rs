@@ -204,7 +204,7 @@ impl Core {
         lock(&self.state)
     }
 
-    /// As [`Core::lock`], for a write: counted while it waits.
+    /// Like [`Core::lock`], for a write: counted while it waits.
     pub(crate) fn lock_for_write(&self) -> MutexGuard<'_, State> {
         match self.state.try_lock() {
             Ok(state) => state,
@@ -285,7 +285,7 @@ impl Core {
         self.wake_all();
     }
 
-    /// As [`Core::fail`], for the holder of the write lock.
+    /// Like [`Core::fail`], for the holder of the write lock.
     pub(crate) fn fail_locked(&self, _held: &State, error: &Error) {
         self.remember(error);
         self.wake_all();

@@ -46,7 +46,7 @@ impl Snapshot {
         self.source()?.read(|point| point.get_many(&keys))
     }
 
-    /// As [`Snapshot::get_many`], until the values that were found have `soft_limit` bytes together, see
+    /// Like [`Snapshot::get_many`], until the values that were found have `soft_limit` bytes together, see
     /// [`Db::get_many_up_to`](crate::Db::get_many_up_to).
     pub fn get_many_up_to<K: AsRef<[u8]>>(
         &self,

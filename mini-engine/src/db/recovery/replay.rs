@@ -347,7 +347,7 @@ impl<'env> Replay<'_, '_, 'env> {
         Ok(())
     }
 
-    /// As [`spill`](Self::spill), with all remaining writes.
+    /// Like [`spill`](Self::spill), with all remaining writes.
     fn finish(&mut self) -> Result<()> {
         if self.store.options.read_only {
             self.keep();

@@ -46,7 +46,7 @@ pub(crate) fn write(core: &Core, batch: &WriteBatch, durability: Durability) -> 
     Ok(written.unwrap_or_else(|| core.visible()))
 }
 
-/// As [`write`], but returns `None`, and writes nothing, if it would have to wait for another thread's work.
+/// Like [`write`], but returns `None`, and writes nothing, if it would have to wait for another thread's work.
 pub(crate) fn try_write(core: &Core, batch: &WriteBatch, durability: Durability) -> Result<Option<SeqNo>> {
     match batch.is_empty() {
         true => write(core, batch, durability).map(Some),

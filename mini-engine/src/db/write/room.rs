@@ -280,7 +280,7 @@ pub(super) fn slow_down<'a>(core: &'a Core, mut state: MutexGuard<'a, State>, by
     state
 }
 
-/// As [`slow_down`], for a write that does not wait. Returns whether it may begin; later writes wait for its debt.
+/// Like [`slow_down`], for a write that does not wait. Returns whether it may begin; later writes wait for its debt.
 pub(super) fn is_fast_enough(core: &Core, state: &mut State, bytes: usize) -> bool {
     let tables = core.view.load().version.runs(0).len();
     state.controller.admits(bytes, tables, &core.store.options, Instant::now())

@@ -143,7 +143,7 @@ impl TableIter {
         }
     }
 
-    /// As [`EntryIter::seek`], whatever the bound.
+    /// Like [`EntryIter::seek`], whatever the bound.
     fn seek_unbounded(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
         let at = self.root()?.index.find(key, seqno);
         self.enter(at, |partition| partition.index.find(key, seqno), |cursor| cursor.seek(key, seqno))?;

@@ -47,7 +47,7 @@ impl Table {
         TableReport { blocks, entries: seen.entries, tombstones: seen.tombstones }
     }
 
-    /// As [`Table::verify_all`].
+    /// Like [`Table::verify_all`].
     ///
     /// # Errors
     /// The first problem, as [`Error::Corruption`]; [`Error::Io`].

@@ -86,7 +86,7 @@ impl HookFs {
         HookFs::over(Arc::new(StdFs))
     }
 
-    /// As [`new`](Self::new), with logs that are mapped.
+    /// Like [`new`](Self::new), with logs that are mapped.
     pub(crate) fn mapped() -> HookFs {
         HookFs::with(Arc::new(StdFs), true)
     }
@@ -134,7 +134,7 @@ impl HookFs {
         self.hold_where(answer, move |event| event.is(op, &part))
     }
 
-    /// As [`hold`](Self::hold), for operations that `is_held` names. It runs on the thread of the operation.
+    /// Like [`hold`](Self::hold), for operations that `is_held` names. It runs on the thread of the operation.
     pub(crate) fn hold_where(&self, answer: Answer, is_held: impl Fn(&Event) -> bool + Send + Sync + 'static) -> Held {
         let (arrived, arrivals) = mpsc::channel();
         let (go, goes) = mpsc::channel();

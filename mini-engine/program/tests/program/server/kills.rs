@@ -55,7 +55,7 @@ fn check(db: &Db, client: usize, acknowledged: usize, context: &str) {
     for found in [left, right] {
         assert!((acknowledged..=acknowledged + 1).contains(&found), "{context}, found {found}");
     }
-    // Of a pipeline the first may be there alone; of a transaction none may.
+    // The first write of a pipeline may be there alone; no write of a transaction may.
     assert!(left == right || left.is_multiple_of(3), "{context}: part of a transaction, {left} and {right}");
     for n in 1..=acknowledged {
         let value = db.get(format!("log {client} {n:06}")).expect("get");
