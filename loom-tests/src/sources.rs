@@ -34,7 +34,7 @@ pub fn sites() -> Vec<Site> {
     sites
 }
 
-/// File and ordering of every access without a name, as often as there are such.
+/// File and ordering of every access without a name; an entry for each access.
 ///
 /// # Panics
 /// Like [`sites`].

@@ -1,4 +1,4 @@
-//! The arguments of `memtable` and `engine`, and the run that they ask for. What makes no sense or cannot be done is refused here,
+//! The arguments of `memtable` and `engine`, and the run that they ask for. Arguments that make no sense or cannot be carried out are refused here,
 //! before anything runs.
 
 use std::path::{Path, PathBuf};
@@ -181,7 +181,7 @@ impl RunArgs {
     }
 }
 
-/// Better to learn now than after an hour that the result cannot be written.
+/// An error now is better than an error after an hour.
 fn can_write(path: &Path) -> Result<(), String> {
     let directory = path.parent().filter(|of| !of.as_os_str().is_empty()).unwrap_or(".".as_ref());
     let refused = |why: &str| Err(format!("cannot write {}: {why}", path.display()));

@@ -22,7 +22,8 @@ proptest! {
     }
 }
 
-/// Catches a link that ends its level but is taken for one to a node, when the key sought begins with the greatest possible bytes.
+/// Catches a search that follows the link at the end of a level as if it led to a node, when the key sought begins with the greatest possible
+/// bytes.
 #[test]
 fn keys_that_look_like_the_end_of_a_level_are_found() {
     let list = ConcurrentSkipList::with_shards(1);

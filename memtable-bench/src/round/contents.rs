@@ -1,6 +1,5 @@
-//! The contents of a subject, and the operations of a workload with the results that they must find, both made before the clock starts: the
-//! contents go through the same operations. The operations are applied in order. So a workload that reads its own writes cannot be divided among
-//! threads.
+//! The contents of a subject, and the operations of a workload with their expected results, both made before the clock starts. To find the results,
+//! the contents go through the same operations in order. So a workload that reads its own writes cannot be divided among threads.
 
 use rand::RngExt;
 

@@ -96,7 +96,7 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Of the operations of all threads.
+/// The percentiles of the operations of all threads.
 pub(super) fn latency(threads: &[Recorder], clock: &Recorder) -> Latency {
     use Percentile::{ClockP50, ClockP999, Max, P50, P99, P999, P9999, TailRatio};
     let mut all = Histogram::new_from(&clock.times);

@@ -41,7 +41,7 @@ pub(crate) struct Limits<'a> {
     pub(crate) cancel: &'a AtomicBool,
     /// Bytes of entries that are read before `cancel` counts.
     pub(crate) share_bytes: u64,
-    /// Ends with the table with which the outputs reach this size. `None` for a copy that cannot be cut.
+    /// The piece ends with the first table at which the outputs reach this size. `None` for a copy that cannot be cut.
     pub(crate) piece_bytes: Option<u64>,
 }
 

@@ -491,8 +491,8 @@ impl Db {
         admin::compact_range(self.core(), owned(&bounds))
     }
 
-    /// Waits until no compaction is due and none is under way: until the tables satisfy the policy. Writes continue, so it may have to wait for
-    /// long while there are many.
+    /// Waits until no compaction is due and none is under way: until the tables satisfy the policy. Other writes continue; while there are many,
+    /// this may take long.
     ///
     /// # Errors
     /// The error of a compaction that failed, though it will be tried again; [`Error::ReadOnly`] after a failure to write or sync;

@@ -261,7 +261,8 @@ impl<'a> LogReader<'a> {
         SegmentHeader::decode(bytes, self.path, number).map(Some)
     }
 
-    /// The end of the log, whose last frame before the first place without one ends at `stop`; and the newest sync that frames after that place
+    /// The end of the log, where `stop` is the end of the last frame before the first place without a frame; and the newest sync that frames after
+    /// that place
     /// record.
     pub(super) fn tail(&mut self, segment: &SegmentHeader, stop: u64) -> Result<(Tail, Option<Position>)> {
         let len = self.window.len;

@@ -85,7 +85,7 @@ impl Header {
         Self(self.0 & !0xff00 | u64::from(prefix) << 8)
     }
 
-    /// The header with one more look at the taken lock. [`STUCK_LOOKS`] of them count as none.
+    /// The header after one more look that found the lock taken. After [`STUCK_LOOKS`] looks, the count is 0 again.
     pub(super) fn looked_at(self) -> Self {
         const { assert!(STUCK_LOOKS > 1 && STUCK_LOOKS * Self::LOOK <= Self::LOOKS) };
         let looks = ((self.0 & Self::LOOKS) / Self::LOOK + 1) % STUCK_LOOKS;

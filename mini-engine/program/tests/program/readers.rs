@@ -28,7 +28,7 @@ fn state(directory: &Path) -> Vec<(String, Vec<u8>, SystemTime)> {
     names(directory).into_iter().map(file).collect()
 }
 
-/// Runs each command that reads: it prints something, and says nothing.
+/// Runs each command that reads: it prints something to stdout, and nothing to stderr.
 #[track_caller]
 fn read_all(room: &Room) {
     for line in READERS {

@@ -193,7 +193,7 @@ enum Direction {
 /// The start of a move.
 #[derive(Debug)]
 enum Start<'a> {
-    /// At the end of the range that the move comes from.
+    /// At the end of the range: the first entry for a move forward, the last for a move backward.
     Bound,
     Key(&'a [u8]),
     /// At the cursor's position.
