@@ -48,7 +48,7 @@ pub(crate) struct EngineArgs {
     run: RunArgs,
 }
 
-/// What a preset decides.
+/// The arguments that a preset replaces.
 const MATRIX: [&str; 7] = ["workloads", "keys", "access", "entries", "threads", "key_len", "value_len"];
 
 /// The arguments that both commands have. Each combination of the first ones is a cell.

@@ -16,7 +16,7 @@ pub enum Error {
     /// The file system refused an operation.
     #[error("could not {op} {}: {source}", path.display())]
     Io {
-        /// What was tried, as a verb: `"read"`, `"sync"`.
+        /// The attempted operation, as a verb: `"read"`, `"sync"`.
         op: &'static str,
         /// The file or directory.
         path: PathBuf,
@@ -30,7 +30,7 @@ pub enum Error {
         file: PathBuf,
         /// The offset in the file, in bytes from its start.
         offset: u64,
-        /// What was checked, expected and found.
+        /// The check that failed, with the expected and the found value.
         what: String,
     },
     /// Another handle, in this process or another, has the database open in a way that excludes this one.

@@ -85,7 +85,6 @@ proptest! {
 
     /// Catches an answer that depends on a hint: a hint that is used without a comparison with its target's key, a trusted false hint, or a block
     /// whose upkeep relies on the contents of other blocks.
-    /// block whose upkeep relies on what other blocks say.
     #[test]
     fn answers_do_not_depend_on_hints(steps in prop::collection::vec(step(), 1..12), probes in prop::collection::vec(key(), 1..6)) {
         let memtable = Memtable::builder().shards(1).build();

@@ -123,7 +123,7 @@ mod tests {
     use crate::results::measured;
     use crate::spec::Role;
 
-    /// What the preset says when each of our subjects takes `ours` ns, each peer 100 ns; on more threads in proportion.
+    /// The checks of the preset when each of our subjects takes `ours` ns, and each peer 100 ns; on more threads in proportion.
     fn run(ours: f64) -> Vec<Check> {
         let nanos = |shape: &Shape, subject: Subject| {
             if subject.role() == Role::Own { ours / shape.threads as f64 } else { 100.0 }

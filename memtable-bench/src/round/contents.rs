@@ -38,7 +38,7 @@ pub(super) struct Ops {
     pub(super) expected: Digest,
 }
 
-/// What a table or database holds.
+/// The contents of a table or database.
 pub(super) struct Contents<'i> {
     input: &'i Input,
     /// The number of the newest record of each key of the input.
@@ -156,7 +156,7 @@ impl<'i> Contents<'i> {
             }
             Workload::YcsbE => self.ycsb(workload, few(20)),
             _ if workload.is_ycsb() => self.ycsb(workload, few(5)),
-            // What fills a subject.
+            // The workloads that fill a subject.
             _ => self.of(stored.map(|record| (record, Op::Put(record)))),
         }
     }

@@ -61,7 +61,7 @@ impl Recorder {
         Self { begun, last: begun, times, moments: Vec::new() }
     }
 
-    /// What the clock alone takes.
+    /// The latency of the clock alone.
     pub(super) fn of_the_clock() -> Self {
         let mut clock = Self::start();
         (0..CLOCK_READINGS).for_each(|_| clock.time(Instant::now, || ()));
@@ -77,7 +77,7 @@ impl Recorder {
         made
     }
 
-    /// The end of an operation of so many records, which began at the end of the one before: the clock is read once for each.
+    /// Notes the end of an operation on `records` records. It began at the end of the one before, so the clock is read once for each.
     #[inline]
     pub(super) fn tick(&mut self, records: u64) {
         let now = Instant::now();

@@ -110,7 +110,7 @@ macro_rules! declare {
 }
 subjects!(declare);
 
-/// What a subject is compared as.
+/// The role of a subject in comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// One of this workspace.

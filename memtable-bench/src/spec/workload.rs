@@ -15,7 +15,7 @@ macro_rules! workloads {
         }
 
         impl Workload {
-            /// What a title calls it.
+            /// Its name in titles.
             pub(crate) fn title(self) -> &'static str {
                 match self { $(Self::$workload => $title,)* }
             }

@@ -91,7 +91,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 store! {
-    /// What finding costs when nothing is in order. It cannot be read in order, so it is a floor and not a peer.
+    /// The cost of a search in data without order. It cannot be read in order, so it is a floor and not a peer.
     LockedHashMap(Mutex<HashMap<Bytes, Bytes>>);
     open(_settings) => Mutex::default();
     insert(map, record) => {

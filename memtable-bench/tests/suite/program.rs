@@ -76,7 +76,7 @@ fn done(line: &str) -> String {
     String::from_utf8(ran.stdout).expect("text")
 }
 
-/// What one round of `line` wrote and printed.
+/// The written file and the output of one round of `line`.
 struct Measured {
     directory: TempDir,
     file: String,

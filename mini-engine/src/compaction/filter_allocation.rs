@@ -6,7 +6,6 @@
 //! bits are given one by one to the level where they save the most useless reads for their memory, until the memory is spent. Instead of the
 //! formula for an ideal filter, this uses the measured curve of our filter, with straight lines between whole bits. Each bit gains less than the
 //! one before it, so taking the best bit each time gives the best of all spreads.
-//! time is the best of all spreads.
 
 use std::collections::HashSet;
 

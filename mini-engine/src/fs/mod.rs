@@ -96,7 +96,6 @@ pub trait File: Send + Sync + Debug {
     /// A file system may allow this only if a write into existing space of the file never needs new space: such a write cannot return an error, and
     /// ends the process instead. By default it is [`ErrorKind::Unsupported`]: the caller uses [`write_at`](Self::write_at) instead, as after any
     /// other error.
-    /// [`write_at`](Self::write_at) instead, as after any other error.
     fn map_mut(&self, _len: u64) -> Result<Box<dyn Mapping>> {
         Err(ErrorKind::Unsupported.into())
     }

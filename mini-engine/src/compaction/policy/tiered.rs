@@ -3,7 +3,7 @@
 //!
 //! Runs that overlap hold obsolete versions of each other's keys, up to the ratio times the data. RocksDB's universal compaction bounds the bytes
 //! above the oldest run; so does this: once they are as many as the oldest run has, everything below level 0 becomes one run. Level 0 is not part
-//! of that, because writers would wait for it for as long.
+//! of that compaction, because writers would wait until it ends.
 
 use super::neighbours::{Growth, WindowLimits, cheapest_window};
 use super::{BOTTOM, Context, Policy, level_0};

@@ -14,7 +14,6 @@
 //! The first three bits of a key are tested without a branch, the others only if those are set. That is nearly always so for a stored key and
 //! seldom for an absent one, so the branch is predicted well. A batch tests the first three bits of many keys before the rest of any, so that the
 //! cache misses of those loads overlap.
-//! many keys before it looks at the rest of any, so that the cache misses of those loads overlap.
 
 const LINE_LEN: usize = 64;
 const LINE_BITS: f64 = 512.0;

@@ -40,7 +40,7 @@ fn memory_of_the_cache_and_of_open_tables_is_accounted_for() {
     assert_eq!((db.metrics().cache_bytes, db.metrics().table_memory_bytes), (0, 0));
     fill(&db, 0..5000, [0; 100]);
     db.flush().unwrap();
-    // Of some 25 partitions with filters and fences of about 1250 blocks, 30 KB, only the root: key, end, offset and head of each.
+    // Only the root of about 25 partitions, whose filters and fences are for about 1250 blocks, 30 KB: key, end, offset and head of each.
     let memory = db.metrics().table_memory_bytes;
     assert!((500..2500).contains(&memory), "{memory}");
     assert_eq!(db.iter().count(), 5000);

@@ -170,7 +170,7 @@ fn frozen(mem: &MemFs, dir: &str) -> Builder {
     Db::builder(dir).file_system(Arc::new(fs)).create_if_missing(false)
 }
 
-/// A database of two tables on level 0 of which a compaction has taken the lower keys, and what it holds.
+/// A database with two tables on level 0 whose lower keys a compaction has taken, and its contents.
 fn narrowed() -> (Disk, Map) {
     let mem = MemFs::default();
     let builder = in_memory(&mem).l0_trigger(100).table_file_bytes(2048).max_compaction_bytes(1024).block_bytes(512);

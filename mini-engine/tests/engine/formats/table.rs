@@ -19,7 +19,7 @@ pub(crate) struct Table {
     pub(crate) ranges: Vec<Entry>,
     pub(crate) distinct_ranges: u64,
     pub(crate) properties: Properties,
-    /// Of each partition.
+    /// The filter of each partition.
     filters: Vec<PartitionFilter>,
     /// The compression of each data block.
     pub(crate) compressions: Vec<u8>,

@@ -205,7 +205,6 @@ fn rule_7_a_failed_sync_reaches_every_waiting_writer_and_is_never_retried() {
 fn rule_7_after_a_failed_sync_of_one_log_no_write_of_a_later_log_is_acknowledged_as_synced() {
     // Catches a writer that waited behind the failed sync and then syncs its own log. That sync would succeed: the log before it was flushed
     // meanwhile, so nothing else stops the writer.
-    // before it was flushed meanwhile, so that nothing else stops it.
     let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     let old = files(dir.path(), ".log").pop().unwrap();
     let (arrivals, go) = fs.hold(Op::Sync, &old, Answer::Fail(ErrorKind::Other));

@@ -51,7 +51,7 @@ fn a_database_or_a_port_that_is_taken_is_said() {
     // Catches a second server on one database, and an error that does not name the database.
     let room = Room::new();
     let server = room.server(&[]);
-    // What a person can do meanwhile.
+    // Commands that an operator can run meanwhile.
     let words = "LOCK is locked|next: |--wait|mini-engine serve|redis-cli bgsave";
     let other = Room::new();
     room.refuses(4, &[("serve --listen 127.0.0.1:0", words)]);

@@ -25,7 +25,7 @@ impl_entry_iter!(SalvageSource { Table, Logs });
 /// The merge: yields keys with their values.
 pub(super) struct Salvaged {
     merged: MergeIter<SalvageSource>,
-    /// Of all that is merged.
+    /// The range tombstones of everything merged.
     ranges: RangeTombstones,
     lost: Lost,
     /// The losses that concern keys from the current one on.
