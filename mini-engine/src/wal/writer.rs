@@ -215,7 +215,7 @@ impl Writer {
         u64::try_from(expected).unwrap_or(u64::MAX)
     }
 
-    /// Requests more space if little is left, and less than the rest of a memtable of `full` bytes, of which `used` are used, is expected to need.
+    /// Requests more space if little is left and the memtable, with `used` of its `full` bytes in use, is expected to need more than that.
     /// The log of a memtable that is about to be full needs no space, and its rotation would wait for it. Returns whether the request is new.
     pub(crate) fn wants_space(&mut self, used: usize, full: usize) -> bool {
         let left = self.allocated - self.end.min(self.allocated);
