@@ -1,4 +1,4 @@
-//! The models compare the lanes of a row in a portable loop over modelled words, which vectors cannot read.
+//! The models compare the lanes of a row in a portable loop over modelled words, because vector instructions cannot read these words.
 
 fn main() {
     println!("cargo::rustc-cfg=fastskip_portable");

@@ -1,12 +1,12 @@
-//! The memtables of an LSM engine. One takes writes, beside a write-ahead log; a full one is frozen, and the next takes its place;
-//! a frozen one is read until a flush has written it out, and is then dropped. `cargo run -p fastskip --example lsm_memtable`
+//! The memtables of an LSM engine. One takes writes, beside a write-ahead log. A full one is frozen, and the next takes its place. A frozen one is
+//! read until a flush has written it out, and is then dropped. `cargo run -p fastskip --example lsm_memtable`
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeBounds;
 
 use fastskip::{InsertError, Kind, Memtable, Op, Version, Written};
 
-/// What an engine asks of a memtable. A position is a key and a sequence number; the versions of a key go from new to old.
+/// The operations that an engine needs from a memtable. A position is a key and a sequence number; the versions of a key go from new to old.
 trait EngineTable {
     fn get(&self, key: &[u8], seqno: u64) -> Option<Version<'_>>;
     fn put(&self, key: &[u8], seqno: u64, value: &[u8]) -> Result<Written, InsertError>;
@@ -16,7 +16,7 @@ trait EngineTable {
     fn size(&self) -> usize;
 }
 
-/// All the glue there is.
+/// The complete adapter.
 impl EngineTable for Memtable {
     fn get(&self, key: &[u8], seqno: u64) -> Option<Version<'_>> {
         self.get_version(key, seqno)
@@ -70,7 +70,7 @@ impl<T: EngineTable> Engine<T> {
 
     fn flush(&mut self) {
         while let Some(table) = self.frozen.pop_front() {
-            // Backwards, the newest version of a key comes last and stays.
+            // In backward direction the newest version of a key comes last, and so replaces the others.
             for version in table.scan(..).rev() {
                 self.levels.insert(version.key.into(), (version.kind == Kind::Value).then(|| version.value.into()));
             }

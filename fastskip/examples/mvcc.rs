@@ -1,5 +1,5 @@
-//! Transactions over a memtable: each reads a snapshot and its own writes, and commits unless another transaction has committed a
-//! write to one of its keys since. `cargo run -p fastskip --example mvcc`
+//! Transactions over a memtable: each reads a snapshot and its own writes, and commits unless another transaction has meanwhile committed a write
+//! to one of its keys. `cargo run -p fastskip --example mvcc`
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,7 +32,7 @@ struct Transaction<'a> {
 
 impl<'a> Transaction<'a> {
     fn begin(store: &'a Store) -> Self {
-        // Acquire: what was committed up to this number is in the table.
+        // Acquire: everything committed up to this number is in the table.
         Self { store, snapshot: store.visible.load(Ordering::Acquire), writes: BTreeMap::new() }
     }
 

@@ -95,27 +95,26 @@ impl<T: Table> Builder<T> {
         self
     }
 
-    /// The limit on memory, in bytes; 0, the default, means no limit. A table that has reached its limit accepts no further
-    /// write. One entry may exceed the limit, once the memory that other shards hold idle is used up too; it is the last one.
+    /// The limit on memory, in bytes; 0, the default, means no limit. A table that has reached its limit accepts no further write. One entry may
+    /// exceed the limit, after the idle memory of other shards is also used up; it is the last one.
     ///
-    /// On its first use the table reserves an address range that is about a quarter larger than this limit, at most 32 GiB. Without a
-    /// limit it reserves 16 GiB. While the system
-    /// refuses, a sixteenth is asked for. Windows counts reserved memory as used, so there the range is as large as the limit,
-    /// or 1 GiB without one. If the range is smaller than the limit, the table is full when the range is; see
+    /// On its first use the table reserves an address range that is about a quarter larger than this limit, at most 32 GiB. Without a limit it
+    /// reserves 16 GiB. If the system refuses, the table asks for a sixteenth, repeatedly. Windows counts reserved memory as used, so there the
+    /// range is as large as the limit, or 1 GiB without one. If the range is smaller than the limit, the table is full when the range is; see
     /// [`Stats::effective_max_memory_bytes`](crate::Stats::effective_max_memory_bytes). Memory is committed only when it is first used.
     pub fn max_memory_bytes(mut self, bytes: usize) -> Self {
         self.config.max_memory_bytes = bytes;
         self
     }
 
-    /// What the table is expected to use, in bytes; 0, the default, means unknown. The shards of a table that stays small take smaller chunks
-    /// with a hint. It is no limit: the table may grow beyond it like any other.
+    /// The expected memory use of the table, in bytes; 0, the default, means unknown. With a hint, the shards of a table that stays small take
+    /// smaller chunks. The hint is not a limit: the table may grow beyond it.
     pub fn size_hint(mut self, bytes: usize) -> Self {
         self.config.size_hint = bytes;
         self
     }
 
-    /// The pool that the table takes its memory from and returns it to. Default: [`TablePool::shared`].
+    /// The pool from which the table takes its memory, and to which it returns it. Default: [`TablePool::shared`].
     pub fn pool(mut self, pool: &TablePool) -> Self {
         self.config.pool = Some(pool.clone());
         self
@@ -135,14 +134,14 @@ impl<T: Table> Builder<T> {
         self
     }
 
-    /// Whether to ask the system for huge pages, from the second 2 MiB of a table on. Huge pages make large tables faster.
+    /// Whether to ask the system for huge pages, for memory after the first 2 MiB of a table. Huge pages make large tables faster.
     /// Default: yes. This affects Linux only. On other systems, and if the system refuses, nothing changes.
     pub fn huge_pages(mut self, wanted: bool) -> Self {
         self.config.huge_pages = wanted;
         self
     }
 
-    /// Creates the table. It reserves no memory before it is first used; if the system refuses then, the table is full.
+    /// Creates the table. It reserves no memory before it is first used; if the system refuses memory then, the table is full.
     /// [`try_build`](Self::try_build) reserves at once.
     #[must_use]
     pub fn build(self) -> T {
@@ -184,13 +183,13 @@ pub(crate) struct Config {
     /// The fraction of a limit at which the table is under backpressure.
     pub(crate) backpressure_at: f64,
     pub(crate) huge_pages: bool,
-    /// What the table is expected to use; 0 means unknown.
+    /// The expected memory use of the table; 0 means unknown.
     pub(crate) size_hint: usize,
     pub(crate) pool: Option<TablePool>,
     pub(crate) duplicates: Duplicates,
 }
 
-/// The available parallelism, asked for once: the system answers from files.
+/// The available parallelism, read once, because the system reads files for it.
 fn parallelism() -> usize {
     static PARALLELISM: OnceLock<usize> = OnceLock::new();
     *PARALLELISM.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))

@@ -10,9 +10,9 @@ pub enum InsertError {
     /// unchanged.
     #[error("key is already stored")]
     DuplicateKey,
-    /// There was no room for the entry or batch: within a configured limit, or in the arena's address range. A refusal changes nothing, and
-    /// a smaller write may still succeed. What open reservations hold, and memory that another thread is just fetching for its shard or looking
-    /// through, counts as used; so `Full` is final only once a limit is reached and no reservation is open.
+    /// There was no room for the entry or batch: within a configured limit, or in the arena's address range. A refusal changes nothing, and a
+    /// smaller write may still succeed. Open reservations count as used, and so does memory that another thread is just fetching for its shard or
+    /// searching. So `Full` is final only once a limit is reached and no reservation is open.
     #[error("table is full")]
     Full,
     /// The key is longer than [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) (64 KiB - 1), the value is longer than
@@ -39,7 +39,7 @@ pub enum BatchError {
         succeeded: usize,
         /// The number of entries that this call did not store.
         failed: usize,
-        /// The place in the batch of each entry that was not stored, and why; in the order of the batch.
+        /// The place in the batch of each entry that was not stored, and the reason, in the order of the batch.
         rejected: Vec<(usize, InsertError)>,
     },
 }

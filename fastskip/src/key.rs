@@ -1,29 +1,28 @@
-//! The order of keys, and the partial key of a key that a link carries so that most comparisons touch no node.
+//! The order of keys, and the partial keys that links carry, so that most comparisons touch no node.
 //!
 //! A link from node P to its successor S holds a *partial key* (Bohannon, McIlroy and Rastogi, "Main-memory index
 //! structures with fixed-size partial keys", 2001): the length `q` of the prefix that P and S share, and the next
-//! three bytes of S. A search for T stands at P < T and knows the length `r` of the prefix that P and T share. Then
+//! three bytes of S. A search for T is at P < T and knows the length `r` of the prefix that P and T share. Then
 //!
-//! * q > r: S goes on with P where T is already greater, so S < T;
-//! * q < r: S is already greater where T still goes with P, so S > T;
+//! * q > r: S still agrees with P at a byte where T is already greater, so S < T;
+//! * q < r: S is already greater at a byte where T still agrees with P, so S > T;
 //! * q = r: the next bytes of S and T decide, and only if they are equal must S itself be looked at.
 //!
-//! A partial key is stored as `(255 - q) << 24 | bytes`, so all three rules are one integer comparison with the like-made
-//! partial key of T. A node that overshoots, half of all comparisons, is then never touched.
+//! A partial key is stored as `(255 - q) << 24 | bytes`, so all three rules are one integer comparison with the partial key of T, made in the same
+//! way. So a node that is after the target, as in half of all comparisons, is never touched.
 //!
-//! Keys are compared for this as if followed by zeros for ever. That order never contradicts the byte order, it only
-//! has more ties (`a` and `a\0`), and ties look at the keys. Lengths stop at 255: two keys that share more are told
-//! apart by their bytes 255..258 or else by themselves. The head stands for the empty key, which precedes every key in
-//! both orders.
+//! For this, keys are compared as if followed by endless zeros. That order never contradicts the byte order; it only has more ties (`a` and `a\0`),
+//! and ties are settled by the keys. Lengths stop at 255: two keys that share more are distinguished by their bytes 255..258, or else by the whole
+//! keys. The head stands for the empty key, which precedes every key in both orders.
 //!
-//! I9 partial key: what a link says is what [`PartialKey::between`] computes from the two keys. Checked by `validate`.
+//! I9 partial key: a link has the partial key that [`PartialKey::between`] computes from its two keys. Checked by `validate`.
 
 use core::cmp::Ordering;
 
-/// A shared prefix is counted up to here.
+/// The maximum counted length of a shared prefix.
 pub(crate) const MAX_SHARED: u32 = 255;
 
-/// What a link tells of its successor, relative to the node the link stands in. Smaller means nearer to the front.
+/// The partial key of a link's successor, relative to the node that holds the link. Smaller means nearer to the front.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PartialKey(pub(crate) u32);
 
@@ -48,8 +47,8 @@ impl PartialKey {
         MAX_SHARED - (self.0 >> 24)
     }
 
-    /// How many more bytes the keys of two partial keys with the same `shared` have in common for certain: 0, 1 or 2, and more
-    /// than 2 if the partial keys are equal.
+    /// The number of further bytes that two keys are certain to share if their partial keys have the same `shared`: 0, 1 or 2, or more than 2 if
+    /// the partial keys are equal.
     #[inline(always)]
     pub(crate) fn more_shared(self, other: Self) -> u32 {
         ((self.0 ^ other.0) << 8).leading_zeros() / 8
@@ -104,7 +103,7 @@ fn word_at(key: &[u8], at: usize) -> Option<u64> {
     key.get(at..).and_then(|rest| rest.first_chunk::<8>()).map(|bytes| u64::from_be_bytes(*bytes))
 }
 
-/// Where `longer` first differs from its own first `both` bytes followed by zeros.
+/// The first place where `longer` differs from its own first `both` bytes followed by zeros.
 fn padded_end(longer: &[u8], both: usize) -> u32 {
     let window = longer.len().min(MAX_SHARED as usize);
     match longer.get(both..window).and_then(|rest| rest.iter().position(|&byte| byte != 0)) {
@@ -141,7 +140,7 @@ mod tests {
         })
     }
 
-    /// Catches a partial key that says too little: searches would still be right, and look at every node they pass.
+    /// Catches a partial key that says too little: searches would still be right, but look at every node that they pass.
     #[test]
     fn partial_keys_tell_keys_apart_by_their_next_three_bytes() {
         for (shared, less, greater) in

@@ -39,10 +39,10 @@
 //!
 //! # Cost
 //!
-//! Entries form one sorted list. Above it stands a tree of blocks, each with thirty hints where an entry lies. In a large
-//! table a search misses the cache on one block and on the entry itself; the blocks above fit into the cache. Hints are
-//! verified before they are used, so a block may be out of date. Threads are spread over shards. Threads on different
-//! shards share no cache lines except the links and blocks that they write and, in a list, its clock.
+//! Entries form one sorted list. Above it is a tree of blocks, each with thirty hints that say where entries are. In a large table a search misses
+//! the cache on one block and on the entry itself; the blocks above fit into the cache. Hints are verified before they are used, so a block may be
+//! out of date. Threads are spread over shards. Threads on different shards share no cache lines except the links and blocks that they write and,
+//! in a list, its clock.
 //!
 //! Beyond key and value, an entry takes a link of 8 bytes, 8 (memtable) or 16 bytes (list) for its version or stamps, its
 //! lengths, padding to 8 bytes, and about 11 bytes of blocks.

@@ -1,4 +1,4 @@
-//! The only door to atomics, blocking primitives and the threads' numbers. The models in `loom-tests` compile the files of
+//! The only source of atomics, blocking primitives and thread numbers. The models in `loom-tests` compile the files of
 //! this crate beside a `sync` of their own.
 
 use core::sync::atomic::AtomicUsize;
@@ -9,15 +9,15 @@ pub(crate) use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 pub(crate) use std::thread::yield_now;
 use std::time::Duration;
 
-/// Names an ordering, so that a model build can weaken one site at a time and show which model notices.
+/// Names an ordering, so that a model build can weaken one site at a time and show which model fails.
 /// Here it is the identity and costs nothing.
 #[inline(always)]
 pub(crate) const fn ord(_site: &'static str, ordering: Ordering) -> Ordering {
     ordering
 }
 
-/// Stores over what others may meanwhile change by compare-and-swap from a value that they have read. In C++ and here a store will
-/// do; the models say it in a way that loom understands.
+/// Stores over a value that others may meanwhile change by a compare-and-swap from a value that they have read. In C++ and here a plain store is
+/// enough; the models use an operation that loom understands.
 #[inline(always)]
 pub(crate) fn overwrite(word: &AtomicU64, value: u64, ordering: Ordering) {
     word.store(value, ordering);
@@ -38,8 +38,8 @@ thread_local! {
     static THREAD_INDEX: usize = NEXT_THREAD.fetch_add(1, Ordering::Relaxed);
 }
 
-/// This thread's number, which decides the shard that it writes to. It says nothing about any table, so it cannot be wrong
-/// for one; two threads with the same shard are merely slower. A thread that is past its thread-locals' end counts as 0.
+/// This thread's number, which decides its shard. It says nothing about any table, so it cannot be wrong for one; two threads with the same shard
+/// are only slower. A thread whose thread-locals have been dropped counts as 0.
 #[inline]
 pub(crate) fn thread_index() -> usize {
     THREAD_INDEX.try_with(|index| *index).unwrap_or(0)

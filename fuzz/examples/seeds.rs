@@ -1,7 +1,6 @@
-//! Writes the committed inputs, `corpus/<target>/seed-*`: `cargo run -p fuzz --example seeds [TARGET..]`. Of many random inputs,
-//! drawn from a fixed seed, it keeps each that meets an operation or a refusal which those before it did not, and
-//! twelve at least. Which shard a thread writes to depends on its number, and so does when a table is full, so it counts only
-//! what an input meets in each of many runs.
+//! Writes the committed inputs, `corpus/<target>/seed-*`: `cargo run -p fuzz --example seeds [TARGET..]`. It draws many random inputs from a fixed
+//! seed and keeps an input if it meets an operation or a refusal that no earlier input met; it keeps at least twelve. The shard of a thread, and so
+//! the moment when a table is full, depends on the thread's number. So an input is run many times, and only what it meets in every run counts.
 
 use std::fs;
 use std::io;
@@ -15,7 +14,7 @@ const TRIED: usize = 4000;
 /// The fewest that are kept.
 const LEAST: usize = 12;
 
-/// Runs in which an input has to meet what it is kept for.
+/// Runs in which an input must meet the thing that it is kept for.
 const RUNS: usize = 50;
 
 /// 16 to 271 bytes.
@@ -24,7 +23,7 @@ fn draw(random: &mut Random) -> Vec<u8> {
     (0..len).map(|_| random.next() as u8).collect()
 }
 
-/// What `input` meets whatever the shards.
+/// The set that `input` meets for every choice of shards.
 fn reliably(body: Body, input: &[u8]) -> Met {
     let runs = (0..RUNS).map(|_| body(input));
     runs.reduce(|met, also| met.intersection(&also).cloned().collect()).unwrap_or_default()

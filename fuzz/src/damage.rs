@@ -1,5 +1,5 @@
-//! Files of a small database with damaged bytes, with and without right checksums over them. Whatever the bytes, nothing
-//! panics, and what fails is a typed error; without right checksums nothing wrong is read.
+//! Files of a small database with damaged bytes, with and without right checksums over them. No bytes may cause a panic, and every failure is a
+//! typed error. Without right checksums, no wrong data is read.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
@@ -33,7 +33,7 @@ struct Target {
     number: u64,
     bytes: Vec<u8>,
     places: Vec<Range<usize>>,
-    /// What a dump tells of it.
+    /// The dump of the sound file.
     lines: Vec<String>,
 }
 
@@ -91,16 +91,16 @@ fn open(mem: &MemFs, compression: Compression) -> Result<Db, Error> {
     builder(mem, compression).open()
 }
 
-/// What a read of a key shows: its value, or the name of the error.
+/// The result of a read of a key: its value, or the name of the error.
 type Shown = Result<Option<Vec<u8>>, &'static str>;
 
-/// What an open that only reads shows of each key, which it leaves as it is; `None` if it is refused.
+/// The result of a read of each key by an open that only reads and changes nothing; `None` if the open is refused.
 fn look(mem: &MemFs, compression: Compression) -> Option<Vec<Shown>> {
     mem.record();
     let shown = match builder(mem, compression).read_only(true).open() {
         Ok(db) => Some((0..KEYS).map(|n| read(&db, n)).collect()),
         Err(error) => {
-            // Panics at an error that damage may not lead to.
+            // Panics at an error that damage must not cause.
             refusal(&error);
             None
         }
@@ -188,7 +188,7 @@ fn dump_file(part: Part, mem: &MemFs, path: &Path, mut line: impl FnMut(std::fmt
     }
 }
 
-/// Damages `part` of a database as `input` says.
+/// Damages `part` of a database as `input` directs.
 fn damage(part: Part, input: &[u8]) -> Damage {
     let mut input = Input::new(input);
     let sealed = !input.byte().is_multiple_of(4);
@@ -210,20 +210,20 @@ fn damage(part: Part, input: &[u8]) -> Damage {
     Damage { base, target, mem, bytes, place, sealed, met }
 }
 
-/// Damages `part` of a database as `input` says, and reads all of it.
+/// Damages `part` of a database as `input` directs, and reads all of it.
 fn damaged(part: Part, input: &[u8]) -> Met {
     let Damage { base, mem, bytes, place, sealed, mut met, .. } = damage(part, input);
-    // A last frame of zeros looks as if the log ended before it: nothing can tell.
+    // A last frame of zeros looks as if the log ended before it: no reader can tell the difference.
     let is_gone = part == Part::Log && bytes[place].iter().all(|&byte| byte == 0);
     let outcome = read_all(&mem, base, (!sealed && !is_gone).then_some(part));
     met.insert(format!("{}: {outcome}", if sealed { "sealed" } else { "not sealed" }));
     met
 }
 
-/// The most lines that a dump has: more than any of these files can stand for, though a block may be compressed well.
+/// The most lines that a dump may have: more than any of these files can hold, even if a block is compressed well.
 const MOST_LINES: usize = 1 << 20;
 
-/// A damaged file of any kind, decoded by itself. There is no database around it, so that many more can be tried.
+/// A damaged file of any kind, decoded by itself. Without a database around it, many more can be tried.
 pub fn file_dump(input: &[u8]) -> Met {
     let (part, rest) = input.split_first().unwrap_or((&0, &[]));
     let part = Part::ALL[usize::from(*part) % Part::ALL.len()];
@@ -245,8 +245,8 @@ pub fn file_dump(input: &[u8]) -> Met {
     met
 }
 
-/// Whether a dump of a file with wrong checksums says so, and tells of a log's or manifest's frames only what was written.
-/// A frame `damaged` to zeros is the one thing that looks as if a log ended before it.
+/// Whether a dump of a file with wrong checksums reports them, and shows only frames of a log or manifest that were written. The only exception is
+/// a frame `damaged` to zeros: it looks as if the log ended before it.
 fn is_found_out(part: Part, told: &Result<(), Error>, damaged: &[u8], lines: &[String], sound: &[String]) -> bool {
     let is_end = |line: &String| ["torn", "end", "whole frame"].iter().any(|end| line.starts_with(end));
     let frames = lines.iter().take_while(|line| !is_end(line)).count();
@@ -288,7 +288,7 @@ fn change(bytes: &mut [u8], at: usize, input: &mut Input<'_>) -> &'static str {
     }
 }
 
-/// How it ended. `unsealed` is the part that has wrong checksums.
+/// How the reads ended. `unsealed` is the part that has wrong checksums.
 fn read_all(mem: &MemFs, base: &Base, unsealed: Option<Part>) -> &'static str {
     salvage(mem, base, unsealed.is_some());
     let shown = look(mem, base.compression);
@@ -318,7 +318,7 @@ fn read_all(mem: &MemFs, base: &Base, unsealed: Option<Part>) -> &'static str {
     let newest = base.states.last().expect("the state of an empty database, if no other");
     let whole = *newest == found;
     if unsealed.is_some() {
-        // A log may end early, and a scan too, where a read failed. What was read is right nevertheless.
+        // A log may end early, and so may a scan after a failed read. The entries read before that are right nevertheless.
         let truth = if failed.is_some() { newest } else { &found };
         assert!(found.iter().all(|(key, value)| truth.get(key) == Some(value)), "{found:?}");
         assert!(read.iter().all(|(key, value)| truth.get(key) == value.as_ref()), "{read:?}");
@@ -337,7 +337,7 @@ fn read_all(mem: &MemFs, base: &Base, unsealed: Option<Part>) -> &'static str {
     }
 }
 
-/// What is salvaged was once written, unless the checksums say that something else was.
+/// Everything that salvage finds was once written, unless the checksums are right for other data.
 fn salvage(mem: &MemFs, base: &Base, is_unsealed: bool) {
     let builder = Db::builder(DIR).file_system(Arc::new(mem.clone()));
     let entries = match builder.salvage().and_then(|salvage| salvage.range(..)) {

@@ -12,13 +12,13 @@ use crate::models::input::Input;
 use crate::models::operations;
 
 operations! {
-    /// What an input can ask of the engine.
+    /// Operations that an input can ask of the engine.
     EngineOp:
         Insert Remove RemoveRange RemovePrefix Write Persist Flush Get Range
         Prefix Snapshot Verify Close Drop Kill PowerCut
 }
 
-/// What a batch does to the newest state.
+/// The change that a batch makes to the newest state.
 #[derive(Clone, Copy)]
 enum Change {
     Insert,
@@ -39,7 +39,7 @@ struct Pair {
     db: Option<Db>,
     /// The state after each sequence number that ends a batch.
     states: Vec<(u64, Map)>,
-    /// The number up to which a power cut takes nothing.
+    /// The number up to which a power cut removes nothing.
     synced: u64,
 }
 
@@ -194,7 +194,7 @@ impl Pair {
         assert_eq!(found, expected.collect());
     }
 
-    /// Opens what is left and finds out which state it is: one at or after the number `least`.
+    /// Opens the database again and finds out which state it has: one at or after the number `least`.
     fn reopen(&mut self, least: u64) -> &'static str {
         // Before the old handle ends: after a crash it belongs to another disk.
         let old = self.db.take();
@@ -210,7 +210,7 @@ impl Pair {
         let lost = seqno < self.newest().0;
         self.states.retain(|(number, _)| *number <= seqno);
         assert_eq!(self.newest(), &(seqno, contents(self.db().iter())));
-        // What an open has found is durable.
+        // The contents that an open has found are durable.
         self.synced = seqno;
         if lost { "buffered writes lost" } else { "nothing lost" }
     }

@@ -1,12 +1,12 @@
-//! The bodies of the fuzz targets: any bytes are read as a list of operations, which a table, or the engine, and an ordinary
-//! map both carry out; as damage to a file of a database, or as what clients send to the server. The bodies panic where the two differ, and return what they
-//! met: operations, and how they ended.
+//! The bodies of the fuzz targets. They read any bytes as a list of operations, which an ordinary map and a table (or the engine) both carry out;
+//! or as damage to a file of a database; or as data that clients send to the server. A body panics where the map and the table differ. It returns
+//! what it met: the operations, and how they ended.
 //!
 //! They are plain functions, so a test replays every committed input on a stable compiler.
 
 mod damage;
 mod engine;
-/// Of both tables: those that fastskip's own tests draw operations for.
+/// The operations of both tables that fastskip's own tests draw.
 #[path = "../../fastskip/tests/models/mod.rs"]
 mod models;
 mod seal;

@@ -1,5 +1,5 @@
-//! Puts checksums over damaged bytes, so that they get past the first check and the decoders behind it are asked. Written
-//! from `docs/src/formats.md` alone, which it thereby checks.
+//! Puts right checksums over damaged bytes, so that the bytes pass the first check and reach the decoders. Written from `docs/src/formats.md`
+//! alone, so it checks that page too.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ pub(crate) enum Part {
     Manifest,
 }
 
-/// What kind of file a part is in.
+/// The kind of file that a part is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileKind {
     Log,
@@ -90,7 +90,7 @@ fn manifest_frames(file: &[u8]) -> Vec<Range<usize>> {
     places
 }
 
-/// The frames of a log, up to the first that is not its own: behind them may be those of the log that the file was before.
+/// The frames of a log, up to the first that is not its own: frames of an earlier log in the same file may follow.
 fn log_frames(file: &[u8]) -> Vec<Range<usize>> {
     let mut places = Vec::new();
     let mut at = LOG_HEADER_LEN;
@@ -146,10 +146,10 @@ fn varint(bytes: &[u8], at: &mut usize) -> usize {
     }
 }
 
-/// Makes the checksums of `place` right for the bytes that stand there now. `number` is the file's.
+/// Makes the checksums of `place` right for its current bytes. `number` is the number of the file.
 pub(crate) fn seal(part: Part, file: &mut [u8], place: Range<usize>, number: u64) {
     let (start, offset) = (place.start, place.start as u64);
-    // A length that was damaged counts, if the file has so many bytes.
+    // A damaged length is used, if the file has that many bytes.
     let end_of = |file: &[u8], header: usize, len: usize| Some(start + header + len).filter(|&end| end <= file.len());
     match part {
         Part::Log => {

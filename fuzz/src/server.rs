@@ -1,4 +1,4 @@
-//! The server's session: any bytes as what clients send, whole and in pieces.
+//! The server's session: any bytes are taken as data that clients send, whole and in pieces.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::settings::{Limits, Protocol, Settings};
 use crate::state::job::Job;
 use crate::state::shared::Shared;
 
-/// The commands that inputs are made of; bytes as they come are others.
+/// The commands that inputs are made of. Other inputs are sent as raw bytes.
 pub const COMMANDS: [&str; 27] = [
     "APPEND", "AUTH", "CLIENT", "COMMAND", "CONFIG", "DBSIZE", "DECRBY", "DEL", "DISCARD", "EXEC", "EXISTS",
     "FLUSHALL", "GET", "GETRANGE", "HELLO", "INCR", "MGET", "MSET", "MULTI", "PREFIX", "RANGE", "RESET", "SCAN", "SET",
@@ -26,11 +26,11 @@ const CHANGING: [&[u8]; 3] = [b"TIME", b"INFO", b"LASTSAVE"];
 const PASSWORD: &str = "pass";
 const LIMITS: Limits = Limits { clients: 1, request_bytes: 4096, pipeline: 1, buffer_bytes: 1 << 20, idle_seconds: 0 };
 
-/// Sends what `input` stands for to a session that carries out together what may go together, and in pieces to another one, which
-/// mostly carries out request by request.
+/// Sends the requests of `input` to two sessions: one carries out requests together where that is allowed; the other gets them in pieces, and
+/// mostly carries them out one by one.
 ///
 /// # Panics
-/// If an answer is not as many whole replies as there were requests, or the two differ in answers or in what they stored.
+/// If the replies of a session are not whole or differ in number from the requests, or if the two sessions differ in replies or in stored data.
 pub fn server_requests(input: &[u8]) -> Met {
     let mut input = Input::new(input);
     let protocol = input.choose(&[Protocol::Resp, Protocol::Resp, Protocol::Resp, Protocol::Lines]);
@@ -56,7 +56,7 @@ pub fn server_requests(input: &[u8]) -> Met {
     met
 }
 
-/// Appends a request, mostly one that means something.
+/// Appends a request, usually a valid one.
 fn request(input: &mut Input<'_>, sent: &mut Vec<u8>) {
     let shape = input.byte();
     if shape < 8 {
@@ -68,7 +68,7 @@ fn request(input: &mut Input<'_>, sent: &mut Vec<u8>) {
         parts.push(part(input));
     }
     if shape >= 250 {
-        // In words: what is in them may break the line.
+        // As separate words: their contents may break the line.
         sent.extend_from_slice(&parts.join(&b' '));
         sent.extend_from_slice(b"\r\n");
         return;
@@ -101,7 +101,7 @@ struct Conversation {
     protocol: Protocol,
     /// How many requests it may carry out together.
     most: usize,
-    /// How much of what was sent was carried out.
+    /// How many of the sent bytes were carried out.
     consumed: usize,
     answered: Vec<u8>,
     is_over: bool,
@@ -122,7 +122,7 @@ impl Conversation {
         Self { shared, session, protocol, most, consumed: 0, answered: Vec::new(), is_over: false }
     }
 
-    /// Carries out what is whole in `sent`, of which the beginning was received before.
+    /// Carries out the complete requests in `sent`; their beginning was received before.
     fn receive(&mut self, sent: &[u8], met: &mut Met) {
         while !self.is_over {
             let (rest, mut output) = (&sent[self.consumed..], Output::default());

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use fuzz::{Body, EngineOp, MemtableOp, Met, SkipListOp, TARGETS, memtable_ops, skiplist_ops};
 
-/// What all inputs of a target meet together.
+/// The operations and outcomes that all inputs of a target meet together.
 fn replay(target: &str, body: Body) -> Met {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
     let files = fs::read_dir(folder).unwrap();
@@ -15,12 +15,12 @@ fn replay(target: &str, body: Body) -> Met {
     inputs.iter().flat_map(|input| body(input)).collect()
 }
 
-/// Operations, and other things to be met, which bars divide.
+/// Operations and other required outcomes, separated by bars.
 fn met(operations: impl Iterator<Item = String>, others: &str) -> Met {
     operations.chain(others.split('|').map(str::to_owned)).collect()
 }
 
-/// Catches a list that departs from a map, and a corpus that does not reach some operation or some refusal of it.
+/// Catches a list that differs from a map, and a corpus that does not reach some operation or some refusal of it.
 #[test]
 fn skiplist_corpus_replays_and_meets_every_operation_and_refusal() {
     let refusals = "Delete: Full|Delete: Sealed|GetOrInsert: Full|GetOrInsert: Sealed|Insert: DuplicateKey|Insert: Full|\
@@ -29,8 +29,7 @@ fn skiplist_corpus_replays_and_meets_every_operation_and_refusal() {
     assert_eq!(replay("skiplist_ops", skiplist_ops), met(operations, refusals));
 }
 
-/// Catches a memtable that departs from a map of versions, and a corpus that does not reach some operation or some
-/// refusal of it.
+/// Catches a memtable that differs from a map of versions, and a corpus that does not reach some operation or some refusal of it.
 #[test]
 fn memtable_corpus_replays_and_meets_every_operation_and_refusal() {
     let refusals = "Apply: Full|Apply: Full, memory|Apply: Sealed|Apply: TooLarge|Apply: TooLarge, memory|\
@@ -41,7 +40,7 @@ fn memtable_corpus_replays_and_meets_every_operation_and_refusal() {
     assert_eq!(replay("memtable_ops", memtable_ops), met(operations, refusals));
 }
 
-/// Catches an engine that departs from a map across reopens, kills and power cuts, and a corpus that reaches less.
+/// Catches an engine that differs from a map across reopens, kills and power cuts, and a corpus that reaches less.
 #[test]
 fn engine_corpus_replays_and_meets_every_operation_and_ending() {
     let endings = "Close: nothing lost|Drop: nothing lost|Kill: nothing lost|PowerCut: buffered writes lost|\
@@ -50,10 +49,10 @@ fn engine_corpus_replays_and_meets_every_operation_and_ending() {
     assert_eq!(replay("engine_ops", fuzz::engine_ops), met(operations, endings));
 }
 
-/// What is done to the bytes of files.
+/// The kinds of damage to the bytes of files.
 const CHANGES: &str = "copy|flip|set|set to an end|zeros";
 
-/// Damaged files: what each target's inputs lead to, with right checksums over the damage and without.
+/// Damaged files: the outcomes of each target's inputs, with right checksums over the damage and without.
 const DAMAGED: [(&str, Body, &str); 6] = [
     ("log_replay", fuzz::log_replay, "not sealed: other contents|sealed: corruption|sealed: other contents"),
     (
@@ -81,7 +80,7 @@ const DAMAGED: [(&str, Body, &str); 6] = [
     ("manifest", fuzz::manifest, "not sealed: corruption|sealed: corruption|sealed: harmless|sealed: unsupported"),
 ];
 
-/// Catches a decoder that panics, a wrong value that nothing tells of, and a corpus that does not get past the checksums.
+/// Catches a decoder that panics, a wrong value that is read without an error, and a corpus that does not get past the checksums.
 #[test]
 fn damage_corpora_replay_and_meet_every_outcome() {
     for (target, body, outcomes) in DAMAGED {
@@ -89,8 +88,8 @@ fn damage_corpora_replay_and_meet_every_outcome() {
     }
 }
 
-/// Catches a decoder that panics or does not end, a dump that tells what was never written, and a corpus that does not get to
-/// each of them.
+/// Catches a decoder that panics or does not end, a dump that shows data that was never written, and a corpus that does not reach each of the
+/// decoders.
 #[test]
 fn dump_corpus_replays_and_meets_every_outcome() {
     let outcomes = "Block, not sealed: corruption|Block, sealed: corruption|Block, sealed: told|Block, sealed: unsupported|\
@@ -104,8 +103,8 @@ fn dump_corpus_replays_and_meets_every_outcome() {
     assert_eq!(replay("file_dump", fuzz::file_dump), met(CHANGES.split('|').map(str::to_owned), outcomes));
 }
 
-/// Catches a session that panics, answers with what no client understands, or depends on how its input arrives; and a corpus that
-/// does not reach each command and each refusal.
+/// Catches a session that panics, sends a reply that no client understands, or depends on how its input arrives; and a corpus that does not reach
+/// each command and each refusal.
 #[test]
 fn server_corpus_replays_and_meets_every_command_and_refusal() {
     let refusals = "-ERR|-EXECABORT|-NOAUTH|-NOPROTO|-WRONGPASS|malformed";

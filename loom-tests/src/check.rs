@@ -1,11 +1,10 @@
 //! Runs a model: every execution that loom finds, for every order in which its threads can be spawned.
 //!
-//! loom 0.7.2 remembers one last access of each object. A load followed by a CAS in one thread so hides another
-//! thread's earlier load, and executions are skipped. A reader that is spawned last is not hidden. So the programs do
-//! no work in the main thread while others run, each is tried with its threads spawned in every order, and the set of
-//! what was observed must be exactly what the model says: an outcome that is missing fails as one too many does.
-//! `tests/suite/canaries.rs` checks the method. It still runs fewer executions than a loom without the defect, so campaigns
-//! use such a one: `repaired-loom`.
+//! loom 0.7.2 remembers only one last access of each object. So a load followed by a CAS in one thread hides an earlier load of another thread, and
+//! loom skips executions. A reader that is spawned last is not hidden. Therefore the main thread does no work while others run, each program is
+//! tried with its threads spawned in every order, and the set of observed outcomes must be exactly the one that the model names: a missing outcome
+//! fails the model, and so does an extra one. `tests/suite/canaries.rs` checks this method. It still runs fewer executions than a loom without the
+//! defect would, so campaigns use a repaired loom: `repaired-loom`.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,7 +15,7 @@ use std::time::{Duration, Instant};
 use crate::sync::set_thread_index;
 use crate::tuning::begin_threads;
 
-/// What a thread observed, or what there was to observe in the end: nothing, or words.
+/// An observation of a thread, or of the check at the end: nothing, or words.
 pub trait Observed {
     /// The words, empty for nothing.
     fn words(self) -> String;
@@ -40,7 +39,7 @@ impl Observed for String {
     }
 }
 
-/// Looks at what the threads share, and says what it observed.
+/// Reads the data that the threads share, and returns its observation.
 type Look<T> = Box<dyn Fn(&T) -> String + Send + Sync>;
 
 /// A concurrent program.
@@ -53,7 +52,7 @@ pub struct Program<T> {
 }
 
 impl<T: 'static> Program<T> {
-    /// A program whose threads share what `new` makes. It is made anew for each execution, by the main thread before it spawns the others.
+    /// A program whose threads share the data that `new` makes. The main thread makes it again for each execution, before it spawns the others.
     pub fn new(new: impl Fn() -> T + Send + Sync + 'static) -> Self {
         let (new, at_rest) = (Box::new(new), Box::new(|_: &T| String::new()));
         Self { new, threads: Vec::new(), at_rest, most: Most::ALL, expected: BTreeSet::from([String::new()]) }
@@ -80,19 +79,19 @@ impl<T: 'static> Program<T> {
         })
     }
 
-    /// Says what holds when all threads have ended, and what is observed then.
+    /// Sets the check that runs when all threads have ended, and its observation.
     #[must_use]
     pub fn at_rest<O: Observed>(self, look: impl Fn(&T) -> O + Send + Sync + 'static) -> Self {
         Self { at_rest: Box::new(move |shared| look(shared).words()), ..self }
     }
 
-    /// Says all that may be observed, threads in their order; if it is not said, nothing.
+    /// Sets all outcomes that may be observed, threads in their order. Without it, nothing may be observed.
     #[must_use]
     pub fn expects(self, outcomes: &[&str]) -> Self {
         Self { expected: outcomes.iter().map(|outcome| (*outcome).to_owned()).collect(), ..self }
     }
 
-    /// Says how far it is explored at most, however much a run may do.
+    /// Sets the greatest depth to which it is explored, even in a deeper run.
     #[must_use]
     pub fn most(self, most: Most) -> Self {
         Self { most, ..self }
@@ -101,8 +100,8 @@ impl<T: 'static> Program<T> {
     /// Explores it.
     ///
     /// # Panics
-    /// If an execution breaks a rule of the storage or an assertion of the program, deadlocks, or observes what is not expected; and if
-    /// something that is was never observed.
+    /// If an execution breaks a rule of the storage or an assertion of the program, deadlocks, or observes an unexpected outcome; and if an
+    /// expected outcome was never observed.
     #[must_use]
     pub fn explore(self, depth: Depth) -> Report {
         let (expected, allowed) = (self.expected.clone(), self.expected.clone());
@@ -114,10 +113,10 @@ impl<T: 'static> Program<T> {
         report
     }
 
-    /// Explores it and shows each outcome to `judge`, which need not be expected.
+    /// Explores it and shows each outcome to `judge`; outcomes need not be expected.
     ///
     /// # Panics
-    /// As [`explore`](Self::explore), and where `judge` does.
+    /// Like [`explore`](Self::explore), and where `judge` does.
     #[must_use]
     pub fn observe(self, depth: Depth, judge: impl Fn(&str) + Send + Sync + 'static) -> Report {
         let (began, program) = (Instant::now(), Arc::new(self));
@@ -156,12 +155,12 @@ impl<T: 'static> Program<T> {
     }
 }
 
-/// Bounds of a program that has too many steps to be explored as far as the others.
+/// Bounds of a program that has too many steps to be explored as deeply as the others.
 #[derive(Debug, Clone, Copy)]
 pub struct Most {
-    /// Preemptions in an execution; and one fewer than the others have.
+    /// The bound on preemptions in an execution, and one less than that of other programs.
     pub preemptions: usize,
-    /// Executions for each order in which its threads are spawned: the first ones that loom comes to.
+    /// Executions for each order in which its threads are spawned: the first that loom runs.
     pub executions: usize,
 }
 
@@ -170,25 +169,25 @@ impl Most {
     pub const ALL: Self = Self { preemptions: usize::MAX, executions: usize::MAX };
 }
 
-/// How far a model is explored: how many times an execution may take the processor from a thread that could go on.
+/// How far a model is explored: how often an execution may interrupt a thread that could go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Depth {
     /// The bound for two threads; `None` explores all.
     pub two: Option<usize>,
     /// The bound for more threads, likewise.
     pub more: Option<usize>,
-    /// Executions for each order in which the threads are spawned: the first ones that loom comes to.
+    /// Executions for each order in which the threads are spawned: the first that loom runs.
     pub executions: usize,
 }
 
 impl Depth {
     /// Every execution.
     pub const ALL: Self = Self { two: None, more: None, executions: usize::MAX };
-    /// The least at which every model shows all of its outcomes.
+    /// The smallest depth at which every model shows all of its outcomes.
     pub const QUICK: Self = Self { two: Some(2), more: Some(1), executions: 4_000 };
-    /// What a machine can do for each commit.
+    /// The depth that a machine can run for each commit.
     pub const COMMIT: Self = Self { two: Some(3), more: Some(2), executions: 6_000 };
-    /// What takes the better part of an hour.
+    /// A depth that takes almost an hour.
     pub const CAMPAIGN: Self = Self { two: None, more: Some(3), executions: usize::MAX };
 
     /// The depth of a test: [`CAMPAIGN`](Self::CAMPAIGN) where tests are optimised (`--release`), [`COMMIT`](Self::COMMIT) with
@@ -207,12 +206,12 @@ impl Depth {
     }
 }
 
-/// What a run of a model came to.
+/// The result of a run of a model.
 #[derive(Debug)]
 pub struct Report {
     /// Executions explored.
     pub executions: u64,
-    /// What was observed, each set of observations once.
+    /// The observed outcomes, each once.
     pub outcomes: BTreeSet<String>,
     /// How long it took.
     pub elapsed: Duration,
@@ -231,7 +230,7 @@ fn model(depth: Depth, threads: usize, most: Most) -> loom::model::Builder {
         (bound, usize::MAX) => bound,
         (bound, most) => Some(bound.map_or(most, |bound| most.min(bound.saturating_sub(1)))),
     };
-    // How often loom looks whether it has come to the bound.
+    // How often loom checks whether it has reached the bound.
     model.checkpoint_interval = 500;
     model.max_permutations = Some(most.executions.min(depth.executions)).filter(|executions| *executions != usize::MAX);
     model.max_branches = 10_000;

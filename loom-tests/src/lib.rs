@@ -1,10 +1,9 @@
 //! Models of `fastskip`, and of the engine's publication and syncs of writes: their production sources, compiled against loom's atomics and a storage that checks its rules.
 //!
-//! The algorithm reaches atomics, locks and threads only through `crate::sync`, and memory only through
-//! `crate::mem::storage`. Those two are this crate's own, and so is `tuning`, which decides how much is
-//! done at once. Every other module below is the file that ships. `models` holds the concurrent programs, `check` runs them, `weaken` makes one
-//! ordering weaker, `sources` knows them all, `mutants` says which model notices. How to run all of it, and what was seen:
-//! `docs/src/verification.md`.
+//! The algorithm reaches atomics, locks and threads only through `crate::sync`, and memory only through `crate::mem::storage`. This crate has its
+//! own version of those two, and of `tuning`, which decides how much is done at once. Every other module below is the shipped file. `models` holds
+//! the concurrent programs, `check` runs them, `weaken` makes one ordering weaker, `sources` lists all orderings, `mutants` names the model that
+//! notices each weaker one. `docs/src/verification.md` says how to run all of it, and what was seen.
 
 #[path = "../../fastskip/src/bounds.rs"]
 mod bounds;
@@ -31,7 +30,7 @@ mod mem {
     #[path = "../../../loom-tests/src/storage.rs"]
     pub(crate) mod storage;
 }
-/// The engine's, which knows nothing of the rest.
+/// A module of the engine, which does not depend on the others.
 #[path = "../../mini-engine/src/wal/group_commit.rs"]
 #[allow(dead_code, reason = "the models take turns; only the engine tries for one")]
 mod group_commit;
@@ -41,7 +40,7 @@ mod memtable;
 mod node;
 #[path = "../../fastskip/src/nodes/mod.rs"]
 mod nodes;
-/// The engine's, too.
+/// Also a module of the engine.
 #[path = "../../mini-engine/src/db/core/publication.rs"]
 mod publication;
 #[path = "../../fastskip/src/skiplist/mod.rs"]

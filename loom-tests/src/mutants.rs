@@ -1,4 +1,4 @@
-//! Mutants: for each named ordering of the sources the model that notices when it is made weaker.
+//! Mutants: for each named ordering of the sources, the model that fails when the ordering is made weaker.
 
 /// A weakening of one site, and the model that fails because of it.
 #[derive(Debug, Clone, Copy)]

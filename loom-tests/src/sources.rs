@@ -34,15 +34,15 @@ pub fn sites() -> Vec<Site> {
     sites
 }
 
-/// File and ordering of every access without a name, as often as there are such.
+/// File and ordering of every access without a name; an entry for each access.
 ///
 /// # Panics
-/// As [`sites`].
+/// Like [`sites`].
 #[must_use]
 pub fn bare() -> Vec<(String, String)> {
     let mut bare = Vec::new();
     for (file, source) in files() {
-        // What follows each name, less the ordering that the name is of.
+        // The text after each name, without the name's own ordering.
         let (first, calls) = source.split_once("ord(\"").unwrap_or((&source, ""));
         let rests = calls.split("ord(\"").filter(|text| !text.is_empty()).map(|text| call(text).2);
         for text in [first].into_iter().chain(rests) {
@@ -77,7 +77,7 @@ fn files() -> Vec<(String, String)> {
     files
 }
 
-/// Name and ordering of a call, given the text from behind its first quote on; and the text behind the ordering.
+/// Name and ordering of a call, from the text behind its first quote; and the text behind the ordering.
 fn call(text: &str) -> (String, String, &str) {
     let (name, rest) = text.split_once('"').expect("a closing quote");
     let rest = rest.trim_start_matches(|c: char| c == ',' || c.is_whitespace());

@@ -1,10 +1,10 @@
 //! The arena's bytes in a model: the interface of `fastskip/src/mem/storage.rs`, with its rules checked.
 //!
-//! The bytes lie in one arena as in the shipped storage, so offsets mean the same. Each word has a shadow, made when
-//! the word is first used: a model's atomic, or a cell beside the bytes that watches who reads. It panics when a word is used both ways,
-//! when a byte is written twice (two nodes overlap, or a frozen byte changes), and when bytes are read that were never
-//! written. A read that does not happen after the write is found by the cell. An atomic that was never written holds a
-//! number that is no node and no block, so that a hint or a block that is followed too early leads outside.
+//! The bytes lie in one arena as in the shipped storage, so offsets mean the same. Each word has a shadow, which is made when the word is first
+//! used: either a modelled atomic, or a cell beside the bytes that watches its readers. The storage panics when a word is used both ways, when a
+//! byte is written twice (two nodes overlap, or a frozen byte changes), and when bytes are read that were never written. The cell finds a read that
+//! does not happen after the write. An atomic that was never written holds a number that is no node and no block, so a hint or a block that is
+//! followed too early leads outside the arena.
 
 use core::cell::UnsafeCell;
 use core::fmt;
@@ -22,11 +22,11 @@ pub(crate) const WORD: usize = 8;
 /// The most words a 32-bit offset reaches: 32 GiB.
 pub(crate) const MAX_WORDS: u64 = 1 << 32;
 
-/// The largest range that is granted: more is refused, as by a system that is short of memory, until the caller asks
-/// for as little as it can do with. No model fills it, and each execution pays for its shadows.
+/// The largest range that is granted. A larger one is refused, as by a system that is short of memory, until the caller asks for the least that it
+/// needs. No model fills it, and each execution pays for its shadows.
 const GRANTED: usize = 16 << 10;
 
-/// What an atomic holds that was never written: in either half an offset far outside.
+/// The value of an atomic that was never written: in either half, an offset far outside.
 const UNWRITTEN: u64 = 0xdead_dead_dead_dead;
 
 /// As in the shipped storage: no redzones between nodes.
@@ -36,11 +36,11 @@ pub(crate) const REDZONE_WORDS: usize = 0;
 #[derive(Debug, Clone)]
 pub struct TablePool;
 
-/// What a word is used as: an atomic, or bytes. Before that it may be the first word of a spare piece.
+/// The use of a word: as an atomic, or as bytes. Before that, it may be the first word of a spare piece.
 #[derive(Default)]
 struct Shadow {
     atomic: OnceLock<AtomicU64>,
-    /// Knows who may read bytes, or what was written to a spare piece.
+    /// Checks who may read bytes, or the content of a spare piece.
     cell: OnceLock<Watch<()>>,
     /// Which of the bytes were written. No part of the model.
     written: AtomicU8,
@@ -58,8 +58,8 @@ pub(crate) struct Storage {
     shadows: Box<[OnceLock<Box<Shadow>>]>,
 }
 
-// SAFETY: loom, and shuttle too, runs the threads of a model on one thread of the system and switches only inside its own
-// operations, none of which lies between a check and the access to `bytes` that it is for.
+// SAFETY: loom, and shuttle too, runs the threads of a model on one thread of the system. It switches only inside its own operations, and no such
+// operation lies between a check and the access to `bytes` that it protects.
 unsafe impl Sync for Storage {}
 
 impl fmt::Debug for Storage {
@@ -99,13 +99,13 @@ impl Storage {
         let shadow = self.shadow(off as usize);
         assert_eq!(shadow.written.load(Ordering::Relaxed), 0, "word {off} holds bytes and is used as an atomic");
         shadow.atomic.get_or_init(|| {
-            // Who uses it first has it alone: what was done to it as part of a spare piece happened before.
+            // The thread that uses it first has it alone: earlier uses of it as part of a spare piece happened before.
             shadow.cell.get().inspect(|cell| cell.with_mut(|_| ()));
             AtomicU64::new(UNWRITTEN)
         })
     }
 
-    /// What was written to word `off` of a spare piece.
+    /// The value that was written to word `off` of a spare piece.
     ///
     /// # Safety
     /// As in the shipped storage. Here a breach panics.
@@ -167,7 +167,7 @@ impl Storage {
     /// Does nothing: caches are no part of the model.
     pub(crate) fn prefetch(&self, _: u32) {}
 
-    /// Does nothing: what a word is used for is watched without being told.
+    /// Does nothing: the storage watches the use of a word anyway.
     pub(crate) fn poison(&self, _: u32, _: u32) {}
 
     /// Does nothing, likewise.

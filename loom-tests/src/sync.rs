@@ -1,7 +1,7 @@
-//! The models' door to atomics, blocking primitives and the threads' numbers: the same names as `fastskip/src/sync.rs`, from loom.
+//! Atomics, blocking primitives and the threads' numbers for the models: the same names as in `fastskip/src/sync.rs`, from loom.
 //!
-//! `Arc` is the standard one: its counting is not what is modelled, and every handle is dropped after the threads of a
-//! model are joined. So is `OnceLock`, which never blocks here: it is set under a lock.
+//! `Arc` is the standard one: its counting is not modelled, and every handle is dropped after the threads of a model are joined. `OnceLock` is the
+//! standard one too: it never blocks here, because it is set under a lock before the gates are closed.
 
 use std::cell::Cell;
 
@@ -14,25 +14,25 @@ pub(crate) use std::sync::{Arc, OnceLock, PoisonError};
 
 pub(crate) use crate::weaken::ord;
 
-/// In the shipped build a store. A read-modify-write comes right behind what it has read, whatever else is stored, so what it wrote
-/// from a value that this store follows lies before this store. loom 0.7.2 knows that of read-modify-writes only: beside a store, it
-/// would show either as the last (`tests/suite/canaries.rs`).
+/// A store in the shipped build. A read-modify-write directly follows the value that it has read, so a write that is based on an older value comes
+/// before this store. loom 0.7.2 guarantees that only among read-modify-writes: with a store, it would show either of the two as the last
+/// (`tests/suite/canaries.rs`).
 pub(crate) fn overwrite(word: &AtomicU64, value: u64, ordering: Ordering) {
     word.swap(value, ordering);
 }
 
-/// The engine's threads soon go to sleep: that is what is modelled.
+/// The engine's threads soon go to sleep, and the models check the sleep.
 pub(crate) const SPINS: usize = 1;
 pub(crate) const YIELDS: usize = 1;
 
-/// Watches who reads and who writes what stands beside it.
+/// Watches the threads that read and write the data beside it.
 pub(crate) type Watch<T> = loom::cell::UnsafeCell<T>;
 
 loom::thread_local! {
     static THREAD_INDEX: Cell<usize> = Cell::new(0);
 }
 
-/// This thread's number, which decides its shard: the program says it, so that every execution can be repeated.
+/// This thread's number, which decides its shard. The program sets it, so that every execution can be repeated.
 pub(crate) fn thread_index() -> usize {
     THREAD_INDEX.with(Cell::get)
 }

@@ -1,4 +1,4 @@
-//! The numbers of `fastskip/src/tuning.rs`, so small that a handful of nodes reaches every path.
+//! The constants of `fastskip/src/tuning.rs`, with values so small that a few nodes reach every path.
 
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -6,17 +6,17 @@ use std::cmp::Ordering;
 /// Slots of a block: the head's and three more.
 pub(crate) const SLOTS: usize = 4;
 
-/// Of so many nodes that are linked right behind a hinted one, one gets no hint: none does. What finds a lock taken goes without.
+/// One of this many nodes that are linked right behind a hinted one gets no hint: none here. A thread that finds a lock taken also adds no hint.
 pub(crate) const HINTED_OF: u32 = 1 << 31;
 
-/// Nodes that lie before this word are hinted more sparsely: all that the threads of most models store. What a writer does to
-/// the index takes far more steps than what it does to the list, so only models of the index look at it.
+/// Nodes before this word get fewer hints: these are all nodes that the threads of most models store. A write to the index takes far more steps
+/// than a write to the list, so only models of the index use it.
 pub(crate) const SPARSE_WORDS: Sparse = Sparse;
 
-/// Nodes in a row that are left without hints there.
+/// The number of nodes in a row without hints there.
 pub(crate) const SPARSE_WALK: u32 = 1;
 
-/// Compares as the word does.
+/// Compares in the same way as the word.
 pub(crate) struct Sparse;
 
 thread_local! {
@@ -24,22 +24,22 @@ thread_local! {
     static THREADS_ARE_SPARSE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Which nodes of a model get hints as a table's do that is not small. The others are hinted sparsely.
+/// The nodes of a model that get hints as in a large table. The others get fewer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hinting {
     All,
-    /// Those that are stored before the threads begin.
+    /// The nodes that are stored before the threads begin.
     Before,
     None,
 }
 
-/// Decides for the nodes to come. A model runs on one thread of the system.
+/// Decides for the following nodes. A model runs on one thread of the system.
 pub(crate) fn hint(which: Hinting) {
     IS_SPARSE.set(which == Hinting::None);
     THREADS_ARE_SPARSE.set(which != Hinting::All);
 }
 
-/// Says that a model's threads begin.
+/// Marks the start of a model's threads.
 pub(crate) fn begin_threads() {
     IS_SPARSE.set(THREADS_ARE_SPARSE.get());
 }
@@ -56,13 +56,13 @@ impl PartialOrd<Sparse> for u32 {
     }
 }
 
-/// Looks at a block while a writer changes it, before a reader is content with what it has seen.
+/// Looks at a block that a writer changes, before a reader accepts what it has seen.
 pub(crate) const STABLE_LOOKS: u32 = 1;
 
-/// Nodes that a search walks over before it tries another way down. A writer that walks further mends the index.
+/// Nodes that a search walks over before it tries another way down. A writer whose walk is longer mends the index.
 pub(crate) const WALK_LIMIT: u32 = 2;
 
-/// Nodes that a search walks over from a hint that does not have the prefix left out on the way.
+/// Nodes that a search walks over from a hint without the prefix that the blocks on the way left out.
 pub(crate) const MISFIT_WALK: u32 = 1;
 
 /// Nodes that a lookup walks over before it mends the index.
@@ -71,14 +71,14 @@ pub(crate) const READ_WALK_LIMIT: u32 = 2;
 /// Tries to add a hint while the index changes.
 pub(crate) const HINT_TRIES: u32 = 2;
 
-/// Hints that are added at most by one that mends, and the nodes from one of them to the next at least.
+/// The most hints that one mend adds, and the least number of nodes between two of them.
 pub(crate) const MEND_HINTS: u32 = 2;
 pub(crate) const MEND_STEP: u32 = 1;
 
-/// Mends that find a lock in the same hands before its block is replaced: one look is not enough.
+/// The number of mends that find a lock in the same hold before its block is replaced: one is not enough.
 pub(crate) const STUCK_LOOKS: u64 = 2;
 
-/// Of the limit on memory, blocks that are replaced take one part in so many at most. A model's table has room for some ten.
+/// Replaced blocks take at most one part in this many of the limit on memory. A model's table has room for about ten blocks.
 pub(crate) const REPLACED_PART: u64 = 16;
 
 /// Two searches in flight, so that a batch of three is searched for in two groups.
@@ -90,10 +90,10 @@ pub(crate) const STEADY_WALK: u32 = 2;
 /// Nodes that are fetched ahead of a walk.
 pub(crate) const READAHEAD: usize = 2;
 
-/// Nodes that a walk back passes at once at most, from a hint to where it is.
+/// The most nodes that a walk back passes at once, from a hint to its place.
 pub(crate) const BACKWARD_WALK: usize = 4;
 
-/// Steps of a walk that meet no node fetched ahead, after which the way ahead is sought anew.
+/// Steps of a walk that meet no prefetched node; after them, the walk searches again for the way ahead.
 pub(crate) const READAHEAD_MISSES: u32 = 2;
 
 /// Words of the smallest chunk.
@@ -102,8 +102,8 @@ pub(crate) const MIN_CHUNK: u64 = 32;
 /// Words of the largest chunk.
 pub(crate) const MAX_CHUNK: u64 = 256;
 
-/// Nodes of one key that a walk passes over step by step before it searches for the next place.
+/// Nodes of one key that a walk passes one by one before it searches for the next place.
 pub(crate) const HIDDEN_WALK: u32 = 1;
 
-/// Sizes of spare pieces that are kept apart.
+/// The number of size classes of spare pieces.
 pub(crate) const SPARE_BINS: usize = 1;

@@ -1,5 +1,5 @@
-//! Makes one named ordering of the sources weaker, for the whole process: a model that fails then shows that the
-//! ordering is needed, and that the model looks.
+//! Makes one named ordering of the sources weaker, for the whole process. If a model then fails, the ordering is needed, and the model really tests
+//! it.
 
 use core::fmt;
 use core::str::FromStr;
@@ -20,10 +20,10 @@ pub struct Weakening {
 }
 
 impl Weakening {
-    /// Weakens from now on. To be called once, before any model runs.
+    /// Weakens from now on. Call it once, before any model runs.
     ///
     /// # Errors
-    /// Something is weakened already; gives the argument back.
+    /// Something is already weakened; returns the argument.
     pub fn choose(self) -> Result<(), Self> {
         CHOSEN.set(self)
     }
@@ -55,7 +55,7 @@ pub fn weaker(ordering: Ordering) -> &'static [Ordering] {
     }
 }
 
-/// The ordering of `site`: as the source says, unless this process weakens it.
+/// The ordering of `site` in the source, unless this process weakens it.
 pub(crate) fn ord(site: &'static str, ordering: Ordering) -> Ordering {
     match CHOSEN.get() {
         Some(chosen) if chosen.site == site => chosen.to,

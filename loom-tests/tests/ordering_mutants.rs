@@ -1,6 +1,6 @@
-//! Every named ordering of the sources, made weaker one at a time: a model must fail. Each run is a process of its own,
-//! since a model that fails leaves its threads behind. The table of sites, with what each model said:
-//! `cargo test -p loom-tests --test ordering_mutants -- --nocapture`.
+//! Makes every named ordering of the sources weaker, one at a time: a model must fail. Each run is a process of its own, because a failed model
+//! leaves its threads behind. This prints the table of orderings, with the answer of each model: `cargo test -p loom-tests --test ordering_mutants
+//! -- --nocapture`.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Output};
@@ -9,21 +9,21 @@ use loom_tests::mutants::ALL;
 use loom_tests::sources::{Site, ordering, sites};
 use loom_tests::weaken::{Weakening, weaker};
 
-/// Runs a weakened model as far as `tests/suite/models.rs` runs it unweakened: it fails for nothing else.
+/// Runs a weakened model as deeply as `tests/suite/models.rs` runs the unweakened one, so that only the weakening can make it fail.
 fn model(name: &str, weakening: &Weakening) -> Output {
     let mut model = Command::new(env!("CARGO_BIN_EXE_model"));
     model.args([name, "--quick", "--weaken", &weakening.to_string()]);
     model.env("RUST_BACKTRACE", "0").output().expect("the program of the models runs")
 }
 
-/// What a failed model said first: the line after the one that names the place.
+/// The first message of a failed model: the line after the one that names the place.
 fn complaint(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     let mut lines = said.lines().skip_while(|line| !line.contains("panicked at"));
     lines.nth(1).unwrap_or_default().to_owned()
 }
 
-/// Catches an ordering that was added, changed or removed, and not thought about in `mutants.rs`.
+/// Catches an ordering that was added, changed or removed without a change of `mutants.rs`.
 #[test]
 fn every_weakening_has_its_model() {
     let sites = sites();
@@ -38,7 +38,7 @@ fn every_weakening_has_its_model() {
     assert_eq!(listed.len(), ALL.len(), "listed twice");
 }
 
-/// Catches an ordering that could be dropped without anything noticing: of the source, or of the models.
+/// Catches an ordering that could be dropped, in the sources or in the models, without a failing model.
 #[test]
 fn each_weakening_is_killed_by_its_model() {
     let mut survivors = Vec::new();

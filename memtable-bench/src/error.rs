@@ -1,4 +1,4 @@
-//! Why the program stopped: the message, and the exit code for scripts.
+//! The reason why the program stopped: a message, and an exit code for scripts.
 
 use std::io;
 use std::path::Path;

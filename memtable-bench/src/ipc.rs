@@ -1,4 +1,4 @@
-//! Runs a round in a process of its own. What the process is told, as an argument, and what it answers are lines of JSON.
+//! Runs a round in a process of its own. The process gets a line of JSON as its argument, and answers with one.
 //!
 //! ```text
 //! memtable-bench memtable-round {"subject":"memtable","workloads":["insert"],"shape":{"keys":"random",..}}
@@ -19,7 +19,7 @@ use crate::spec::{Cell, Subject};
 /// The hidden command that runs a round.
 pub(crate) const ROUND: &str = "memtable-round";
 
-/// Why there is no outcome.
+/// The reason why there is no outcome.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ChildError {
     #[error("did not end within {} s", .0.as_secs())]
@@ -50,7 +50,7 @@ fn decode(answer: &str) -> Option<Vec<Sample>> {
     (!samples.is_empty() && samples.iter().all(|sample| sample.operations > 0)).then_some(samples)
 }
 
-/// What `command` prints to stdout, if it exits with 0 within `limit`. A process that takes longer is killed.
+/// Returns what `command` prints to stdout, if it exits with 0 within `limit`. A process that takes longer is killed.
 fn answer_of(command: &mut Command, limit: Duration) -> Result<String, ChildError> {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(failed)?;
     let pipes = (read(child.stdout.take()), read(child.stderr.take()));
@@ -73,14 +73,14 @@ fn read(pipe: Option<impl Read + Send + 'static>) -> Receiver<String> {
     let (send, receive) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What was read before an error is all there is.
+        // After an error, the bytes read so far are the result.
         drop(pipe.map(|mut pipe| pipe.read_to_end(&mut bytes)));
         drop(send.send(String::from_utf8_lossy(&bytes).into_owned()));
     });
     receive
 }
 
-/// How the process ended, and the line of its stderr that says most: a panic's message, or else the last line.
+/// How the process ended, and the most useful line of its stderr: a panic's message, or else the last line.
 fn reason(status: ExitStatus, stderr: &str) -> String {
     let mut lines = stderr.lines().filter(|line| !line.trim().is_empty());
     let panic = lines.clone().skip_while(|line| !line.contains("panicked at")).nth(1);
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn what_a_corrupted_process_may_print_is_no_answer() {
-        // Catches a panic on the bytes of a subject that ran wild, and a division by no operations.
+        // Catches a panic on the output of a subject that was corrupted, and a division by no operations.
         let right = r#"[{"workload":"get","operations":1,"ns":1}]"#;
         assert!(decode(right).is_some());
         assert!(
@@ -117,7 +117,7 @@ mod tests {
             ("echo half; echo why >&2; exit 3", Err("exit status: 3: why")),
             (panic, Err("exit status: 101: no room")),
             ("kill -SEGV $$", Err("signal: 11 (SIGSEGV)")),
-            // Stopped and continued, as by a terminal: it has not ended meanwhile.
+            // The process is stopped and continued, as by a terminal: it has not ended meanwhile.
             (
                 "(sleep 0.1; while kill -CONT $$; do sleep 0.01; done) >&- 2>&- & kill -STOP $$; echo result",
                 Ok("result\n"),

@@ -1,4 +1,4 @@
-//! The machine and the build that a result names, and the memory that is there to measure in.
+//! The machine and the build that a result names, and the memory that is available for a measurement.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -9,7 +9,7 @@ use std::thread;
 use memmap2::{MmapMut, MmapOptions};
 use serde::{Deserialize, Serialize};
 
-/// Whether this build's figures mean anything.
+/// Whether this is an optimised build; figures of any other build mean nothing.
 pub(crate) const OPTIMISED: bool = !cfg!(debug_assertions);
 
 /// The smallest page size.
@@ -37,18 +37,18 @@ impl Machine {
     }
 }
 
-/// The commit that is checked out where this program was built, followed by `-changed` if files differ from it. `None`
-/// without that directory, git or a repository.
+/// The commit that is checked out where this program was built, followed by `-changed` if files differ from it. `None` if that directory, git or a
+/// repository is missing.
 pub(crate) fn commit() -> Option<String> {
     let mut git = Command::new("git");
-    // Not in the current directory, which may be another repository. A pattern that takes in no tag leaves the commit.
+    // Not in the current directory, which may be another repository. The pattern excludes all tags, so the result is the commit.
     git.args(["-C", env!("CARGO_MANIFEST_DIR"), "describe", "--always", "--exclude=*", "--abbrev=40"]);
     let output = git.arg("--dirty=-changed").stdin(Stdio::null()).output().ok()?;
     let commit = output.status.success().then(|| String::from_utf8(output.stdout).ok()).flatten()?;
     Some(commit.trim().to_owned())
 }
 
-/// The bytes that can be used without swapping or being killed, where the system tells (Linux).
+/// The bytes that a process can use without swapping or being killed, where the system tells (Linux).
 pub(crate) fn memory_available() -> Option<u64> {
     let system = bytes_of("/proc/meminfo", "MemAvailable:")?;
     // A container's own limit does not show there. Without one the file says "max", which is not a number.
@@ -73,7 +73,7 @@ pub(crate) fn anonymous() -> Option<u64> {
     bytes_of("/proc/self/status", "RssAnon:")
 }
 
-/// What this process has written so far, by the system's account (Linux).
+/// The writes of this process so far, as the system counts them (Linux).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Io {
     /// System calls.
@@ -120,15 +120,14 @@ fn bytes_of(file: &str, field: &str) -> Option<u64> {
     number(file, field)?.checked_mul(1024)
 }
 
-/// The number behind `field`, also where it says that it counts in kB.
+/// The number behind `field`; a unit of kB is converted.
 fn number(file: &str, field: &str) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     let number = text.lines().find_map(|line| line.strip_prefix(field))?;
     number.trim_end_matches("kB").trim().parse().ok()
 }
 
-/// Touches `bytes` of memory and gives them back, so that the machine has them before a clock runs. Does nothing where the
-/// system refuses.
+/// Touches `bytes` of memory and frees them, so that the machine has these pages before a clock runs. Does nothing where the system refuses.
 ///
 /// The host of a virtual machine may back memory only when a page is first touched, and take it away when the page is
 /// free. Without this, a table that grows measures the host, differently in each round.

@@ -1,4 +1,4 @@
-//! Measures the cells of a plan, round by round: subjects take turns, so that a slow phase of the machine meets them all.
+//! Measures the cells of a plan, round by round. The subjects take turns, so that a slow phase of the machine affects them all.
 
 use std::time::Duration;
 
@@ -23,15 +23,15 @@ pub(crate) fn run(plan: &Plan) -> Result<(), Error> {
     if run.is_of_engines() {
         print(&format!("\nTimes as fast as each peer: 2.00x is half its time.\n\n{}", ratios(&run.cells)))?;
     }
-    // A matrix is no run that goals could be held against.
+    // Goals are not checked against a matrix, only against a preset.
     if run.preset.is_some() {
         print(&goals::summary(&run.cells))?;
     }
     judge(&run)
 }
 
-/// Measures cell after cell, and prints each when it is done. Writes the results so far after each cell, so that a run that
-/// is stopped leaves what it has.
+/// Measures cell after cell, and prints each when it is done. Writes the results so far after each cell, so that a stopped run keeps its finished
+/// cells.
 fn measure(plan: &Plan) -> Result<Run, Error> {
     let has_engines = plan.cells.iter().any(|cell| !cell.shape.store.is_table());
     let mut run = Run::new(plan.preset.clone(), plan.rounds, has_engines);
@@ -47,8 +47,8 @@ fn measure(plan: &Plan) -> Result<Run, Error> {
     Ok(run)
 }
 
-/// The rounds of all subjects, in turns. A subject of which a round did not end is given up: each such round costs the whole
-/// time limit.
+/// The rounds of all subjects, in turns. After a round that did not end, the subject gets no more rounds, because each would cost the whole time
+/// limit.
 fn interleaved(
     cell: &Cell,
     rounds: u32,
@@ -74,7 +74,7 @@ fn interleaved(
 /// Shows which round runs and how long the rest takes, on stderr if that is a terminal.
 fn progress(turns: u64) -> ProgressBar {
     let bar = ProgressBar::new(turns);
-    // The plain bar will do: a picture is no reason to stop. A test checks that it is never needed.
+    // The plain bar is enough: a wrong template is no reason to stop. A test checks that the template is right.
     let bar = ProgressStyle::with_template(PROGRESS).map_or(bar.clone(), |style| bar.with_style(style));
     if !bar.is_hidden() {
         bar.enable_steady_tick(REDRAW);
@@ -98,8 +98,8 @@ mod tests {
 
     #[test]
     fn subjects_take_turns_and_one_that_did_not_end_is_not_waited_for_again() {
-        // Catches rounds of one subject in a row, a run that waits in each round for a subject that hangs, and a script that takes
-        // a wrong result of ours for a measurement, or a crash of the published crate for one.
+        // Catches rounds of one subject in a row, a run that waits in each round for a subject that hangs, and a script that takes a wrong result
+        // of ours for a measurement, or a crash of the published crate for a failure.
         let (ran, ours, peer) = (RefCell::new(Vec::new()), Subject::Memtable, Subject::FastskipPublished);
         let cell = Cell::new(Shape::new(KeySet::Random, 10), &[ours, peer], &[Workload::Insert]);
         let turns = interleaved(&cell, 3, &ProgressBar::hidden(), |_, subject| {

@@ -1,4 +1,4 @@
-//! The arguments of `memtable` and `engine`, and the run that they ask for. What makes no sense or cannot be done is refused here,
+//! The arguments of `memtable` and `engine`, and the run that they ask for. Arguments that make no sense or cannot be carried out are refused here,
 //! before anything runs.
 
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ pub(crate) struct EngineArgs {
     run: RunArgs,
 }
 
-/// What a preset decides.
+/// The arguments that a preset replaces.
 const MATRIX: [&str; 7] = ["workloads", "keys", "access", "entries", "threads", "key_len", "value_len"];
 
 /// The arguments that both commands have. Each combination of the first ones is a cell.
@@ -181,7 +181,7 @@ impl RunArgs {
     }
 }
 
-/// Better to learn now than after an hour that the result cannot be written.
+/// An error now is better than an error after an hour.
 fn can_write(path: &Path) -> Result<(), String> {
     let directory = path.parent().filter(|of| !of.as_os_str().is_empty()).unwrap_or(".".as_ref());
     let refused = |why: &str| Err(format!("cannot write {}: {why}", path.display()));

@@ -1,4 +1,4 @@
-//! Sets of cells that have names, so that a result can be repeated by one word.
+//! Named sets of cells, so that one word repeats a result.
 
 use clap::ValueEnum;
 use itertools::iproduct;

@@ -68,7 +68,7 @@ fn table_bytes(metrics: &Metrics) -> u64 {
     metrics.levels.iter().map(|level| level.bytes).sum()
 }
 
-/// What was counted for one subject.
+/// The counts for one subject.
 struct Figures {
     written: f64,
     written_by_overwrites: f64,

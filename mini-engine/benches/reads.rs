@@ -29,7 +29,7 @@ fn key(n: u64) -> [u8; 16] {
     key
 }
 
-/// What the cache holds: all of the data, unless `READS_CACHE` says how many MiB.
+/// The contents of the cache: all of the data, unless `READS_CACHE` sets its size in MiB.
 fn cache_bytes() -> u64 {
     env::var("READS_CACHE").map_or(128, |mib| mib.parse::<u64>().expect("READS_CACHE: a number of MiB")) << 20
 }
@@ -66,7 +66,7 @@ fn processor_time() -> Option<u64> {
 
 type Workload = fn(&Db, &mut Random, u64) -> u64;
 
-/// What is run, by name, with how many operations a round. Each returns how often it did what it counts.
+/// The workloads by name, with the operations of a round. Each returns how many of the counted events happened.
 fn workloads() -> BTreeMap<&'static str, (u64, Workload)> {
     let of = |name, operations, workload: Workload| (name, (operations, workload));
     BTreeMap::from([

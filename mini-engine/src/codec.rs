@@ -1,8 +1,8 @@
 //! Integers and byte strings as they are encoded in files: little endian, varints in base 128, lengths before bytes.
 //!
-//! Every reader here takes untrusted bytes: a [`Reader`] returns `None` instead of panicking, checks a length
-//! against what is left before it hands out a slice, and never allocates. Checksums are xxh3, seeded with where
-//! the bytes belong, so that right bytes in a wrong place do not pass.
+//! Every reader here takes untrusted bytes: a [`Reader`] returns `None` instead of panicking, compares a length with the remaining bytes before it
+//! returns a slice, and never allocates. Checksums are xxh3. Their seed says where the bytes belong, so that right bytes in a wrong place do not
+//! pass.
 
 mod zstd_contexts;
 
@@ -22,7 +22,7 @@ pub(crate) fn key_hash(key: &[u8]) -> u64 {
     xxh3_64(key)
 }
 
-/// The checksum of `bytes` that belong where `seed` says; see [`seed`].
+/// The checksum of `bytes`, for the place that `seed` names; see [`seed`].
 pub(crate) fn checksum(bytes: &[u8], seed: u64) -> u64 {
     xxh3_64_with_seed(bytes, seed)
 }
@@ -57,20 +57,20 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
 
 const CONTINUED: u64 = 0x8080_8080_8080_8080;
 
-/// How long the varint at the start of these bytes is, if it ends within them.
+/// The length of the varint at the start of these bytes, if it ends within them.
 #[inline]
 pub(crate) fn short_varint_len(bytes: [u8; 8]) -> Option<usize> {
     let ends = !u64::from_le_bytes(bytes) & CONTINUED;
     (ends != 0).then_some((ends.trailing_zeros() / 8 + 1) as usize)
 }
 
-/// The varint at the start of these bytes and its length, if it ends within them. No branch depends on how long it is.
+/// The varint at the start of these bytes and its length, if it ends within them. No branch depends on its length.
 #[inline]
 pub(crate) fn short_varint(bytes: [u8; 8]) -> Option<(u64, usize)> {
     let len = short_varint_len(bytes)?;
     let word = u64::from_le_bytes(bytes);
     let ends = !word & CONTINUED;
-    // Up to the first byte without the bit that says that more follows; then groups of 7, 14 and 28 bits move together.
+    // Keeps the bytes up to the first one without the continuation bit; then groups of 7, 14 and 28 bits move together.
     let word = word & (ends ^ (ends - 1)) & !CONTINUED;
     let word = word & 0x007f_007f_007f_007f | (word & 0x7f00_7f00_7f00_7f00) >> 1;
     let word = word & 0x0000_3fff_0000_3fff | (word & 0x3fff_0000_3fff_0000) >> 2;
@@ -84,7 +84,7 @@ pub(crate) fn put_prefixed(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Bytes that do not decode: where in them, and what was expected there.
+/// Bytes that do not decode: the offset of the fault, and what was expected there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed {
     /// Offset within the decoded bytes.
@@ -93,7 +93,7 @@ pub(crate) struct Malformed {
 }
 
 impl Malformed {
-    /// The corruption this is, in `file`, whose decoded bytes started at `base`.
+    /// The same fault as a corruption of `file`, whose decoded bytes started at `base`.
     pub(crate) fn in_file(self, file: &Path, base: u64) -> Error {
         let Self { offset, expected } = self;
         Error::corruption(file, base, format!("expected {expected} at byte {offset} of the decoded bytes"))
@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
         self.rest
     }
 
-    /// The error of something else than `expected` standing here.
+    /// The error for bytes here that are not `expected`.
     pub(crate) fn malformed(&self, expected: &'static str) -> Malformed {
         Malformed { offset: self.position(), expected }
     }
@@ -205,12 +205,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether a compression from `len` bytes to `compressed_len` saves the 12 % that make it worth it.
+/// Whether a compression from `len` bytes to `compressed_len` saves at least 12 %, which makes it worthwhile.
 pub(crate) fn is_worth_compressing(len: usize, compressed_len: usize) -> bool {
     compressed_len as u64 * 100 <= len as u64 * 88
 }
 
-/// The first 8 bytes of a key as a number, zeros behind a shorter one: ordered as the keys are, but for ties.
+/// The first 8 bytes of a key as a number, with zeros behind a shorter key. The numbers are ordered as the keys are, except for ties.
 #[inline]
 pub(crate) fn head(key: &[u8]) -> u64 {
     if let Some(bytes) = key.first_chunk() {
@@ -221,7 +221,7 @@ pub(crate) fn head(key: &[u8]) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// How many bytes both start with.
+/// The number of leading bytes that both share.
 #[inline]
 pub(crate) fn shared_len(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_prefixed_string_past_its_limit_or_its_bytes_is_refused() {
-        // Catches a length trusted before it is compared with what is there.
+        // Catches a length that is trusted before it is compared with the remaining bytes.
         let mut out = Vec::new();
         put_prefixed(&mut out, b"abc");
         assert_eq!(Reader::new(&out).prefixed(3), Some(&b"abc"[..]));
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn equal_bytes_in_different_places_have_different_checksums() {
-        // Catches a seed that drops one of the numbers, or is the same for swapped ones.
+        // Catches a seed that ignores one of the numbers, or their order.
         let sums = [[1, 2, 3], [1, 2, 4], [1, 3, 3], [2, 2, 3], [2, 1, 3], [3, 2, 1], [0, 0, 0]]
             .map(|place| checksum(b"frame", seed(place)));
         for (i, a) in sums.iter().enumerate() {

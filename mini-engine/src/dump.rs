@@ -1,7 +1,7 @@
-//! Shows what single files of a database hold, as lines of text for people: logs, tables, manifests.
+//! Shows the contents of single files of a database, as lines of text for people: logs, tables, manifests.
 //!
-//! A file is looked at by itself, wherever it is: no database is opened and nothing is changed. Its number has to be in its
-//! name, as the engine gave it, since checksums depend on it; what recovery has put aside (`.aside`) keeps it there.
+//! A file is read by itself, wherever it is: no database is opened and nothing is changed. Its name must contain its number, as the engine gave it,
+//! because checksums depend on the number; files that recovery has set aside (`.aside`) keep it.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -17,12 +17,12 @@ use crate::table::{BlockCache, Lost, SalvageIter, Table, TableCache};
 use crate::types::{BatchOp, Kind, Lines, MAX_SEQNO, SeqNo};
 use crate::wal;
 
-/// Says what the log at `path` in `fs` holds: each frame with its offset, sequence numbers and operations, and how the log
-/// ends. A torn end is told, with the whole frames behind it; it is no error, since a crash leaves one.
+/// Shows the contents of the log at `path` in `fs`: each frame with its offset, sequence numbers and operations, and the end of the log. A torn end
+/// is reported, with the whole frames behind it; it is no error, since a crash leaves one.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] if the name is not a log's; [`Error::Corruption`] with the offset of the damage, after the
-/// lines of what comes before it; [`Error::UnsupportedVersion`]; [`Error::Io`].
+/// [`Error::InvalidArgument`] if the name is not a log's; [`Error::Corruption`] with the offset of the damage, after the lines of everything before
+/// it; [`Error::UnsupportedVersion`]; [`Error::Io`].
 pub fn log(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, lines: &mut Lines<'_>) -> Result<()> {
     let path = path.as_ref();
     match kind(path) {
@@ -31,11 +31,10 @@ pub fn log(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, lines: &mut Lines<'
     }
 }
 
-/// Says what the table at `path` in `fs` holds: its counts and bounds, each data block with its offset and fence, each
-/// entry.
+/// Shows the contents of the table at `path` in `fs`: its counts and bounds, each data block with its offset and fence, and each entry.
 ///
 /// # Errors
-/// As of [`log`]; a damaged block is told in its place, and the first is the error that comes after all lines.
+/// The same as for [`log`]; a damaged block is reported in its place, and after all lines the first one is the error.
 pub fn table(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, lines: &mut Lines<'_>) -> Result<()> {
     let path = path.as_ref();
     let Some(FileKind::Table(number)) = kind(path) else { return Err(wrong_name(path, "000012.sst")) };
@@ -46,10 +45,10 @@ pub fn table(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, lines: &mut Lines
     Table::open(&tables, number, Some(path.to_path_buf()))?.dump(lines)
 }
 
-/// Says what the manifest at `path` in `fs` holds: each edit with its offset and its fields.
+/// Shows the contents of the manifest at `path` in `fs`: each edit with its offset and its fields.
 ///
 /// # Errors
-/// As of [`log`].
+/// The same as for [`log`].
 pub fn manifest(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, lines: &mut Lines<'_>) -> Result<()> {
     let path = path.as_ref();
     match kind(path) {
@@ -63,9 +62,9 @@ pub fn manifest(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, lines: &mut Li
 pub struct Entry<'a> {
     /// Its sequence number.
     pub seqno: SeqNo,
-    /// Its key; of the removal of a range its first key.
+    /// Its key; for the removal of a range, the first key.
     pub key: &'a [u8],
-    /// Of the removal of a range: its end, the first key that it leaves, or a place before that; empty if it has none.
+    /// For the removal of a range, its end: the first key that it does not remove, or a place before that key; empty if it has no end.
     pub end: Option<&'a [u8]>,
     /// The value; `None` for a removal.
     pub value: Option<&'a [u8]>,
@@ -73,14 +72,14 @@ pub struct Entry<'a> {
     pub is_behind_damage: bool,
 }
 
-/// Takes entries, until it breaks off.
+/// Receives entries, until it returns `Break`.
 pub type Entries<'a> = dyn FnMut(Entry<'_>) -> ControlFlow<()> + 'a;
 
-/// Hands out all operations of the log at `path` in `fs` that can be read, in their order, whole: those behind damage and behind a torn
-/// end too. A header of which one byte is damaged is put right.
+/// Passes all readable operations of the log at `path` in `fs` to `entries`, in their order and complete: also those behind damage and behind a
+/// torn end. A header with one damaged byte is corrected.
 ///
 /// # Errors
-/// As of [`log`]; [`Error::Corruption`] comes after all that can be read, and says where the first damage is.
+/// The same as for [`log`]; [`Error::Corruption`] comes after everything that can be read, and names the first damage.
 pub fn log_entries(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, entries: &mut Entries<'_>) -> Result<()> {
     let path = path.as_ref();
     let Some(FileKind::Log(number)) = kind(path) else { return Err(wrong_name(path, "000012.log")) };
@@ -94,7 +93,7 @@ pub fn log_entries(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, entries: &m
             };
             broke_off = entries(Entry { seqno, key, end, value, is_behind_damage }).is_break();
             if broke_off {
-                // Any error ends the reading; this one is not told.
+                // Any error ends the reading; this one is not reported.
                 return Err(Error::Closed);
             }
         }
@@ -116,11 +115,11 @@ pub fn log_entries(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, entries: &m
     read.header.or(missing).map_or(Ok(()), Err)
 }
 
-/// Hands out the ranges that the table at `path` in `fs` removes, and then the newest version of each of its keys that they do not
-/// remove, around damage.
+/// Passes to `entries` the ranges that the table at `path` in `fs` removes, and then the newest version of each of its keys that they do not
+/// remove, skipping damage.
 ///
 /// # Errors
-/// As of [`log_entries`].
+/// The same as for [`log_entries`].
 pub fn table_entries(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, entries: &mut Entries<'_>) -> Result<()> {
     let path = path.as_ref();
     let Some(FileKind::Table(number)) = kind(path) else { return Err(wrong_name(path, "000012.sst")) };
@@ -147,13 +146,13 @@ pub fn table_entries(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, entries: 
     lost.take().into_iter().next().map_or(Ok(()), |lost| Err(lost.cause))
 }
 
-/// Where what was written begins in the log at `path`: of a torn end that was kept, behind the place of what it was cut off from.
+/// The offset at which the written bytes begin in the log at `path`: in a kept torn end, behind the part from which it was cut off.
 fn begin(fs: &Arc<dyn FileSystem>, path: &Path, number: u64) -> Result<u64> {
     let is_tail = path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(TAIL_ASIDE));
     if is_tail { wal::begin_of_tail(&**fs, path, number) } else { Ok(0) }
 }
 
-/// What the name says, of a file put aside what it was before.
+/// The kind of file by its name; for a file that was set aside, its former kind.
 fn kind(path: &Path) -> Option<FileKind> {
     path.file_name().map(FileKind::before_aside)
 }

@@ -1,6 +1,6 @@
-//! The one error type of the engine. Each variant says what failed, where, and what was expected and found.
+//! The one error type of the engine. Each variant names the failed operation, the place, and the expected and the found value.
 //!
-//! Errors are `Clone`, since one failed sync is the answer to every writer that waited for it.
+//! Errors are `Clone`, because every writer that waited for a failed sync gets the same error.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,46 +9,46 @@ use std::sync::Arc;
 /// The result of everything in this crate that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an operation failed.
+/// The reason for the failure of an operation.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The file system refused an operation.
     #[error("could not {op} {}: {source}", path.display())]
     Io {
-        /// What was tried, as a verb: `"read"`, `"sync"`.
+        /// The attempted operation, as a verb: `"read"`, `"sync"`.
         op: &'static str,
         /// The file or directory.
         path: PathBuf,
         /// The file system's answer; shared, since several callers may get the same one.
         source: Arc<io::Error>,
     },
-    /// Stored bytes are not what was written.
+    /// Stored bytes differ from the written ones.
     #[error("corruption in {} at offset {offset}: {what}", file.display())]
     Corruption {
         /// The damaged file.
         file: PathBuf,
-        /// Where in it, in bytes from its start.
+        /// The offset in the file, in bytes from its start.
         offset: u64,
-        /// What was checked, expected and found.
+        /// The check that failed, with the expected and the found value.
         what: String,
     },
-    /// Another handle, in this process or another, has the database open in a way that this one does not go with.
+    /// Another handle, in this process or another, has the database open in a way that excludes this one.
     #[error("{} is locked: {what}{}", path.display(), holder.map_or(String::new(), |id| format!(" (process {id})")))]
     Locked {
         /// The lock file.
         path: PathBuf,
-        /// What has it open: to a reader, a writer.
+        /// The other user of the database: for a reader, a writer.
         what: &'static str,
         /// The id of the process that writes to it, where that is known.
         holder: Option<u32>,
     },
-    /// The directory holds no database, and was not to be made one.
+    /// The directory holds no database, and was not allowed to become one.
     #[error("{} is not a database: {what}", path.display())]
     NotADatabase {
         /// The directory.
         path: PathBuf,
-        /// What was expected there and what was found.
+        /// The expected and the found contents.
         what: String,
     },
     /// The file was written by a newer format version than this build knows.
@@ -61,32 +61,32 @@ pub enum Error {
         /// The newest version that can be read.
         supported: u32,
     },
-    /// The file uses something that a newer version of the engine has brought: a compression, a policy.
+    /// The file uses something that a newer version of the engine has introduced: a compression, a policy.
     #[error("{} uses {what} {found}, this build knows up to {supported}", file.display())]
     Unsupported {
         /// The file.
         file: PathBuf,
-        /// What the number names, as a noun: `"block compression"`.
+        /// The kind of thing that the number names, as a noun: `"block compression"`.
         what: &'static str,
         /// The number in the file.
         found: u32,
         /// The greatest number that is known.
         supported: u32,
     },
-    /// The database takes no writes: since a failure to write or sync, after which a reopen tells what is durable, or
-    /// because it was opened read-only.
+    /// The database accepts no writes: because of a failure to write or sync, after which a reopen shows what is durable, or because it was opened
+    /// read-only.
     #[error("the database is read-only: {cause}")]
     ReadOnly {
-        /// The first failure, or that the database was opened so.
+        /// The first failure, or the fact that the database was opened read-only.
         cause: String,
     },
-    /// Writes have stopped: level 0 has as many tables as it may have (`l0_stop`), and nothing can be compacted from it. They go on
-    /// when the cause is gone. What was written before stays.
+    /// Writes have stopped: level 0 has the maximum number of tables (`l0_stop`), and none of them can be compacted. Writes succeed again when the
+    /// cause is gone. Earlier writes are kept.
     #[error("writes are stopped at {tables} tables on level 0, of which none can be compacted: {cause}")]
     Stalled {
         /// Tables on level 0.
         tables: usize,
-        /// Why compactions fail: most often the [`Error::Corruption`] of a table.
+        /// The reason why compactions fail, most often the [`Error::Corruption`] of a table.
         #[source]
         cause: Arc<Error>,
     },
@@ -96,7 +96,7 @@ pub enum Error {
     /// A limit of memory was reached.
     #[error("out of room: {0}")]
     Full(String),
-    /// The caller passed something outside its limits.
+    /// The caller passed a value outside its limits.
     #[error("invalid argument: {0}")]
     InvalidArgument(String),
 }
@@ -113,17 +113,17 @@ impl Error {
         matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
     }
 
-    /// Whether what was tried may succeed later: it wanted space or a file handle, which others use up and may give back.
+    /// Whether the operation may succeed later: it lacked space or a file handle, which others use and may release.
     pub(crate) fn is_transient(&self) -> bool {
         self.is_want_of_space() || self.is_want_of_handles()
     }
 
-    /// Whether there were no file handles left, in this process or in the system. What asked for one did nothing.
+    /// Whether there were no file handles left, in this process or in the system. The operation that needed one did nothing.
     pub(crate) fn is_want_of_handles(&self) -> bool {
         matches!(self, Self::Io { source, .. } if is_want_of_handles(source))
     }
 
-    /// Whether what was to be read cannot be, now or later, and what else there is may be read nevertheless.
+    /// Whether these bytes cannot be read, now or later, while other bytes still can.
     pub(crate) fn is_damage(&self) -> bool {
         match self {
             Self::Corruption { .. } => true,
@@ -132,7 +132,7 @@ impl Error {
         }
     }
 
-    /// The file that could not be read, if it is that: what failed may do without it.
+    /// The file that could not be read, if that is the error: the failed operation may do without it.
     pub(crate) fn unreadable_file(&self) -> Option<&Path> {
         match self {
             Self::Corruption { file, .. } | Self::UnsupportedVersion { file, .. } | Self::Unsupported { file, .. } => {
@@ -143,7 +143,7 @@ impl Error {
         }
     }
 
-    /// That `dir` is no database.
+    /// The error that `dir` is no database.
     pub(crate) fn not_a_database(dir: &Path, what: impl Into<String>) -> Self {
         Self::NotADatabase { path: dir.to_path_buf(), what: what.into() }
     }
@@ -154,9 +154,9 @@ impl Error {
     }
 }
 
-/// As [`Error::is_want_of_handles`], of the file system's own error.
+/// Like [`Error::is_want_of_handles`], for the file system's own error.
 pub(crate) fn is_want_of_handles(error: &io::Error) -> bool {
-    // ENFILE and EMFILE, which have no kind of their own.
+    // ENFILE and EMFILE, which have no `ErrorKind`.
     cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
 }
 
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn an_error_can_be_handed_to_every_waiting_writer() {
-        // Catches a variant that is not `Clone + Send + Sync`: waiting threads could not all be told.
+        // Catches a variant that is not `Clone + Send + Sync`: not every waiting thread could get it.
         fn shareable<T: Clone + Send + Sync + 'static>() {}
         shareable::<Error>();
     }

@@ -21,23 +21,23 @@
 //! # }
 //! ```
 //!
-//! Use it for sorted data that outgrows memory or must survive crashes, in one process, where a small engine that can be read
-//! and checked matters. Do not use it if processes must read a database while another writes to it. Several processes may read at once
+//! Use it for sorted data that outgrows memory or must survive crashes, in one process, where it matters that the engine is small and can be read
+//! and checked. Do not use it if processes must read a database while another writes to it. Several processes may read at once
 //! ([`Builder::read_only`]). It is developed and tested on Linux only.
 //!
 //! # What it guarantees
 //!
 //! | | |
 //! |---|---|
-//! | a buffered write ([`Durability::Buffered`], the default) | survives a killed process once it has returned; a power cut once a later sync has |
+//! | a buffered write ([`Durability::Buffered`], the default) | survives a killed process once it has returned; and a power cut once a later sync has returned |
 //! | a synced write ([`Durability::Synced`]) | survives a power cut once it has returned, with all writes before it |
-//! | a [`WriteBatch`] | is there as a whole or not at all, after any crash and for any reader |
-//! | order | readers see writes in one order, and recovery restores a prefix of it: a write is never there without those before it |
+//! | a [`WriteBatch`] | exists as a whole or not at all, after any crash and for any reader |
+//! | order | readers see writes in one order, and recovery restores a prefix of it: no write exists without all earlier ones |
 //! | a read | sees every write that returned before it began |
 //! | a [`Snapshot`], an [`Iter`], a [`Cursor`] | sees one moment, whatever is written meanwhile |
-//! | [`Db::compare_and_swap`], [`Db::pop_first`] | nothing is written between what they read and what they write |
+//! | [`Db::compare_and_swap`], [`Db::pop_first`] | no other write comes between their read and their write |
 //! | damage on disk | is an error that names file and offset; never a wrong value, and never an older one in its place. At the end of a log, behind the last sync that it records, damage looks like a write that was cut off: then the log ends there, and [`Db::recovery`] says so |
-//! | a failure to write or sync | makes the database read-only until it is opened again; what was acknowledged is kept |
+//! | a failure to write or sync | makes the database read-only until it is opened again; acknowledged writes are kept |
 //! | a full disk | refuses writes as long as it is full, and loses nothing |
 //!
 //! There are no transactions that read several keys and detect conflicts. For one key there is [`Db::compare_and_swap`].
@@ -63,10 +63,10 @@
 //! | [`Db::checkpoint`] | | | | `Checkpoint` |
 //! | a prefix of each key | trees | keyspaces | tables | column families |
 //!
-//! The feature `simulation` adds file systems for tests to [`fs`]. The program `mini-engine` and the server of Redis clients are crates of
-//! their own, `mini-engine-cli` and `mini-engine-server`.
+//! The feature `simulation` adds file systems for tests to [`fs`]. The program `mini-engine` and the server of Redis clients are separate
+//! crates, `mini-engine-cli` and `mini-engine-server`.
 
-// One module of `fs` is allowed it: memory that is a file.
+// Only one module of `fs` may use it, for memory that is a file.
 #![deny(unsafe_code)]
 
 mod cache;

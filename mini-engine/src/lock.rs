@@ -1,7 +1,7 @@
-//! Locks whose holder may panic, and what is to happen then.
+//! Locks whose holder may panic, and the handling of such a panic.
 //!
-//! What the engine's mutexes guard is whole between any two statements, or a panic under them has made the engine read-only
-//! (`fail_on_unwind`): that another holder panicked says nothing new.
+//! The data that the engine's mutexes guard is consistent between any two statements, or a panic under the lock has made the engine read-only
+//! (`fail_on_unwind`). So the poisoning of a mutex adds no information.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,12 +10,12 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits for `condvar`, without the lock meanwhile. It may return early.
+/// Waits for `condvar`, releasing the lock meanwhile. It may return early.
 pub(crate) fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     condvar.wait(guard).unwrap_or_else(PoisonError::into_inner)
 }
 
-/// As [`wait`], for `time` at most.
+/// Like [`wait`], for `time` at most.
 pub(crate) fn wait_timeout<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>, time: Duration) -> MutexGuard<'a, T> {
     condvar.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner).0
 }

@@ -1,4 +1,4 @@
-//! The generator SplitMix64 (Steele, Lea and Flood, 2014): what simulated disks, tests and benchmarks draw from.
+//! The random generator SplitMix64 (Steele, Lea and Flood, 2014) of simulated disks, tests and benchmarks.
 
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -29,7 +29,7 @@ impl Random {
         self.below(n) == 0
     }
 
-    /// A generator for the `n`-th of what this one draws for.
+    /// A separate generator, for the `n`-th part of the work of this one.
     pub fn at(&self, n: usize) -> Random {
         Random(Random(self.0 ^ (n as u64) << 32).next())
     }

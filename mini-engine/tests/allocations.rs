@@ -1,4 +1,5 @@
-//! Reads of cached data allocate nothing an entry: counts, so that a copy or a box that slips in is a failure and not a slower figure.
+//! Reads of cached data make no allocation for each entry. The allocations are counted, so that an extra copy or box fails a test instead of only
+//! costing time.
 
 use allocation_counter::measure;
 use mini_engine::{Compression, Db, Durability, WriteBatch};
@@ -42,7 +43,8 @@ fn database(dir: &std::path::Path, place: Place) -> Db {
     db
 }
 
-/// Each count twice as far, so that what a scan allocates at its start and for its buffers is told from what it allocates for entries.
+/// Each count is made again for twice the distance. The difference is what a scan allocates for entries, without what it allocates at its start and
+/// for its buffers.
 fn difference(mut scan: impl FnMut(usize)) -> u64 {
     let [once, twice] = [2000, 4000].map(|entries| measure(|| scan(entries)).count_total);
     twice - once
@@ -50,7 +52,7 @@ fn difference(mut scan: impl FnMut(usize)) -> u64 {
 
 #[test]
 fn a_cursor_allocates_nothing_an_entry_and_little_at_its_start() {
-    // Catches a key or a value that is copied to be lent, and sources or buffers that are made anew for each block.
+    // Catches a key or a value that is copied to be lent, and sources or buffers that are made again for each block.
     for place in PLACES {
         let dir = tempfile::tempdir().unwrap();
         let db = database(dir.path(), place);
@@ -68,7 +70,7 @@ fn a_cursor_allocates_nothing_an_entry_and_little_at_its_start() {
 
 #[test]
 fn an_iterator_allocates_at_most_once_an_entry() {
-    // Catches a key and a value that are copied one by one, and the back of an iterator that only goes forward.
+    // Catches a key and a value that are copied one by one, and allocations for the back end of an iterator that only goes forward.
     for (place, most) in PLACES.into_iter().zip([2000, 2000, 0]) {
         let dir = tempfile::tempdir().unwrap();
         let db = database(dir.path(), place);
@@ -86,7 +88,7 @@ fn an_iterator_allocates_at_most_once_an_entry() {
 
 #[test]
 fn a_get_of_a_cached_block_allocates_nothing() {
-    // Catches a value that is copied out of its block, a path or a guard that is made although nothing is read.
+    // Catches a value that is copied out of its block, and a path or a guard that is made although nothing is read.
     let dir = tempfile::tempdir().unwrap();
     let db = database(dir.path(), Place::Run);
     let gets = |found: bool| {
@@ -106,10 +108,10 @@ fn a_put_allocates_its_batch_and_calls_the_system_once_in_twenty_at_most() {
     puts(0);
     let before = db.metrics().wal_writes;
     let allocated = measure(|| puts(ENTRIES)).count_total;
-    // The memtable's index allocates while it splits a block, once in some 17 puts.
+    // The memtable's index allocates when it splits a block, about once in 17 puts.
     assert!(allocated <= ENTRIES + ENTRIES / 10, "{allocated} allocations for {ENTRIES} puts");
     let calls = db.metrics().wal_writes - before;
     let is_mapped = calls < ENTRIES;
-    // Where the file system cannot be mapped each put is a call; two are no more.
+    // Where the file system cannot map files, each put is a call; two calls would be too many.
     assert!(calls <= if is_mapped { ENTRIES / 20 } else { ENTRIES }, "{calls} calls for {ENTRIES} puts");
 }

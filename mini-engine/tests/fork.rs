@@ -1,4 +1,5 @@
-//! A process that forks while it has a database open. A process of its own and one test: a fork copies only the thread that forks.
+//! A process that forks while it has a database open. This is a test program of its own with one test, because a fork copies only the thread that
+//! forks.
 
 #![cfg(unix)]
 
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use mini_engine::{Db, Durability, Error, WriteBatch};
 use scratch::TempDir;
 
-/// What the child says by its exit code.
+/// The result of the child, by its exit code.
 const REFUSED: i32 = 7;
 
 /// Runs `work` in a fork of this process; its exit code. A child that hangs is ended after a minute.
@@ -51,8 +52,8 @@ fn put(db: &Db, key: &str, durability: Durability) -> Result<(), Error> {
 
 #[test]
 fn a_fork_writes_nothing_to_the_database_of_its_parent() {
-    // Catches a write that the child has acknowledged and over which its parent writes, and a child that waits for workers that it does
-    // not have, or removes files of its parent.
+    // Catches an acknowledged write of the child that its parent overwrites, and a child that waits for workers that it does not have, or removes
+    // files of its parent.
     for durability in [Durability::Buffered, Durability::Synced] {
         let dir = TempDir::new().unwrap();
         let db = Db::open(dir.path()).unwrap();

@@ -1,4 +1,4 @@
-//! The memory that large values and nested ranges take. The tests take turns, so that each counts its own.
+//! The memory that large values and nested ranges take. The tests take turns, so that each counts only its own memory.
 //!
 //! A program of its own, with an allocator that counts. The skip list is not counted: its memory comes from the system.
 
@@ -17,7 +17,7 @@ static TURN: Mutex<()> = Mutex::new(());
 
 const LEN: usize = 64 << 20;
 
-/// The most bytes that were allocated during `step` beside those before it.
+/// The most bytes that were allocated during `step`, without those allocated before it.
 fn peak_bytes<T>(step: impl FnOnce() -> T) -> (T, usize) {
     let before = ALLOCATED.current_usage();
     ALLOCATED.reset_peak_usage();
@@ -39,13 +39,13 @@ fn noise() -> Vec<u8> {
 
 #[test]
 fn a_large_value_costs_little_more_than_twice_its_size_at_each_step() {
-    // Catches buffers that double to take the last few bytes, and copies that are made only to be written.
+    // Catches buffers that double for the last few bytes, and copies that are made only to be written.
     let _turn = TURN.lock();
     let value = noise();
     for compression in [Compression::None, Compression::Lz4] {
         let dir = scratch::TempDir::new().unwrap();
         let open = || Db::builder(dir.path()).compression(compression).cache_bytes(1 << 20).open().unwrap();
-        // Compressed, a block is there twice until it is written.
+        // A compressed block is in memory twice until it is written.
         let compressed = if compression == Compression::None { 0.0 } else { 1.1 };
         let mut costs = Vec::new();
         let mut note = |what: &'static str, cost: f64, limit: f64| costs.push((what, cost, limit + 0.05));
@@ -90,7 +90,7 @@ fn tables(db: &Db) -> (u64, u64) {
 #[test]
 fn nested_ranges_cost_as_much_as_so_many_beside_each_other() {
     // Each is seen by a snapshot of its own, so that none of them can be left out.
-    // Catches, for each place where a range begins or ends, a list of all that cover it: 25 million numbers in memory and in a table.
+    // Catches a list, for each place where a range begins or ends, of all ranges that cover it: 25 million numbers in memory and in a table.
     let _turn = TURN.lock();
     let dir = scratch::TempDir::new().unwrap();
     let db = Db::open(dir.path()).unwrap();

@@ -1,5 +1,5 @@
-//! Few file handles: a process that may have 64 open, and a database of many more tables. In a program of its own, since the limit is
-//! the process's.
+//! Few file handles: a process that may have 64 files open, and a database of many more tables. This is a test program of its own, because the
+//! limit applies to the whole process.
 #![cfg(unix)]
 
 use std::fs;
@@ -58,7 +58,7 @@ fn a_process_with_64_handles_reads_writes_and_compacts_500_tables() {
     drop(db);
     let db = open(&dir);
     check(&db, 0);
-    // What opens all it can is left less than that, and everything goes on.
+    // Another part of the process opens as many files as it can, and everything goes on.
     let taken: Vec<fs::File> = std::iter::from_fn(|| fs::File::open("/dev/null").ok()).skip(6).collect();
     check_few(&db);
     drop(taken);

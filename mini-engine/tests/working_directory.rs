@@ -1,5 +1,5 @@
-//! A database stays where it was opened, whatever becomes of the process's working directory. A process of its own and one test,
-//! since all threads of a process share that directory.
+//! A database stays where it was opened, even if the process changes its working directory. This is a test program of its own with one test,
+//! because all threads of a process share that directory.
 
 #[path = "scratch/mod.rs"]
 mod scratch;
@@ -25,8 +25,8 @@ fn state(directory: &Path) -> Vec<(std::ffi::OsString, Vec<u8>, SystemTime)> {
 
 #[test]
 fn a_relative_path_is_fixed_at_open() {
-    // Catches an engine that goes on in another directory after a chdir: it would write its logs and tables into a database that
-    // happens to have the same name there, rename that one's `CURRENT`, and unlink its files.
+    // Catches an engine that goes on in another directory after a chdir: it would write its logs and tables into a database that has the same name
+    // there by chance, rename the `CURRENT` of that database, and unlink its files.
     let (one, two) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let other = Db::open(two.path().join("db")).unwrap();
     other.insert("other", "1").unwrap();
@@ -56,6 +56,6 @@ fn a_relative_path_is_fixed_at_open() {
     assert!(two.path().join("copy").join("CURRENT").exists());
     let db = Db::builder(one.path().join("db")).create_if_missing(false).open().unwrap();
     assert_eq!((db.get("first").unwrap().as_deref(), db.iter().count()), (Some(&b"1"[..]), 401));
-    // It is the open that counts, not the builder.
+    // The working directory at the open counts, not the one at the builder.
     assert!(unopened.open().unwrap().contains_key("other").unwrap());
 }

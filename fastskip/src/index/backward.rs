@@ -1,4 +1,4 @@
-//! Goes back: links only lead forward, so what comes before a place is found through hints and walked towards it.
+//! Backward searches: links only lead forward, so the node before a place is found by walking from a hint towards the place.
 
 use super::neighbours::HintPlace;
 use super::seek::Seek;
@@ -7,10 +7,10 @@ use crate::node::{NodeId, Predecessor, Target};
 use crate::nodes::Schema;
 
 impl<S: Schema, T> Index<S, T> {
-    /// The last node before `target`, and where the hint stands that led to it. Expected O(log n).
+    /// The last node before `target`, and the place of the hint that led to it. Expected O(log n).
     pub(crate) fn before(&self, target: Target<'_>) -> Option<(NodeId, Option<HintPlace>)> {
         let seek = match target.version.checked_add(1) {
-            // What stands there is a newer version, and comes before the target.
+            // The node there is a newer version, and comes before the target.
             Some(version) => self.seek(Target { version, ..target }, &mut ()),
             None => self.seek_strictly_before(target),
         };

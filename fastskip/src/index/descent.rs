@@ -1,4 +1,4 @@
-//! Ways down the index: by partial keys alone, with ties settled by keys, or by keys alone.
+//! Descents in the index: by partial keys alone, by partial keys with ties settled by keys, or by keys alone.
 
 use core::ops::Range;
 
@@ -10,43 +10,43 @@ use crate::node::{Predecessor, Target};
 use crate::nodes::{Schema, Side, Visits};
 use crate::tuning::STABLE_LOOKS;
 
-/// Where the index sends a search.
+/// The place to which the index sends a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Probe {
-    /// The leaf, whose hints surround the target if the partial keys told the truth.
+    /// The leaf, whose hints surround the target if the partial keys were right.
     pub(crate) leaf: BlockId,
     /// The last hint whose partial key is not greater than the target's.
     pub(crate) hint: Option<Predecessor>,
-    /// If that one ties with the target's: the hint before, in case that the node comes behind the target.
+    /// If `hint` ties with the target: the hint before it, in case the node of `hint` comes after the target.
     pub(crate) before: Option<Predecessor>,
-    /// The longest prefix that partial keys on the way left out. The probe is worth something only if the target has it.
+    /// The longest prefix that partial keys on the way left out. The probe is useful only if the target has this prefix.
     pub(crate) prefix: u32,
 }
 
 /// A search on its way down.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Descent {
-    /// The block that it has come to; `None` if there was none.
+    /// The block that it has reached; `None` if there was none.
     pub(crate) at: Option<BlockId>,
     /// The longest prefix that partial keys on the way left out.
     prefix: u32,
 }
 
-/// How ties of partial keys are settled.
+/// The way in which ties of partial keys are settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ties {
-    /// Several are settled by keys. A single one in a leaf is taken for "not greater", above for the likelier.
+    /// Several ties are settled by keys. A single one counts as "not greater" in a leaf, and as the more likely case above.
     Guess,
     /// By keys.
     Settle,
 }
 
-/// What leads down to a leaf.
+/// The guide of a descent to a leaf.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum By {
     /// Partial keys, with ties settled by keys.
     PartialKeys,
-    /// Keys alone: also those that partial keys would mislead.
+    /// Keys alone: for targets that partial keys would mislead.
     Keys(Side),
 }
 
@@ -61,14 +61,14 @@ impl<S: Schema, T> Index<S, T> {
         self.probe_end(&descent, target, (ties, None), visits)
     }
 
-    /// Starts a descent: at the root, and how many steps down lead to a leaf.
+    /// Starts a descent: at the root. Returns the number of steps down to a leaf.
     #[inline(always)]
     pub(crate) fn probe_start(&self) -> Option<(Descent, u32)> {
         let root = self.root()?;
         Some((Descent { at: Some(root), prefix: 0 }, self.block(root).header().level()))
     }
 
-    /// One step down, to a block whose lines are asked for. Returns whether this block is tied.
+    /// One step down, to a block that is prefetched. Returns whether this block is tied.
     #[inline(always)]
     pub(crate) fn probe_down(
         &self,
@@ -111,8 +111,8 @@ impl<S: Schema, T> Index<S, T> {
         Some(Probe { leaf, hint: block.hint(slot), before, prefix })
     }
 
-    /// The child of `block` to search for the target in. Looks again a few times while a writer changes the block; if that
-    /// does not end, what was seen last must do.
+    /// The child of `block` in which to search for the target. Looks again a few times while a writer changes the block; if the changes do not end,
+    /// it uses the last result.
     #[inline(always)]
     fn child_for(
         &self,
@@ -125,7 +125,7 @@ impl<S: Schema, T> Index<S, T> {
         let mut looks = 0;
         loop {
             let slot = self.slot_for(block, header, target, ties, visits);
-            // A slot may be counted before it is seen.
+            // A slot may be counted before it is visible.
             let child = block.child(slot).or_else(|| (0..slot).rev().find_map(|slot| block.child(slot)));
             let now = block.header();
             looks += 1;
@@ -136,8 +136,7 @@ impl<S: Schema, T> Index<S, T> {
         }
     }
 
-    /// The last slot whose partial key is not greater than the target's; the first slot if there is none. The slot to settle ties by
-    /// may be known.
+    /// The last slot whose partial key is not greater than the target's; the first slot if there is none. The slot that settles ties may be known.
     #[inline(always)]
     pub(super) fn slot_for(
         &self,
@@ -159,14 +158,14 @@ impl<S: Schema, T> Index<S, T> {
         match ties {
             // In a tied block above the leaves a guess is as often wrong as right.
             Ties::Guess if is_single && (is_leaf || !header.is_tied()) => {
-                // The block begins with the target's own key, most likely in an older version.
+                // Most likely, the block begins with an older version of the target's own key.
                 if S::HAS_VERSIONS && !is_leaf { last - 1 } else { last }
             }
             Ties::Guess | Ties::Settle => self.settle_ties(block, header, target, not_greater, candidate, visits),
         }
     }
 
-    /// [`slot_for`](Self::slot_for) where the slots before `end` end in ties.
+    /// [`slot_for`](Self::slot_for) if the slots before `end` end in ties.
     #[cold]
     #[inline(never)]
     fn settle_ties(
@@ -186,7 +185,7 @@ impl<S: Schema, T> Index<S, T> {
         by_trie.unwrap_or_else(|| self.last_slot(block, header, target, Side::AtOrBefore, slots, visits))
     }
 
-    /// Of `slots`, by keys: the last that is not behind the target; that before the first if all are.
+    /// By keys, the last of `slots` that is not after the target; the slot before the first if all are after it.
     pub(super) fn last_slot(
         &self,
         block: Block<'_>,
@@ -201,7 +200,7 @@ impl<S: Schema, T> Index<S, T> {
         while first < end {
             let middle = first.midpoint(end);
             visits.node();
-            // The bound that the child itself has: while a writer moves slots, row 3 may speak of another child.
+            // The child's own bound: while a writer moves slots, row 3 may belong to another child.
             let is_behind = match block.held(header.level(), middle) {
                 Some(held) => side.is_behind(self.nodes.compare(held.separator(), target).order),
                 None => true,
@@ -215,7 +214,7 @@ impl<S: Schema, T> Index<S, T> {
         first.max(1) - 1
     }
 
-    /// Asks for what a search by keys among the slots looks at first.
+    /// Prefetches the memory that a search by keys among the slots needs first.
     fn prefetch_separators(&self, block: Block<'_>, header: Header, slots: Range<usize>) {
         if header.level() > 0 && header.rows() == Rows::Two {
             // First the words that name the nodes, then the nodes: two misses for all of them, not two for each that is compared.
@@ -225,8 +224,8 @@ impl<S: Schema, T> Index<S, T> {
         slots.for_each(|slot| self.nodes.prefetch(block.separator(header, slot)));
     }
 
-    /// Descends by keys alone, which no partial key can mislead: only missing hints keep the answer from being the nearest. The
-    /// probe's prefix is greater than any if a block on the way is locked.
+    /// Descends by keys alone, which no partial key can mislead: only missing hints can make the result less than the nearest. The probe's prefix
+    /// is longer than any if a block on the way is locked.
     #[cold]
     #[inline(never)]
     pub(crate) fn probe_by_keys(&self, target: Target<'_>, side: Side, visits: &mut impl Visits) -> Option<Probe> {
@@ -238,7 +237,7 @@ impl<S: Schema, T> Index<S, T> {
         Some(Probe { leaf: leaf.id(), hint: leaf.hint(slot), before, prefix: path.prefix })
     }
 
-    /// The blocks on the way to where the target belongs.
+    /// The blocks on the way to the target's place.
     pub(super) fn path_to(&self, target: Target<'_>, by: By, visits: &mut impl Visits) -> Option<Path> {
         let mut path = Path::new();
         let mut at = self.root()?;
@@ -247,7 +246,7 @@ impl<S: Schema, T> Index<S, T> {
             let block = self.block(at);
             let header = block.header();
             visits.block();
-            // No key has the prefix of a block that somebody is changing.
+            // While a block is being changed, no key counts as having its prefix.
             path.prefix = path.prefix.max(if header.is_locked() { u32::MAX } else { header.prefix() });
             if !path.push(at, upper) {
                 return None;

@@ -13,24 +13,24 @@ use crate::node::{NodeId, Predecessor, Target};
 use crate::nodes::{Schema, Side};
 use crate::tuning::{HINT_TRIES, HINTED_OF, SPARSE_WALK, SPARSE_WORDS};
 
-/// What became of a hint.
+/// The result of adding a hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hinted {
     /// It is in a leaf.
     Added,
-    /// A block's lock was taken, so the node stays without.
+    /// A block's lock was taken, so the node stays without a hint.
     Blocked,
     /// The arena has no room for another block, or the blocks kept changing.
     GivenUp,
 }
 
 impl<S: Schema, T> Index<S, T> {
-    /// Whether a node that was linked where `seek` says is to have a hint. One of [`HINTED_OF`] has none, if the node before it has one;
-    /// while the table is small, about half have none.
+    /// Whether a node that was linked at `seek` must have a hint. One of [`HINTED_OF`] nodes has none, if the node before it has one; while the
+    /// table is small, about half have none.
     #[inline(always)]
     pub(crate) fn wants_hint(&self, node: NodeId, seek: &Seek) -> bool {
         let offset = node.to_stored();
-        // Mixed well: nodes of one size lie at even distances.
+        // Mixed well, because nodes of one size lie at even distances.
         let mixed = offset.wrapping_mul(0x9e37_79b1);
         let spread = u64::from((mixed ^ mixed >> 15).wrapping_mul(0x85eb_ca77));
         let drawn = (spread * u64::from(HINTED_OF)) >> 32;
@@ -38,8 +38,8 @@ impl<S: Schema, T> Index<S, T> {
         seek.is_misled || seek.is_misfit() || seek.splice.walked > near || wanted
     }
 
-    /// Adds a hint for `node`, which was just linked where `seek` says. Usually the hint that the walk began at is in its leaf, which
-    /// has room: then the new one belongs right behind it, which no key need be read for.
+    /// Adds a hint for `node`, which was just linked at `seek`. Usually the hint from which the walk began is in its leaf, which has room: then the
+    /// new hint goes directly after it, and no key need be read.
     #[inline(always)]
     pub(crate) fn add_hint(
         &self,
@@ -60,15 +60,15 @@ impl<S: Schema, T> Index<S, T> {
             }
         }
         let hinted = self.add_hint_slowly(shard, hint, is_misled);
-        // The leaf may be another by now, and prefixes shorter: the next of a run should know.
+        // The leaf may have changed by now, and prefixes may be shorter: the next insertion of a run needs them.
         if let Some(probe) = self.probe(target, Ties::Settle, &mut ()) {
             (seek.leaf, seek.prefix) = (Some(probe.leaf), probe.prefix);
         }
         hinted
     }
 
-    /// Whether the target has the bytes that the leaf's partial keys leave out. The hint that the search began at has them, unless
-    /// it is the head, whose key is no key of the leaf.
+    /// Whether the target has the bytes that the leaf's partial keys leave out. The hint from which the search began has them, unless it is the
+    /// head, whose key is not a key of the leaf.
     #[inline(always)]
     fn fits(&self, leaf: &Locked<'_>, seek: &Seek, target: Target<'_>) -> bool {
         if seek.hint == Predecessor::HEAD {
@@ -77,7 +77,7 @@ impl<S: Schema, T> Index<S, T> {
         seek.hint_shared >= leaf.prefix()
     }
 
-    /// Puts the hint behind `slot`, and behind whatever other writers have put there meanwhile that precedes it.
+    /// Puts the hint after `slot`, and after hints of other writers that were put there meanwhile and precede it.
     #[inline(always)]
     fn insert_behind(&self, leaf: &mut Locked<'_>, slot: usize, hint: NewHint<'_>) {
         let block = leaf.block();
@@ -97,7 +97,7 @@ impl<S: Schema, T> Index<S, T> {
         separator.is_some_and(|separator| self.nodes.compare(separator, target).order == Ordering::Less)
     }
 
-    /// As [`add_hint`](Self::add_hint), where the leaf is full, unknown or not the right one, or a prefix is too long.
+    /// Like [`add_hint`](Self::add_hint), if the leaf is full, unknown or not the right one, or a prefix is too long.
     #[cold]
     #[inline(never)]
     pub(super) fn add_hint_slowly(&self, shard: usize, hint: NewHint<'_>, mut by_keys: bool) -> Hinted {
@@ -126,14 +126,13 @@ impl<S: Schema, T> Index<S, T> {
         Hinted::GivenUp
     }
 
-    /// Where in its locked leaf a hint belongs. Partial keys tell, once they are true to the new key: nodes are read for ties only.
+    /// The place of a hint in its locked leaf. Partial keys decide, once they fit the new key: nodes are read only for ties.
     fn slot_behind(&self, leaf: &mut Locked<'_>, hint: NewHint<'_>) -> usize {
         self.shorten_prefix(leaf, hint);
         self.slot_for(leaf.block(), **leaf, hint.target, (Ties::Settle, None), &mut ()) + 1
     }
 
-    /// Whether the lock of a block on a path is taken. Searches that partial keys misled may have been by what its holder has not
-    /// finished.
+    /// Whether the lock of a block on a path is taken. Unfinished work of its holder may be what misled searches by partial keys.
     fn has_locked(&self, path: &Path) -> bool {
         let mut blocks = (0..path.len).filter_map(|depth| path.get(depth));
         blocks.any(|block| self.block(block).header().is_locked())
@@ -161,8 +160,8 @@ impl<S: Schema, T> Index<S, T> {
         Some(Hinted::Added)
     }
 
-    /// Whether the target belongs in the locked leaf at the end of a path: between its lower bound and what follows it in the tree,
-    /// and the leaf was not split since.
+    /// Whether the target belongs in the locked leaf at the end of a path: between its lower bound and the bound of the next leaf in the tree, with
+    /// no split since.
     fn is_in_range(&self, path: &Path, leaf: &Locked<'_>, target: Target<'_>) -> bool {
         let begins = |lower| self.nodes.compare(lower, target).order != Ordering::Greater;
         let upper = path.upper(path.len - 1);

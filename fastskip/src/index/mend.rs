@@ -1,8 +1,8 @@
-//! Adds hints where a search had to walk far, and where a writer found locks taken again and again.
+//! Adds hints where a search had to walk far, and where a writer repeatedly found locks taken.
 //!
-//! Hints are left out while locks are taken, so threads that append side by side, or one that is stopped while it holds a
-//! lock, leave runs of nodes without. A search that walks such a run cuts it into short ones: each further search in it is
-//! shorter. Where it finds a lock taken it leaves the rest to later ones, unless the holder is stopped (`replace.rs`).
+//! Hints are left out while locks are taken. So threads that append at the same time, or a thread that is stopped while it holds a lock, leave runs
+//! of nodes without hints. A search that walks such a run cuts it into short ones, so each further search in it is shorter. If it finds a lock
+//! taken it leaves the rest to later searches, unless the holder is stopped (`replace.rs`).
 
 use super::hint::Hinted;
 use super::prefix::{NewHint, Split};
@@ -12,8 +12,8 @@ use crate::nodes::Schema;
 use crate::tuning::{MEND_HINTS, MEND_STEP};
 
 impl<S: Schema, T> Index<S, T> {
-    /// Adds hints for the nodes behind `from`, as far as the `walked`-th: evenly spread, no more than [`MEND_HINTS`]. Ends
-    /// where it cannot, and says why.
+    /// Adds hints for the nodes after `from`, up to the `walked`-th: evenly spread, at most [`MEND_HINTS`]. Ends where it cannot add one, and
+    /// returns why.
     #[cold]
     #[inline(never)]
     pub(crate) fn mend(&self, shard: usize, from: Predecessor, walked: u32) -> Hinted {
@@ -30,8 +30,8 @@ impl<S: Schema, T> Index<S, T> {
         Hinted::Added
     }
 
-    /// Adds a hint for a linked node and shortens what prefixes do not fit it. Blocks in the way are looked at once, and replaced if
-    /// their holder is stopped.
+    /// Adds a hint for a linked node, and shortens prefixes that do not fit it. Blocks in the way are looked at once, and replaced if their holder
+    /// is stopped.
     #[cold]
     #[inline(never)]
     pub(crate) fn mend_at(&self, shard: usize, node: NodeId) -> Hinted {

@@ -7,7 +7,7 @@ use super::tree::Index;
 use crate::node::{Predecessor, Target};
 use crate::nodes::Schema;
 
-/// A slot of a leaf, or the end behind its slots.
+/// A slot of a leaf, or the end after its slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HintPlace {
     leaf: BlockId,
@@ -22,14 +22,13 @@ impl<S: Schema, T> Index<S, T> {
         Some(HintPlace { leaf: probe.leaf, slot: leaf.find_hint(leaf.header(), probe.hint?)? + 1 })
     }
 
-    /// The place of the hint that a search walked from.
+    /// The place of the hint from which a search walked.
     pub(crate) fn place_of(&self, seek: &Seek) -> Option<HintPlace> {
         let leaf = self.block(seek.leaf?);
         Some(HintPlace { leaf: leaf.id(), slot: leaf.find_hint(leaf.header(), seek.hint)? })
     }
 
-    /// The hint at a place, if there is one, and the place behind it. Behind the last slot of a leaf that is the next leaf, which is
-    /// asked for.
+    /// The hint at a place, if there is one, and the next place. After the last slot of a leaf that is the next leaf, which is prefetched.
     #[inline]
     pub(crate) fn hint_at(&self, place: HintPlace) -> (Option<Predecessor>, Option<HintPlace>) {
         let leaf = self.block(place.leaf);
@@ -41,7 +40,7 @@ impl<S: Schema, T> Index<S, T> {
         (None, next.map(|leaf| HintPlace { leaf, slot: 0 }))
     }
 
-    /// The hint before a place, if there is one, and its place. Before the first slot of a leaf that is the end of the leaf before.
+    /// The hint before a place, if there is one, and its place. Before the first slot of a leaf, the place is the end of the previous leaf.
     #[inline]
     pub(crate) fn hint_before(&self, place: HintPlace) -> (Option<Predecessor>, Option<HintPlace>) {
         match place.slot.checked_sub(1) {
@@ -50,7 +49,7 @@ impl<S: Schema, T> Index<S, T> {
         }
     }
 
-    /// The end of the leaf before another, if partial keys lead there.
+    /// The end of the previous leaf, if partial keys lead there.
     #[cold]
     fn leaf_before(&self, leaf: BlockId) -> Option<HintPlace> {
         let target = self.nodes.node(self.block(leaf).lower().node()?).target();

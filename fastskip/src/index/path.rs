@@ -3,15 +3,15 @@
 use super::block::BlockId;
 use crate::node::Predecessor;
 
-/// Levels of blocks at most. Fifteen of two slots each would hold no more than thirty thousand hints, but splits that leave
-/// two behind happen at one edge of a level only; a root that would be higher is not split.
+/// The maximum number of levels of blocks. Fifteen levels of two slots each would hold only thirty thousand hints, but splits leave two slots
+/// behind only at one edge of a level; a root that would be higher is not split.
 pub(super) const MAX_LEVELS: usize = 16;
 
-/// The blocks on the way from the root to a leaf, and what bounds each of them from above.
+/// The blocks on the way from the root to a leaf, with the upper bound of each.
 #[derive(Debug, Clone)]
 pub(super) struct Path {
     blocks: [Option<BlockId>; MAX_LEVELS],
-    /// The lower bound of what follows a block in the tree: `None` at its right edge.
+    /// The lower bound of the next block in the tree; `None` at its right edge.
     uppers: [Option<Predecessor>; MAX_LEVELS],
     pub(super) len: usize,
     /// Slots in use in the leaf.
@@ -35,7 +35,7 @@ impl Path {
         true
     }
 
-    /// What follows the block at `depth` is not before this.
+    /// The upper bound of the block at `depth`: the next block does not begin before it.
     pub(super) fn upper(&self, depth: usize) -> Option<Predecessor> {
         self.uppers[..self.len].get(depth).copied().flatten()
     }

@@ -1,8 +1,7 @@
 //! The hints, and the bytes that the partial keys of a block leave out: the prefix that its keys share.
 //!
-//! The prefix is taken from the keys that are there, not from the block's bounds, which share nothing along the edges of the
-//! tree. It is lengthened at a split only, where partial keys hardly differ, and shortened when a key comes that shares less;
-//! both make all partial keys of the block anew.
+//! The prefix is that of the present keys, not of the block's bounds, which share nothing along the edges of the tree. It is lengthened only at a
+//! split where partial keys hardly differ, and shortened when a new key shares less. Both rewrite all partial keys of the block.
 
 use super::block::{Block, Header, Locked, bias};
 use super::path::Path;
@@ -19,10 +18,10 @@ pub(super) struct NewHint<'k> {
     pub(super) split: Split,
 }
 
-/// Where a full block is cut, if the new hint comes to stand at its end.
+/// The place where a full block is cut, if the new hint goes to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Split {
-    /// In the middle: nothing is known of the keys to come.
+    /// In the middle: nothing is known of future keys.
     Even,
     /// Keys ascend: the left block stays full.
     Ascending,
@@ -31,7 +30,7 @@ pub(crate) enum Split {
 }
 
 impl<S: Schema, T> Index<S, T> {
-    /// Lets no block on the path leave out more bytes than its keys and the new one share. False if a lock is taken.
+    /// Shortens the prefixes of the blocks on the path to the bytes that their keys share with the new one. False if a lock is taken.
     pub(super) fn shorten_prefixes(&self, path: &Path, hint: NewHint<'_>) -> bool {
         for depth in 0..path.len.saturating_sub(1) {
             let Some(id) = path.get(depth) else { break };
@@ -52,12 +51,12 @@ impl<S: Schema, T> Index<S, T> {
         }
     }
 
-    /// How many bytes `hint` shares with a block's keys, at most the block's prefix.
+    /// The number of bytes that `hint` shares with a block's keys, at most the block's prefix.
     fn prefix_with(&self, block: Block<'_>, header: Header, hint: NewHint<'_>) -> u32 {
         self.prefix_of_key(block, header, hint.target.key, Some(hint.node))
     }
 
-    /// How many bytes a key shares with a block's keys, that of the node `not` apart; at most the block's prefix.
+    /// The number of bytes that a key shares with a block's keys, except that of the node `not`; at most the block's prefix.
     pub(super) fn prefix_of_key(&self, block: Block<'_>, header: Header, key: &[u8], not: Option<NodeId>) -> u32 {
         if header.prefix() == 0 {
             return 0;
@@ -69,7 +68,7 @@ impl<S: Schema, T> Index<S, T> {
         }
     }
 
-    /// A node whose key has the block's prefix: its first one, `not` apart. The head, which has no bytes, stands for none.
+    /// A node whose key has the block's prefix: its first one other than `not`. The head, whose key is empty, does not count.
     fn reference(&self, block: Block<'_>, header: Header, not: Option<NodeId>) -> Option<NodeId> {
         let lower = block.lower();
         let is_other = |node: &NodeId| Some(*node) != not;
@@ -78,7 +77,7 @@ impl<S: Schema, T> Index<S, T> {
         lower.node().filter(is_other).or_else(second).or_else(first).filter(is_other)
     }
 
-    /// Makes all partial keys anew, behind a prefix of `prefix` bytes.
+    /// Rewrites all partial keys, for a prefix of `prefix` bytes.
     #[cold]
     #[inline(never)]
     pub(super) fn set_prefix(&self, block: &mut Locked<'_>, prefix: u32) {
@@ -106,7 +105,7 @@ impl<S: Schema, T> Index<S, T> {
         self.last_hint(block.block(), **block)?.node()
     }
 
-    /// How many bytes all keys hinted under a block share; 0 if there are less than two.
+    /// The number of bytes that all keys hinted under a block share; 0 if there are fewer than two.
     pub(super) fn shared_by_all(&self, block: &Locked<'_>) -> u32 {
         match (self.reference(block.block(), **block, None), self.last_node(block)) {
             (Some(first), Some(last)) if first != last => {

@@ -1,11 +1,10 @@
-//! Differences between the slots of a block whose partial keys tie, as those of paths and addresses do.
+//! Differences between the slots of a block whose partial keys tie, as those of paths and addresses often do.
 //!
-//! A tied block keeps beside each slot what a link keeps of its successor (`key.rs`): the length of the prefix that the slot's key
-//! shares with the key of the slot before, and the bytes that follow it. So the slots are a trie that leaves out what they share,
-//! and a target finds its place by one look at a node, however many slots tie: first down the trie by the target's own bytes, blind
-//! to what is left out, to a slot that shares as much with the target as any; the length of what they share, found by comparing
-//! them, then says how far from there the place is (Ferragina and Grossi, "The String B-tree", 1999; in a row instead of a tree:
-//! Ferguson, "Bit-Tree", 1992).
+//! A tied block stores for each slot what a link stores about its successor (`key.rs`): the length of the prefix that the slot's key shares with
+//! the key of the slot before, and the bytes that follow it. So the slots are a trie that leaves out shared bytes. A target finds its place by
+//! looking at one node, however many slots tie. First it goes down the trie by its own bytes, ignoring the left-out ones, to a slot that shares as
+//! much with the target as any. Comparing the two gives the length of what they share, which tells how far from there the place is (Ferragina and
+//! Grossi, "The String B-tree", 1999; in a row instead of a tree: Ferguson, "Bit-Tree", 1992).
 
 use core::cmp::Ordering;
 use core::ops::Range;
@@ -31,7 +30,7 @@ impl<S: Schema, T> Index<S, T> {
         block.insert(slot, partial, held, Some(relative));
     }
 
-    /// How `separator` differs from the slot before `slot`, and the present one at `slot` from it.
+    /// The difference of `separator` from the slot before `slot`, and that of the present slot at `slot` from `separator`.
     #[cold]
     #[inline(never)]
     fn relative_to_neighbours(&self, block: &Locked<'_>, slot: usize, separator: Predecessor) -> Relative {
@@ -40,7 +39,7 @@ impl<S: Schema, T> Index<S, T> {
         let own = PartialKey::between(key_at(slot - 1), key);
         let next = (slot < block.count()).then(|| {
             let next = block.block().relative(slot);
-            // Where the new key shares more with the slot before, the slot behind differs from both alike.
+            // If the new key shares more with the slot before, the next slot differs from both in the same way.
             if own.shared() > next.shared() { next } else { PartialKey::between(key, key_at(slot)) }
         });
         Relative { own, next }
@@ -64,7 +63,7 @@ impl<S: Schema, T> Index<S, T> {
         block.set_tied();
     }
 
-    /// How many rows a new block of `level` gets, beside or above a full one: all that there are, if slots tie even behind the longest prefix
+    /// The number of rows that a new block of `level` gets, beside or above a full one. It gets all rows if slots tie even after the longest prefix
     /// that they share; in a leaf, if more than an eighth of them do.
     pub(super) fn rows_beside(&self, block: &Locked<'_>, level: u32) -> Rows {
         let most = if block.level() > 0 { 0 } else { block.count() / 8 };
@@ -73,7 +72,7 @@ impl<S: Schema, T> Index<S, T> {
             let key_at = |slot: usize| self.nodes.key_of(block.block().separator(**block, slot));
             let ties = |slot: &usize| {
                 let (before, key) = (key_at(slot - 1), key_at(*slot));
-                // Versions of one key are no trie.
+                // Versions of one key do not form a trie.
                 four_bytes(before, prefix) == four_bytes(key, prefix) && key::compare(before, key, 0).1 < MAX_SHARED
             };
             (1..block.count()).filter(ties).count() > most
@@ -85,8 +84,8 @@ impl<S: Schema, T> Index<S, T> {
         }
     }
 
-    /// Asks the processor for the node that settles ties by `slot`; in a leaf whose keys have versions, for the one before it too, which the
-    /// search compares then.
+    /// Prefetches the node that settles ties by `slot`. In a leaf whose keys have versions, also prefetches the node before it, which the search
+    /// compares then.
     #[inline(always)]
     fn prefetch_look(&self, block: Block<'_>, header: Header, slot: usize) {
         self.nodes.prefetch(block.separator(header, slot));
@@ -95,7 +94,7 @@ impl<S: Schema, T> Index<S, T> {
         }
     }
 
-    /// The slot to settle the target's ties by in a block, if there are any. Its node is asked for.
+    /// The slot that settles the target's ties in a block, if there are any. Its node is prefetched.
     #[inline(never)]
     pub(crate) fn prefetch_candidate(&self, block: BlockId, target: Target<'_>) -> Option<u8> {
         let block = self.block(block);
@@ -114,8 +113,8 @@ impl<S: Schema, T> Index<S, T> {
         Some(candidate as u8)
     }
 
-    /// Of the slots of a tied block, which all tie with the target: the last that is not behind it; that before the first if all are.
-    /// `None` where one look does not tell: all slots are versions of one key, or share more than is counted.
+    /// Of the slots of a tied block that all tie with the target: the last one that is not after it; the slot before the first if all are after it.
+    /// `None` if one look is not enough, because all slots are versions of one key, or share more than is counted.
     pub(super) fn settle_by_trie(
         &self,
         block: Block<'_>,
@@ -133,7 +132,7 @@ impl<S: Schema, T> Index<S, T> {
         }
         self.prefetch_look(block, header, candidate);
         if header.level() > 0 {
-            // The search goes on there or nearby, most likely. So its lines come together with the node's.
+            // Most likely the search continues there or nearby, so its lines are fetched together with the node's.
             self.prefetch_child(block.child(candidate)?, header);
         }
         visits.node();
@@ -143,7 +142,7 @@ impl<S: Schema, T> Index<S, T> {
                 if compared.order == Ordering::Greater { alike.start..candidate } else { candidate + 1..alike.end };
             return Some(self.last_slot(block, header, target, Side::AtOrBefore, rest, visits));
         }
-        // What shares more with the candidate than the target does is on the candidate's side of the target.
+        // A slot that shares more with the candidate than the target does is on the candidate's side of the target.
         let is_beside = |slot: &usize| block.relative(*slot).shared() > compared.shared;
         Some(match compared.order {
             Ordering::Equal => candidate,
@@ -153,7 +152,7 @@ impl<S: Schema, T> Index<S, T> {
     }
 }
 
-/// The slots around `slot`, within `slots`, whose keys share more than is counted: versions of one key, most likely.
+/// The slots around `slot`, within `slots`, whose keys share more than is counted: most likely versions of one key.
 fn alike(block: Block<'_>, slot: usize, slots: Range<usize>) -> Range<usize> {
     let is_alike = |slot: &usize| block.relative(*slot).shared() == MAX_SHARED;
     let before = (slots.start + 1..=slot).rev().take_while(is_alike).count();
@@ -161,7 +160,7 @@ fn alike(block: Block<'_>, slot: usize, slots: Range<usize>) -> Range<usize> {
     slot - before..slot + 1 + behind
 }
 
-/// The slots before `end` that tie with the last of them; never none, and the first slot of the block only if `end` is 1.
+/// The slots before `end` that tie with the last of them; at least one, and the first slot of the block only if `end` is 1.
 pub(super) fn ties_before(block: Block<'_>, end: usize) -> Range<usize> {
     let last = end - 1;
     let partial = block.partial(last);
@@ -173,7 +172,7 @@ pub(super) fn ties_before(block: Block<'_>, end: usize) -> Range<usize> {
 /// A slot whose key shares as much with the target as any of `slots`.
 fn blind_candidate(block: Block<'_>, target: Target<'_>, slots: Range<usize>) -> usize {
     let mut candidate = slots.start;
-    // What branches off the candidate from here on is behind the target.
+    // Slots that branch off the candidate from here on are after the target.
     let mut behind = u32::MAX;
     for slot in slots.start + 1..slots.end {
         let relative = block.relative(slot);
@@ -190,7 +189,7 @@ fn blind_candidate(block: Block<'_>, target: Target<'_>, slots: Range<usize>) ->
     candidate
 }
 
-/// How many slots have the same partial key as the one before.
+/// The number of slots with the same partial key as the one before.
 fn count_ties(block: &Locked<'_>) -> usize {
     let partial = |slot| block.block().partial(slot);
     (1..block.count()).filter(|&slot| partial(slot) == partial(slot - 1)).count()
@@ -212,7 +211,7 @@ mod tests {
         }
     }
 
-    /// The ranges of slots, but for the first, whose partial keys are the same.
+    /// The ranges of slots, except the first, whose partial keys are the same.
     fn runs(block: Block<'_>) -> Vec<Range<usize>> {
         let mut runs: Vec<Range<usize>> = Vec::new();
         for slot in 1..block.header().count() {
@@ -224,7 +223,7 @@ mod tests {
         runs
     }
 
-    /// Keys of few letters, zeros among them, so that prefixes, paddings and ties of all lengths come up. A few differ only in zeros
+    /// Keys of few letters, zeros among them, so that prefixes, paddings and ties of all lengths occur. A few differ only in zeros
     /// at their ends.
     fn key(number: u64) -> Vec<u8> {
         let random = mix(number);
@@ -233,7 +232,7 @@ mod tests {
         (0..len).map(|at| if at % 5 > 2 { letter(at) } else { b'x' }).collect()
     }
 
-    /// Catches a place among ties that one look gets wrong, and looks that are mostly in vain.
+    /// Catches a wrong place among ties, and looks that are mostly useless.
     #[test]
     fn one_look_finds_what_a_search_by_keys_finds() {
         let list = list_of((0..30_000).map(key));
@@ -249,7 +248,7 @@ mod tests {
                     let mut settle =
                         |known| list.index.settle_by_trie(block, header, target, run.clone(), known, &mut cost);
                     let slot = settle(None);
-                    // What other blocks' slots were found for.
+                    // Slots that were found for other blocks.
                     assert!([run.start - 1, run.end].iter().all(|&known| settle(Some(known as u8)) == slot));
                     let known = list.index.prefetch_candidate(block.id(), target);
                     assert!(known.is_some() && settle(known) == slot);
@@ -265,8 +264,7 @@ mod tests {
         assert!(asked > 10_000 && told * 5 > asked * 4, "{told} of {asked}");
     }
 
-    /// Catches rows for ties where there are none, whose memory nothing needs, and ties without them, each of which costs a search by
-    /// keys.
+    /// Catches rows for ties in blocks without ties, which waste memory, and ties without such rows, each of which costs a search by keys.
     #[test]
     fn leaves_have_a_third_row_where_keys_tie() {
         let rows = |key: fn(u64) -> Vec<u8>| {
@@ -287,7 +285,7 @@ mod tests {
         assert!(two > 100 && (three, four) == (0, 0), "a prefix that all share: {two}, {three}, {four}");
         let tied: [fn(u64) -> Vec<u8>; 2] = [
             |i| [&mix(i / 8).to_be_bytes()[..4], b"common", &mix(i).to_be_bytes()].concat(),
-            // Descending: what is on the right of a cut gets no more keys.
+            // Descending keys: the right side of a cut gets no more keys.
             |i| [&(!i / 8).to_be_bytes()[4..], b"common", &(!i).to_be_bytes()].concat(),
         ];
         for key in tied {

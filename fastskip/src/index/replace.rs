@@ -1,30 +1,31 @@
-//! Puts a copy in the place of a block whose lock stays with a thread that is stopped.
+//! Replaces a block whose lock stays with a stopped thread by a copy.
 //!
-//! Such a thread would keep hints out of that block for as long. So the block is retired and its parent's slot given to a copy.
-//! If the holder has the parent's lock too, the parent is replaced first, up to the root, whose place is a word of its own.
+//! Such a thread would keep hints out of that block for as long as it is stopped. So the block is retired, and its slot in the parent is given to a
+//! copy. If the holder has the parent's lock too, the parent is replaced first, up to the root, whose place is a separate word.
 //!
-//! A lock that is seen taken says little: a thread that runs lets go of it soon, and would have made a block useless for
-//! nothing. So the header counts the looks of mends at one hold, each mend of another operation:
+//! A lock that is found taken once says little: a running thread soon releases it, and a replacement would only waste a block. So the header counts
+//! the looks of mends at one hold, where each mend belongs to another operation:
 //!
 //! ```text
 //!   mend     header {locked, version v, n looks} -> {.., n + 1}        by CAS from what it has read
 //!   holder   changes the header, or unlocks: {version v + 1}           each store has no looks
 //! ```
 //!
-//! A mend whose look is the [`STUCK_LOOKS`](crate::tuning::STUCK_LOOKS)-th begins the count anew and alone replaces the block. A mend ends at a lock that is
-//! not ripe, so it looks at each hold once. All locks on its way are looked at together: those of one thread ripen together.
+//! The mend whose look is the [`STUCK_LOOKS`](crate::tuning::STUCK_LOOKS)-th resets the count and alone replaces the block. A mend ends at a lock
+//! that has too few looks, so it looks at each hold once. All locks on its way are looked at together: those of one thread reach the count
+//! together.
 //!
-//! Blocks that were replaced lie idle until the table is dropped, because readers may still be in them, and their holder will be.
-//! I6 bound: they take no more than one part in [`REPLACED_PART`] of the limit, whatever the schedule: room for the copy is taken
-//! from that part first. When it is used up, locks that stay taken are put up with. A holder whose block was replaced may find one new block
-//! useless when it goes on (`split.rs`): one for each that was replaced, at most.
+//! Replaced blocks stay unused until the table is dropped, because readers may still be in them, and their holder will be. I6 bound: they take at
+//! most one part in [`REPLACED_PART`] of the limit, whatever the schedule, because room for the copy is first taken from that part. When the part
+//! is used up, no further block is replaced. When the holder of a replaced block continues, it may find one new block useless (`split.rs`): at most
+//! one for each replaced block.
 //!
-//! The stopped thread may go on at any time. It then changes a block that no search comes to any more, or one that only the
-//! last readers of the old blocks see: a hint of its own is lost. What it could put into the tree goes through blocks that it
-//! has locked, which are retired, or through a compare-and-swap of the root, which fails.
+//! The stopped thread may continue at any time. It then changes a block that no search visits any more, or that only the last readers of the old
+//! blocks see, so it only loses its own hint. Anything that it could put into the tree goes through blocks that it has locked, which are retired,
+//! or through a compare-and-swap of the root, which fails.
 //!
-//! The copy is made of what can be seen, in whatever step the holder was stopped: slots that are empty, doubled, or not within
-//! the block's range are left out, and partial keys are made anew.
+//! The copy is made from the visible contents, at whatever step the holder was stopped: slots that are empty, doubled, or outside the block's range
+//! are left out, and partial keys are made again.
 
 use super::block::{Block, BlockId, bias};
 use super::descent::By;
@@ -36,7 +37,7 @@ use crate::sync::Ordering;
 use crate::tuning::{REPLACED_PART, SLOTS};
 
 impl<S: Schema, T> Index<S, T> {
-    /// Looks at the locks on the way to `node`, and replaces the blocks whose holder is stopped. Whether there were any.
+    /// Looks at the locks on the way to `node`, and replaces the blocks whose holder is stopped. Returns whether there were any.
     #[cold]
     #[inline(never)]
     pub(crate) fn unblock(&self, shard: usize, node: NodeId) -> bool {
@@ -72,7 +73,7 @@ impl<S: Schema, T> Index<S, T> {
         }
     }
 
-    /// Takes `words` from what replaced blocks may take.
+    /// Takes `words` from the part of the limit for replaced blocks.
     fn take_replaced(&self, words: u64) -> bool {
         let most = self.most_replaced();
         let more = |replaced: u64| Some(replaced + words).filter(|replaced| *replaced <= most);
@@ -80,13 +81,13 @@ impl<S: Schema, T> Index<S, T> {
         self.replaced.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
-    /// Words that replaced blocks may take.
+    /// The maximum number of words of replaced blocks.
     pub(super) fn most_replaced(&self) -> u64 {
         self.nodes.arena.limit() / REPLACED_PART
     }
 
-    /// Retires a block and copies what comes before `next`, the block behind it in their parent. The copy's lock is free before
-    /// anybody sees it. `None` if there is no room.
+    /// Retires a block and copies its contents before `next`, the block after it in their parent. The copy's lock is free before any thread sees
+    /// it. `None` if there is no room.
     fn copy_of(&self, shard: usize, block: Block<'_>, next: Option<BlockId>) -> Option<BlockId> {
         let upper = next.map(|next| self.block(next).lower());
         let (header, lower) = (block.header(), block.lower());
@@ -101,12 +102,12 @@ impl<S: Schema, T> Index<S, T> {
         self.waste_block(shard, header);
         let next = block.retire().or(next);
         let mut last: Option<Predecessor> = None;
-        // Slots move on while the holder goes on, after it has counted one more: so the count is looked at each time.
+        // If the holder continues, it counts one more slot and then moves slots; so the count is read each time.
         for slot in (0..SLOTS).take_while(|&slot| slot < block.header().count()) {
-            // Read once: a second look could find there what the slot before held, and this one's would be lost.
+            // Read only once: a second read could return the content of the slot before, and this slot's content would be lost.
             let Some(held) = block.held(level, slot) else { continue };
             let separator = held.separator();
-            // The first one is there in any case: a block is never empty.
+            // The first one is always copied, because a block is never empty.
             let follows = |last| {
                 self.nodes.is_before(last, separator) && upper.is_none_or(|end| self.nodes.is_before(separator, end))
             };
@@ -131,8 +132,8 @@ mod tests {
     use crate::list::tests::{ascending, small};
     use crate::tuning::STUCK_LOOKS;
 
-    /// Catches a block that is replaced though its lock goes from hand to hand, or its holder goes on: each mend would leave a useless
-    /// block behind where threads that write meet.
+    /// Catches a block that is replaced although its lock changes hands, or its holder continues: each mend would leave a useless block wherever
+    /// writing threads meet.
     #[test]
     fn a_holder_that_runs_is_no_reason_to_replace_its_block() {
         let list = ascending(1000);
@@ -153,7 +154,7 @@ mod tests {
         list.validate(true);
     }
 
-    /// Catches locks of one stopped thread that are given up one after the other, each after as many walks.
+    /// Catches locks of one stopped thread that are replaced one after the other, each after that many walks.
     #[test]
     fn the_blocks_that_a_stopped_thread_holds_are_replaced_together() {
         let list = ascending(2000);

@@ -1,8 +1,8 @@
-//! Corrupts the index at random, for tests: whatever hints say, every answer stays right (I3). Compiled with the feature
+//! Corrupts the index at random, for tests: every answer must stay right, whatever the hints are (I3). Compiled with the feature
 //! `scramble` only.
 //!
-//! All that I2 allows may come up: a hint is any node of the list, a child is any block of the level below, a `next` any block
-//! of the level, a lower bound any node. Partial keys, prefixes and the number of slots in use are what they like.
+//! Everything that I2 allows may occur: a hint is any node of the list, a child is any block of the level below, a `next` any block of the level, a
+//! lower bound any node. Partial keys, prefixes and the number of used slots are arbitrary.
 
 use super::block::{Block, BlockId, Locked, Relative, Rows, SlotContent, bias};
 use super::tree::Index;
@@ -32,8 +32,8 @@ impl Random {
 }
 
 impl<S: Schema, T> Index<S, T> {
-    /// Corrupts about half of the blocks, drawn from `seed`. Others may use the list meanwhile: what a slot or a bound names was linked, or
-    /// written, and is published as ever.
+    /// Corrupts about half of the blocks, chosen by `seed`. Other threads may use the list meanwhile: every node or block that a slot or a bound
+    /// names was linked or written before, and is published as usual.
     pub(crate) fn scramble_hints(&self, seed: u64) {
         let mut random = Random(seed);
         let nodes: Vec<_> = self.all_places();
@@ -58,7 +58,7 @@ impl<S: Schema, T> Index<S, T> {
         below: &[BlockId],
     ) {
         let prefix = if random.below(2) == 0 { block.prefix() } else { random.one_of(&[0, 1, 2, 3, 255]) };
-        // A new count, or a few slots more or less than there were: the old ones still hold what I2 allows.
+        // A new count, or a few slots more or less than there were: the old ones still have contents that I2 allows.
         let count = if random.below(2) == 0 { 1 + random.below(SLOTS) } else { block.count() };
         let next = if random.below(2) == 0 { block.block().next() } else { Some(random.one_of(beside)) };
         let lower = if random.below(4) == 0 { random.one_of(nodes) } else { block.block().lower() };
@@ -92,7 +92,7 @@ impl<S: Schema, T> Index<S, T> {
         (block.partial(slot), separator.unwrap_or(Predecessor::HEAD), child)
     }
 
-    /// The same, drawn at random.
+    /// The same, chosen at random.
     fn false_contents(
         &self,
         random: &mut Random,

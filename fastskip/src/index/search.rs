@@ -1,7 +1,7 @@
-//! Finds where a target stands: a probe of the index, then a walk along the list that ends every search.
+//! Finds the place of a target: a probe of the index, then a walk along the list, which ends every search.
 //!
-//! I3 verification: a search answers only what a walk along level-0 links has shown, from the head or from a node that was itself
-//! compared with the target and precedes it. So a hint decides where the walk begins, and never what it finds.
+//! I3 verification: a search answers only from a walk along links, from the head or from a node that was itself compared with the target and
+//! precedes it. So a hint decides where the walk begins, and never its result.
 
 use core::cmp::Ordering;
 
@@ -30,7 +30,7 @@ impl<S: Schema, T> Index<S, T> {
         }
     }
 
-    /// Leaves hints where a search walked far, and mends what misled it, if there is a node that others will search for.
+    /// Adds hints where a search walked far, and mends prefixes that misled it, if there is a node that others will search for.
     #[cold]
     #[inline(never)]
     fn mend_for_next(&self, seek: &Seek) {
@@ -42,7 +42,7 @@ impl<S: Schema, T> Index<S, T> {
         }
     }
 
-    /// Searches the target.
+    /// Searches for the target.
     #[inline(always)]
     pub(crate) fn seek(&self, target: Target<'_>, visits: &mut impl Visits) -> Seek {
         let probe = self.probe(target, Ties::Guess, visits);
@@ -52,24 +52,24 @@ impl<S: Schema, T> Index<S, T> {
         self.seek_from(probe, target, visits).unwrap_or_else(|| self.seek_again(target, visits))
     }
 
-    /// Asks for the node that a probe found.
+    /// Prefetches the node that a probe found.
     #[inline(always)]
     pub(crate) fn prefetch_probe(&self, probe: &Probe) {
         self.nodes.prefetch(probe.hint);
         if S::HAS_VERSIONS {
-            // A hint that ties is the target's key, most likely in an older version, which stands behind the target.
+            // A hint that ties is most likely an older version of the target's key, which comes after the target.
             self.nodes.prefetch(probe.before);
         }
     }
 
-    /// Searches the target from where a probe says; `None` where that is no good, or the walk would be long.
+    /// Searches for the target from a probe; `None` if the probe does not help, or the walk would be long.
     #[inline(always)]
     fn seek_from(&self, probe: Option<Probe>, target: Target<'_>, visits: &mut impl Visits) -> Option<Seek> {
         let mut seek = self.verify(probe?, target, visits)?;
         self.walk_from(&mut seek, target, visits).then_some(seek)
     }
 
-    /// Compares what a probe found: the target itself, or where to walk on from; `None` where the probe is no good.
+    /// Compares the node of a probe: it is the target itself, or the start of the walk; `None` if the probe does not help.
     #[inline(always)]
     pub(crate) fn verify(&self, probe: Probe, target: Target<'_>, visits: &mut impl Visits) -> Option<Seek> {
         let mut hint = probe.hint?;
@@ -91,7 +91,7 @@ impl<S: Schema, T> Index<S, T> {
         }
     }
 
-    /// Walks on from what [`verify`](Self::verify) found. False where the walk would be long.
+    /// Walks on from the result of [`verify`](Self::verify). False if the walk would be long.
     #[inline(always)]
     pub(crate) fn walk_from(&self, seek: &mut Seek, target: Target<'_>, visits: &mut impl Visits) -> bool {
         if seek.found.is_none() {
@@ -108,14 +108,14 @@ impl<S: Schema, T> Index<S, T> {
         true
     }
 
-    /// How many bytes a target shares with the nodes around its place: the head shares none.
+    /// The number of bytes that a target shares with the nodes around its place; the head shares none.
     #[cold]
     fn shared_with_neighbour(&self, splice: Splice, target: Target<'_>) -> u32 {
         let next = splice.next.to.map_or(0, |next| self.nodes.compare(next.into(), target).shared);
         if splice.prev.node().is_some() { splice.shared.max(next) } else { next }
     }
 
-    /// A tie misled the search, most likely, or the target does not have the prefix that partial keys left out.
+    /// Handles a search that was most likely misled by a tie, or where the target does not have the prefix that partial keys left out.
     #[cold]
     #[inline(never)]
     pub(crate) fn seek_again(&self, target: Target<'_>, visits: &mut impl Visits) -> Seek {
@@ -147,7 +147,7 @@ impl<S: Schema, T> Index<S, T> {
         seek
     }
 
-    /// As [`seek`](Self::seek), but never answers with the hint of the target itself: the splice is found in any case.
+    /// Like [`seek`](Self::seek), but never ends at the hint of the target itself, so it always finds the splice.
     #[cold]
     pub(super) fn seek_strictly_before(&self, target: Target<'_>) -> Seek {
         Seek { found: None, ..self.seek_by_keys(target, Side::Before, &mut ()) }

@@ -5,20 +5,20 @@ use super::descent::Probe;
 use crate::node::{NodeId, Predecessor};
 use crate::nodes::Splice;
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seek {
     /// The target, if it is in the list.
     pub(crate) found: Option<NodeId>,
-    /// Its place. If it was found at a hint, without a walk, this says nothing.
+    /// Its place. If it was found at a hint, without a walk, this has no meaning.
     pub(crate) splice: Splice,
-    /// The hinted node that the walk began at, and what its key shares with the target's.
+    /// The hinted node from which the walk began, and the length that its key shares with the target's.
     pub(crate) hint: Predecessor,
     pub(crate) hint_shared: u32,
     /// The leaf that has the hint, if it is known, and the longest prefix that partial keys on the way to it leave out.
     pub(crate) leaf: Option<BlockId>,
     pub(crate) prefix: u32,
-    /// Whether partial keys on the way do not fit the target: the index has to be looked at more closely.
+    /// Whether partial keys on the way do not fit the target: the index has to be searched more exactly.
     pub(crate) is_misled: bool,
 }
 
@@ -38,13 +38,13 @@ impl LowerBound {
 }
 
 impl Seek {
-    /// A search that is to walk on from the hint of a probe, which precedes the target and shares `shared` bytes with it.
+    /// A search that will walk on from the hint of a probe. The hint precedes the target and shares `shared` bytes with it.
     #[inline(always)]
     pub(super) fn behind(hint: Predecessor, shared: u32, probe: &Probe) -> Self {
         Self { leaf: Some(probe.leaf), prefix: probe.prefix, ..Self::at(hint, shared) }
     }
 
-    /// The same where no leaf is known that has the hint.
+    /// The same if the leaf of the hint is not known.
     #[inline(always)]
     pub(super) fn at(hint: Predecessor, shared: u32) -> Self {
         let splice = Splice::behind(hint, shared);

@@ -1,7 +1,7 @@
 //! Divides full blocks.
 //!
-//! The leaf is locked. Its parents are tried upwards until one has room, before anything changes; if a lock is taken, nothing
-//! happens. Then, from the top down, each full block gives the slots behind the cut to a new one on its right:
+//! The leaf is locked. Its parents are tried upwards until one has room, before anything changes; if a lock is taken, nothing happens. Then, from
+//! the top down, each full block moves the slots after the cut to a new block on its right:
 //!
 //! ```text
 //!   1. the right block is filled, where nobody sees it       a reader stopped anywhere sees each hint in one block at least,
@@ -23,12 +23,11 @@ use crate::node::Predecessor;
 use crate::nodes::Schema;
 use crate::tuning::SLOTS;
 
-/// The end of the hint that a full block could not be split for; none if the path is out of date.
+/// The result for a hint whose full block could not be split; `None` if the path is out of date.
 type SplitError = Option<Hinted>;
 
 impl<S: Schema, T> Index<S, T> {
-    /// Splits the full, locked leaf at the end of `path`, in which `hint` belongs at `slot`. Returns the half that it belongs
-    /// in, locked.
+    /// Splits the full, locked leaf at the end of `path`, in which `hint` belongs at `slot`. Returns, locked, the half in which it belongs.
     pub(super) fn split<'a>(
         &'a self,
         shard: usize,
@@ -38,7 +37,7 @@ impl<S: Schema, T> Index<S, T> {
         hint: NewHint<'_>,
     ) -> Result<Locked<'a>, SplitError> {
         let mut full = self.lock_parents(shard, path, leaf)?;
-        // The parent with room is last; what is to be split lies before it, the leaf first.
+        // The parent with room is last; the blocks to split come before it, the leaf first.
         let mut parent = full.pop().ok_or(None)?;
         while let Some(mut left) = full.pop() {
             let cut = if full.is_empty() { self.cut_of_leaf(&left, slot, hint.split) } else { middle(&left) };
@@ -55,8 +54,8 @@ impl<S: Schema, T> Index<S, T> {
         Ok(parent)
     }
 
-    /// Locks the parents of a locked leaf up to the first that has room; above a full root, makes a new one. Returns all that
-    /// is locked, the leaf first.
+    /// Locks the parents of a locked leaf up to the first one that has room; above a full root, makes a new one. Returns all locked blocks, the
+    /// leaf first.
     fn lock_parents<'a>(&'a self, shard: usize, path: &Path, leaf: Locked<'a>) -> Result<Vec<Locked<'a>>, SplitError> {
         let mut locked = Vec::with_capacity(path.len + 1);
         let mut child = leaf;
@@ -100,7 +99,7 @@ impl<S: Schema, T> Index<S, T> {
         Err(None)
     }
 
-    /// What all hinted keys share: the first and the last of them.
+    /// The number of bytes that all hinted keys share, which the first and the last one determine.
     fn root_prefix(&self, root: &Locked<'_>) -> u32 {
         match (self.nodes.after(Predecessor::HEAD), self.last_node(root)) {
             (Some(first), Some(last)) => key::compare(self.nodes.node(first).key(), self.nodes.node(last).key(), 0).1,
@@ -108,8 +107,8 @@ impl<S: Schema, T> Index<S, T> {
         }
     }
 
-    /// Moves the slots of `left` from `cut` on to a new block, which `parent` gets. What follows `parent` is not before `upper`.
-    /// `None` if that cannot be, or there is no room.
+    /// Moves the slots of `left` from `cut` on to a new block in `parent`. The block after `parent` does not begin before `upper`. `None` if that
+    /// is impossible, or there is no room.
     fn divide(
         &self,
         shard: usize,
@@ -122,7 +121,7 @@ impl<S: Schema, T> Index<S, T> {
         let lower = block.separator(**left, cut).unwrap_or(Predecessor::HEAD);
         let upper = self.separator_behind(parent, block).or(upper);
         if upper.is_some_and(|upper| !self.nodes.is_before(lower, upper)) {
-            // Hints that were added while the block was split the last time, and belong to the next one.
+            // These hints were added during the last split of the block, and belong to the next block.
             left.cut(cut);
             return None;
         }
@@ -140,7 +139,7 @@ impl<S: Schema, T> Index<S, T> {
         self.tie_if_needed(&mut right);
         self.insert_right(parent, block, right.block(), lower);
         if parent.is_retired() {
-            // The parent was replaced meanwhile, and its copy may lack `right`: so `left` keeps what it has.
+            // The parent was replaced meanwhile, and its copy may lack `right`, so `left` keeps its slots.
             self.waste_block(shard, *right);
             return None;
         }
@@ -150,13 +149,13 @@ impl<S: Schema, T> Index<S, T> {
         Some(right)
     }
 
-    /// The lower bound of the slot behind a child of `parent`.
+    /// The lower bound of the slot after a child of `parent`.
     fn separator_behind(&self, parent: &Locked<'_>, child: Block<'_>) -> Option<Predecessor> {
         let behind = parent.block().find_child(**parent, child.id())? + 1;
         if behind < parent.count() { parent.block().separator(**parent, behind) } else { None }
     }
 
-    /// Puts `right` behind `left` into their parent.
+    /// Puts `right` after `left` into their parent.
     fn insert_right(&self, parent: &mut Locked<'_>, left: Block<'_>, right: Block<'_>, lower: Predecessor) {
         let key = self.nodes.key_of(Some(lower));
         let shared = self.prefix_of_key(parent.block(), **parent, key, None);
@@ -168,7 +167,7 @@ impl<S: Schema, T> Index<S, T> {
         self.insert_slot(parent, slot, partial, SlotContent::Child(right.id(), lower));
     }
 
-    /// Where to cut a full leaf in which a hint belongs at `slot`.
+    /// The place to cut a full leaf in which a hint belongs at `slot`.
     fn cut_of_leaf(&self, leaf: &Locked<'_>, slot: usize, split: Split) -> usize {
         match split {
             Split::Ascending if slot == leaf.count() => SLOTS - 1,
@@ -178,7 +177,7 @@ impl<S: Schema, T> Index<S, T> {
     }
 }
 
-/// Where neighbours differ most, near the middle: the new lower bound then shows in the parent's partial key.
+/// The place near the middle where neighbours differ most: the new lower bound is then visible in the parent's partial key.
 fn middle(block: &Locked<'_>) -> usize {
     let count = block.count();
     let reach = if is_crowded(block) { count / 4 } else { count / 8 };
@@ -191,7 +190,7 @@ fn middle(block: &Locked<'_>) -> usize {
 mod tests {
     use crate::list::tests::{list_of, mix};
 
-    /// Catches blocks that do not lead to the next of their level, so that reading ahead ends with them.
+    /// Catches blocks that do not lead to the next of their level, so that readahead ends there.
     #[test]
     fn the_blocks_of_a_level_lead_to_each_other() {
         for key in [(|i| i) as fn(u64) -> u64, |i| u64::MAX - i, mix] {

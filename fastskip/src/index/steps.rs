@@ -1,6 +1,6 @@
 //! The steps of changing a block, at each of which a test stops a writer for ever.
 
-/// Comes before each change that other threads can see. Nothing but a point to stop at, in tests.
+/// Called before each change that other threads can see. In tests it is a point at which to stop; otherwise it does nothing.
 #[cfg(not(test))]
 #[inline(always)]
 pub(super) const fn step() {}
@@ -13,7 +13,7 @@ mod stop {
     use std::cell::{Cell, RefCell};
     use std::sync::mpsc::{Receiver, Sender, channel};
 
-    /// The step to stop at, whom to tell, and who says when to go on.
+    /// The step at which to stop, and the channels that report the stop and the continuation.
     type Stop = (u32, Sender<()>, Receiver<()>);
 
     thread_local! {
@@ -21,7 +21,7 @@ mod stop {
         static STOP_AT: RefCell<Option<Stop>> = const { RefCell::new(None) };
     }
 
-    /// Counts a step, and stays there if the thread is to stop at it.
+    /// Counts a step, and waits there if the thread must stop at it.
     pub(crate) fn step() {
         let now = STEPS.get() + 1;
         STEPS.set(now);
@@ -35,21 +35,21 @@ mod stop {
         }
     }
 
-    /// How many steps `act` takes.
+    /// The number of steps that `act` takes.
     pub(crate) fn counted(act: impl FnOnce()) -> u32 {
         STEPS.set(0);
         act();
         STEPS.get()
     }
 
-    /// Stops another thread at a step, and lets it go on.
+    /// Stops another thread at a step, and lets it continue.
     pub(crate) struct Stopper {
         stopped: Receiver<()>,
         go_on: Sender<()>,
     }
 
     impl Stopper {
-        /// A stopper, and what the other thread calls first.
+        /// A stopper, and the function that the other thread calls first.
         pub(crate) fn at(step: u32) -> (Self, impl FnOnce() + Send) {
             let (send_stopped, stopped) = channel();
             let (go_on, receive_go_on) = channel();

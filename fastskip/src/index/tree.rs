@@ -15,7 +15,7 @@ const FIRST_BLOCK: u32 = 8;
 
 const _: () = assert!(FIRST_BLOCK >= FIRST_NODE, "the first block lies behind the head");
 
-/// The nodes, the root of the tree above them, and what was replaced in it.
+/// The nodes, the root of the tree above them, and the count of its replaced blocks.
 #[derive(Debug)]
 pub(crate) struct Index<S, T> {
     pub(crate) nodes: Nodes<S, T>,
@@ -25,7 +25,7 @@ pub(crate) struct Index<S, T> {
 }
 
 impl<S: Schema, T: Default> Index<S, T> {
-    /// The index of an empty list, whose arena is laid out as `layout` says, but for its head.
+    /// The index of an empty list, whose arena has the layout `layout`, except for its head.
     ///
     /// # Errors
     /// The system refuses the address range.
@@ -73,7 +73,7 @@ impl<S: Schema, T> Index<S, T> {
         Block::new(self.nodes.storage(), id)
     }
 
-    /// Asks the processor for a block that a search goes down to, with the rows that it has most likely, as its parent is.
+    /// Prefetches a block to which a search descends. Its rows are guessed from its parent's.
     #[inline(always)]
     pub(super) fn prefetch_child(&self, child: BlockId, parent: Header) {
         let child = self.block(child);
@@ -97,7 +97,7 @@ impl<S: Schema, T> Index<S, T> {
         Some(unsafe { Locked::make(self.nodes.storage(), off, level, prefix, lower, rows) })
     }
 
-    /// Counts a block as waste that was replaced or never used.
+    /// Counts a replaced or never used block as waste.
     pub(super) fn waste_block(&self, shard: usize, block: Header) {
         self.nodes.arena.waste_block(shard, block.rows().words());
     }

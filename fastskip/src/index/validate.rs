@@ -1,4 +1,4 @@
-//! Checks the index against the list, at rest.
+//! Checks that the index agrees with the list, while no other thread uses them.
 
 use std::collections::HashMap;
 
@@ -10,9 +10,8 @@ use crate::nodes::Schema;
 use crate::sync::Ordering;
 
 impl<S: Schema, T> Index<S, T> {
-    /// Checks I2 (hints): every slot under the root names a node of the list, or a block of the level below; and the bound of I6
-    /// on blocks that were replaced. At rest the index is also tidy: no lock is taken, slots are sorted, and partial keys are those
-    /// of the keys.
+    /// Checks I2 (hints): every slot under the root names a node of the list, or a block of the level below. Also checks the bound of I6 on
+    /// replaced blocks. At rest the index is also tidy: no lock is taken, slots are sorted, and partial keys are those of the keys.
     pub(crate) fn validate(&self, nodes: &[NodeId], tidy: bool) {
         let replaced = self.replaced.load(Ordering::Relaxed);
         let most = self.most_replaced();

@@ -1,8 +1,8 @@
-//! Cursors and ranges stand on this: a position that stops only where a view shows something.
+//! The core of cursors and ranges: a position that stops only at nodes that a view shows.
 //!
-//! Going on, the first node of a key that is not too new is the one shown at a version, and its older ones are passed over. Going
-//! back, nodes come from old to new, so the last one that is not too new is shown. A key may have any number of nodes that are
-//! not shown: after [`HIDDEN_WALK`] of them in a row, the next place is searched for.
+//! In forward direction, the first node of a key that is not too new is shown at a version, and its older nodes are skipped. In backward direction,
+//! nodes come from old to new, so the last one that is not too new is shown. A key may have any number of hidden nodes: after [`HIDDEN_WALK`] of
+//! them in a row, the walk searches for the next place.
 
 use super::position::Position;
 use super::view::View;
@@ -13,26 +13,26 @@ use crate::tuning::HIDDEN_WALK;
 
 /// Sorts before every version of its key.
 pub(crate) const NEWEST: u64 = u64::MAX;
-/// Sorts behind, or is, the last version of its key.
+/// Sorts at or after the last version of its key.
 pub(crate) const OLDEST: u64 = 0;
 
-/// Which end of the list a step leads towards.
+/// The end of the list to which a step leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Towards {
     First,
     Last,
 }
 
-/// Where a walk is.
+/// The state of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Before the first node that is shown: a step on leads to it.
+    /// Before the first shown node: a step forward leads to it.
     Before,
     /// On a node that a search found. A step in this direction takes it and does not move.
     Found(Towards),
     /// On the node that the last step took.
     Taken,
-    /// Behind the last node that is shown: a step back leads to it.
+    /// After the last shown node: a step back leads to it.
     After,
 }
 
@@ -73,7 +73,7 @@ impl Walk {
         self.position.node(list)
     }
 
-    /// What the node is shown as that it is on.
+    /// The item of the current node.
     #[inline]
     pub(crate) fn item<'a, V: View<'a>>(&self, list: Made<'a, V>, view: V) -> Option<V::Item> {
         view.item(self.node(list?)?)
@@ -137,7 +137,7 @@ impl Walk {
         let found = State::Found(Towards::First);
         let is_behind = |version| version < target.version || version == target.version && end == End::Excluded;
         if end == End::Included || view.at().is_some() && target.version < NEWEST {
-            // What the target's key shows may be the target, or newer.
+            // The shown node of the target's key may be the target, or newer.
             self.position.seek(list, Target { version: view.at().unwrap_or(target.version), ..target });
             let node = self.node(list).filter(|node| !is_behind(node.version()) && node.key() == target.key);
             if let Some(item) = node.and_then(|node| view.item(node)) {
@@ -162,7 +162,7 @@ impl Walk {
         }
     }
 
-    /// To the previous node shown, or takes the one that a search backward found. Amortised O(1) in a list at rest.
+    /// Moves to the previous shown node, or takes the one that a backward search found. Amortised O(1) in a list at rest.
     #[inline]
     pub(crate) fn prev<'a, V: View<'a>>(&mut self, list: Made<'a, V>, view: V) -> Option<V::Item> {
         match (self.state, list) {
@@ -245,7 +245,7 @@ impl Walk {
         self.end_up(State::After)
     }
 
-    /// From the last node of a key, or with `at` `None` from any, back to the first one that is shown.
+    /// Moves from the last node of a key (or from any node if `at` is `None`) back to the first one that is shown.
     #[inline]
     fn settle_back<'a, V: View<'a>>(
         &mut self,
@@ -271,9 +271,9 @@ impl Walk {
     }
 }
 
-/// Passing over the nodes of one key: step by step, and by a search where they are many.
+/// Skips the nodes of one key: step by step, or by a search if there are many.
 impl Walk {
-    /// From a node of `key` on, past those newer than `at`.
+    /// Moves from a node of `key` past the nodes newer than `at`.
     fn skip_newer<S: Schema>(&mut self, list: &List<S>, key: &[u8], at: u64) {
         for _ in 0..HIDDEN_WALK {
             self.position.next(list);
@@ -313,7 +313,7 @@ impl Walk {
         self.position.seek_before(list, Target { key, version: NEWEST });
     }
 
-    /// From a node of a key that is not newer than `at`, back to the first such.
+    /// Moves from a node of a key that is not newer than `at` back to the first such node.
     #[inline]
     fn back_to_newest<'a, V: View<'a>>(
         &mut self,
@@ -335,7 +335,7 @@ impl Walk {
     }
 }
 
-/// The moves of a public cursor, whose `parts` are its walk, the list and its view. `$item` is what it shows; a position is made of `$arg`s.
+/// The moves of a public cursor, whose `parts` are its walk and its view. `$item` is its item; a position consists of `$arg`s.
 /// A method `last` would be hidden by `Iterator::last`.
 macro_rules! moves {
     ($item:ty, ($($arg:ident: $type:ty),+) => $target:expr) => {
@@ -364,7 +364,7 @@ macro_rules! moves {
             walk.seek(list, view, $target, End::Included).is_some()
         }
 
-        /// As [`seek`](Self::seek), to the first entry behind a position.
+        /// Like [`seek`](Self::seek), to the first entry behind a position.
         pub fn seek_exclusive(&mut self, $($arg: $type),+) -> bool {
             let (walk, list, view) = self.parts();
             walk.seek(list, view, $target, End::Excluded).is_some()
@@ -377,7 +377,7 @@ macro_rules! moves {
             walk.seek_back(list, view, $target, End::Included).is_some()
         }
 
-        /// As [`seek_for_prev`](Self::seek_for_prev), to the last entry before a position.
+        /// Like [`seek_for_prev`](Self::seek_for_prev), to the last entry before a position.
         pub fn seek_before(&mut self, $($arg: $type),+) -> bool {
             let (walk, list, view) = self.parts();
             walk.seek_back(list, view, $target, End::Excluded).is_some()
@@ -390,14 +390,14 @@ macro_rules! moves {
             walk.prev(list, view)
         }
 
-        /// As [`next`](Self::next), to the first entry with another key. O(1) if the current key has few versions, expected
+        /// Like [`next`](Self::next), to the first entry with another key. O(1) if the current key has few versions, expected
         /// O(log n) if it has many.
         pub fn next_key(&mut self) -> Option<$item> {
             let (walk, list, view) = self.parts();
             walk.next_key(list, view)
         }
 
-        /// As [`prev`](Self::prev), to the first of the entries with the previous key. Amortised O(1) if that key has few
+        /// Like [`prev`](Self::prev), to the first of the entries with the previous key. Amortised O(1) if that key has few
         /// versions, expected O(log n) if it has many.
         pub fn prev_key(&mut self) -> Option<$item> {
             let (walk, list, view) = self.parts();

@@ -1,4 +1,4 @@
-//! Iteration: positions that move both ways, and what a view shows on the way.
+//! Iteration: positions that move in both directions, and views that decide which nodes are shown.
 
 pub(crate) mod cursor;
 pub(crate) mod owned;

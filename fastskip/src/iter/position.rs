@@ -1,4 +1,4 @@
-//! Positions in a list that move both ways.
+//! Positions in a list that move in both directions.
 
 use super::readahead::Readahead;
 use crate::list::List;
@@ -6,14 +6,14 @@ use crate::node::{NodeId, Predecessor, Target};
 use crate::nodes::{NodeRef, Schema};
 use crate::tuning::STEADY_WALK;
 
-/// A position: on a node, or nowhere. Belongs to the list it was first moved in.
+/// A position: on a node, or nowhere. Belongs to the list in which it was first moved.
 #[derive(Debug, Clone)]
 pub(crate) struct Position {
     at: Option<NodeId>,
-    /// Steps in one direction since the walk began, as far as [`STEADY_WALK`].
+    /// Steps in one direction since the walk began, counted up to [`STEADY_WALK`].
     steps: u32,
     ahead: Readahead,
-    /// If it goes back: nodes before `at`, the nearest one last. Others may have been inserted among them since.
+    /// In a backward walk: nodes before `at`, the nearest one last. Others may have been inserted among them since.
     behind: Vec<NodeId>,
     /// Steps and searches since it was made.
     #[cfg(test)]
@@ -71,7 +71,7 @@ impl Position {
         self.jump(list.index.before(target).map(|(node, _)| node));
     }
 
-    /// One node on; from nowhere to nowhere. After some steps it has what comes next fetched in advance.
+    /// Moves forward by one node; from nowhere to nowhere. After some steps it fetches the next nodes in advance.
     #[inline]
     pub(super) fn next<S: Schema>(&mut self, list: &List<S>) {
         let Some(at) = self.at else { return };
@@ -85,7 +85,7 @@ impl Position {
         }
     }
 
-    /// One node back; from nowhere to nowhere. Amortised O(1) in a list at rest.
+    /// Moves back by one node; from nowhere to nowhere. Amortised O(1) in a list at rest.
     #[inline]
     pub(super) fn prev<S: Schema>(&mut self, list: &List<S>) {
         self.count();
@@ -93,7 +93,7 @@ impl Position {
         self.behind.pop();
     }
 
-    /// The node before the current one, as the list is now.
+    /// The node that is now before the current one.
     pub(super) fn look_back<S: Schema>(&mut self, list: &List<S>) -> Option<NodeId> {
         let at = self.at?;
         let known = self.behind.last().copied().filter(|&prev| list.nodes().after(prev) == Some(at));
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use crate::list::tests::ascending;
 
-    /// Catches a walk that reads ahead at once, which a short scan pays for, or never.
+    /// Catches a walk that reads ahead at once, at the cost of short scans, or never.
     #[test]
     fn walks_read_ahead_once_they_are_steady() {
         let list = ascending(1000);
@@ -137,7 +137,7 @@ mod tests {
         assert!(position.ahead.asked_for() > 0);
     }
 
-    /// The same for a walk back, and catches one that searches for each node.
+    /// The same for a walk back, also catches one that searches for each node.
     #[test]
     fn walks_back_search_until_they_are_steady() {
         let list = ascending(1000);

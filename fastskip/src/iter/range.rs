@@ -13,8 +13,8 @@ use crate::nodes::{NodeRef, Schema};
 /// A place in the order of a list: a key and a version.
 pub(crate) type KeyVersion = (Box<[u8]>, u64);
 
-/// The two ends of an iteration over what a view shows within bounds and neither has taken yet. An end is on what it took last, and
-/// moves when it is asked for more; so it sees what was inserted before that. List and view are the same at each step.
+/// The shown entries within bounds that neither end has taken yet. An end is at the entry that it took last, and moves when it is asked for more;
+/// so it sees entries that were inserted before that.
 #[derive(Debug, Clone)]
 pub(crate) struct Ends {
     lower: Bound<KeyVersion>,
@@ -60,7 +60,7 @@ impl Ends {
         Self::new((Bound::Included(prefix.to_vec()), upper))
     }
 
-    /// Takes what comes first. Not to be called again once it has returned `None`, and neither is [`next_back`](Self::next_back).
+    /// Takes the first entry.
     #[inline]
     pub(crate) fn next<'a, V: View<'a>>(&mut self, list: &'a List<V::Schema>, view: V) -> Option<V::Item> {
         let front = self.front.get_or_insert_with(|| start(list, view, &self.lower));
@@ -71,7 +71,7 @@ impl Ends {
         item.filter(|_| is_left)
     }
 
-    /// Takes what comes last.
+    /// Takes the last entry.
     #[inline]
     pub(crate) fn next_back<'a, V: View<'a>>(&mut self, list: &'a List<V::Schema>, view: V) -> Option<V::Item> {
         let back = self.back.get_or_insert_with(|| end(list, view, &self.upper));
@@ -191,7 +191,7 @@ fn is_below<S: Schema>(lower: &Bound<KeyVersion>, node: NodeRef<'_, S>) -> bool 
     }
 }
 
-/// Implements what an iterator over a [`Range`] has to be, for a type that has nothing else.
+/// Implements the iterator traits for a type whose only field is a [`Range`].
 macro_rules! impl_range_iterator {
     ($name:ident, $item:ident) => {
         impl<'a> Iterator for $name<'a> {

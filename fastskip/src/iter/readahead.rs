@@ -1,8 +1,8 @@
 //! Fetches nodes ahead of a walk.
 //!
-//! A list that was filled in random order has its neighbours anywhere in memory: walking it costs a cache miss for each
-//! node, one after the other. So a walk that has gone some steps lets the hints of the leaves run ahead of it and asks for
-//! the nodes they name. The walk itself only follows links: hints decide what is in the cache, and nothing else.
+//! In a list that was filled in random order, neighbours lie anywhere in memory: walking it costs a cache miss for each node, one after the other.
+//! So after some steps, a walk lets the hints of the leaves run ahead of it and prefetches the nodes that they name. The walk itself only follows
+//! links: hints only decide what is in the cache.
 
 use crate::index::HintPlace;
 use crate::list::List;
@@ -10,15 +10,15 @@ use crate::node::{Node, NodeId, Predecessor};
 use crate::nodes::Schema;
 use crate::tuning::{READAHEAD, READAHEAD_MISSES};
 
-/// The hints next ahead of a walk, all asked for.
+/// The next hints ahead of a walk, all prefetched.
 #[derive(Debug, Clone)]
 pub(super) struct Readahead {
     /// Whether the walk goes back.
     back: bool,
-    /// Where the hint behind the last one in the ring stands.
+    /// The place of the hint after the last one in the ring.
     place: Option<HintPlace>,
     ring: [Option<NodeId>; READAHEAD],
-    /// Where in the ring the walk comes next, and how many hints from there on are ahead of it.
+    /// The next place of the walk in the ring, and the number of hints from there on that are ahead of it.
     first: usize,
     len: usize,
     /// Steps since the walk met a hint of the ring.
@@ -30,18 +30,18 @@ impl Readahead {
         Self { back: false, place: None, ring: [None; READAHEAD], first: 0, len: 0, misses: READAHEAD_MISSES }
     }
 
-    /// Forgets what was asked for: the walk went elsewhere.
+    /// Forgets the prefetched hints, because the walk went elsewhere.
     pub(super) fn stop(&mut self) {
         (self.back, self.place, self.len, self.misses) = (false, None, 0, READAHEAD_MISSES);
     }
 
-    /// How many hints ahead of the walk were asked for.
+    /// The number of hints ahead of the walk that were prefetched.
     #[cfg(test)]
     pub(super) fn asked_for(&self) -> usize {
         self.len
     }
 
-    /// Tells that the walk has come to `at`, going on.
+    /// Tells that the walk has reached `at` in forward direction.
     #[inline]
     pub(super) fn advance<S: Schema>(&mut self, list: &List<S>, at: NodeId) {
         if !self.back && self.len > 0 && self.ring[self.first] == Some(at) {
@@ -58,14 +58,14 @@ impl Readahead {
         }
     }
 
-    /// Begins anew at a place; `back` if the walk goes back from there.
+    /// Starts again at a place; `back` if the walk goes back from there.
     #[cold]
     pub(super) fn start<S: Schema>(&mut self, list: &List<S>, place: Option<HintPlace>, back: bool) {
         *self = Self { back, place, misses: 0, ..Self::new() };
         self.fill(list, READAHEAD);
     }
 
-    /// For a walk that goes back: passes over some hints, of which it returns the last. Its node has arrived, most likely.
+    /// For a backward walk: passes over some hints and returns the last of them. Most likely its node has arrived.
     pub(super) fn pass<S: Schema>(&mut self, list: &List<S>) -> Option<NodeId> {
         let passed = self.len.min(READAHEAD / 2);
         if !self.back || passed == 0 {
@@ -77,7 +77,7 @@ impl Readahead {
         last
     }
 
-    /// For a walk that goes back: tells that it has made a step.
+    /// For a backward walk: tells that it has made a step.
     #[inline]
     pub(super) fn retreat<S: Schema>(&mut self, list: &List<S>) {
         if self.back {
@@ -92,7 +92,7 @@ impl Readahead {
         self.len -= hints;
     }
 
-    /// Asks for the node behind one that has arrived by now, most likely, if it has no hint.
+    /// Prefetches the node after one that has most likely arrived by now, if it has no hint.
     #[inline]
     fn fetch_between<S: Schema>(&self, list: &List<S>) {
         let half = self.len / 2;
@@ -103,7 +103,7 @@ impl Readahead {
         }
     }
 
-    /// Asks for up to `most` more nodes.
+    /// Prefetches up to `most` more nodes.
     #[inline]
     fn fill<S: Schema>(&mut self, list: &List<S>, most: usize) {
         for _ in 0..most.min(READAHEAD - self.len) {

@@ -2,11 +2,11 @@
 
 use crate::nodes::{NodeRef, Schema};
 
-/// How a reader sees the nodes of a list.
+/// The view of a list that a reader has.
 pub(crate) trait View<'a>: Copy {
     /// The schema of the nodes.
     type Schema: Schema;
-    /// What a node is shown as.
+    /// The item that a shown node yields.
     type Item;
 
     /// What `node` is shown as; `None` if it is hidden. With [`at`](Self::at), only nodes with a greater version may be hidden.

@@ -1,26 +1,25 @@
-//! Hands out the words of one reserved range to any number of threads.
+//! Allocates the words of one reserved range for any number of threads.
 //!
 //! A shard takes a chunk from the range, and its threads bump nodes off the chunk; so threads on different shards share no
 //! cache line. Any number of threads may use one shard: the chunk is one word {next free, end}, which they move by CAS. A
 //! thread that finds the chunk too small installs a REFILLING mark and fetches the next chunk; threads that see the mark
 //! allocate directly from the range. So no thread waits, and no chunk is lost.
 //!
-//! Chunks shrink towards the limit on memory. What one allocation no longer finds within the limit, it takes back from the
-//! chunks of all shards, whose rests become spare pieces (`spares.rs`). So what counts for the limit is what is used. When even
-//! that is too little, one allocation may pass the limit; it finds all chunks empty, and nothing else is handed out until it is given
-//! back.
+//! Chunks shrink towards the limit on memory. If an allocation finds too little within the limit, it takes back the rest of the chunks of all
+//! shards, which become spare pieces (`spares.rs`). So the limit applies to used memory. When even that is too little, one allocation may exceed
+//! the limit. It finds all chunks empty, and nothing else is allocated until it is given back.
 //!
-//! What a reservation gives back goes to where it came from: into the chunk that goes on behind it, back to the range that
-//! does, or else to the spare pieces, which are handed out before the range grows. Those that touch are joined when enough words have
-//! come since the last time. A join sorts all pieces; what is not joined yet is a small part of the limit.
+//! A reservation that gives memory back returns it to its origin: to the chunk if that continues directly after it, to the range if that does, or
+//! else to the spare pieces, which are allocated before the range grows. Neighbouring pieces are joined when enough words have come since the last
+//! time. A join sorts all pieces; the part that is not joined yet is a small part of the limit.
 //!
 //! I6 accounting: reserved = used + idle, and used = sizes of linked nodes and of blocks + waste. Checked by `validate`.
 //! I8 lifetime: nothing is unmapped before the arena is dropped, and nothing that was written is handed out again before it is
 //! reset, through `&mut`.
 //!
-//! To divide the range needs little ordering: a read-modify-write always sees the latest value of its word, so no two
-//! allocations overlap, and what is written into them is published by links. The orderings here serve the readers
-//! of the figures, and those who are handed words that were a spare piece, whose first one was written.
+//! Dividing the range needs little ordering: a read-modify-write always sees the latest value of its word, so no two allocations overlap, and links
+//! publish the written contents. The orderings here are for readers of the figures, and for threads that receive words of a former spare piece,
+//! whose first word was written.
 
 use std::io;
 
@@ -33,18 +32,18 @@ use super::storage::{MAX_WORDS, Storage, TablePool, WORD};
 use crate::sync::{AtomicU64, Ordering, ord, yield_now};
 use crate::tuning::{MAX_CHUNK, MIN_CHUNK};
 
-/// What a table without a limit reserves. A table may grow into it; thousands of tables still fit in 47 bits.
+/// The range of a table without a limit. A table may grow into it; thousands of tables still fit in 47 bits.
 /// Windows charges a mapping when it is made, not when it is touched.
 const UNLIMITED_BYTES: usize = if cfg!(windows) { 1 << 30 } else { 16 << 30 };
 
-/// Spare pieces are joined when the words that came since the last time are one part in so many: of what is reserved, before the range grows;
-/// of the limit, before something is refused.
+/// Spare pieces are joined when the words that came since the last time are one part in this many: of the reserved words, before the range grows;
+/// of the limit, before a request is refused.
 const FRESH_PART: u64 = 64;
 
-/// Times that one who finds no room looks again, as long as other threads have pieces which they will put back.
+/// The number of further looks of a thread that finds no room, while other threads hold pieces that they will put back.
 const HELD_LOOKS: u32 = 8;
 
-/// How an arena is laid out.
+/// The layout of an arena.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Layout {
     /// Shards, at least 1.
@@ -53,28 +52,28 @@ pub(crate) struct Layout {
     pub(crate) chunk_bytes: usize,
     /// Limit on the memory used; 0 means none.
     pub(crate) max_memory_bytes: usize,
-    /// What the table is expected to use, in bytes; 0 means unknown.
+    /// The expected memory use of the table, in bytes; 0 means unknown.
     pub(crate) size_hint: usize,
     /// Whether to ask for huge pages.
     pub(crate) huge_pages: bool,
-    /// Words at the front that are laid out by the caller and not counted.
+    /// Words at the front that the caller lays out, and that are not counted.
     pub(crate) head_words: u32,
 }
 
-/// What one shard owns, on cache lines of its own.
+/// The state of one shard, on its own cache lines.
 #[derive(Debug, Default)]
 struct Shard<T> {
     chunk: AtomicU64,
-    /// The chunk that blocks of the index come from: apart from nodes, so that they are aligned and lie close together.
+    /// The chunk for blocks of the index, separate from nodes, so that blocks are aligned and lie close together.
     blocks: AtomicU64,
     /// Words of blocks in use.
     index: AtomicU64,
     wasted: AtomicU64,
-    /// What the list above keeps for the shard.
+    /// The list's state for the shard.
     upper: T,
 }
 
-/// What a moment's look at the arena's words found, in words.
+/// The figures of the arena at one moment, in words.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Usage {
     pub(crate) reserved: u64,
@@ -85,21 +84,21 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Words that hold nodes or blocks or were lost between them. A look that takes the shards one after the other can count words as idle
-    /// twice, if they are given back to another shard than they came from meanwhile: hence not simply the difference.
+    /// Words that hold nodes or blocks, or were lost between them. This is not simply the difference, because the shards are read one after the
+    /// other: words that are meanwhile given back to another shard than their own can be counted as idle twice.
     pub(crate) fn used(&self) -> u64 {
         self.reserved.saturating_sub(self.idle)
     }
 }
 
-/// The arena of one table. `T` is what the list above keeps for each shard, on the same cache lines.
+/// The arena of one table. `T` is the list's state for each shard, on the same cache lines.
 #[derive(Debug)]
 pub(crate) struct Arena<T> {
     pub(crate) storage: Storage,
     layout: Layout,
     /// The first word that is handed out.
     first: u64,
-    /// The most words that are handed out, but for the one entry that may pass the limit, and with it.
+    /// The maximum number of allocated words, without and with the one entry that may exceed the limit.
     limit: u64,
     capacity: u64,
     extent: ExtentWord,
@@ -111,7 +110,7 @@ impl<T: Default> Arena<T> {
     /// Reserves the range, or takes it from the pool.
     ///
     /// # Errors
-    /// The system refuses even the least range that could work.
+    /// The system refuses even the smallest range that could work.
     pub(crate) fn new(mut layout: Layout, pool: Option<&TablePool>) -> io::Result<Self> {
         if layout.size_hint != 0 {
             layout.chunk_bytes = layout.chunk_bytes.min(layout.size_hint / (4 * layout.shards));
@@ -130,7 +129,7 @@ impl<T: Default> Arena<T> {
         Ok(Self { storage, layout, first, limit, capacity, extent, spares: Spares::new(), shards })
     }
 
-    /// The limit, and a quarter and up to a mebibyte more for the one entry that may pass it. On Windows the limit itself.
+    /// The limit, plus a quarter and up to a mebibyte for the one entry that may exceed it. On Windows the limit itself.
     fn range_bytes(layout: &Layout) -> usize {
         let most = MAX_WORDS as usize * WORD;
         match layout.max_memory_bytes {
@@ -140,7 +139,7 @@ impl<T: Default> Arena<T> {
         }
     }
 
-    /// Forgets every allocation; the counters begin anew.
+    /// Forgets every allocation, and resets the counters.
     pub(crate) fn reset(&mut self) {
         self.say_used();
         self.shards = (0..self.layout.shards).map(|_| CachePadded::default()).collect();
@@ -150,7 +149,7 @@ impl<T: Default> Arena<T> {
 }
 
 impl<T> Arena<T> {
-    /// Tells the storage how much was used.
+    /// Tells the storage the number of used words.
     fn say_used(&mut self) {
         self.storage.set_used(self.extent.highest());
     }
@@ -168,7 +167,7 @@ impl<T> Arena<T> {
         words <= self.capacity && words - tail < self.limit
     }
 
-    /// Hands out `words` in one piece, all but the last `tail` of them within the limit. `None` when that cannot be.
+    /// Allocates `words` in one piece, all but the last `tail` of them within the limit. `None` if that is not possible.
     #[inline]
     pub(crate) fn alloc(&self, shard: usize, words: u32, tail: u32) -> Option<u32> {
         let off = match Chunk::bump(&self.shards[shard].chunk, words) {
@@ -179,7 +178,7 @@ impl<T> Arena<T> {
         Some(off)
     }
 
-    /// Hands out `words` for a block of the index, within the limit and at a multiple of 8. `None` when that cannot be.
+    /// Allocates `words` for a block of the index, within the limit and at a multiple of 8. `None` if that is not possible.
     pub(crate) fn alloc_block(&self, shard: usize, words: u32) -> Option<u32> {
         let shard = &self.shards[shard % self.shards.len()];
         let off = match Chunk::bump(&shard.blocks, words) {
@@ -222,7 +221,7 @@ impl<T> Arena<T> {
         Some(off)
     }
 
-    /// A block from what any shard has left, when the range has no more below the limit: nodes are taken from there too.
+    /// A block from the rest of any shard's chunk, when the range has no more below the limit. Nodes are then taken from there too.
     #[cold]
     fn last_block(&self, words: u32) -> Option<u32> {
         let spare = self.shards.iter().find_map(|shard| Chunk::bump(&shard.blocks, words).ok());
@@ -234,11 +233,11 @@ impl<T> Arena<T> {
         })
     }
 
-    /// Counts a block as waste that was replaced or never used.
+    /// Counts a replaced or never used block as waste.
     pub(crate) fn waste_block(&self, shard: usize, words: u32) {
         let shard = &self.shards[shard % self.shards.len()];
         shard.wasted.fetch_add(words.into(), Ordering::Relaxed);
-        // The sum over all shards is right, whichever had handed it out.
+        // The sum over all shards is right, whichever shard had allocated it.
         shard.index.fetch_sub(words.into(), Ordering::Relaxed);
     }
 
@@ -261,14 +260,14 @@ impl<T> Arena<T> {
         let wish = self.share(self.extent.load(), words.into(), size).unwrap_or(words.into());
         let spare = self.spare(words);
         if let Some(spare) = spare.filter(|spare| u64::from(spare.room()) < wish) {
-            // Too small for a chunk: the rest of the present one would be waste, and soon that of the next.
+            // Too small for a chunk: the rest of the present chunk would be wasted, and soon that of the next.
             return Some(self.cut(spare, words, words.into())?.next);
         }
         if !Chunk::claim(&shard.chunk, short, Chunk::refilling(wish)) {
             if let Some(spare) = spare {
                 self.spares.put_rest(&self.storage, spare);
             }
-            // The shard changed meanwhile: it may have room, or be refilling in other hands.
+            // The shard changed meanwhile: it may have room, or another thread may be refilling it.
             return match Chunk::bump(&shard.chunk, words) {
                 Ok(off) => Some(off),
                 Err(_) => self.extend_by(words),
@@ -279,11 +278,11 @@ impl<T> Arena<T> {
             None => self.grow(|extent| self.share(extent, words.into(), wish)),
         };
         let Some(piece) = piece else {
-            // A swap and not a store: so what was released with the chunk is still acquired with it.
+            // A swap and not a store, so that everything released with the chunk is still acquired with it.
             shard.chunk.swap(short.pack(), Ordering::Relaxed);
             return None;
         };
-        // The range often grows right behind the old chunk; then its rest is no waste.
+        // The range often grows directly after the old chunk; then its rest is not wasted.
         let begin = if short.end == piece.next {
             short.next
         } else {
@@ -295,7 +294,7 @@ impl<T> Arena<T> {
         Some(begin)
     }
 
-    /// A shard's share grows with the table, so that little is idle in a small one and refills are few in a large one.
+    /// A shard's share grows with the table, so that a small table has little idle memory and a large one few refills.
     fn chunk_words(&self) -> u64 {
         let reserved = u64::from(self.extent.load().reserved);
         let first = (self.layout.chunk_bytes as u64 / WORD as u64).max(MIN_CHUNK);
@@ -307,14 +306,14 @@ impl<T> Arena<T> {
         self.limit.saturating_sub(extent.reserved.into())
     }
 
-    /// How much to take at once where about `wish` words are wanted, and `words` at least: less towards the limit.
+    /// The number of words to take at once, if about `wish` are wanted and at least `words`: less towards the limit.
     fn share(&self, extent: Extent, words: u64, wish: u64) -> Option<u64> {
         let left = Some(self.left(extent)).filter(|left| *left >= words)?;
         let share = (left / (2 * self.shards.len() as u64)).clamp(MIN_CHUNK, wish.max(MIN_CHUNK));
         Some(if wish == words { words } else { share.min(left).max(words) })
     }
 
-    /// Takes `words` and no more, and nothing past the limit: of a spare piece, or from the range.
+    /// Takes exactly `words`, from a spare piece or from the range, and nothing beyond the limit.
     fn extend_by(&self, words: u32) -> Option<u32> {
         let piece = match self.spare(words) {
             Some(spare) => self.cut(spare, words, words.into()),
@@ -323,7 +322,7 @@ impl<T> Arena<T> {
         Some(piece?.next)
     }
 
-    /// A spare piece of `words` at least.
+    /// A spare piece of at least `words`.
     fn spare(&self, words: u32) -> Option<Chunk> {
         if self.spares.are_none() {
             return None;
@@ -338,7 +337,7 @@ impl<T> Arena<T> {
         })
     }
 
-    /// Takes at least `words` and about `wish` of `spare`, less towards the limit, and nothing past it. The rest stays a spare piece.
+    /// Takes about `wish` and at least `words` of `spare`, less towards the limit, and nothing beyond it. The rest stays a spare piece.
     fn cut(&self, spare: Chunk, words: u32, wish: u64) -> Option<Chunk> {
         let granted = self.extent.change(|extent| {
             let share = self.share(extent, words.into(), wish)?.min(spare.room().into());
@@ -355,8 +354,8 @@ impl<T> Arena<T> {
         self.spares.join(&self.storage, |piece| self.extent.retreat(piece.next, piece.end));
     }
 
-    /// Takes what all chunks have left back, if that and the rest below the limit are enough for `words`, of which the last `tail` may
-    /// lie past it; then hands them out.
+    /// Takes back the rest of all chunks, if that and the words left below the limit are enough for `words`, of which the last `tail` may exceed
+    /// it; then allocates them.
     #[cold]
     fn take_back_for(&self, words: u32, tail: u32) -> Option<u32> {
         if self.usage().used() + u64::from(words - tail) >= self.limit {
@@ -369,7 +368,7 @@ impl<T> Arena<T> {
             if let Some(off) = self.extend_by(words).or_else(|| self.pass_limit(words, tail)) {
                 return Some(off);
             }
-            // Below the limit there is room, but not in one piece, or not where a few looks find it.
+            // There is room below the limit, but not in one piece, or not where a few looks find it.
             if self.spares.fresh() > self.limit / FRESH_PART {
                 self.join_spares();
             }
@@ -379,39 +378,39 @@ impl<T> Arena<T> {
             if !self.spares.are_held() {
                 break;
             }
-            // It may be what another thread has just taken to look at.
+            // Another thread may have just taken the needed piece to look at it.
             yield_now();
         }
         None
     }
 
-    /// Makes what a chunk has left a spare piece.
+    /// Turns the rest of a chunk into a spare piece.
     fn take_back(&self, chunk: &AtomicU64) {
         let rest @ Chunk { end, .. } = Chunk::unpack(chunk.load(Ordering::Relaxed));
-        // The mark keeps readers of the figures from seeing neither the rest nor that it was given back.
+        // The mark ensures that readers of the figures see the rest or its return.
         if rest.room() == 0 || !Chunk::claim(chunk, rest, Chunk::refilling(rest.room().into())) {
             return;
         }
         self.free(rest);
-        // ORDERING(arena.chunk): Release; as in `refill`: who sees the chunk empty sees that its rest is not reserved.
+        // ORDERING(arena.chunk): Release; as in `refill`: a thread that sees the chunk empty also sees that its rest is not reserved.
         chunk.store(Chunk { next: end, end }.pack(), ord("arena.chunk", Ordering::Release));
     }
 
-    /// Frees a piece that was handed out and never written to.
+    /// Frees a piece that was allocated and never written to.
     fn free(&self, piece: Chunk) {
         if !self.extent.give_back(piece.room(), Some(piece.end)) {
             self.spares.put(&self.storage, piece);
         }
     }
 
-    /// Takes `words` of which the last `tail` may lie past the limit. If any does, nothing is handed out afterwards.
+    /// Takes `words`, of which the last `tail` may exceed the limit. If any does, nothing is allocated afterwards.
     fn pass_limit(&self, words: u32, tail: u32) -> Option<u32> {
         let within = u64::from(words - tail);
         let piece = self.grow(|extent| (u64::from(extent.reserved) + within < self.limit).then_some(words.into()))?;
         Some(piece.next)
     }
 
-    /// Moves the frontier as many words as `words` says, given the extent; returns what lies between.
+    /// Moves the frontier by the number of words that `words` returns for the extent. Returns the words in between.
     fn grow(&self, words: impl Fn(Extent) -> Option<u64>) -> Option<Chunk> {
         let grown = |extent: Extent| {
             let grown = extent.grown(words(extent)?)?;
@@ -421,12 +420,12 @@ impl<T> Arena<T> {
         Some(Chunk { next: was.frontier, end: is.frontier })
     }
 
-    /// Whether the limit is passed: then nothing more is handed out.
+    /// Whether the limit is exceeded: then nothing more is allocated.
     pub(crate) fn is_passed(&self) -> bool {
         u64::from(self.extent.load().reserved) > self.limit
     }
 
-    /// Takes the words from `start` to `end` back, which were handed out to this shard and not written to.
+    /// Takes back the words from `start` to `end`, which were allocated for this shard and not written to.
     pub(crate) fn give_back(&self, shard: usize, start: u32, end: u32) {
         let chunk = &self.shards[shard].chunk;
         if self.is_passed() || !Chunk::unbump(chunk, start, end) {
@@ -434,13 +433,13 @@ impl<T> Arena<T> {
         }
     }
 
-    /// Counts words that were allocated for nothing.
+    /// Counts words that were allocated in vain.
     pub(crate) fn count_waste(&self, shard: usize, words: u32) {
         self.shards[shard].wasted.fetch_add(words.into(), Ordering::Relaxed);
     }
 
-    /// Words handed out, and of those idle and wasted. `reserved - idle` is never too small: what is idle was handed out
-    /// before, and that is read last; what was given back meanwhile counts as if it were not.
+    /// The allocated words, and the idle and wasted ones among them. `reserved - idle` is never too small: idle words were allocated before, and
+    /// `reserved` is read last; words that were given back meanwhile count as if they were not.
     pub(crate) fn usage(&self) -> Usage {
         let returned = self.extent.returned();
         let (mut idle, mut wasted, mut index) = (0, 0, 0_u64);
@@ -457,7 +456,7 @@ impl<T> Arena<T> {
         Usage { reserved: reserved + (self.extent.returned() - returned), idle, wasted, index }
     }
 
-    /// Whether at least `words` are used for certain: what a shard is just fetching counts as idle.
+    /// Whether at least `words` are certainly used: words that a shard is just fetching count as idle.
     fn uses_at_least(&self, words: u64) -> bool {
         let returned = self.extent.returned();
         let mut used = u64::from(self.extent.load().reserved);
@@ -469,7 +468,7 @@ impl<T> Arena<T> {
             let chunk = Chunk::unpack(chunk.load(ord("arena.chunk.read", Ordering::Acquire)));
             used = used.saturating_sub(chunk.room_at_most().into());
         }
-        // What was given back meanwhile may have been counted as used.
+        // Words that were given back meanwhile may have been counted as used.
         used >= words && self.extent.returned() == returned
     }
 

@@ -10,8 +10,7 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    /// The mark of a shard whose chunk a thread is changing, which adds or removes `words` at most. No real chunk ends before it
-    /// begins.
+    /// The mark of a shard whose chunk a thread is changing; the change adds or removes at most `words`. No real chunk ends before it begins.
     pub(super) fn refilling(words: u64) -> Self {
         Self { next: u32::try_from(words).unwrap_or(u32::MAX).max(1), end: 0 }
     }
@@ -32,7 +31,7 @@ impl Chunk {
         self.end.saturating_sub(self.next)
     }
 
-    /// Words that may be free: of a shard that is being refilled, all that it may get.
+    /// The maximum number of free words; for a shard that is being refilled, all that it may get.
     pub(super) fn room_at_most(self) -> u32 {
         if self.is_refilling() { self.next } else { self.room() }
     }
@@ -54,27 +53,28 @@ impl Chunk {
         }
     }
 
-    /// Puts `mark` in the place of the chunk that was `seen`. False if it has changed.
+    /// Replaces the chunk `seen` by `mark`. False if the chunk has changed.
     pub(super) fn claim(word: &AtomicU64, seen: Chunk, mark: Chunk) -> bool {
         word.compare_exchange(seen.pack(), mark.pack(), Self::take_ordering(), Ordering::Relaxed).is_ok()
     }
 
-    /// Of who takes words from a chunk.
+    /// The ordering for taking words from a chunk.
     #[inline(always)]
     fn take_ordering() -> Ordering {
-        // ORDERING(arena.chunk.take): Acquire; pairs with `arena.chunk` and `arena.chunk.back`. Weaker: what the words hold could still be written to, as a
+        // ORDERING(arena.chunk.take): Acquire; pairs with `arena.chunk` and `arena.chunk.back`. Weaker: another thread could still write to the
+        // words, as a
         // link of spare pieces (loom `spare_pieces_in_a_chunk`).
         ord("arena.chunk.take", Ordering::Acquire)
     }
 
-    /// Gives `words` up to `end` back to a chunk that goes on there. False if it does not.
+    /// Returns the words from `start` to `end` to the chunk, if it continues there. False if it does not.
     pub(super) fn unbump(word: &AtomicU64, start: u32, end: u32) -> bool {
         let seen = word.load(Ordering::Relaxed);
         let chunk = Chunk::unpack(seen);
         let whole = Chunk { next: start, ..chunk }.pack();
         let fits = chunk.next == end && !chunk.is_refilling();
-        // ORDERING(arena.chunk.back): Release; pairs with `arena.chunk.take`. Weaker: words that never were the chunk's, and were a spare piece
-        // since it was stored, could be written to while their first word still is (loom `spare_pieces_before_a_chunk`).
+        // ORDERING(arena.chunk.back): Release; pairs with `arena.chunk.take`. Weaker: words that were never the chunk's, but a spare piece since
+        // the chunk was stored, could be allocated while their first word is still being written (loom `spare_pieces_before_a_chunk`).
         let release = ord("arena.chunk.back", Ordering::Release);
         fits && word.compare_exchange(seen, whole, release, Ordering::Relaxed).is_ok()
     }

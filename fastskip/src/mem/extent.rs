@@ -1,7 +1,7 @@
-//! The extent of a range that is handed out, in one word: the words that count for the limit, and where untouched addresses begin.
+//! The allocated extent of a range, in one word: the number of words that count for the limit, and the start of untouched addresses.
 //!
-//! The two differ by the pieces that were given back (`spares.rs`). A thread that takes words changes both in one step, so what is
-//! reserved never passes the limit, whichever addresses it has.
+//! The two differ by the pieces that were given back (`spares.rs`). A thread that takes words changes both in one step, so the reserved words never
+//! exceed the limit, whatever their addresses.
 
 use crossbeam_utils::CachePadded;
 
@@ -12,7 +12,7 @@ use crate::sync::{AtomicU64, Ordering, ord};
 pub(super) struct Extent {
     /// Words that nodes, blocks and chunks have.
     pub(super) reserved: u32,
-    /// The first word that was never handed out, or was given back last.
+    /// The first word that was never allocated, or was given back last.
     pub(super) frontier: u32,
 }
 
@@ -25,18 +25,18 @@ impl Extent {
         u64::from(self.reserved) << 32 | u64::from(self.frontier)
     }
 
-    /// With `words` more from the frontier on.
+    /// The extent with `words` more from the frontier on.
     pub(super) fn grown(self, words: u64) -> Option<Self> {
         let frontier = u32::try_from(u64::from(self.frontier) + words).ok()?;
         Some(Self { reserved: self.reserved + words as u32, frontier })
     }
 }
 
-/// The word, and how many words ever left it.
+/// The extent's word, and the number of words that were ever given back.
 #[derive(Debug)]
 pub(super) struct ExtentWord {
     now: CachePadded<AtomicU64>,
-    /// Words that were given back, ever. It grows before `reserved` shrinks: a reader learns from it what it may have missed.
+    /// The number of words that were ever given back. It grows before `reserved` shrinks, so a reader sees what it may have missed.
     returned: AtomicU64,
     /// The highest frontier that it has moved back from.
     highest: AtomicU64,
@@ -55,15 +55,16 @@ impl ExtentWord {
 
     /// Words given back so far.
     pub(super) fn returned(&self) -> u64 {
-        // ORDERING(arena.frontier.read): Acquire; pairs with `give_back`: what a shard had before it was taken back is not seen later.
+        // ORDERING(arena.frontier.read): Acquire; pairs with `give_back`: a reader does not see the former chunk of a shard after words were taken
+        // back from it.
         self.returned.load(ord("arena.frontier.read", Ordering::Acquire))
     }
 
-    /// Moves the extent to where `to` says, given where it is; returns both.
+    /// Changes the extent to the result of `to` for the present one. Returns both.
     pub(super) fn change(&self, to: impl Fn(Extent) -> Option<Extent>) -> Option<(Extent, Extent)> {
-        // ORDERING(arena.frontier): Release; pairs with `load`. Weaker: words could be seen as reserved, and the mark in their
-        // shard not yet, so that idle words would count as used.
-        // Acquire: pairs with itself. Weaker: words behind a frontier that moved back could still be written to, as links of spare pieces.
+        // ORDERING(arena.frontier): Release; pairs with `load`. Weaker: a thread could see words as reserved, but not yet the mark in their shard,
+        // so that idle words would count as used.
+        // Acquire: pairs with itself. Weaker: another thread could still write to words behind a frontier that moved back, as links of spare pieces.
         let both = ord("arena.frontier", Ordering::AcqRel);
         let step = |word| to(Extent::unpack(word)).map(Extent::pack);
         let was = Extent::unpack(self.now.fetch_update(both, Ordering::Relaxed, step).ok()?);
@@ -87,7 +88,7 @@ impl ExtentWord {
         self.moves_back(moved)
     }
 
-    /// Whether the frontier moved back, which is noted.
+    /// Whether the frontier moved back, which is recorded.
     fn moves_back(&self, moved: Option<(Extent, Extent)>) -> bool {
         let Some((was, _)) = moved.filter(|(was, is)| is.frontier < was.frontier) else { return false };
         self.highest.fetch_max(was.frontier.into(), Ordering::Relaxed);
@@ -104,8 +105,8 @@ impl ExtentWord {
 mod tests {
     use super::*;
 
-    /// Catches words given back that count as used, or that a reader of the figures does not learn of; and a frontier that moves back
-    /// over words that are not free, or not over those that are.
+    /// Catches returned words that count as used, or whose return a reader of the figures misses; also a frontier that moves back over words that
+    /// are not free, or does not move over free ones.
     #[test]
     fn only_what_ends_at_the_frontier_moves_it_back() {
         let word = ExtentWord::new(10);

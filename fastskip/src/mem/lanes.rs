@@ -1,11 +1,11 @@
 //! Compares a row of 32-bit lanes with one value, all at once.
 //!
-//! A row is [`ROW_WORDS`] words of two lanes each, the lower half of a word first. The answer is a mask: bit `i` tells of
-//! lane `i`. On x86-64 eight vector comparisons do it (SSE2, part of the baseline); elsewhere, under Miri and with
-//! `--cfg fastskip_portable` a loop over the words does. Both give the same answers for a row at rest, which a test shows.
+//! A row is [`ROW_WORDS`] words of two lanes each, the lower half of a word first. The result is a mask: bit `i` is for lane `i`. On x86-64 this
+//! takes eight vector comparisons (SSE2, part of the baseline); elsewhere, under Miri and with `--cfg fastskip_portable`, a loop over the words.
+//! Both give the same results for a row at rest, which a test shows.
 //!
-//! Writers may change a row meanwhile. Then an answer mixes old and new lanes: it is advice, and its users verify what they
-//! find through it.
+//! Writers may change a row meanwhile. Then a result mixes old and new lanes: it is only a hint, and its users verify the nodes that they find
+//! through it.
 
 use crate::tuning::SLOTS;
 
@@ -96,8 +96,8 @@ pub(crate) mod vector {
         mask
     }
 
-    /// Two words at once. Rust has no atomic of this width; as assembly the load is to the language what two relaxed loads
-    /// of the words are, which is all that its users rely on.
+    /// Loads two words at once. Rust has no atomic of this width. As assembly, the load is for the language the same as two relaxed loads of the
+    /// words, and its users rely on nothing more.
     ///
     /// # Safety
     /// `at` is aligned to 16 bytes and begins two initialised words that are only ever accessed as atomics.
@@ -120,7 +120,7 @@ pub(crate) mod vector {
         struct Row([u64; 16]);
 
         proptest! {
-            /// Catches a mask whose bits stand for other lanes than the portable one's, or a comparison without signs.
+            /// Catches a mask whose bits differ from the portable one's, or an unsigned comparison.
             #[test]
             fn vectors_answer_as_the_portable_loop_does(lanes in prop::array::uniform32(prop_oneof![
                 Just(0_u32), Just(7), Just(u32::MAX), Just(1 << 31), Just(i32::MAX as u32), any::<u32>()

@@ -1,11 +1,10 @@
-//! Memory that must not be touched, as address sanitizer is told of it.
+//! Marks memory that must not be touched for address sanitizer.
 //!
-//! An arena is one mapping, so a sanitizer sees nothing wrong where a node's bytes are overrun into its neighbour's. Built
-//! with `--cfg fastskip_poisoned` and `-Zsanitizer=address`, words are poisoned when they are allocated, a node's bytes are
-//! allowed when it is written, and a poisoned word stays between any two nodes. Without the flag, nothing here is
-//! compiled to anything. `.ci/sanitize` builds it.
+//! An arena is one mapping, so a sanitizer does not notice when a node's bytes are overrun into its neighbour's. With `--cfg fastskip_poisoned` and
+//! `-Zsanitizer=address`, words are poisoned when they are allocated, a node's bytes are unpoisoned when it is written, and a poisoned word stays
+//! between any two nodes. Without the flag, this file compiles to nothing. `.ci/sanitize` uses it.
 
-/// Words that stay poisoned behind each node.
+/// The number of words that stay poisoned after each node.
 pub(crate) const REDZONE_WORDS: usize = if cfg!(fastskip_poisoned) { 1 } else { 0 };
 
 #[cfg(fastskip_poisoned)]
@@ -45,7 +44,7 @@ mod tests {
 
     use crate::{Lookup, Memtable};
 
-    /// Says to the process that is started to die how long the value is that it reads past.
+    /// Tells the process that is started to fail the length of the value that it overruns.
     const OVERRUN: &str = "FASTSKIP_OVERRUN";
 
     /// Reads one byte past the value of a node that has a neighbour.
@@ -58,7 +57,7 @@ mod tests {
         let Lookup::Value(found) = memtable.get(b"key", 1) else { panic!("the value that was just stored") };
         // SAFETY: one past the end of a slice.
         let past = unsafe { found.as_ptr().add(found.len()) };
-        // SAFETY: none: that this is reported is what is tested. The byte is mapped, so without a report it is read.
+        // SAFETY: none; the test checks that this is reported. The byte is mapped, so without a report it is read.
         std::hint::black_box(unsafe { past.read_volatile() });
     }
 
@@ -68,7 +67,7 @@ mod tests {
         if let Ok(len) = env::var(OVERRUN) {
             return overrun(len.parse().unwrap());
         }
-        // One byte for either length and three for the key: values that leave 7 bytes to 0 bytes of padding.
+        // One byte for either length and three for the key: values that leave from 7 to 0 bytes of padding.
         for len in 4..12 {
             let mut child = Command::new(env::current_exe().unwrap());
             child.args(["--exact", "mem::poison::tests::overrun_of_a_node_is_reported"]).env(OVERRUN, len.to_string());

@@ -1,7 +1,7 @@
 //! A limit on the number of entries, leased to shards so that most inserts touch no shared line.
 //!
-//! A shard leases a share of what is left, smaller and smaller towards the limit. When too little is left, a writer spends what it
-//! needs from the leases of other shards. So the limit is reached exactly, and a table is not called full while a lease is left.
+//! A shard leases a share of the rest, which becomes smaller towards the limit. When too little is left, a writer takes the entries that it needs
+//! from the leases of other shards. So the limit is reached exactly, and a table is not reported as full while a lease is left.
 //!
 //! A share moves from one word to another, and a thread may be stopped in between. So it is announced in the step that takes it:
 //!
@@ -10,20 +10,20 @@
 //!   lease      { version of the last share delivered, entries }        deliver (CAS)
 //! ```
 //!
-//! The first thread that meets an announcement delivers and clears it itself. A lease that has the announced version got its share; one
-//! that has another, read before the announcement was still seen in place, did not, and the CAS fails if it gets it meanwhile. So
-//! each share is delivered once, and no entry is out of sight. A version returns after 65 536 shares. An announcement leaves out the
-//! version that its lease has, however long ago that one got its last share. For another thread to be mistaken, all those shares
-//! would have to be announced between two of its steps.
+//! The first thread that meets an announcement delivers and clears it itself. A lease that has the announced version has already got its share. A
+//! lease that had another version, read before the announcement was still seen in place, has not got it, and the CAS fails if it gets it meanwhile.
+//! So each share is delivered once, and no entry is invisible. A version returns after 65 536 shares. An announcement leaves out the version that
+//! its lease has, however long ago that lease got its last share. A thread could be mistaken only if all those shares were announced between two of
+//! its steps.
 
 use crossbeam_utils::CachePadded;
 
 use crate::sync::{AtomicU64, Ordering, ord};
 
-/// Times that a batch gathers entries which others take at the same time, before it is refused.
+/// The number of times that a batch tries to gather entries while others take them, before it is refused.
 const GATHER_TRIES: u32 = 4;
 
-/// What a shard may still store without asking.
+/// The number of entries that a shard may still store without asking.
 #[derive(Debug, Default)]
 pub(crate) struct Lease(AtomicU64);
 
@@ -48,7 +48,7 @@ impl Lease {
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest).is_ok()
     }
 
-    /// Spends `most` or all that is left; returns how much.
+    /// Spends `most`, or everything that is left. Returns the number.
     fn spend_up_to(&self, most: u64) -> u64 {
         let rest = |word| Some(word - Self::entries(word).min(most));
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest).map_or(0, |word| Self::entries(word).min(most))
@@ -86,7 +86,8 @@ impl Left {
         Self(self.0 & !Self::PENDING)
     }
 
-    /// Less `entries`, and less a share of two to the power of `log` for `shard`, announced. The version is not that of its lease, `old`.
+    /// The word after `entries` are taken and a share of two to the power of `log` is announced for `shard`. The version is not that of its lease,
+    /// `old`.
     fn announced(self, entries: u64, shard: usize, log: u32, old: u16) -> Self {
         let left = self.entries() - entries - (1 << log);
         let next = self.version().wrapping_add(1);
@@ -95,18 +96,18 @@ impl Left {
     }
 }
 
-/// What is not leased yet of a table's limit.
+/// The part of a table's limit that is not leased yet.
 #[derive(Debug)]
 pub(crate) struct Quota {
     limit: u64,
-    /// What there is in all: no table has room for so many entries that 32 bits would not do.
+    /// The whole limit. 32 bits are enough for the entries of any table.
     whole: u64,
     shards: usize,
     left: CachePadded<AtomicU64>,
 }
 
 impl Quota {
-    /// A quota of `limit` entries for so many shards; no limit if it is 0.
+    /// A quota of `limit` entries for this many shards; no limit if it is 0.
     pub(crate) fn new(limit: usize, shards: usize) -> Self {
         let whole = (limit as u64).min(u32::MAX.into());
         Self { limit: limit as u64, whole, shards, left: CachePadded::new(AtomicU64::new(whole)) }
@@ -128,7 +129,7 @@ impl Quota {
         self.limit == 0 || lease(shard).spend(entries) || self.refill(entries, shard, &lease)
     }
 
-    /// Takes `entries`, and a share of the rest for `shard`; or else what the leases have.
+    /// Takes `entries`, and a share of the rest for `shard`; otherwise takes entries from the leases.
     #[cold]
     fn refill<'a>(&self, entries: u64, shard: usize, lease: &impl Fn(usize) -> &'a Lease) -> bool {
         let mut tries = 0;
@@ -155,7 +156,7 @@ impl Quota {
                     return true;
                 }
             } else if self.settled(lease) == seen {
-                // No lease has grown since: all that was looked at is all there was.
+                // No lease has grown since, so nothing was missed.
                 return false;
             }
             if tries == GATHER_TRIES {
@@ -164,7 +165,7 @@ impl Quota {
         }
     }
 
-    /// What is left, once no share is on its way.
+    /// The remaining entries, once no share is on its way.
     fn settled<'a>(&self, lease: &impl Fn(usize) -> &'a Lease) -> Left {
         loop {
             // ORDERING(quota.left.read): Acquire; pairs with `replace`, see there.
@@ -176,7 +177,7 @@ impl Quota {
         }
     }
 
-    /// Delivers the share that `announced` tells of, unless somebody did.
+    /// Delivers the share that `announced` announces, unless another thread already did.
     fn deliver(&self, announced: Left, lease: &Lease) {
         loop {
             // ORDERING(quota.lease.read): Acquire; pairs with `quota.lease`. Weaker: a lease that has got a later share could be
@@ -200,13 +201,13 @@ impl Quota {
     }
 
     fn replace(&self, seen: Left, new: Left) -> bool {
-        // ORDERING(quota.left): Release; pairs with `settled`. Weaker: a thread that finds no share on its way could find the lease without
-        // it too, and call the table full (loom `entries_on_their_way`).
+        // ORDERING(quota.left): Release; pairs with `settled`. Weaker: a thread that finds no announced share could also find the lease without it,
+        // and report the table as full (loom `entries_on_their_way`).
         let release = ord("quota.left", Ordering::Release);
         self.left.compare_exchange(seen.0, new.0, release, Ordering::Relaxed).is_ok()
     }
 
-    /// Takes `entries` from what is left and from all leases, or nothing.
+    /// Takes `entries` from the rest and from all leases, or nothing.
     fn gather<'a>(&self, entries: u64, lease: &impl Fn(usize) -> &'a Lease) -> bool {
         let all = |word| Some(word - Left(word).entries().min(entries));
         let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, all);
@@ -227,9 +228,9 @@ impl Quota {
         }
     }
 
-    /// Whether `stored` entries are at least `part` of the limit. Asked of what is stored, which only grows, and not of
-    /// what is left, which others may be moving. To count them is a look at every shard's lines, which their writers then
-    /// miss: it is not done while the entries that no shard has leased show by themselves that there is room.
+    /// Whether `stored` entries are at least `part` of the limit. This uses the stored entries, which only grow, and not the remaining ones, which
+    /// others may be moving. Counting them reads every shard's lines, which their writers then miss; so it is not done while the entries that no
+    /// shard has leased already show that there is room.
     pub(crate) fn is_used(&self, part: f64, stored: impl FnOnce() -> u64) -> bool {
         let part = self.limit as f64 * part;
         let taken = || self.whole - Left(self.left.load(Ordering::Relaxed)).entries();
@@ -248,7 +249,7 @@ mod tests {
             let leases: [Lease; 8] = Default::default();
             let quota = Quota::new(limit, leases.len());
             let mut taken = 0;
-            // Shards take turns at the start, then one shard has to find what the others hold.
+            // Shards take turns at the start, then one shard has to find the entries that the others hold.
             while taken < limit && quota.take(1, taken % 3, |shard| &leases[shard]) {
                 taken += 1;
             }
@@ -271,15 +272,15 @@ mod tests {
         assert!(!quota.is_used(0.05, || 100) && !quota.is_used(0.04, || 1) && quota.is_used(0.04, || 100));
     }
 
-    /// Catches a share that is taken for delivered because its version, which has come round, is that of the last one its shard got:
-    /// the entries were lost then, and the table full too early.
+    /// Catches a share that counts as delivered because its version is, after a full cycle, that of the last share of its shard: the entries would
+    /// be lost, and the table full too early.
     #[test]
     fn shares_are_delivered_when_versions_come_round() {
         let leases: [Lease; 2] = Default::default();
         let quota = Quota::new(1000, leases.len());
         let take = |entries, shard: usize| assert!(quota.take(entries, shard, |shard| &leases[shard]));
         let there = || Left(quota.left.load(Ordering::Relaxed)).entries() + leases.iter().map(Lease::left).sum::<u64>();
-        // Each round spends the lease and asks for a share, and returns all of it.
+        // Each round spends the lease, requests a share, and returns all of it.
         let round = |shard: usize| {
             let held = leases[shard].left();
             take(held, shard);
@@ -293,7 +294,7 @@ mod tests {
         }
     }
 
-    /// Catches a refused request that takes along what would have been enough for others, and sums that overflow.
+    /// Catches a refused request that keeps entries which would have been enough for others, and sums that overflow.
     #[test]
     fn refused_request_leaves_everything_where_others_find_it() {
         let leases: [Lease; 4] = Default::default();

@@ -1,4 +1,4 @@
-//! Ranges of addresses, and the pool that hands them from one table to the next.
+//! Ranges of addresses, and the pool that passes them from one table to the next.
 
 use core::fmt;
 use core::ptr::NonNull;
@@ -16,10 +16,10 @@ const HEAP_BYTES: usize = 256 << 10;
 /// Alignment of a range: rows of the index are aligned to cache lines.
 const ALIGN: usize = 64;
 
-/// By how much less is asked for when the system refuses: what it would just grant is not ours alone.
+/// The factor by which a request shrinks when the system refuses: the table should not take the last memory that the system would grant.
 const LESS: usize = 16;
 
-/// How many ranges are kept for the tables of no pool, and how much memory each of them has at most. 8, and 256 KiB: 2 MiB in all.
+/// The number of ranges that are kept for tables without a pool, and the maximum memory of each. 8, and 256 KiB: 2 MiB in all.
 const SHARED_RANGES: usize = 8;
 const SHARED_BYTES: usize = 256 << 10;
 
@@ -42,7 +42,7 @@ unsafe impl Send for Range {}
 unsafe impl Sync for Range {}
 
 impl Range {
-    /// A range of `bytes`, or far less again and again while the system refuses, but no less than `least`. Both are multiples of 64.
+    /// A range of `bytes`, or repeatedly much less while the system refuses, but no less than `least`. Both are multiples of 64.
     ///
     /// # Errors
     /// The system's last refusal.
@@ -64,7 +64,7 @@ impl Range {
         Layout::from_size_align(len, ALIGN).map_err(io::Error::other)
     }
 
-    /// From the allocator. What it contains is as undefined as what a table before has left there: tables read only what they wrote.
+    /// A range from the allocator. Its contents are undefined, like those of a range from an earlier table: tables read only what they wrote.
     fn allocate(len: usize) -> io::Result<Self> {
         let layout = Self::layout(len.max(ALIGN))?;
         // SAFETY: the size is not 0.
@@ -107,12 +107,12 @@ impl Drop for Range {
     }
 }
 
-/// Asks for huge pages past the first one, so that a table which stays small stays small in memory too.
+/// Asks for huge pages past the first one, so that a small table takes little memory.
 /// A system without them ignores the wish.
 fn advise_huge_pages(map: &MmapRaw) {
     #[cfg(target_os = "linux")]
     if map.len() > 2 * HUGE_PAGE {
-        // Refused where the kernel was built without them: the table works the same, only slower.
+        // If the kernel was built without them it refuses, and the table is only slower.
         drop(map.advise_range(memmap2::Advice::HugePage, HUGE_PAGE, map.len() - HUGE_PAGE));
     }
     #[cfg(not(target_os = "linux"))]
@@ -121,10 +121,10 @@ fn advise_huge_pages(map: &MmapRaw) {
 
 /// Keeps the memory of dropped tables for the tables that are made next.
 ///
-/// A table that was built with [`Builder::pool`](crate::Builder::pool) takes its memory from the pool, if the pool has some of the size
-/// that the table needs, and returns it when its last handle is dropped. So an engine that replaces its memtable again and again
-/// touches no fresh page. A clone is the same pool. The pool may be dropped before its tables. Other tables share
-/// [a small pool](Self::shared), so that tables of a few entries cost next to nothing.
+/// A table that was built with [`Builder::pool`](crate::Builder::pool) takes its memory from the pool, if the pool has memory of the needed size,
+/// and returns it when its last handle is dropped. So an engine that repeatedly replaces its memtable touches no fresh page. A clone is the same
+/// pool. The pool may be dropped before its tables. Other tables share [a small pool](Self::shared), so that tables of a few entries cost almost
+/// nothing.
 ///
 /// ```
 /// use fastskip::{Memtable, TablePool};
@@ -141,7 +141,7 @@ fn advise_huge_pages(map: &MmapRaw) {
 pub struct TablePool(Arc<Pool>);
 
 struct Pool {
-    /// Ranges that it keeps at most, and bytes that a table has used of one.
+    /// The maximum number of kept ranges, and the maximum of used bytes of each.
     most: usize,
     most_bytes: usize,
     kept: Mutex<Vec<Kept>>,
@@ -149,7 +149,7 @@ struct Pool {
 
 struct Kept {
     range: Range,
-    /// Bytes of it that a table has used: they may be memory.
+    /// The bytes of it that a table has used, which may be committed memory.
     used: usize,
 }
 
@@ -164,16 +164,16 @@ impl TablePool {
         Self(Arc::new(Pool { most, most_bytes, kept: Mutex::default() }))
     }
 
-    /// The pool of all tables of the process that are built without one. It keeps the ranges of up to eight tables that used no more than
-    /// 256 KiB each: 2 MiB of memory in ordinary pages, and the addresses of the ranges. [`clear`](Self::clear) gives them back; so does a
-    /// table that is refused a range.
+    /// The pool of all tables of the process that are built without one. It keeps the ranges of up to eight tables that used no more than 256 KiB
+    /// each: 2 MiB of memory in ordinary pages, and the addresses of the ranges. [`clear`](Self::clear) returns them to the system; so does a table
+    /// whose request for a range is refused.
     #[must_use]
     pub fn shared() -> &'static Self {
         static SHARED: LazyLock<TablePool> = LazyLock::new(|| TablePool::with(SHARED_RANGES, SHARED_BYTES));
         &SHARED
     }
 
-    /// How many tables' memory it keeps at the moment.
+    /// The number of tables whose memory it keeps at the moment.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.kept.lock().unwrap_or_else(PoisonError::into_inner).len()
@@ -185,7 +185,7 @@ impl TablePool {
         self.len() == 0
     }
 
-    /// How many bytes of what it keeps were used by tables, and may therefore be memory.
+    /// The number of kept bytes that tables have used, which may therefore be committed memory.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         self.0.kept.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|kept| kept.used).sum()
@@ -197,7 +197,7 @@ impl TablePool {
         drop(kept);
     }
 
-    /// Runs `with` on the ranges, unless another thread has them: nobody waits for a pool.
+    /// Runs `with` on the ranges, unless another thread has them: no thread waits for a pool.
     fn try_with<R>(&self, with: impl FnOnce(&mut Vec<Kept>) -> R) -> Option<R> {
         match self.0.kept.try_lock() {
             Ok(mut kept) => Some(with(&mut kept)),
@@ -206,13 +206,13 @@ impl TablePool {
         }
     }
 
-    /// Returns what it keeps to the system, unless another thread has it. Whether that was anything.
+    /// Returns its memory to the system, unless another thread has it. Returns whether there was any.
     fn give_up(&self) -> bool {
         let kept = self.try_with(core::mem::take);
         kept.is_some_and(|kept| !kept.is_empty())
     }
 
-    /// A range of `bytes`, the one that came back last, and how much of it was used before. Or none.
+    /// The most recently returned range of `bytes`, if any, and the number of its bytes that were used before.
     pub(super) fn take(&self, bytes: usize, huge_pages: bool) -> Option<(Range, usize)> {
         self.try_with(|kept| {
             let fits = |kept: &Kept| {
@@ -225,7 +225,7 @@ impl TablePool {
 
     /// Keeps `range`, of which `used` bytes were used, in place of the oldest if there are enough.
     pub(super) fn put(&self, range: Range, used: usize) {
-        // Windows counts what is reserved.
+        // Windows counts reserved memory.
         let cost = if cfg!(windows) { range.len() } else { used };
         let mut new = Some(Kept { range, used });
         let replaced = self.try_with(|kept| {
@@ -236,7 +236,7 @@ impl TablePool {
             kept.extend(new.take());
             replaced
         });
-        // To unmap takes long: after the lock is released.
+        // Unmapping takes long, so it is done after the lock is released.
         drop((replaced, new));
     }
 }

@@ -1,31 +1,30 @@
-//! Pieces of the range that were handed out and given back, or taken back from a shard: free, and not counted as reserved.
+//! Spare pieces of the range, which were given back or taken back from a shard: they are free, and not counted as reserved.
 //!
-//! They are kept in the memory that they are, so there may be any number of them. A bin is a stack of pieces of about one size: bin `b` has
-//! those of 2^b words up to twice as many. Its word names the first piece, and the first word of each piece its end and the next piece.
+//! The list of pieces is kept in the pieces themselves, so there may be any number of them. A bin is a stack of pieces of about one size: bin `b`
+//! has those of 2^b words up to twice as many. Its word names the first piece, and the first word of each piece holds its end and the next piece.
 //!
-//! Any thread pushes a piece, by CAS. To take one out, a thread takes the whole stack: it leaves an empty one with the lock bit set, onto
-//! which others go on pushing, and puts back what it does not need. Nobody waits for the bit; who finds it set looks elsewhere. So
-//! a piece that a thread reads is its own, and cannot have been taken and pushed again meanwhile.
+//! Any thread pushes a piece, by CAS. To take one out, a thread takes the whole stack: it leaves an empty one with the lock bit set, onto which
+//! others continue to push, and puts back the pieces that it does not need. No thread waits for the bit; a thread that finds it set looks
+//! elsewhere. So a piece that a thread reads is its own, and cannot have been taken and pushed again meanwhile.
 //!
-//! Pieces that touch are joined from time to time: all are taken out, sorted by address, and joined ([`join`](Spares::join)), which
-//! takes O(n log n) for n pieces. The arena decides when that is worth its time, by the words that came since the last time
-//! ([`fresh`](Spares::fresh)).
+//! Neighbouring pieces are joined from time to time: all are taken out, sorted by address, and joined ([`join`](Spares::join)), which takes O(n log
+//! n) for n pieces. The arena decides when that is worth its time, by the words that came since the last time ([`fresh`](Spares::fresh)).
 //!
-//! Every step is Acquire or Release here, unlike elsewhere in the arena: a piece's first word is written. Whoever is handed a piece
-//! writes to it after that.
+//! Every step is Acquire or Release here, unlike elsewhere in the arena, because the first word of a piece is written. A thread that receives a
+//! piece writes to it after those writes.
 
 use super::chunk::Chunk;
 use super::storage::Storage;
 use crate::sync::{AtomicU64, Ordering, ord};
 use crate::tuning::SPARE_BINS;
 
-/// Pieces of a bin that are looked at for one that fits, where not all of its pieces do.
+/// The number of pieces that are tried in a bin whose pieces may be too small.
 const LOOKS: usize = 8;
 
-/// A bin's word: another thread looks for a piece in it.
+/// The lock bit of a bin's word: another thread is searching the bin for a piece.
 const LOCKED: u64 = 1 << 32;
 
-/// Words that no piece has: nothing was looked for in vain.
+/// More words than any piece has: no search was in vain.
 const NEVER: u64 = u32::MAX as u64;
 
 /// The free pieces of one arena.
@@ -34,13 +33,13 @@ pub(super) struct Spares {
     bins: [AtomicU64; SPARE_BINS],
     /// Words that came since pieces were last joined.
     fresh: AtomicU64,
-    /// Threads that have pieces which they will put back, or a part of them.
+    /// The number of threads that hold pieces which they will put back, at least in part.
     holders: AtomicU64,
-    /// How often a piece came, in the upper half; and in the lower one: so many words and more were looked for everywhere in vain since then.
+    /// In the upper half, the number of pieces that came; in the lower half, the size from which on every search since then was in vain.
     refused: AtomicU64,
 }
 
-/// A piece in a stack, and the one behind it; 0 is none.
+/// A piece in a stack, and the next one; 0 means none.
 #[derive(Debug, Clone, Copy)]
 struct Linked {
     piece: Chunk,
@@ -57,7 +56,7 @@ impl Spares {
         }
     }
 
-    /// The bin of pieces of so many words.
+    /// The bin of pieces of this many words.
     fn bin(words: u32) -> usize {
         let size = words.max(1).ilog2() as usize;
         if size < SPARE_BINS { size } else { SPARE_BINS - 1 }
@@ -68,7 +67,7 @@ impl Spares {
         self.fresh.load(Ordering::Relaxed)
     }
 
-    /// Whether there is no piece, but for those that a thread holds.
+    /// Whether there is no piece, except those that a thread holds.
     pub(super) fn are_none(&self) -> bool {
         self.bins.iter().all(|bin| bin.load(Ordering::Relaxed) == 0)
     }
@@ -81,11 +80,11 @@ impl Spares {
     /// Keeps `piece`, which was given back and is the caller's alone.
     pub(super) fn put(&self, storage: &Storage, piece: Chunk) {
         self.push(storage, piece);
-        // After it: a join that forgets these words has seen the piece, or leaves it to the next one.
+        // Counted after the push: a join that resets this count has seen the piece, or leaves it to the next join.
         self.fresh.fetch_add(piece.room().into(), Ordering::Relaxed);
     }
 
-    /// Keeps what is left of a piece that was [taken](Self::take_fitting).
+    /// Keeps the rest of a piece that was [taken](Self::take_fitting).
     pub(super) fn put_rest(&self, storage: &Storage, piece: Chunk) {
         self.push(storage, piece);
         self.holders.fetch_sub(1, Ordering::Relaxed);
@@ -104,24 +103,24 @@ impl Spares {
             // written (loom `spare_pieces_*`).
             match bin.compare_exchange_weak(seen, first, ord("spares.bin", Ordering::Release), Ordering::Relaxed) {
                 Ok(_) => break,
-                // Ends: another thread's step succeeded.
+                // The loop ends: another thread's step succeeded.
                 Err(now) => seen = now,
             }
         }
-        // Relaxed, after the CAS: a search that began before it does not say that it was in vain. One that sees the count and not yet the piece
-        // may say so, and the piece is found when the next one comes.
+        // Relaxed, after the CAS: a search that began before it does not record that it was in vain. A search that sees the count and not yet the
+        // piece may record that; then the piece is found when the next one comes.
         let count = |refused: u64| Some(((refused >> 32) + 1) << 32 | NEVER);
         // Cannot fail: `count` always answers.
         _ = self.refused.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count);
     }
 
-    /// Takes a piece of `words` at least, from the smallest bin in which a few looks find one. What is left of it must be
-    /// [put back](Self::put_rest), be it nothing.
+    /// Takes a piece of at least `words`, from the smallest bin in which a few looks find one. The rest of the piece must be [put
+    /// back](Self::put_rest), even if it is empty.
     pub(super) fn take_fitting(&self, storage: &Storage, words: u32) -> Option<Chunk> {
         self.take(storage, words, LOOKS)
     }
 
-    /// As [`take_fitting`](Self::take_fitting), with as many looks as there are pieces in the bin, O(n); unless that was in vain before.
+    /// Like [`take_fitting`](Self::take_fitting), but looks at all pieces of the bin, O(n), unless the same search was in vain before.
     pub(super) fn take_any(&self, storage: &Storage, words: u32) -> Option<Chunk> {
         let before = self.refused.load(Ordering::Relaxed);
         if u64::from(words) >= before & NEVER {
@@ -130,7 +129,7 @@ impl Spares {
         let found = self.take(storage, words, usize::MAX);
         if found.is_none() && !self.are_held() {
             let in_vain = before & !NEVER | u64::from(words);
-            // If it fails, a piece came meanwhile, or another thread said the same: nothing is lost but time.
+            // If it fails, a piece came meanwhile, or another thread recorded the same: only time is lost.
             _ = self.refused.compare_exchange(before, in_vain, Ordering::Relaxed, Ordering::Relaxed);
         }
         found
@@ -172,7 +171,7 @@ impl Spares {
         None
     }
 
-    /// Takes all pieces of a bin and leaves `left`: the first of them, or none if there are none or another thread has them.
+    /// Takes all pieces of a bin and leaves `left` there. Returns the first piece, or `None` if there are none or another thread has them.
     fn take_stack(bin: &AtomicU64, left: u64) -> Option<u32> {
         let take = |seen: u64| (seen != 0 && seen & LOCKED == 0).then_some(left);
         // ORDERING(spares.bin.read): Acquire; pairs with `push` and `put_back`, see there.
@@ -180,7 +179,7 @@ impl Spares {
         Some(bin.fetch_update(acquire, Ordering::Relaxed, take).ok()? as u32)
     }
 
-    /// Puts the stack that begins with `first` back below what was pushed meanwhile, and unlocks the bin.
+    /// Puts the stack that begins with `first` back below the pieces that were pushed meanwhile, and unlocks the bin.
     fn put_back(storage: &Storage, bin: &AtomicU64, first: u32) {
         // ORDERING(spares.bin.read): Acquire; pairs with `push`, see there.
         let acquire = ord("spares.bin.read", Ordering::Acquire);
@@ -190,29 +189,29 @@ impl Spares {
             let pushed = seen as u32;
             if pushed != 0 && !is_joined {
                 let mut last = Linked::read(storage, pushed);
-                // Ends: what was pushed while the bin was locked is a stack of its own.
+                // The loop ends: the pieces that were pushed while the bin was locked are a separate stack.
                 while let Some(behind) = last.and_then(|last| Linked::read(storage, last.next)) {
                     last = Some(behind);
                 }
                 if let Some(last) = last {
                     Linked { next: first, ..last }.write(storage);
                 }
-                // What is pushed from now on lies on top of both.
+                // Pieces that are pushed from now on lie on top of both.
                 is_joined = true;
             }
             let whole = u64::from(if pushed == 0 { first } else { pushed });
-            // ORDERING(spares.bin): Release; pairs with `take_stack`. Weaker: the next thread could miss what this one wrote to the links.
+            // ORDERING(spares.bin): Release; pairs with `take_stack`. Weaker: the next thread could miss this thread's writes to the links.
             let release = ord("spares.bin", Ordering::Release);
             match bin.compare_exchange(seen, whole, release, acquire) {
                 Ok(_) => return,
-                // Ends: another thread pushed a piece.
+                // The loop ends: another thread pushed a piece.
                 Err(now) => seen = now,
             }
         }
     }
 
-    /// Joins the pieces that touch, but for those of bins that are locked. Shows each to `is_used`, in the order of addresses, and keeps those
-    /// of which that is false.
+    /// Joins neighbouring pieces, except those of locked bins. Shows each piece to `is_used`, in the order of addresses, and keeps those for which
+    /// it returns false.
     pub(super) fn join(&self, storage: &Storage, mut is_used: impl FnMut(Chunk) -> bool) {
         self.holders.fetch_add(1, Ordering::Relaxed);
         let fresh = self.fresh.swap(0, Ordering::Relaxed);
@@ -223,14 +222,14 @@ impl Spares {
             }
         }
         if is_any_locked {
-            // Soon again; less and less, so that it ends.
+            // Joins again soon, but less and less often, so that this ends.
             self.fresh.fetch_add(fresh / 2, Ordering::Relaxed);
         }
         self.holders.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn take_joined<'a>(&self, storage: &'a Storage) -> impl Iterator<Item = Chunk> + 'a {
-        // As in a binary counter: `sorted[i]` has twice as many pieces as `sorted[i - 1]`, or none.
+        // Like a binary counter: `sorted[i]` has twice as many pieces as `sorted[i - 1]`, or none.
         let mut sorted = [0; 32];
         for mut at in self.bins.iter().filter_map(|bin| Self::take_stack(bin, 0)) {
             while let Some(linked) = Linked::read(storage, at) {
@@ -270,7 +269,7 @@ fn merge(storage: &Storage, a: u32, b: u32) -> u32 {
             None => first = at,
             Some(last) => Linked { next: at, ..last }.write(storage),
         }
-        // Ends: each turn takes a piece from one of the two.
+        // The loop ends: each turn takes a piece from one of the two.
         let Some(taken) = Linked::read(storage, at).filter(|_| stacks[1 - from] != 0) else { return first };
         stacks[from] = taken.next;
         last = Some(taken);
@@ -278,7 +277,7 @@ fn merge(storage: &Storage, a: u32, b: u32) -> u32 {
 }
 
 impl Linked {
-    /// The piece at `at`, which is the caller's; none at 0.
+    /// The piece at `at`, which belongs to the caller; `None` at 0.
     fn read(storage: &Storage, at: u32) -> Option<Self> {
         if at == 0 {
             return None;
@@ -319,7 +318,7 @@ mod tests {
         all
     }
 
-    /// Catches a piece that fits and is never found, behind others of its bin that are a little too small.
+    /// Catches a fitting piece that is never found because it is behind slightly smaller ones of its bin.
     #[test]
     fn a_piece_is_found_behind_many_that_are_too_small() {
         let (spares, storage) = (Spares::new(), storage());
@@ -332,7 +331,7 @@ mod tests {
         assert_eq!(spares.take_any(&storage, 80), Some(piece(1, 101)), "what came is looked for again");
     }
 
-    /// Catches pieces that touch and are not joined, pieces out of order, and single words that are forgotten.
+    /// Catches neighbouring pieces that are not joined, pieces out of order, and single words that are forgotten.
     #[test]
     fn pieces_that_touch_become_one() {
         let (spares, storage) = (Spares::new(), storage());
@@ -347,7 +346,7 @@ mod tests {
     }
 
     proptest! {
-        /// Catches a word that is in two pieces or in none, whatever comes and goes; and a piece that is too small.
+        /// Catches a word that is in two pieces or in none after any sequence of operations, and a piece that is too small.
         #[test]
         fn every_word_is_in_one_piece(steps in prop::collection::vec((0..50_u8, 1..=200_u32, any::<prop::sample::Index>()), 1..400)) {
             let (spares, storage) = (Spares::new(), storage());

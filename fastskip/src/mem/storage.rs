@@ -1,7 +1,7 @@
 //! The bytes under the arena: one reserved address range, seen as 8-byte words or as byte strings.
 //!
 //! A word is used either as an atomic or as part of a byte string for the whole life of the table, never both.
-//! What a range contains at first is undefined: nothing is read that was not written. Pages are committed by the system at first touch.
+//! The initial contents of a range are undefined: only written words are read. The system commits pages at first touch.
 //! The models in `loom-tests` replace this file by one that checks those rules.
 
 use core::fmt;
@@ -17,7 +17,7 @@ use crate::sync::AtomicU64;
 /// Bytes in a word, the unit of every offset.
 pub(crate) const WORD: usize = 8;
 
-/// What ranges are multiples of, so that a pool finds one of the same size.
+/// The unit of range sizes, so that a pool finds ranges of the same size.
 const PAGE: usize = 4 << 10;
 
 /// The most words a 32-bit offset reaches: 32 GiB.
@@ -30,17 +30,17 @@ pub(crate) struct Storage {
     /// Where the range begins.
     base: *mut u8,
     pool: TablePool,
-    /// Bytes from the base on that were used, by this table or one before.
+    /// The number of bytes from the base on that were used, by this table or an earlier one.
     used: usize,
 }
 
-// SAFETY: `base` is the address of the range, which may be shared; what is done there, the unsafe methods say.
+// SAFETY: `base` is the address of the range, which may be shared; the unsafe methods state the rules for accesses.
 unsafe impl Send for Storage {}
 // SAFETY: as above.
 unsafe impl Sync for Storage {}
 
 impl Storage {
-    /// Takes `bytes` from the pool or reserves them, or far less while the system refuses, but no less than `least`.
+    /// Takes `bytes` from the pool or reserves them; reserves much less while the system refuses, but no less than `least`.
     ///
     /// # Errors
     /// The system's last refusal.
@@ -54,7 +54,7 @@ impl Storage {
         Ok(Self { base: range.base(), range: Some(range), pool: pool.clone(), used })
     }
 
-    /// Says that the first `words` were used.
+    /// Records that the first `words` were used.
     pub(crate) fn set_used(&mut self, words: u64) {
         self.used = self.used.max(words.min(self.words()) as usize * WORD);
     }
@@ -77,8 +77,8 @@ impl Storage {
         unsafe { AtomicU64::from_ptr(at.cast()) }
     }
 
-    /// Which of the first `lanes` lanes of the row that begins with word `off` are greater than `bound`: see [`lanes`]. What the
-    /// mask says of other lanes means nothing.
+    /// The lanes among the first `lanes` of the row that begins with word `off` that are greater than `bound`: see [`lanes`]. Other bits of the
+    /// mask have no meaning.
     ///
     /// # Safety
     /// `off` is a multiple of 8; [`lanes::ROW_WORDS`] words from it on lie in the range, were written, and are only ever atomics.
@@ -95,7 +95,7 @@ impl Storage {
         lanes::greater(unsafe { self.words_of_row(off, lanes) }, bound)
     }
 
-    /// Which of the first `lanes` lanes of the row that begins with word `off` are equal to `value`.
+    /// The lanes among the first `lanes` of the row that begins with word `off` that are equal to `value`.
     ///
     /// # Safety
     /// As for [`lanes_greater`](Self::lanes_greater).
@@ -128,7 +128,7 @@ impl Storage {
         })
     }
 
-    /// Asks the processor for the cache line of word `off`, whatever stands there. Does nothing where it cannot be asked.
+    /// Prefetches the cache line of word `off`, whatever its contents. Does nothing on targets without prefetch.
     #[inline(always)]
     pub(crate) fn prefetch(&self, off: u32) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -142,7 +142,7 @@ impl Storage {
         let _ = off;
     }
 
-    /// Poisons the `words` from word `off` on: no use of them is right until they are [unpoisoned](Self::unpoison). Only sanitizers notice.
+    /// Poisons the `words` from word `off` on: they must not be used until they are [unpoisoned](Self::unpoison). Only sanitizers notice.
     #[inline(always)]
     pub(crate) fn poison(&self, off: u32, words: u32) {
         poison(self.base.wrapping_add(off as usize * WORD), words as usize * WORD);
@@ -154,10 +154,10 @@ impl Storage {
         unpoison(self.base.wrapping_add(off as usize * WORD), len);
     }
 
-    /// What [`write_spare`](Self::write_spare) has written to word `off`.
+    /// The value that [`write_spare`](Self::write_spare) has written to word `off`.
     ///
     /// # Safety
-    /// It did, and that happens before this call; the piece that begins there belongs to the caller alone.
+    /// The write happens before this call, and the piece that begins there belongs to the caller alone.
     pub(crate) unsafe fn read_spare(&self, off: u32) -> u64 {
         let at = self.base.wrapping_add(off as usize * WORD);
         // SAFETY: inside the range, aligned, written and nobody else's, by the caller's promise.
@@ -187,7 +187,7 @@ impl Storage {
         unsafe { to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
 
-    /// The `len` bytes that stand `at` bytes past word `off`.
+    /// The `len` bytes at the offset `at` bytes past word `off`.
     ///
     /// # Safety
     /// The bytes lie in the range, were written, happen before this call, and are not written again while `self` is
@@ -219,10 +219,10 @@ impl fmt::Debug for Storage {
 mod tests {
     use super::*;
 
-    /// Catches a refusal of the system that is passed on although a smaller range would do, and one that is not.
+    /// Catches a refusal of the system that is returned although a smaller range would do, and one that is ignored.
     #[test]
     fn refused_ranges_are_divided_down_to_the_least() {
-        // More addresses than any system of today gives a process.
+        // More addresses than any present system gives a process.
         let less = Storage::reserve(1 << 52, 4096, false, None).unwrap();
         assert!(less.words() * (WORD as u64) < 1 << 52);
         drop(less);

@@ -1,7 +1,7 @@
-//! Bytes, read as keys, values and choices. At their end everything is zero. The committed inputs mean what they do by
-//! this reading: who changes it makes them anew (`fuzz/examples/seeds.rs`).
+//! Reads bytes as keys, values and choices. After their end, every byte is zero. The meaning of the committed inputs depends on this reading: after
+//! a change here, make the inputs again (`fuzz/examples/seeds.rs`).
 
-/// What is left of an input.
+/// The rest of an input.
 pub(crate) struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {

@@ -1,4 +1,4 @@
-//! A table's settings, what its limits allow, and what must hold of its figures.
+//! A table's settings, what its limits allow, and the rules that its figures must follow.
 
 use fastskip::{Builder, InsertError, MAX_KEY_LEN, Stats, Table};
 
@@ -10,7 +10,7 @@ const TOO_LARGE: usize = 2 << 20;
 /// The most that an entry takes beside key and value: the link and two more words, lengths, a tag, padding.
 const OVERHEAD: usize = (1 + 2) * 8 + 11 + 7;
 
-/// Such a value. Static, because to fill a new one each time would be most of the work.
+/// A value of that length. Static, because filling a new one each time would be most of the work.
 pub(crate) fn too_large() -> &'static [u8] {
     static ZEROS: [u8; TOO_LARGE] = [0; TOO_LARGE];
     &ZEROS
@@ -19,7 +19,7 @@ pub(crate) fn too_large() -> &'static [u8] {
 /// Lengths of an entry's key and value.
 pub(crate) type Size = (usize, usize);
 
-/// The limits of a table (0 for none), and what is known of them.
+/// The limits of a table (0 for none), and the facts known about them.
 #[derive(Debug, Clone)]
 pub(crate) struct TableLimits {
     shards: usize,
@@ -29,7 +29,7 @@ pub(crate) struct TableLimits {
     backpressure_at: f64,
     /// Back-pressure was seen, after which it stays.
     pressed: bool,
-    /// The most that a single write can have passed the limit by.
+    /// The most by which a single write can have passed the limit.
     excess: usize,
 }
 
@@ -63,13 +63,13 @@ impl TableLimits {
         (self.pressed, self.excess) = (false, 0);
     }
 
-    /// Whether the table takes no write at all, not even a deletion. What a dropped reservation gives back opens it again.
+    /// Whether the table accepts no write at all, not even a deletion. Room that a dropped reservation returns opens it again.
     pub(crate) fn is_full(&self, stats: &Stats) -> bool {
         let spent = self.memory > 0 && stats.memory_usage >= self.memory.next_multiple_of(8);
         spent || (self.entries > 0 && stats.entries >= self.entries)
     }
 
-    /// How a write of new entries is refused, as far as it can be told beforehand: how much memory they take cannot.
+    /// The expected refusal of a write of new entries, as far as it can be known beforehand: how much memory they take cannot.
     pub(crate) fn foretell(&self, stats: &Stats, sizes: &[Size]) -> Result<(), InsertError> {
         if sizes.iter().any(|(key, _)| *key > MAX_KEY_LEN) {
             return Err(InsertError::TooLarge);
@@ -87,8 +87,8 @@ impl TableLimits {
         Ok(())
     }
 
-    /// Compares how a write ended with what was foretold. Where memory is limited it may have been refused instead, if
-    /// the figures bear that out.
+    /// Compares the result of a write with the expected one. Where memory is limited, the write may have been refused instead, if the figures
+    /// confirm that.
     pub(crate) fn judge(
         &mut self,
         foretold: Result<(), InsertError>,
@@ -106,7 +106,7 @@ impl TableLimits {
                 assert!(bytes < self.memory, "full, and too large for an empty table: {sizes:?}");
             }
             (Err(InsertError::TooLarge), Ok(()) | Err(InsertError::Full)) if self.memory > 0 => {
-                // The range of addresses is larger than the limit, but not by any entry.
+                // The range of addresses is larger than the limit, but by less than an entry.
                 let all = sizes.iter().map(|(key, value)| key + value + OVERHEAD).sum::<usize>();
                 assert!(most.max(all) >= self.memory, "too large, and an empty table could hold it: {sizes:?}");
             }
@@ -117,7 +117,7 @@ impl TableLimits {
         }
     }
 
-    /// What holds of figures at any time.
+    /// Checks what must be true of the figures at any time.
     pub(crate) fn check(&mut self, stats: &Stats) {
         assert_eq!(stats.memory_usage + stats.memory_idle, stats.memory_reserved);
         assert!(stats.memory_wasted <= stats.memory_usage);

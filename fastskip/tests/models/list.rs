@@ -14,16 +14,16 @@ use super::record::Record;
 use super::{Met, compare_walk, operations, ranges};
 
 operations! {
-    /// What an input can ask of a list.
+    /// Operations that an input can ask of a list.
     SkipListOp:
         Insert GetOrInsert InsertBatch Delete InsertTombstone LongestKey TooLarge Snapshot
         Range Prefix Seek SeekForPrev Compare Freeze Seal Reset
 }
 
-/// A value, and whether it is a tombstone's.
+/// A value, and whether it belongs to a tombstone.
 type Model = BTreeMap<Vec<u8>, (Vec<u8>, bool)>;
 
-/// What else is known of a list.
+/// Other facts known about a list.
 struct Known {
     model: Model,
     limits: TableLimits,
@@ -123,7 +123,7 @@ impl Known {
             }
             SkipListOp::Compare => {
                 self.compare(list);
-                // Whatever hints say from here on, every answer stays right. Half of the lists keep an index that is whole.
+                // From here on, every answer must stay right, whatever hints say. Half of the lists keep an index that is whole.
                 if self.attempts % 2 == 1 {
                     list.scramble_hints(self.attempts as u64);
                     self.is_scrambled = true;
@@ -133,7 +133,7 @@ impl Known {
         }
     }
 
-    /// How storing `key` is refused, before memory is asked for.
+    /// The expected refusal of a write of `key`, before memory is asked for.
     fn foretell(&self, list: &ConcurrentSkipList, key: &[u8], value: &[u8]) -> Result<(), InsertError> {
         if self.frozen {
             return Err(InsertError::Sealed);
@@ -144,7 +144,7 @@ impl Known {
         self.limits.foretell(&list.stats(), &[(key.len(), value.len())])
     }
 
-    /// Compares how a write of one new entry ended, and notes it.
+    /// Compares the result of a write of one new entry, and notes it.
     fn judge(
         &mut self,
         list: &ConcurrentSkipList,
@@ -351,7 +351,7 @@ fn compare_snapshot(snapshot: &Snapshot<'_>, owned: &OwnedSnapshot, then: &Model
     assert!(std::iter::from_fn(|| cursor.prev_entry()).eq(before.iter().rev().copied()));
 }
 
-/// Compares where the searches of a cursor that shows `shown` lead, those forward or those backward, and every step from there.
+/// Checks the searches of a cursor that shows `shown`, forward or backward, and every step from there.
 fn compare_cursor<'a>(mut cursor: Cursor<'a>, shown: &[Entry<'_>], key: &[u8], forward: bool) {
     let (at, behind) = (shown.partition_point(|e| e.key < key), shown.partition_point(|e| e.key <= key));
     type Search<'a> = fn(&mut Cursor<'a>, &[u8]) -> bool;
@@ -363,7 +363,7 @@ fn compare_cursor<'a>(mut cursor: Cursor<'a>, shown: &[Entry<'_>], key: &[u8], f
         let found = if forward { shown.get(gap) } else { gap.checked_sub(1).map(|last| &shown[last]) };
         assert_eq!((search(&mut cursor, key), cursor.valid()), (found.is_some(), found.is_some()));
         assert_eq!(cursor.entry(), found.copied());
-        // Until a step is taken, the cursor is in a gap between what is shown.
+        // Until a step is taken, the cursor is in a gap between the shown entries.
         let mut moved = cursor.clone();
         assert!(moved.by_ref().eq(shown[gap..].iter().copied()));
         assert_eq!((moved.valid(), moved.prev()), (false, shown.last().copied()), "from behind the last entry");

@@ -16,7 +16,7 @@ use super::record::Record;
 use super::{Met, compare_walk, operations, ranges};
 
 operations! {
-    /// What an input can ask of a memtable.
+    /// Operations that an input can ask of a memtable.
     MemtableOp:
         Put Delete Apply DropReservation LongestKey TooLarge Get
         Range Seek SeekForPrev WalkCursor Compare Freeze Replace
@@ -33,7 +33,7 @@ struct Pair {
     attempts: usize,
     /// Whether hints were corrupted, so that the index cannot be validated.
     is_scrambled: bool,
-    /// Set once the memtable is frozen: what it was then must be what it is.
+    /// Set once the memtable is frozen: its contents at that time must not change.
     frozen: Option<FrozenVersions>,
     record: Record<MemtableOp>,
 }
@@ -102,7 +102,7 @@ impl Pair {
             MemtableOp::WalkCursor => self.walk_cursor(input),
             MemtableOp::Compare => {
                 self.compare();
-                // Whatever hints say from here on, every answer stays right. Half of the tables keep an index that is whole.
+                // From here on, every answer must stay right, whatever hints say. Half of the tables keep an index that is whole.
                 if self.attempts % 2 == 1 {
                     self.memtable.scramble_hints(self.attempts as u64);
                     self.is_scrambled = true;
@@ -113,7 +113,7 @@ impl Pair {
         }
     }
 
-    /// How a reservation is refused, before memory is asked for.
+    /// The expected refusal of a reservation, before memory is asked for.
     fn foretell(&self, sizes: &[Size]) -> Result<(), InsertError> {
         if self.frozen.is_some() {
             Err(InsertError::Sealed)
@@ -122,7 +122,7 @@ impl Pair {
         }
     }
 
-    /// Compares how a reservation ended.
+    /// Compares the result of a reservation.
     fn judge(
         &mut self,
         op: MemtableOp,
@@ -151,7 +151,7 @@ impl Pair {
         }
     }
 
-    /// A version that is there is found before room is asked for, so even a full table says that it is there.
+    /// An existing version is found before room is asked for, so even a full table reports that it exists.
     fn put(&mut self, key: &[u8], seqno: u64, value: Option<Vec<u8>>, input: &mut Input<'_>) {
         let sizes = [(key.len(), value.as_ref().map_or(0, Vec::len))];
         let is_there =
@@ -218,7 +218,7 @@ impl Pair {
         self.judge(MemtableOp::DropReservation, foretold, found, &sizes);
     }
 
-    /// Another memtable with the same limits takes the place of this one, which lives as long as a cursor on it.
+    /// Another memtable with the same limits takes the place of this one. The old one lives as long as a cursor on it.
     fn replace(&mut self) {
         self.compare();
         let mut cursor = self.memtable.owned_cursor();
@@ -311,12 +311,12 @@ impl Pair {
         }
     }
 
-    /// Steps to and fro, from either end.
+    /// Steps in both directions, from either end.
     fn walk_cursor(&self, input: &mut Input<'_>) {
         let all: Vec<_> = versions(&self.model).collect();
         let mut cursor = self.memtable.cursor();
         assert_eq!(cursor.version(), all.first().copied());
-        // One more than the place of what the cursor is on; 0 is before the first version.
+        // One more than the place of the cursor's version; 0 is before the first version.
         let mut place = if input.byte().is_multiple_of(2) {
             assert_eq!(cursor.next(), all.first().copied());
             1
@@ -368,7 +368,7 @@ impl Pair {
     }
 }
 
-/// Compares where the searches of a cursor that shows `shown` lead, those forward or those backward, and every step from there.
+/// Checks the searches of a cursor that shows `shown`, forward or backward, and every step from there.
 fn compare_cursor<'a>(
     mut cursor: MemtableCursor<'a>,
     shown: &[Version<'_>],
@@ -388,7 +388,7 @@ fn compare_cursor<'a>(
         let found = if forward { shown.get(gap) } else { gap.checked_sub(1).map(|last| &shown[last]) };
         assert_eq!((search(&mut cursor, key, seqno), cursor.valid()), (found.is_some(), found.is_some()));
         assert_eq!(cursor.version(), found.copied());
-        // Until a step is taken, the cursor is in a gap between what is shown.
+        // Until a step is taken, the cursor is in a gap between the shown entries.
         let mut moved = cursor.clone();
         assert!(moved.by_ref().eq(shown[gap..].iter().copied()));
         assert_eq!((moved.valid(), moved.prev()), (false, shown.last().copied()), "from behind the last entry");

@@ -1,5 +1,5 @@
-//! Both tables against ordinary maps. Any bytes are read as a list of operations, which a table and a map both carry out; where the two
-//! differ, it panics. `tests/suite` draws the bytes. The crate `fuzz` includes these files, so that a fuzzer can look for them.
+//! Both tables against ordinary maps. Any bytes are read as a list of operations, which a table and a map both carry out; a difference between the
+//! two is a panic. `tests/suite` draws random bytes. The crate `fuzz` includes these files, so that a fuzzer can search for bytes that fail.
 #![allow(unreachable_pub, reason = "`fuzz` exports them")]
 #![allow(clippy::incompatible_msrv, reason = "only the crate itself promises an older compiler")]
 
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::ops::Bound;
 
-/// What inputs met: an operation by its name, or `operation: refusal`.
+/// The outcomes that inputs met: the name of an operation, or `operation: refusal`.
 pub type Met = BTreeSet<String>;
 
 /// Declares what an input can ask for.

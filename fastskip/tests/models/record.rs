@@ -1,4 +1,4 @@
-//! A record of what a run met, cheap to keep.
+//! A cheap record of the operations and refusals that a run met.
 
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -8,7 +8,7 @@ use fastskip::InsertError;
 
 use super::Met;
 
-/// Operations, and refusals of them with whether they were for want of memory only.
+/// Operations, and their refusals; each refusal with whether lack of memory was its only cause.
 #[derive(Debug)]
 pub(crate) struct Record<Op>(HashSet<(Op, Option<(InsertError, bool)>)>);
 
@@ -21,7 +21,7 @@ impl<Op: Copy + Eq + Hash + Debug> Record<Op> {
         self.0.insert((op, None));
     }
 
-    /// Notes how a write ended, if it was refused.
+    /// Notes a refused write.
     pub(crate) fn end(&mut self, op: Op, foretold: Result<(), InsertError>, found: Result<(), InsertError>) {
         if let Err(refusal) = found {
             self.0.insert((op, Some((refusal, foretold.is_ok()))));

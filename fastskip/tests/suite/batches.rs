@@ -1,4 +1,4 @@
-//! Batches into tables so large that their places are searched for all at once.
+//! Batches into tables so large that the places of all entries are searched for at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
@@ -30,8 +30,8 @@ fn filled_list() -> ConcurrentSkipList {
     list
 }
 
-/// Catches an entry of a batch that is lost, stored twice or put in the wrong place because of what the same batch stored
-/// since its place was searched for.
+/// Catches an entry of a batch that is lost, stored twice or put in the wrong place, because the same batch stored another entry after the search
+/// for its place.
 #[test]
 fn batches_with_repeated_keys_store_the_first_of_each() {
     let list = filled_list();
@@ -78,7 +78,7 @@ fn batches_with_versions_of_one_key_keep_them_newest_first() {
     }
     assert!(memtable.memory_usage() > 2 << 20);
     for batch in 0..800 {
-        // Every fifth batch repeats the end of the one before it, and gives what came first there new numbers.
+        // Every fifth batch repeats the end of the one before it, and gives the first entries there new numbers.
         let (source, later) = if batch % 5 == 4 { (batch - 1, LONGEST / 2) } else { (batch, 0) };
         let mut keys: Vec<_> = numbers(source).map(key).collect();
         let half = keys.len().min(later as usize);
@@ -119,7 +119,7 @@ fn a_batch_that_fills_the_table_stores_what_comes_first() {
     }
 }
 
-/// Catches two batches that both store a key, or neither, when they race for the same places.
+/// Catches two batches that both store a key, or that both do not, when they race for the same places.
 #[test]
 fn of_racing_batches_exactly_one_stores_each_key() {
     let list = filled_list();
@@ -149,8 +149,8 @@ fn of_racing_batches_exactly_one_stores_each_key() {
     list.validate();
 }
 
-/// Catches a reservation that goes on believing to be alone in its shard, or that others believe gone, when it is held over
-/// other writes, applied on another thread, or applied after one that was made later.
+/// Catches a reservation that wrongly believes to be alone in its shard, or wrongly believes that others have ended, when it is held over other
+/// writes, applied on another thread, or applied after a later reservation.
 #[test]
 fn reservations_may_overlap_in_one_shard_and_be_applied_in_any_order() {
     let memtable = Memtable::builder().shards(1).build();
@@ -178,7 +178,7 @@ fn reservations_may_overlap_in_one_shard_and_be_applied_in_any_order() {
     memtable.validate();
 }
 
-/// Catches places that were searched for together and are used as if nothing had been stored since.
+/// Catches places that were searched for together and are used without a check for entries that were stored since.
 #[test]
 fn entries_of_a_batch_that_belong_behind_one_node_are_all_stored() {
     for entries in [0, 20_u32, 2000] {
@@ -209,8 +209,8 @@ fn no_batch_uses_more_than_it_reserved() {
     }
 }
 
-/// Catches a batch at one number that keeps the first write of a key, whatever order its keys come in and however many places
-/// are searched for together, and room that is lost with the writes that were not stored.
+/// Catches a batch at one number that keeps the first write of a key, for any order of its keys and any number of places that are searched for
+/// together, and room that is lost with the writes that were not stored.
 #[test]
 fn of_a_batch_at_one_number_the_last_write_of_a_key_wins() {
     for (filled, writes, keys) in [(0, 2, 1), (0, 40, 7), (MANY, 500, 90)] {
@@ -243,7 +243,7 @@ fn of_a_batch_at_one_number_the_last_write_of_a_key_wins() {
     }
 }
 
-/// Catches a batch in key order that is stored in another, and one that is sorted but for a repeated key.
+/// Catches a batch in key order that is stored in another order, and one that would be sorted without a repeated key.
 #[test]
 fn a_sorted_batch_at_one_number_is_stored_whole() {
     let memtable = Memtable::builder().shards(1).build();
@@ -255,7 +255,7 @@ fn a_sorted_batch_at_one_number_is_stored_whole() {
     assert_eq!(versions, [(&b"a"[..], &b"2"[..]), (b"b", b"3"), (b"c", b"1")]);
 }
 
-/// Catches a batch that does not say which of its entries were not stored, or gives one the reason of another.
+/// Catches a batch that does not tell which of its entries were not stored, or gives an entry the reason of another.
 #[test]
 fn a_batch_says_which_entries_were_not_stored_and_why() {
     let list = ConcurrentSkipList::with_capacity_and_shards(0, 1, 0, 4);
@@ -284,7 +284,7 @@ fn what_is_too_large_is_told_the_limits() {
     }
 }
 
-/// Catches parts that are joined wrongly, at lengths around the room on the stack for keys in parts, and limits that parts get round.
+/// Catches parts that are joined wrongly, at lengths around the space on the stack for keys in parts, and limits that parts can bypass.
 #[test]
 fn parts_are_stored_as_if_they_were_joined() {
     let memtable = Memtable::builder().shards(1).build();

@@ -1,4 +1,4 @@
-//! A table costs what is put into it: no address space before its first use, no fresh pages after another one's last.
+//! A table costs only as much as its contents: it reserves no address space before its first use, and takes over the pages of an earlier table.
 
 #[cfg(target_os = "linux")]
 use std::{env, fs, process::Command};
@@ -135,7 +135,7 @@ fn small_tables_take_little_more_than_was_asked() {
     assert!(more < 24 << 20, "{more} bytes of addresses for a limit of 16 MiB");
 }
 
-/// Catches tables that take all the addresses a process may have, so that it can start no thread.
+/// Catches tables that take all addresses of a process, so that it can start no thread.
 #[test]
 #[cfg(target_os = "linux")]
 fn tables_leave_room_for_threads_where_addresses_are_scarce() {
@@ -154,7 +154,7 @@ fn tables_leave_room_for_threads_where_addresses_are_scarce() {
     }
 }
 
-/// Catches a pool that hands out fresh memory, or none, and tables that show what a table before them held.
+/// Catches a pool that hands out fresh memory, or none, and tables that show contents of an earlier table.
 #[test]
 #[cfg(target_os = "linux")]
 fn pool_hands_a_dropped_tables_pages_to_the_next() {
@@ -232,7 +232,7 @@ fn memtable_is_reset_by_its_only_handle() {
     }
 }
 
-/// Catches an effective limit that is not the one at which a table is full.
+/// Catches an effective limit that differs from the one at which a table is full.
 #[test]
 fn effective_limit_is_the_configured_one_or_the_range() {
     let effective = |memtable: &Memtable| memtable.stats().effective_max_memory_bytes;
@@ -244,7 +244,8 @@ fn effective_limit_is_the_configured_one_or_the_range() {
     hinted.validate();
 }
 
-/// Catches memory of tables without a pool that is never used again, or kept without bound, and what is kept where addresses are scarce.
+/// Catches memory of tables without a pool that is never used again or is kept without bound, and memory that is kept although addresses are
+/// scarce.
 #[test]
 #[cfg(target_os = "linux")]
 fn the_shared_pool_keeps_small_tables_and_no_large_ones() {

@@ -36,8 +36,8 @@ fn number(key: &[u8]) -> u64 {
     u64::from_be_bytes(key.try_into().unwrap())
 }
 
-/// Catches lost, torn or misplaced versions, and reads that go back in time: a reader at a published number must see,
-/// of every key, a generation at least as new as the one it saw before, whole and under its own key.
+/// Catches lost, torn or misplaced versions, and reads that go back in time. For every key, a reader at a published number must see a generation at
+/// least as new as the one that it saw before, whole and under its own key.
 #[test]
 fn readers_see_whole_values_that_never_go_back() {
     let memtable = Memtable::builder().shards(3).build();
@@ -50,7 +50,7 @@ fn readers_see_whole_values_that_never_go_back() {
                     let k = step.wrapping_mul(2_654_435_761).wrapping_add(worker) % KEYS;
                     let seqno = next.fetch_add(1, Ordering::Relaxed);
                     memtable.put(&key(k), seqno, &value(k, seqno)).unwrap();
-                    // In order, as an engine does: nobody publishes a number before those below it are stored.
+                    // In order, as an engine does: a number is published only when all those below it are stored.
                     while published
                         .compare_exchange_weak(seqno - 1, seqno, Ordering::Release, Ordering::Relaxed)
                         .is_err()
@@ -103,7 +103,7 @@ fn what_was_seen_is_in_every_later_snapshot() {
     thread::scope(|scope| {
         scope.spawn(|| {
             for k in 0..40_000 {
-                // The other thread may have come first with an odd key.
+                // The other thread may have stored an odd key first.
                 assert!(list.insert(&key(k), b"v") || k % 2 == 1);
                 assert!(list.delete(&key(k)));
             }

@@ -1,10 +1,10 @@
-//! The text of `{:?}` of each type, for whoever meets one in a log or in a failed assertion.
+//! The `{:?}` text of each type, as people see it in a log or in a failed assertion.
 
 use std::sync::Arc;
 
 use fastskip::{ConcurrentSkipList, Memtable, Op};
 
-/// Catches a type that says nothing of itself, or says what its contents are at any length.
+/// Catches a type whose text says nothing of it, or grows with its contents.
 #[test]
 fn debug_output_names_the_type_and_what_it_is_at() {
     let list = ConcurrentSkipList::with_shards(1);

@@ -31,6 +31,7 @@ fn every_read_shows_the_last_write() {
     assert_eq!(memtable.write(&tagged, 5).map(|written| written.replaced), Ok(1));
     let found = memtable.get_version(b"k", 9).unwrap();
     assert_eq!((found.seqno, found.kind, found.tag, found.value), (5, Kind::Value, 63, &b"last"[..]));
+    assert_eq!((borrowed, memtable.get_many(&["k"], 9)), (&b"first"[..], vec![Lookup::Value(b"last")]));
     assert_eq!((owned.value(), memtable.get_owned(b"k", 5).unwrap().value()), (&b"first"[..], &b"last"[..]));
     assert!(cursor.seek(b"k", 5) && cursor.version_owned().is_some_and(|version| version.value() == b"last"));
     let all: Vec<_> = memtable.all_versions().map(|version| (version.key, version.seqno, version.value)).collect();

@@ -1,4 +1,4 @@
-//! Writers against a freeze: what was acknowledged is in the frozen table, and nothing else.
+//! Writers against a freeze: the frozen table has every acknowledged entry, and nothing else.
 
 use std::cell::RefCell;
 use std::sync::Barrier;
@@ -58,8 +58,8 @@ fn frozen_table_holds_exactly_what_was_acknowledged() {
     assert!(seen > 0, "each table was frozen before anything was stored");
 }
 
-/// Catches a batch that a freeze cuts in two, and a freeze that does not wait for a reservation, or waits for ever for one
-/// that was dropped by a panic.
+/// Catches a batch of which a freeze takes only a part, a freeze that does not wait for a reservation, and one that waits for ever for a
+/// reservation that a panic dropped.
 #[test]
 fn freeze_waits_for_open_reservations_and_lets_none_in_after() {
     for round in 0..60_u64 {
@@ -99,8 +99,7 @@ fn freeze_waits_for_open_reservations_and_lets_none_in_after() {
     }
 }
 
-/// Catches writers that keep a freeze waiting by trying again and again after they were refused, and a second freezer that
-/// nobody wakes.
+/// Catches refused writers that delay a freeze by trying again and again, and a second freezer that is never woken.
 #[test]
 fn freeze_returns_while_refused_writers_keep_trying() {
     let memtable = Memtable::builder().shards(1).build();
@@ -126,7 +125,7 @@ fn freeze_returns_while_refused_writers_keep_trying() {
     memtable.validate();
 }
 
-/// Catches a table that calls itself frozen too late, when writes are refused already, or final too early, when a reservation is open.
+/// Catches a table that calls itself frozen too late, when writes are refused already, or final too early, when a reservation is still open.
 #[test]
 fn table_is_frozen_at_once_and_drained_when_the_last_writer_leaves() {
     let memtable = Memtable::builder().shards(3).build();

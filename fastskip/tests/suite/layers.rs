@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The layers, lowest first. A file may use the layers below its own and, of its own layer, nothing but its folder.
+/// The layers, lowest first. A file may use the layers below its own; of its own layer, it may use only its folder.
 const LAYERS: [&str; 9] =
     ["sync error tuning bounds", "mem", "key builder", "node", "nodes", "index", "list", "iter", "memtable skiplist"];
 
-/// The files of each folder, lowest first: a file may use those before it. `mod` is the folder's face: it may use all of
-/// them, and none of them uses it.
+/// The files of each folder, lowest first: a file may use those before it. `mod` is the public face of the folder: it may use all of them, and none
+/// of them uses it.
 const FOLDERS: [(&str, &str); 9] = [
     ("mem", "poison lanes range storage quota chunk spares extent arena"),
     ("node", "entry id link read latest write"),
@@ -71,7 +71,7 @@ fn module(src: &Path, path: &[String]) -> Vec<String> {
     path[..len.unwrap_or_else(|| panic!("{path:?} names no module"))].to_vec()
 }
 
-/// Whether the module `own` may use the module `other`: itself, or what lies below it. A folder's face lies above all that is in it.
+/// Whether the module `own` may use the module `other`: itself, or a module below it. The face of a folder is above everything in it.
 fn may_use(own: &[String], other: &[String]) -> bool {
     let common = own.iter().zip(other).take_while(|(a, b)| a == b).count();
     let Some(mine) = own.get(common) else { return true };
@@ -97,7 +97,7 @@ fn below(folder: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Catches a test of several threads that leaves unchecked what they did to the structure.
+/// Catches a test of several threads that does not check the structure afterwards.
 #[test]
 fn tests_with_threads_validate_in_the_end() {
     let mut seen = 0;

@@ -25,7 +25,7 @@ fn entry_past_the_end_of_the_range_is_full_and_nothing_is_written() {
     list.validate();
 }
 
-/// Catches writes that are accepted when memory is used up past the limit already, into room that a chunk has left.
+/// Catches writes that are accepted into the rest of a chunk, although memory is already used up past the limit.
 #[test]
 fn entry_that_passes_the_limit_is_the_last() {
     let (limit, large) = (1 << 20, vec![1; 1 << 20]);
@@ -50,7 +50,7 @@ fn entry_that_passes_the_limit_is_the_last() {
     }
 }
 
-/// Catches room that is stranded in the chunks of shards whose threads are gone.
+/// Catches room that stays unused in the chunks of shards whose threads have ended.
 #[test]
 fn room_in_other_shards_is_found_before_the_table_is_full() {
     let (limit, value) = (1 << 20, [1; 100]);
@@ -91,7 +91,7 @@ fn odd_settings_make_working_tables() {
     assert!(ConcurrentSkipList::builder().backpressure_at(f64::NAN).clone().build().insert(b"k", b"v"));
 }
 
-/// Catches a reset that leaves a limit spent or a flag set.
+/// Catches a reset that leaves a limit used up or a flag set.
 #[test]
 fn reset_opens_a_full_list_again() {
     let mut list = ConcurrentSkipList::with_capacity_and_shards(0, 2, 0, 3);
@@ -119,7 +119,7 @@ fn seal_keeps_every_setting() {
     }
 }
 
-/// Catches a memtable that is silent about a freeze or a near limit, or speaks too early.
+/// Catches a memtable that does not report a freeze or a near limit, or reports it too early.
 #[test]
 fn memtable_says_when_it_is_frozen_and_when_a_limit_is_near() {
     let memtable = Memtable::builder().shards(1).max_entries(10).build();
@@ -133,7 +133,7 @@ fn memtable_says_when_it_is_frozen_and_when_a_limit_is_near() {
     frozen.validate();
 }
 
-/// Catches bounds of sequence numbers that one shard keeps from another, or that a refused write moves.
+/// Catches bounds of sequence numbers of one shard that another shard does not see, and a refused write that changes them.
 #[test]
 fn stats_bound_the_sequence_numbers() {
     let memtable = Memtable::builder().shards(4).build();

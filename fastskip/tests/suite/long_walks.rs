@@ -1,4 +1,4 @@
-//! Walks that are long enough to fetch what comes next in advance.
+//! Walks that are long enough to fetch the next entries in advance.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ fn filled() -> (ConcurrentSkipList, Vec<[u8; 4]>) {
     (list, keys.into_iter().collect())
 }
 
-/// Catches a stretch that is lost, doubled or put in the wrong order, at any distance from where a walk began.
+/// Catches a run of entries that is lost, doubled or put in the wrong order, at any distance from the start of a walk.
 #[test]
 fn walks_of_every_length_yield_what_lies_between() {
     let (list, keys) = filled();
@@ -58,7 +58,7 @@ fn ends_meet_wherever_they_take_turns() {
     }
 }
 
-/// Catches a walk that skips or repeats what was there before it began, while others insert around it.
+/// Catches a walk that skips or repeats entries that were there before it began, while others insert around it.
 #[test]
 fn long_walks_beside_writers_keep_order_and_miss_nothing() {
     let memtable = Memtable::new();
@@ -88,7 +88,8 @@ fn long_walks_beside_writers_keep_order_and_miss_nothing() {
     memtable.validate();
 }
 
-/// Catches a step that misses what its own thread stored before it, either way: nodes fetched on a walk back are not all there is.
+/// Catches a step that misses an entry that its own thread stored before it, in either direction: more nodes may exist than those fetched for a
+/// walk back.
 #[test]
 fn steps_see_what_was_stored_before_them() {
     for len in [2, 3, 10, 100_u8] {
@@ -98,7 +99,7 @@ fn steps_see_what_was_stored_before_them() {
             memtable.put(&[key], 1, b"").unwrap();
             assert!(list.insert(&[key], b""));
         };
-        // Even keys first. While a walk is on each of them, the odd one that it comes to next is stored.
+        // Even keys first. While a walk is on each of them, the next odd key is stored.
         (0..=len).for_each(|key| store(2 * key));
         let (mut cursor, mut versions, mut iter) = (list.cursor(), memtable.cursor().visible_at(1), list.iter());
         assert!(cursor.seek_to_last() && versions.seek_to_last());

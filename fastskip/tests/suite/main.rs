@@ -1,4 +1,4 @@
-//! Tests from outside: one program, so that it is linked once.
+//! Tests of the public API. One test program, so that it is linked once.
 
 mod batches;
 mod cheap;

@@ -9,20 +9,21 @@ use crate::models::memtable::memtable_ops;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1024))]
 
-    /// Catches any read or write method that departs from a map, with limits, freezes, and snapshots held over later writes.
+    /// Catches any read or write method that differs from a map, with limits, freezes, and snapshots held over later writes.
     #[test]
     fn list_behaves_as_a_map(input in prop::collection::vec(any::<u8>(), 5..400)) {
         skiplist_ops(&input);
     }
 
-    /// Catches any read or write method that departs from a map of versions, live and frozen.
+    /// Catches any read or write method that differs from a map of versions, live and frozen.
     #[test]
     fn memtable_behaves_as_a_map_of_versions(input in prop::collection::vec(any::<u8>(), 5..400)) {
         memtable_ops(&input);
     }
 }
 
-/// Catches a link that ends its level taken for one to a node, where the key sought begins as no other can be greater.
+/// Catches a search that follows the link at the end of a level as if it led to a node, when the key sought begins with the greatest possible
+/// bytes.
 #[test]
 fn keys_that_look_like_the_end_of_a_level_are_found() {
     let list = ConcurrentSkipList::with_shards(1);

@@ -1,4 +1,4 @@
-//! Costs of lookups after keys of every pattern came from any number of threads, counted in nodes and blocks that they look at.
+//! Costs of lookups after any number of threads stored keys in every pattern: the number of nodes and blocks that a lookup reads.
 
 use std::thread;
 
@@ -31,11 +31,11 @@ fn path(number: usize) -> Vec<u8> {
 /// The `index`-th key to be inserted.
 type Pattern = fn(usize) -> Vec<u8>;
 
-/// Keys that tie take more of the index.
+/// Keys with equal partial keys need more of the index.
 const TIES: f64 = f64::INFINITY;
 
-/// Each with what a lookup looks at in the mean, at most, in a table that one thread filled: six blocks and nodes where partial
-/// keys tell keys apart, more where they tie; and with the bytes of the index for each entry, at most, where none tie.
+/// Each pattern with two bounds. The first is the mean number of nodes and blocks that a lookup reads in a table that one thread filled: six where
+/// partial keys tell keys apart, more where they tie. The second is the bytes of the index for each entry, where no partial keys tie.
 const PATTERNS: [(&str, f64, f64, Pattern); 13] = [
     ("random", 6.3, 11.0, |i| mix(i as u64).to_be_bytes().to_vec()),
     ("ascending", 6.4, 8.1, decimal),
@@ -94,12 +94,12 @@ fn filled(keys: &[Vec<u8>], threads: usize, share: Share, batch: usize) -> Memta
     memtable
 }
 
-/// Nodes and blocks that a lookup looks at, in the mean.
+/// The mean number of nodes and blocks that a lookup reads.
 fn cost(memtable: &Memtable, keys: &[Vec<u8>]) -> f64 {
     keys.iter().map(|key| looks_at(memtable, key, u64::MAX)).sum::<usize>() as f64 / ENTRIES as f64
 }
 
-/// Checks the keys of every pattern, written one by one and in batches. In threads: there is much to do.
+/// Checks the keys of every pattern, written one by one and in batches. It uses threads, because there is much to do.
 fn each_pattern(check: impl Fn((&str, f64, f64), &[Vec<u8>], usize) + Sync) {
     thread::scope(|scope| {
         for batch in [1, 64] {
@@ -113,8 +113,8 @@ fn each_pattern(check: impl Fn((&str, f64, f64), &[Vec<u8>], usize) + Sync) {
     });
 }
 
-/// Catches hints that are left out, false or looked at in vain: the answers would be right, and cost more. And blocks that have rows for
-/// ties where no keys tie: the index would take half as much again.
+/// Catches hints that are left out, false or read in vain: the answers would be right, but cost more. Also catches blocks that have rows for ties
+/// where no keys tie: the index would be half as large again.
 #[test]
 fn lookups_cost_no_more_than_the_bound_of_the_pattern() {
     each_pattern(|(name, bound, index_bound), keys, batch| {
@@ -125,9 +125,9 @@ fn lookups_cost_no_more_than_the_bound_of_the_pattern() {
     });
 }
 
-/// Catches lookups that grow linear where threads append side by side, or where keys defeat the partial keys. Every key is looked
-/// up once, which mends what writers had to leave; from then on a lookup looks at no more than one and a half times what it
-/// looks at in a table that one thread filled.
+/// Catches lookups that become linear where threads append side by side, or where partial keys of keys are equal. Every key is looked up once,
+/// which mends what writers had to leave. After that, a lookup reads at most one and a half times as many nodes and blocks as in a table that one
+/// thread filled.
 #[test]
 fn lookups_cost_the_same_whoever_filled_the_table() {
     each_pattern(|(name, ..), keys, batch| {
@@ -142,13 +142,13 @@ fn lookups_cost_the_same_whoever_filled_the_table() {
     });
 }
 
-/// Nodes and blocks that a lookup of `key` looks at.
+/// The number of nodes and blocks that a lookup of `key` reads.
 fn looks_at(memtable: &Memtable, key: &[u8], seqno: u64) -> usize {
     let cost = memtable.search_cost(key, seqno);
     cost.nodes + cost.blocks
 }
 
-/// Catches lookups that pass the versions of a key one by one: all of them have the same partial key.
+/// Catches lookups that step over the versions of a key one by one: all of them have the same partial key.
 #[test]
 fn versions_of_a_hot_key_are_found_whatever_their_number() {
     let versions = ENTRIES as u64 / 2;
@@ -176,7 +176,7 @@ fn versions_of_a_hot_key_are_found_whatever_their_number() {
     }
 }
 
-/// Catches lookups that find no hints in a table that was filled up to its limit, which leaves no room for the last blocks.
+/// Catches lookups that find no hints in a table that was filled up to its limit, when there is no room for the last blocks.
 #[test]
 fn lookups_in_a_full_table_cost_what_they_always_do() {
     let key = |i: u64| mix(i).to_be_bytes();
@@ -193,9 +193,9 @@ fn lookups_in_a_full_table_cost_what_they_always_do() {
     }
 }
 
-/// Catches an answer that needs a hint, where there is no memory for blocks because reservations have taken all that was left. Their
-/// keys are consecutive and share the leaf that was there, so a lookup of one of them walks along half of them. Lookups of
-/// entries elsewhere cost what they did.
+/// Catches an answer that needs a hint, when reservations have taken all memory and none is left for blocks. The keys of the reservations are
+/// consecutive and share an existing leaf, so a lookup of one of them walks along half of them. Lookups of entries elsewhere cost as much as
+/// before.
 #[test]
 fn entries_without_room_for_blocks_are_found_by_walking() {
     let before: Vec<_> = (0..1000_u64).map(|i| mix(i).to_be_bytes()).collect();

@@ -1,5 +1,5 @@
-//! The defects seen in the published fastskip 0.1.1, a test for each that is named for the right behaviour. Seven more are of the kinds
-//! that `maps` would find (snapshots that show later deletions, cursors on an empty list, tombstones of absent keys, refusals under
+//! The defects of the published fastskip 0.1.1: one test for each, named after the right behaviour. Seven more defects have no test here, because
+//! other tests would find them: `maps` (snapshots that show later deletions, cursors on an empty list, tombstones of absent keys, refusals under
 //! another's name, full lists that open again), or shuttle's programs (snapshots that change, a length below zero).
 
 use std::thread;
@@ -10,7 +10,7 @@ fn key(number: usize) -> [u8; 8] {
     (number as u64).to_be_bytes()
 }
 
-/// Catches shards that are used up by threads which have ended.
+/// Catches shards that are used up by threads that have ended.
 #[test]
 fn threads_that_come_and_go_by_the_thousand_can_all_insert() {
     let list = ConcurrentSkipList::with_shards(4);
@@ -57,7 +57,7 @@ fn one_thread_may_write_to_any_number_of_lists_in_turn() {
     }
 }
 
-/// Catches a list of one shard that has none left after its head.
+/// Catches a list of one shard that has no shard left after its head.
 #[test]
 fn one_shard_serves_any_number_of_threads() {
     for shards in [0, 1] {
@@ -140,7 +140,7 @@ fn get_or_insert_reports_only_what_it_stored() {
     assert_eq!(list.try_get_or_insert(b"b", b"2"), Err(InsertError::Sealed));
 }
 
-/// Catches limits that are passed by more than one entry a writing thread, or that strand room on idle shards.
+/// Catches limits that are exceeded by more than one entry for each writing thread, and limits that leave room unused on idle shards.
 #[test]
 fn limits_are_passed_by_at_most_one_entry_a_thread() {
     let (threads, limit, value) = (8, 200_000, [7; 300]);
@@ -168,7 +168,7 @@ fn limits_are_passed_by_at_most_one_entry_a_thread() {
             scope.spawn(move || (0..1000).filter(|i| list.insert(&key(i * threads + worker), b"")).count());
         }
     });
-    // Refused while another thread was moving the last leases: those few are still to be had.
+    // Refused while another thread was moving the last leases: those few entries can still be stored.
     assert!((9000..10_001).any(|i| !list.insert(&key(i), b"")));
     assert_eq!(list.len(), 1000);
     list.validate();

@@ -1,4 +1,4 @@
-//! Limits mean what they say: what is given back can be used again, and what is refused closes nothing.
+//! Limits are exact: returned room can be used again, and a refused write closes nothing.
 
 use std::sync::Barrier;
 use std::thread;
@@ -75,8 +75,8 @@ fn reservations_dropped_in_any_order_leave_their_room() {
     }
 }
 
-/// Catches pieces that pile up and are lost where an entry is stored behind each reservation before it is dropped; and chunks made of
-/// small pieces that were given back, so that the rest of the chunk before was waste each time.
+/// Catches pieces that collect unused and are lost, if an entry is stored behind each reservation before it is dropped. Also catches chunks that
+/// are made of small returned pieces, so that the rest of the previous chunk is wasted each time.
 #[test]
 fn reservations_dropped_behind_entries_leave_their_room() {
     const LIMIT: usize = 4 << 20;

@@ -1,5 +1,5 @@
-//! Both tables beside an index that is corrupted again and again: hints name any node, partial keys and prefixes are false,
-//! blocks are lost. Answers come from the list alone, so they must not change.
+//! Both tables beside an index that is corrupted again and again: hints name arbitrary nodes, partial keys and prefixes are false, blocks are lost.
+//! Answers come from the list alone, so they must not change.
 
 use std::collections::BTreeMap;
 
@@ -83,8 +83,8 @@ fn compare(memtable: &Memtable, list: &ConcurrentSkipList, model: &Model, probes
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Catches an answer that rests on a hint: one that is not compared with the target, or trusted where it was not, or a
-    /// block whose upkeep relies on what other blocks say.
+    /// Catches an answer that depends on a hint: a hint that is used without a comparison with its target's key, a trusted false hint, or a block
+    /// whose upkeep relies on the contents of other blocks.
     #[test]
     fn answers_do_not_depend_on_hints(steps in prop::collection::vec(step(), 1..12), probes in prop::collection::vec(key(), 1..6)) {
         let memtable = Memtable::builder().shards(1).build();

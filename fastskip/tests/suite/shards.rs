@@ -1,4 +1,4 @@
-//! Shards: threads and settings spread over them, as far as memory shows it.
+//! Shards: memory use shows that threads and settings are spread over them.
 
 use std::sync::Barrier;
 use std::thread;

@@ -9,11 +9,11 @@ use crate::sync::set_thread_index;
 
 /// A concurrent program of four threads.
 pub struct Program<T, S> {
-    /// Makes what the threads share, anew for each schedule.
+    /// Makes the shared data of the threads, new for each schedule.
     pub new: fn() -> T,
-    /// Does what thread `number` does; returns what it remembers for the end.
+    /// Does the work of thread `number`; returns the data that it keeps for the end.
     pub thread: fn(&T, usize) -> S,
-    /// Says what holds when all threads have ended; gets what they remember, in the order of their numbers.
+    /// Checks the result after all threads have ended; gets the data that they kept, in the order of their numbers.
     pub at_rest: fn(&T, Vec<S>),
 }
 
@@ -25,7 +25,7 @@ pub const THREADS: usize = 4;
 pub enum Draw {
     /// At each step every thread that can go on is as likely as any other.
     Even,
-    /// By priorities that change at three random steps of the schedule: finds what needs a long delay of one thread.
+    /// By priorities that change at three random steps of the schedule: finds defects that need a long delay of one thread.
     Priorities,
 }
 

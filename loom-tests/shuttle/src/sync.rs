@@ -1,4 +1,4 @@
-//! The schedules' door to atomics, blocking primitives and the threads' numbers: the same names as `fastskip/src/sync.rs`, from shuttle. Every
+//! Atomics, blocking primitives and the threads' numbers for the schedules: the same names as in `fastskip/src/sync.rs`, from shuttle. Every
 //! ordering means sequential consistency here.
 
 use core::marker::PhantomData;
@@ -43,7 +43,7 @@ shuttle::thread_local! {
     static THREAD_INDEX: Cell<usize> = Cell::new(0);
 }
 
-/// This thread's number, which decides its shard: the program says it, so that every execution can be repeated.
+/// This thread's number, which decides its shard. The program sets it, so that every execution can be repeated.
 pub(crate) fn thread_index() -> usize {
     THREAD_INDEX.with(Cell::get)
 }

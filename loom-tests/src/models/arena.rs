@@ -1,5 +1,5 @@
-//! I6: the arena hands out no word twice and loses none, limits hold, and figures do not contradict each other while
-//! chunks are fetched. That pieces do not overlap is watched by the storage.
+//! I6: the arena hands out no word twice and loses none, limits hold, and figures do not contradict each other while chunks are fetched. The
+//! storage checks that pieces do not overlap.
 
 use core::fmt;
 
@@ -66,14 +66,14 @@ impl Pieces {
         self.0.give_back(0, off, off + words);
     }
 
-    /// The figures as they are at some moment.
+    /// The figures at some moment.
     fn look(&self) -> String {
         let Usage { reserved, idle, .. } = self.0.usage();
         assert!(idle <= reserved, "I6 broken: {idle} words idle of {reserved} reserved");
         format!("{idle} idle of {reserved}")
     }
 
-    /// What is reserved and wasted; the rest must be `count` nodes, and idle.
+    /// Checks the reserved and wasted words; the rest must be `count` nodes, and idle words.
     fn balance(&self, count: usize) -> String {
         let Usage { reserved, idle, wasted, .. } = self.0.usage();
         assert_eq!(reserved - idle - wasted, (count * NODE) as u64, "I6 broken: words used, and words handed out");
@@ -92,11 +92,11 @@ pub(super) fn refill(threads: usize, had_one: bool) -> Program<Pieces> {
     .threads(threads, |pieces, _| assert!(pieces.take(NODE)))
     .at_rest(move |pieces| pieces.balance(before + threads))
     .expects(match (threads, had_one) {
-        // One thread fetches the chunk and the other takes from it, or goes past the shard meanwhile.
+        // One thread fetches the chunk and the other takes from it, or meanwhile takes a piece outside of the shard.
         (_, false) => &["32 reserved, 0 wasted", "35 reserved, 0 wasted"],
-        // The rest of the old chunk is lost where the piece that went past the shard lies between.
+        // The rest of the old chunk is lost if a piece that was taken outside of the shard lies between.
         (2, true) => &["64 reserved, 0 wasted", "67 reserved, 0 wasted", "67 reserved, 2 wasted"],
-        // As with two threads, and the third takes either way.
+        // The same as with two threads; the third takes a piece in either way.
         (_, true) => &[
             "64 reserved, 0 wasted",
             "67 reserved, 0 wasted",
@@ -111,10 +111,10 @@ pub(super) fn refill(threads: usize, had_one: bool) -> Program<Pieces> {
 const SMALL: u32 = 20;
 const LARGE: u32 = 300;
 
-/// How pieces that were given back come to the thread that stores in them.
+/// The way in which returned pieces reach the thread that stores in them.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Spare {
-    /// As they are.
+    /// Unchanged.
     Alone,
     /// Joined, as parts of a shard's chunk.
     InAChunk,
@@ -122,8 +122,8 @@ pub(super) enum Spare {
     BehindTheFrontier,
 }
 
-/// Thread 0 gives a piece back, takes it again and gives it back once more, now to the chunk that goes on behind it; thread 1 stores in what it
-/// takes from the chunk.
+/// Thread 0 returns a piece, takes it again and returns it once more, now to the chunk that continues behind it; thread 1 takes a piece from the
+/// chunk and stores in it.
 pub(super) fn spare_before_a_chunk() -> Program<(Pieces, [u32; 2])> {
     // More than the chunk has.
     const BEFORE: u32 = CHUNK as u32 + 8;
@@ -147,7 +147,7 @@ pub(super) fn spare_before_a_chunk() -> Program<(Pieces, [u32; 2])> {
     .expects(&["the chunk", "the piece"])
 }
 
-/// Thread 0 gives pieces back, which are written to as spare pieces; thread 1 stores in what it gets.
+/// Thread 0 returns pieces, which are written to as spare pieces; thread 1 takes a piece and stores in it.
 pub(super) fn spare(how: Spare) -> Program<(Pieces, [u32; 3])> {
     Program::new(|| {
         let pieces = Pieces::of(ONE_SHARD);
@@ -173,7 +173,7 @@ pub(super) fn spare(how: Spare) -> Program<(Pieces, [u32; 3])> {
         }
     })
     .thread(move |(pieces, [.., last])| {
-        // Where pieces were joined, more than the first of them has.
+        // Where pieces were joined, this is more than the first of them has.
         let words = match how {
             Spare::Alone => 5,
             Spare::InAChunk => SMALL,
@@ -187,8 +187,8 @@ pub(super) fn spare(how: Spare) -> Program<(Pieces, [u32; 3])> {
     .expects(&["a spare piece", "the range"])
 }
 
-/// Two threads of different shards write where there is room for one more node within the limit, most of it in the chunk of one
-/// of them, or for none but the one that may pass it.
+/// Two threads of different shards write. Within the limit there is room for one more node, mostly in the chunk of one of them; or only for the one
+/// that may exceed the limit.
 pub(super) fn last_place(passes: bool) -> Program<Memtable> {
     let max_memory_bytes = if passes { CHUNK * 8 } else { CHUNK * 8 + 8 };
     Program::new(move || filled(Config { max_memory_bytes, ..config(2) }, CHUNK / NODE))
@@ -199,7 +199,7 @@ pub(super) fn last_place(passes: bool) -> Program<Memtable> {
             let used = memtable.memory_usage() / 8;
             assert!(used <= CHUNK + 1 + NODE, "the limit is passed by more than one node");
         })
-        // Taking back what all chunks have left has many steps.
+        // Taking back the rests of all chunks needs many steps.
         .most(Most { preemptions: 2, executions: 40_000 })
         .expects(&["full | stored", "stored | full"])
 }
@@ -209,7 +209,7 @@ pub(super) fn one_chunk() -> Program<Memtable> {
     Program::new(|| unhinted(Config { max_memory_bytes: CHUNK * 8, ..config(2) }))
         .threads(2, store)
         .at_rest(Memtable::validate)
-        // Who asks while the other one fetches the last chunk may be refused.
+        // A thread that asks while the other one fetches the last chunk may be refused.
         .expects(&["full | stored", "stored | full", "stored | stored"])
 }
 
@@ -238,7 +238,7 @@ pub(super) fn figures() -> Program<Pieces> {
         ])
 }
 
-/// Thread 0 needs what is idle in the chunk and more, and passes the limit with it; thread 1 reads the figures.
+/// Thread 0 needs more than the idle words of the chunk, and so passes the limit; thread 1 reads the figures.
 pub(super) fn taken_back() -> Program<Pieces> {
     const WORDS: u32 = CHUNK as u32 - 2;
     Program::new(|| {
@@ -270,8 +270,8 @@ pub(super) fn counted() -> Program<Memtable> {
         .expects(&["stored | 0 counted", "stored | 1 counted"])
 }
 
-/// Threads 0 and 1 want pieces of one shard, of which the limit allows either, and then not the other. Whom the
-/// smaller chunk of the other does not serve claims it, is refused, and puts it back. Thread 2 reads the figures.
+/// Threads 0 and 1 want pieces of one shard. The limit allows either of them, but not both. A thread that finds the smaller chunk of the other too
+/// small claims it, is refused, and puts it back. Thread 2 reads the figures.
 pub(super) fn put_back() -> Program<Pieces> {
     // Chunks so large that a piece of nearly the limit is not fetched past the shard.
     let layout = Layout { chunk_bytes: 4 * CHUNK * 8, max_memory_bytes: CHUNK * 8, ..ONE_SHARD };
@@ -280,8 +280,8 @@ pub(super) fn put_back() -> Program<Pieces> {
         .thread(|pieces| if pieces.take(CHUNK - NODE + 1) { "large" } else { "" })
         .thread(Pieces::look)
         .at_rest(Pieces::look)
-        // Who is stored, what is seen meanwhile, what is left: no chunk, where one was taken past the shard while the other
-        // was refused the chunk that it had claimed.
+        // The stored entries, the figures seen meanwhile, and the remaining chunks. No chunk remains if one thread took its piece outside of the
+        // shard while the other was refused the chunk that it had claimed.
         .expects(&[
             "large | 0 idle of 0 | 2 idle of 32",
             "large | 0 idle of 32 | 2 idle of 32",

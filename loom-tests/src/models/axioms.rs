@@ -1,10 +1,10 @@
-//! I5, where loom cannot look: who sees an entry and then takes a snapshot finds it there.
+//! I5, where loom cannot look: a thread that sees an entry and then takes a snapshot finds the entry there.
 //!
-//! loom runs steps one after the other, so whoever reads a stamp and then steps the clock steps it further than the
-//! clock was when the stamp was taken. C++ and the machines promise that only if the orderings say so. So this model
-//! enumerates, instead of runs: every order of the clock's steps and every value that the load may return, kept if the
-//! axioms of C++ allow it (happens-before has no cycle and does not contradict what a word's steps read from each
-//! other). It is three threads of what `stamp.rs` does, with the orderings that are read from its text:
+//! loom runs steps one after the other. So a thread that reads a stamp and then steps the clock always steps it beyond the value at which the stamp
+//! was taken. C++ and the machines promise this only if the orderings demand it. So this model enumerates executions and does not run them: every
+//! order of the clock's steps, and every value that the load may return. It keeps an execution if the axioms of C++ allow it (happens-before has no
+//! cycle and does not contradict what a word's steps read from each other). The model has three threads that do what `stamp.rs` does, with the
+//! orderings that are read from its text:
 //!
 //! ```text
 //!   someone: clock +1               writer: a = clock +0       reader: s = load stamp
@@ -26,10 +26,10 @@ const READ_STAMP: usize = 3;
 const OWN_SNAPSHOT: usize = 4;
 const STEPS: usize = 5;
 
-/// Which of two steps comes before the other, for one of the relations.
+/// Which of two steps comes before the other, in one of the relations.
 type Relation = [[bool; STEPS]; STEPS];
 
-/// The clock's first value, and what a stamp is before it is set.
+/// The clock's first value, and the value of a stamp before it is set.
 const FIRST: u64 = 2;
 const UNSTAMPED: u64 = 0;
 
@@ -37,10 +37,10 @@ const UNSTAMPED: u64 = 0;
 pub(super) struct SeenEntry;
 
 impl SeenEntry {
-    /// Enumerates, however much a run may do.
+    /// Enumerates everything, whatever the depth of the run.
     ///
     /// # Panics
-    /// If an execution that the axioms allow has a snapshot without what its thread saw before.
+    /// If an execution that the axioms allow has a snapshot that lacks an entry which its thread saw before.
     pub(super) fn explore(self, _: Depth) -> Report {
         let began = Instant::now();
         let orderings = orderings();
@@ -59,7 +59,7 @@ impl SeenEntry {
     }
 }
 
-/// What the sources say for each step, unless it is weakened.
+/// The orderings in the sources for each step, unless one is weakened.
 fn orderings() -> [Ordering; STEPS] {
     let sites = sites();
     ["clock.snapshot", "clock.read", "stamp.set", "stamp.read", "clock.snapshot"].map(|site| {
@@ -110,7 +110,7 @@ fn close(relation: &mut Relation) {
     }
 }
 
-/// What the reader finds.
+/// The reader's observation.
 fn outcome(clock: [usize; 3], sees_stamp: bool) -> String {
     let mut now = FIRST;
     let mut read = [UNSTAMPED; STEPS];

@@ -1,10 +1,10 @@
-//! I6: what a table counts never contradicts what it held.
+//! I6: the counts of a table never contradict what it held.
 
 use crate::ConcurrentSkipList;
 use crate::check::Program;
 use crate::models::table::{config, table, through};
 
-/// Thread 0 inserts, thread 1 deletes what it finds, thread 2 reads the counts of a list that always holds a live key.
+/// Thread 0 inserts, thread 1 deletes the key that it finds, thread 2 reads the counts of a list that always holds a live key.
 pub(super) fn deleted() -> Program<ConcurrentSkipList> {
     Program::new(|| {
         let list: ConcurrentSkipList = table(config(2));

@@ -9,7 +9,7 @@ use crate::{BatchError, ConcurrentSkipList, Lookup, Memtable, Op};
 pub(super) fn groups() -> Program<Memtable> {
     const KEYS: [[&[u8]; 2]; 2] = [[b"b", b"e"], [b"c", b"f"]];
     Program::new(|| {
-        // The last node of each shard is behind all that comes, so that no batch follows a run. No search walks far.
+        // The last node of each shard is behind all later ones, so that no batch follows a run. No search walks far.
         let memtable = holding(2, &[b"d", b"y"]);
         through(1, || put(&memtable, b"z", b""));
         memtable
@@ -21,8 +21,8 @@ pub(super) fn groups() -> Program<Memtable> {
         met.count().to_string()
     })
     .at_rest(|memtable| assert_eq!(settled(memtable), "bcdefyz"))
-    // How many each met of the other's. Who misses one looked before the other linked it, behind what it had linked itself: so
-    // the other met both.
+    // How many of the other's keys each thread found. A thread that misses one looked before the other linked it, but after linking its own keys:
+    // so the other found both.
     .expects(&["0 | 2", "1 | 2", "2 | 0", "2 | 1", "2 | 2"])
 }
 
@@ -50,7 +50,7 @@ pub(super) fn same_keys() -> Program<ConcurrentSkipList> {
     .expects(&["0 | 2", "1 | 1", "2 | 0"])
 }
 
-/// Thread 0 stores an entry; thread 1 looks for it twice, among more keys than are searched for at once.
+/// Thread 0 stores an entry; thread 1 looks for it twice, among more keys than one group of searches has.
 pub(super) fn lookups() -> Program<Memtable> {
     let look = |memtable: &Memtable| match memtable.get_many(&["a", "k", "x", "z"], 9)[..] {
         [Lookup::Value(b""), Lookup::Value(b"a longer value"), Lookup::Absent, Lookup::Value(b"")] => "there",
@@ -70,12 +70,12 @@ pub(super) fn lookups() -> Program<Memtable> {
 /// A table, and the last number that is published.
 pub(super) type Published = (Memtable, AtomicU64);
 
-/// Thread 0 applies a batch and publishes its last number, as an engine does; thread 1 reads at the number that it finds
-/// published. The batch is searched for as a group or, if it follows a `run`, behind what its shard stored before.
+/// Thread 0 applies a batch and publishes its last number, as an engine does; thread 1 reads at the published number that it finds. The places of
+/// the batch are searched for as a group; if it follows a `run`, it goes behind the last entries of its shard.
 pub(super) fn batch(run: bool) -> Program<Published> {
     Program::new(move || {
         let memtable: Memtable = table(config(1));
-        // A run, or what is behind all that comes, so that the batch follows none.
+        // A run, or a node behind all later ones, so that the batch follows none.
         let keys: [(&[u8], &[u8]); 2] = if run { [(b"A", b""), (b"a", b"1")] } else { [(b"a", b"1"), (b"z", b"")] };
         through(0, || keys.into_iter().for_each(|(key, value)| put(&memtable, key, value)));
         (memtable, AtomicU64::new(1))

@@ -1,5 +1,5 @@
-//! I2, I3: the index beside its writers. A hint leads to a node that was written and linked, whatever else happens to its
-//! block; and whatever the index says, every key is found.
+//! I2, I3: the index beside its writers. A hint leads to a node that was written and linked, whatever else happens to its block; and every key is
+//! found, whatever the index says.
 
 use crate::check::{Most, Program};
 use crate::index::Ties;
@@ -11,7 +11,8 @@ use crate::{InsertError, Lookup, Memtable, Stats};
 /// Keys that fill the first leaf, beside the head. All have hints.
 const LEAF: &[u8] = b"dhl";
 
-/// Threads that both change the tree, as a reader does that mends it, take more executions than anyone can wait for. Shuttle goes on (`loom-tests/shuttle`).
+/// Models of two threads that both change the tree (a reader that mends it does so too) have too many executions. Shuttle runs them
+/// (`loom-tests/shuttle`).
 const MOST: Most = Most { preemptions: 2, executions: 20_000 };
 
 /// A memtable whose leaves have room for no more.
@@ -31,10 +32,10 @@ fn put(memtable: &Memtable, key: u8) {
     memtable.put(&[key], 1, &[key; 9]).expect("the table has room");
 }
 
-/// What [`full`] holds, and a key that splits its leaf.
+/// The keys that [`full`] holds, and a key that splits its leaf.
 const SPLIT: &[u8] = b"dhjl";
 
-/// Panics unless the key is there, as it was stored.
+/// Panics unless the key is there with its stored value.
 fn find(memtable: &Memtable, key: u8) {
     assert_eq!(memtable.get(&[key], 1), Lookup::Value(&[key; 9]), "I3 broken: {}", char::from(key));
 }
@@ -43,8 +44,8 @@ fn target(key: &[u8]) -> Target<'_> {
     Target { key, version: u64::MAX }
 }
 
-/// What the leaves name, from the first one on by `next`: keys, and a question mark for an empty slot. A block that was never
-/// put into the tree may lie on the way.
+/// The names in the leaves, from the first leaf on by `next`: keys, and a question mark for an empty slot. A block that was never put into the tree
+/// may lie on the way.
 fn leaves(memtable: &Memtable) -> String {
     let list = &memtable.list;
     let mut named = String::new();
@@ -66,8 +67,8 @@ fn are_hinted(memtable: &Memtable, keys: &[u8]) -> bool {
     keys.iter().all(|key| memtable.search_cost(&[*key], 1).nodes == 1)
 }
 
-/// All that must hold of a table at rest that got `keys`. Says whether all have hints: upkeep that meets a lock, or a block that
-/// was replaced, leaves some without.
+/// Checks a table at rest that got `keys`. Returns whether all have hints: upkeep that meets a lock, or a replaced block, leaves some keys without
+/// hints.
 fn settle(memtable: &Memtable, keys: &[u8]) -> &'static str {
     memtable.validate();
     let mut sorted = keys.to_vec();
@@ -105,8 +106,7 @@ fn beside_split(other: impl Fn(&Memtable) + Send + Sync + 'static) -> Program<Me
         .most(Most { preemptions: 1, ..MOST })
 }
 
-/// Thread 0 splits the last leaf, thread 1 goes along the leaves as readahead does. Catches a leaf that is followed before it is
-/// written.
+/// Thread 0 splits the last leaf; thread 1 follows the leaves as readahead does. Catches a leaf that is followed before it is written.
 pub(super) fn readahead() -> Program<Memtable> {
     beside_split(|memtable| {
         let leaves = leaves(memtable);
@@ -114,14 +114,14 @@ pub(super) fn readahead() -> Program<Memtable> {
     })
 }
 
-/// Thread 0 splits a leaf, thread 1 looks for a key that has a hint in it. Catches a step of a split that
-/// shows a search a block that is no block, or a slot that leads past its key.
+/// Thread 0 splits a leaf; thread 1 looks for a key with a hint in it. Catches a step of a split that leads a search to something that is no block,
+/// or to a slot behind its key.
 pub(super) fn search_beside_split(key: u8) -> Program<Memtable> {
     beside_split(move |memtable| find(memtable, key))
 }
 
-/// Two threads add a hint each to one leaf. Who finds it locked leaves its key without. Catches a hint that is overwritten,
-/// and one that is put into a slot that another writer is moving.
+/// Two threads add a hint each to one leaf. A thread that finds it locked leaves its key without a hint. Catches a hint that is overwritten, and
+/// one that is put into a slot that another writer is moving.
 pub(super) fn two_hints() -> Program<Memtable> {
     Program::new(|| with(2, b"h"))
         .threads(2, |memtable, number| put(memtable, b"dl"[number]))
@@ -130,7 +130,7 @@ pub(super) fn two_hints() -> Program<Memtable> {
         .expects(&["all hinted", "some without"])
 }
 
-/// Two threads store into one full leaf, so that each wants to split it. Who finds a lock taken leaves its key without a hint. Catches
+/// Two threads store into one full leaf, so that each tries to split it. A thread that finds a lock taken leaves its key without a hint. Catches
 /// splits that do not exclude each other: a slot that is lost, doubled or empty.
 pub(super) fn two_splits() -> Program<Memtable> {
     Program::new(full)
@@ -139,10 +139,10 @@ pub(super) fn two_splits() -> Program<Memtable> {
         .most(MOST)
 }
 
-/// Thread 0 stores a key that splits a leaf under a tied root, thread 1 looks for a key behind it. Catches a slot of the root that is
-/// seen before the block, or the node, that it names, and ties that are settled by the slot of another key for good.
+/// Thread 0 stores a key that splits a leaf under a tied root; thread 1 looks for a key behind it. Catches a slot of the root that is seen before
+/// the block, or the node, that it names, and ties that another key's slot decides permanently.
 pub(super) fn beside_ties() -> Program<Memtable> {
-    // They share more than a partial key tells, beside one that shares nothing: so the root is tied.
+    // They share more bytes than a partial key has, next to a key that shares none: so the root is tied.
     const TIED: [&[u8]; 7] = [b"z", b"common b", b"common d", b"common f", b"common h", b"common j", b"common l"];
     const NEW: &[u8] = b"common i";
     let find = |memtable: &Memtable, key: &[u8]| {
@@ -166,10 +166,10 @@ pub(super) fn beside_ties() -> Program<Memtable> {
     .most(Most { preemptions: 1, ..MOST })
 }
 
-/// Thread 0 adds a hint to a leaf, which it may split. Thread 1 mends the index `looks` times: where it finds a lock taken
-/// in one hold [`STUCK_LOOKS`] times, it replaces the block by a copy, beside the thread that changes it. Catches a copy with a slot
-/// that is lost, false or empty, and a holder that goes on in a block that was replaced and harms the tree; and with too few
-/// looks, a block that is replaced, and a look that is put over the unlocking, so that the lock stays taken.
+/// Thread 0 adds a hint to a leaf, which it may split. Thread 1 mends the index `looks` times. If it finds a lock taken in the same hold
+/// [`STUCK_LOOKS`] times, it replaces the block by a copy, while the other thread changes it. Catches a copy with a slot that is lost, false or
+/// empty, and a holder that continues in a replaced block and damages the tree. With too few looks, catches a block that is replaced, and a look
+/// that overwrites the unlocking, so that the lock stays taken.
 pub(super) fn replaced(splits: bool, looks: u64) -> Program<Memtable> {
     Program::new(move || if splits { full() } else { with(2, b"dh") })
         .thread(|memtable| put(memtable, b'j'))
@@ -181,7 +181,7 @@ pub(super) fn replaced(splits: bool, looks: u64) -> Program<Memtable> {
         })
         .at_rest(move |memtable| {
             settle(memtable, if splits { SPLIT } else { b"dhj" });
-            // Beside a split, the ends of chunks are waste too.
+            // If there is a split, the ends of chunks are waste too.
             match memtable.stats().memory_wasted {
                 _ if splits => "",
                 0 => "kept",
@@ -189,7 +189,7 @@ pub(super) fn replaced(splits: bool, looks: u64) -> Program<Memtable> {
             }
         })
         .most(MOST)
-        // A hint is lost where it was put into a block that was replaced.
+        // A hint is lost if it was put into a replaced block.
         .expects(match splits {
             true => &[""],
             false if looks < STUCK_LOOKS => &["kept"],

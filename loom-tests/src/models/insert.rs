@@ -1,10 +1,10 @@
-//! I1, I3, I9: what writers that meet leave behind, and what a reader sees meanwhile.
+//! I1, I3, I9: the list after writers met at one place, and what a reader sees meanwhile.
 
 use crate::check::Program;
 use crate::models::table::{MEETINGS, holding_each, keys, put, settled, store_and_look};
 use crate::{InsertError, Lookup, Memtable};
 
-/// Two threads store neighbours, then each looks for the other's. Whose CAS came second has met the first.
+/// Two threads store neighbours, then each looks for the other's. The thread whose CAS came second finds the other's key.
 pub(super) fn adjacent() -> Program<Memtable> {
     Program::new(|| holding_each([b"a", b"z"]))
         .threads(2, |memtable, number| store_and_look(memtable, [b"b", b"c"], number))
@@ -12,7 +12,7 @@ pub(super) fn adjacent() -> Program<Memtable> {
         .expects(MEETINGS)
 }
 
-/// Two threads store different values under one key and number: one of them does, and the other is told.
+/// Two threads store different values under one key and number: one of them succeeds, and the other is refused.
 pub(super) fn same_key() -> Program<Memtable> {
     Program::new(|| holding_each([b"a", b"z"]))
         .threads(2, |memtable, number| {
@@ -41,14 +41,14 @@ pub(super) fn scans() -> Program<Memtable> {
 /// Two keys.
 type Keys = [&'static [u8]; 2];
 
-/// What is there, and what two threads store. The links that are swung say of their successor that it shares
-/// nothing, one byte, two, or all of the key, and go on with zeros.
+/// The existing keys, and the keys that two threads store. The partial keys of the changed links say that the successor shares no byte, one byte,
+/// two bytes, or the whole key, and then continue with zeros.
 pub(super) const SHARE_NOTHING: [Keys; 2] = [[b"aa", b"c"], [b"ab", b"b"]];
 pub(super) const SHARE_MUCH: [Keys; 2] = [[b"abca", b"abcz"], [b"abcc", b"abcccccc"]];
 pub(super) const ZEROS: [Keys; 2] = [[b"a", b"a\0\0\0b"], [b"a\0", b"a\0\0"]];
 pub(super) const PREFIXES: [Keys; 2] = [[b"", b"ab\xff"], [b"a", b"ab"]];
 
-/// Two threads store a pair of keys between two others, all of which share more or less of their beginning.
+/// Two threads store a pair of keys between two others. All of them share some bytes at the beginning.
 pub(super) fn partial_keys([before, stored]: [Keys; 2]) -> Program<Memtable> {
     Program::new(move || holding_each(before))
         .threads(2, move |memtable, number| put(memtable, stored[number], b"v"))

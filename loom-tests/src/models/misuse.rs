@@ -1,16 +1,16 @@
-//! Programs that break a rule of the storage. Each must panic; if one does not, the models above it see nothing.
+//! Programs that break a rule of the storage. Each must panic; if one does not, the other models see nothing.
 
 use crate::check::{Depth, Program};
 use crate::mem::storage::Storage;
 use crate::sync::Ordering;
 
-/// A program in which thread 0 does `first`, then raises a flag, which thread 1 waits for without acquiring what led to it; then it does
-/// `second`. So `second` comes later, and does not happen after.
+/// A program in which thread 0 does `first` and then raises a flag. Thread 1 waits for the flag without acquiring the writes before it; then it
+/// does `second`. So `second` comes later, but does not happen after `first`.
 #[derive(Debug, Clone, Copy)]
 pub struct Misuse {
-    /// What it breaks.
+    /// The rule that it breaks.
     pub name: &'static str,
-    /// What it must be told.
+    /// The expected panic message.
     pub complaint: &'static str,
     first: fn(&Storage),
     second: fn(&Storage),
@@ -23,7 +23,7 @@ impl Misuse {
     /// Runs it.
     ///
     /// # Panics
-    /// As it must.
+    /// Always, as expected.
     pub fn run(self) {
         let _ = Program::new(|| {
             let storage = Storage::reserve(64, 64, false, None).expect("the model's storage refuses nothing");
@@ -47,7 +47,7 @@ impl Misuse {
 }
 
 fn write(storage: &Storage, at: usize, bytes: &[u8]) {
-    // SAFETY: inside the range; what else would make it unsound is noticed, or the model fails to show it.
+    // SAFETY: inside the range; any other unsound access is noticed, or the model fails to show it.
     unsafe { storage.write(FREE, at, bytes) };
 }
 

@@ -1,4 +1,4 @@
-//! The models: each a concurrent program, the invariant it shows, and all that may be observed of it.
+//! The models: each is a concurrent program, the invariant that it shows, and the complete set of outcomes that may be observed.
 
 mod arena;
 mod axioms;
@@ -28,9 +28,9 @@ use walk::From;
 
 /// A model.
 pub struct Model {
-    /// Its name: what it shows, and the number of the invariant.
+    /// Its name: the property that it shows, and the number of the invariant.
     pub name: &'static str,
-    /// Explores it, and panics if what it shows is not so; see [`explore`](crate::check::Program::explore).
+    /// Explores it, and panics if its property does not hold; see [`explore`](crate::check::Program::explore).
     pub run: fn(Depth) -> Report,
 }
 

@@ -17,8 +17,8 @@ fn filled<const N: usize>(places: &Places<N>) -> usize {
     places.iter().take_while(|place| place.load(Ordering::Relaxed) != 0).count()
 }
 
-/// Writers whose tickets are given out, and a reader. Of three writers, the second may publish its own ticket after the third has
-/// published that of the first.
+/// Writers that got their tickets, and a reader. The second of three writers may publish its own ticket after the third has published the ticket of
+/// the first.
 pub(super) fn in_order<const WRITERS: usize>(visible: &[&str]) -> Program<(Publication<4>, Places<WRITERS>)> {
     Program::new(|| (Publication::new(0), places::<WRITERS>()))
         .threads(WRITERS, |(publication, places), number| {
@@ -43,7 +43,7 @@ pub(super) fn sleepers() -> Program<Publication<2>> {
         .threads(2, |publication: &Publication<2>, number| {
             let own = number as u64 + 1;
             publication.complete(number as u64, own);
-            // Whoever is left behind sleeps for ever, which loom reports.
+            // A forgotten thread sleeps for ever, which loom reports.
             assert!(publication.wait(own, || false));
             own.to_string()
         })
@@ -51,7 +51,7 @@ pub(super) fn sleepers() -> Program<Publication<2>> {
         .expects(&["1 | 2"])
 }
 
-/// What is given out under the write lock.
+/// The values that are given out under the write lock.
 pub(super) type Next = Mutex<u64>;
 
 /// Tickets that have the same slot, one after the other.
@@ -72,7 +72,7 @@ pub(super) fn one_slot() -> Program<(Publication<1>, Next)> {
         .at_rest(|(publication, _)| assert_eq!((publication.visible(), publication.tickets_with_slots()), (2, 3)))
 }
 
-/// What two writers share.
+/// The data that two writers share.
 pub(super) struct Writers {
     publication: Publication<2>,
     next: Next,
@@ -97,7 +97,7 @@ impl Writers {
     }
 }
 
-/// Two writers, and one that freezes what they write to.
+/// Two writers, and a thread that freezes the log that they write to.
 pub(super) fn rotation() -> Program<Writers> {
     Program::new(Writers::new)
         .threads(2, |writers, _| _ = writers.write())
@@ -116,14 +116,14 @@ pub(super) fn rotation() -> Program<Writers> {
         .expects(&["0", "1", "2"])
 }
 
-/// Two writers whose frames one of them, or each, makes durable; and how many frames are on the device.
+/// Two writers; one of them, or each, makes the frames durable. Returns how many frames are on the device.
 pub(super) fn group_sync() -> Program<(Writers, GroupCommit, AtomicU64)> {
     Program::new(|| (Writers::new(), GroupCommit::new(0), AtomicU64::new(0)))
         .threads(2, |(writers, commit, durable), _| {
             let ticket = writers.write();
             assert!(writers.publication.wait(ticket + 1, || false));
             commit.complete(ticket + 1);
-            // What the device finds in the log when it begins is what it makes durable.
+            // The device makes durable what it finds in the log when it begins.
             let device = || {
                 durable.store(filled(&writers.places) as u64, Ordering::Relaxed);
                 Ok::<_, ()>(())

@@ -24,7 +24,7 @@ pub(super) fn publish() -> Program<Memtable> {
     .expects(&["absent absent", "absent there", "there there"])
 }
 
-/// What a lookup finds, and a scan after it.
+/// The results of a lookup, and of a scan after it.
 fn look(memtable: &Memtable) -> String {
     let found = match memtable.get(b"k", u64::MAX) {
         Lookup::Absent => "absent",

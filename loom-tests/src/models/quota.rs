@@ -1,17 +1,17 @@
-//! I6: a limit on entries is handed out to the last one and no further, though shares of it are on their way.
+//! I6: a limit on entries is handed out to the last entry and no further, even while shares of it move between threads.
 
 use crate::check::Program;
 use crate::mem::quota::{Lease, Quota};
 
-/// A limit, and what two shards have leased of it.
+/// A limit, and the numbers that two shards have leased of it.
 pub(super) type Leased = (Quota, [Lease; 2]);
 
 fn take((quota, leases): &Leased, shard: usize) -> bool {
     quota.take(1, shard, |shard| &leases[shard])
 }
 
-/// Thread 0 takes entries until its shard has leased twice; thread 1 takes one or, if it takes `all`, as many as it gets: it is refused
-/// only if nothing is left.
+/// Thread 0 takes entries until its shard has leased twice. Thread 1 takes one or, if it takes `all`, as many as it gets: it is refused only if
+/// nothing is left.
 pub(super) fn share(all: bool) -> Program<Leased> {
     // So few that thread 0 leases twice, or once.
     let (limit, first) = if all { (9, 1) } else { (13, 3) };

@@ -1,5 +1,4 @@
-//! I6: room that a reservation did not use is handed out again or counted as waste, and never twice. That pieces do not
-//! overlap is watched by the storage.
+//! I6: room that a reservation did not use is handed out again or counted as waste, and never both. The storage checks that pieces do not overlap.
 
 use crate::check::Program;
 use crate::models::table::{config, put, through, unhinted};
@@ -13,7 +12,7 @@ pub(super) fn give_back(nearly_full: bool) -> Program<Memtable> {
     let before = if nearly_full { 6 } else { 1 };
     Program::new(move || {
         let memtable: Memtable = unhinted(config(1));
-        // Behind all that comes, so that no search walks over them.
+        // A node behind all later ones, so that no search walks over its versions.
         for seqno in 0..before {
             through(0, || memtable.put(b"z", seqno, b"")).expect("the table has room");
         }
@@ -28,7 +27,7 @@ pub(super) fn give_back(nearly_full: bool) -> Program<Memtable> {
     .at_rest(move |memtable| {
         memtable.validate();
         assert_eq!(memtable.len() as u64, before + 3);
-        // What does not go back to the chunk, because the other thread has taken room in between, is a spare piece.
+        // A rest that cannot go back to the chunk, because the other thread has taken room in between, becomes a spare piece.
         assert_eq!(memtable.stats().memory_wasted, 0);
     })
 }

@@ -1,4 +1,4 @@
-//! I7: what was acknowledged is in the frozen table, what was refused is not, and nothing comes later.
+//! I7: the frozen table has every acknowledged entry and no refused one, and nothing is added later.
 
 use crate::check::Program;
 use crate::models::table::{config, holding, table, through};
@@ -9,7 +9,7 @@ fn keys(list: &ConcurrentSkipList) -> String {
     list.iter().flat_map(|entry| entry.key).copied().map(char::from).collect()
 }
 
-/// Each of the writers inserts keys of its own until it is refused, all through one gate; one more thread freezes and looks.
+/// Each of the writers inserts keys of its own until it is refused, all through one gate; one more thread freezes and reads.
 pub(super) fn seal(writers: &'static [&'static [u8]]) -> Program<ConcurrentSkipList> {
     let program = Program::new(|| {
         let list: ConcurrentSkipList = table(config(1));
@@ -36,26 +36,26 @@ pub(super) fn seal(writers: &'static [&'static [u8]]) -> Program<ConcurrentSkipL
             assert_eq!(list.try_insert(b"z", b""), Err(InsertError::Sealed));
             keys(list)
         })
-        // What was stored, what the freezing thread found, what is there in the end.
+        // The stored keys, the keys that the freezing thread found, and the keys at the end.
         .expects(match writers.len() {
             1 => &["a | a", "k | ak | ak", "kl | akl | akl"],
             _ => &["a | a", "k | ak | ak", "k | l | akl | akl", "l | al | al"],
         })
 }
 
-/// What becomes of a reservation beside a freeze.
+/// The end of a reservation beside a freeze.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Fate {
     Dropped,
-    /// Applied as a group.
+    /// It is applied as a group.
     Applied,
-    /// Applied behind what the shard stored before.
+    /// It is applied behind the last entries of the shard.
     Follows,
 }
 
-/// Thread 0 reserves room for a batch; as many others freeze.
+/// Thread 0 reserves room for a batch; this many others freeze.
 pub(super) fn drain(fate: Fate, freezers: usize) -> Program<Memtable> {
-    // A run, or what is behind all that comes, so that a batch follows none.
+    // A run, or a node behind all later ones, so that a batch follows none.
     Program::new(move || holding(2, if fate == Fate::Follows { &[b"a", b"b"] } else { &[b"b", b"z"] }))
         .thread(move |memtable| {
             match memtable.reserve(&[Op::Put { key: b"k", value: b"v" }, Op::Delete { key: b"l" }]) {
@@ -90,8 +90,8 @@ pub(super) fn drain(fate: Fate, freezers: usize) -> Program<Memtable> {
 /// A table, and whether its successor is published.
 pub(super) type Published = (Memtable, AtomicU32);
 
-/// Thread 0 publishes something, as an engine does its next table, and freezes. Thread 1 learns that the table is frozen by `learns`; if
-/// so, it sees what was published.
+/// Thread 0 publishes something, as an engine publishes its next table, and freezes. Thread 1 learns by `learns` that the table is frozen; it must
+/// then see what was published.
 pub(super) fn successor(learns: fn(&Memtable) -> bool) -> Program<Published> {
     Program::new(|| (table(config(2)), AtomicU32::new(0)))
         .thread(|(memtable, published): &Published| {

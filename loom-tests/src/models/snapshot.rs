@@ -1,12 +1,12 @@
-//! I5: a snapshot shows the same whenever it is looked at, and has what its thread saw before it; a deletion brings
-//! with it what came before.
+//! I5: a snapshot shows the same entries at every read, and has what its thread saw before it. A reader that sees a deletion also sees what came
+//! before the deletion.
 
 use crate::check::Program;
 use crate::models::table::{config, table, through};
 use crate::sync::{AtomicU32, Ordering};
 use crate::{ConcurrentSkipList, Snapshot};
 
-/// What is found of the key "k".
+/// The result of a read of the key "k".
 fn shown(found: Option<bool>) -> &'static str {
     match found {
         None => "absent",
@@ -15,7 +15,7 @@ fn shown(found: Option<bool>) -> &'static str {
     }
 }
 
-/// What `snapshot` says of the key "k": in a scan, and by itself.
+/// The result of `snapshot` for the key "k": in a scan, and by itself.
 fn look(snapshot: &Snapshot<'_>) -> &'static str {
     let scanned = snapshot.iter().find(|entry| entry.key == b"k").map(|entry| entry.is_tombstone);
     let found = snapshot.get(b"k").map(|(_, is_tombstone)| is_tombstone);
@@ -29,14 +29,14 @@ fn holding(key: &[u8]) -> ConcurrentSkipList {
     list
 }
 
-/// Whether one more thread looks meanwhile, and so stamps what the writer has not stamped yet.
+/// Whether one more thread reads meanwhile, and so stamps an entry before its writer does.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Help {
     None = 0,
     Looks = 1,
 }
 
-/// Thread 0 inserts or, if it `deletes`, deletes; thread 1 takes a snapshot and looks twice.
+/// Thread 0 inserts or, if it `deletes`, deletes; thread 1 takes a snapshot and reads it twice.
 pub(super) fn change(deletes: bool, help: Help) -> Program<ConcurrentSkipList> {
     Program::new(move || holding(if deletes { b"k" } else { b"a" }))
         .thread(move |list| assert!(if deletes { list.delete(b"k") } else { list.insert(b"k", b"") }))
@@ -52,8 +52,7 @@ pub(super) fn change(deletes: bool, help: Help) -> Program<ConcurrentSkipList> {
         .expects(if deletes { &["dead dead", "live live"] } else { &["absent absent", "live live"] })
 }
 
-/// Thread 0 inserts and deletes; thread 1 looks, takes a snapshot, and looks there; thread 2 takes snapshots, so that
-/// stamps differ.
+/// Thread 0 inserts and deletes; thread 1 reads, takes a snapshot, and reads it; thread 2 takes snapshots, so that stamps differ.
 pub(super) fn seen_before() -> Program<ConcurrentSkipList> {
     Program::new(|| holding(b"a"))
         .thread(|list| assert!(list.insert(b"k", b"") && list.delete(b"k")))
@@ -84,7 +83,7 @@ pub(super) fn two_deletions() -> Program<ConcurrentSkipList> {
 /// A list, and whether something was written elsewhere.
 pub(super) type Witnessed = (ConcurrentSkipList, AtomicU32);
 
-/// Thread 0 writes something elsewhere, then deletes; who sees the deletion sees that too.
+/// Thread 0 writes something elsewhere, then deletes; a thread that sees the deletion also sees that write.
 pub(super) fn witness(help: Help) -> Program<Witnessed> {
     Program::new(|| (holding(b"k"), AtomicU32::new(0)))
         .thread(|(list, written): &Witnessed| {

@@ -1,4 +1,4 @@
-//! Small tables, and what most models do with them.
+//! Small tables, and the operations that most models do on them.
 
 use crate::builder::Config;
 use crate::builder::sealed::{FromConfig, Settings};
@@ -11,7 +11,7 @@ pub(super) fn config(shards: usize) -> Config {
     Config { shards, chunk_bytes: 0, huge_pages: false, ..Config::default() }
 }
 
-/// The table with these settings. What the model's threads store gets few hints.
+/// The table with these settings. Keys that the model's threads store get few hints.
 pub(super) fn table<T: FromConfig>(config: Config) -> T {
     hint(Hinting::Before);
     make(config)
@@ -23,7 +23,7 @@ pub(super) fn hinted<T: FromConfig>(config: Config) -> T {
     make(config)
 }
 
-/// The table with these settings, which makes no block that it can do without.
+/// The table with these settings, which makes only the blocks that it needs.
 pub(super) fn unhinted<T: FromConfig>(config: Config) -> T {
     hint(Hinting::None);
     make(config)
@@ -62,7 +62,7 @@ pub(super) fn keys(memtable: &Memtable) -> String {
     memtable.all_versions().flat_map(|version| version.key).copied().map(char::from).collect()
 }
 
-/// As [`keys`], of a table at rest, which is valid then.
+/// Like [`keys`], of a table at rest, which is valid then.
 pub(super) fn settled(memtable: &Memtable) -> String {
     memtable.validate();
     keys(memtable)
@@ -74,5 +74,5 @@ pub(super) fn store_and_look(memtable: &Memtable, keys: [&[u8]; 2], number: usiz
     if memtable.get(keys[1 - number], 1) == Lookup::Value(b"v") { "meets" } else { "alone" }
 }
 
-/// What two threads that [store and look](store_and_look) observe: who links second has met the first.
+/// The observations of two threads that [store and look](store_and_look): the thread that links second finds the other's key.
 pub(super) const MEETINGS: &[&str] = &["alone | meets", "meets | alone", "meets | meets"];

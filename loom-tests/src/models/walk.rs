@@ -1,5 +1,5 @@
-//! I1: walks that fetch what comes next in advance, beside a writer: they keep the order, yield nothing twice, and miss
-//! nothing that was there when they began.
+//! I1: walks that fetch the next entries in advance, beside a writer: they keep the order, yield nothing twice, and miss nothing that was there
+//! when they began.
 
 use crate::Memtable;
 use crate::check::Program;
@@ -52,7 +52,7 @@ pub(super) fn walk(from: From) -> Program<Memtable> {
         })
         .expects(match from {
             From::Front => &["met ", "met j", "met jn", "met n"],
-            // The second is passed before the first, so who meets the second meets both.
+            // The walk passes the second key before the first, so a walk that meets the second meets both.
             From::Back | From::Both => &["met ", "met j", "met jn"],
         })
 }

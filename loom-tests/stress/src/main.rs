@@ -1,9 +1,8 @@
 //! Both tables under real threads, for sanitizers: `stress [SECONDS [SEED]]`.
 //!
-//! Thread sanitizer knows what a program does if that program is built for it, which the standard library is not. So this
-//! one has a `main` of its own and needs threads that are joined, `Arc` and atomics, and nothing else of it: tables reserve
-//! their memory when they are built, because making them at first use is left to the library's `OnceLock`. Values say whose
-//! they are, so that it is a test without a sanitizer too.
+//! Thread sanitizer follows only code that is built for it, and the standard library is not. So this program has a `main` of its own and uses
+//! nothing of that library but joined threads, `Arc` and atomics. Tables reserve their memory when they are built, because a table that is made at
+//! first use needs the library's `OnceLock`. Each value names its writer, so the program is a test without a sanitizer too.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ const READERS: u64 = 2;
 /// Writes of a batch.
 const BATCH: usize = 24;
 
-/// What the threads of a round share.
+/// The data that the threads of a round share.
 struct Round {
     memtable: Memtable,
     list: ConcurrentSkipList,
@@ -50,7 +49,7 @@ fn key(number: u64) -> Vec<u8> {
     key
 }
 
-/// A value that says what it is stored under, and for how much of it.
+/// A value that begins with its key and continues with a byte of the key.
 fn value(key: &[u8], number: u64) -> Vec<u8> {
     let mut value = key.to_vec();
     value.resize(key.len() + number as usize % 40, key[7]);
@@ -122,7 +121,7 @@ impl Round {
             Ok(dropped) if first.is_multiple_of(8) => drop(dropped),
             Ok(reservation) => assert_eq!(reservation.apply(self.numbers(BATCH)).stored, BATCH),
         }
-        // What is refused is a duplicate, or the next write is refused as well.
+        // A refused write is a duplicate, or the next write is refused as well.
         let _ = self.list.insert_batch(&entries);
         let (one, other) = (key(random.next()), &keys[0]);
         is_open(self.memtable.put(&one, self.numbers(1), &value(&one, first)))

@@ -1,5 +1,5 @@
-//! The method finds what is known to be there. loom 0.7.2 alone skips executions where one thread loads and then swaps
-//! by CAS what another has loaded; if the layout of `check` did not make up for it, these would fail.
+//! Executions that are known to exist must be found. loom 0.7.2 alone skips executions where one thread loads a value and then swaps by CAS what
+//! another thread has loaded. The layout of `check` makes up for that; without it, these tests would fail.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release};
@@ -18,7 +18,7 @@ fn set(outcomes: &[&str]) -> BTreeSet<String> {
     outcomes.iter().map(|outcome| (*outcome).to_owned()).collect()
 }
 
-/// Loads, and swaps in one more, until nobody came between.
+/// Loads, and swaps in one more, until no other thread comes between.
 fn count(word: &AtomicU32) {
     let mut seen = word.load(Acquire);
     while let Err(now) = word.compare_exchange(seen, seen + 1, AcqRel, Acquire) {
@@ -26,7 +26,7 @@ fn count(word: &AtomicU32) {
     }
 }
 
-/// So many threads count; another one reads twice.
+/// This many threads count; another one reads twice.
 fn counters(count: u32) -> Program<AtomicU32> {
     Program::new(|| AtomicU32::new(0))
         .threads(count as usize, |word, _| self::count(word))
@@ -49,8 +49,8 @@ fn a_reader_beside_two_counters_sees_every_pair() {
     assert_eq!(outcomes(counters(2)), set(&["00", "01", "02", "11", "12", "22"]));
 }
 
-/// Catches a model that is sequentially consistent where the machine is not: each thread swaps its own word by CAS, then reads the
-/// other's, as in an insert beside a snapshot made of two words, and both may miss each other.
+/// Catches a model that is sequentially consistent where the machine is not. Each thread swaps its own word by CAS, then reads the other's, as an
+/// insert does beside a snapshot made of two words; both may miss each other.
 #[test]
 fn both_sides_of_a_store_buffer_can_miss_each_other() {
     let program = Program::new(|| [AtomicU32::new(0), AtomicU32::new(0)]).threads(2, |words, number| {
@@ -126,9 +126,8 @@ fn lock(unlocks_by_store: bool, changes_by_store: bool) -> Program<AtomicU32> {
         .at_rest(|word| if word.load(Acquire) == UNLOCKED { "unlocked" } else { "locked" })
 }
 
-/// Catches a loom that knows better than `sync::overwrite` assumes, which could then be a store as in the shipped build: a change by CAS
-/// reads what is right before it, the locking, so it cannot come behind the unlocking. And models that would not see an unlocking
-/// that is lost.
+/// Catches a loom that is more exact than `sync::overwrite` assumes; that could then be a store, as in the shipped build. A change by CAS reads the
+/// value right before it, the locking, so it cannot come after the unlocking. Also catches models that would not notice a lost unlocking.
 #[test]
 fn a_change_of_a_locked_word_comes_behind_the_unlocking_in_loom_alone_or_by_mistake() {
     assert_eq!(outcomes(lock(true, false)), set(&["locked", "unlocked"]), "in loom alone");

@@ -1,4 +1,4 @@
-//! The models, and whether they would find what is wrong: one program, so that it is linked once.
+//! Runs the models, and checks that they would find mistakes. One test program, so that it is linked once.
 
 mod canaries;
 mod memory_ordering;

@@ -1,4 +1,4 @@
-//! The page `docs/src/memory-ordering.md` says of every atomic access what the sources and the models say.
+//! Compares the page `docs/src/memory-ordering.md` with the sources and the models: it must say the same of every atomic access.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ fn every_ordered_access_is_on_the_page() {
     assert_eq!(found, listed, "in the sources on the left, on the page on the right");
 }
 
-/// Catches a page that names another model than the one that kills, or a partner that is none.
+/// Catches a page that names a model other than the one that fails, or a wrong partner.
 #[test]
 fn the_page_names_partners_and_the_models_that_kill() {
     let names: BTreeSet<_> = models::ALL.iter().map(|model| model.name).collect();
@@ -46,7 +46,7 @@ fn the_page_names_partners_and_the_models_that_kill() {
     }
 }
 
-/// Catches a relaxed access that nobody gave a reason for, and an ordering that has no name.
+/// Catches a relaxed access without a stated reason, and an ordering that has no name.
 #[test]
 fn relaxed_accesses_are_counted_on_the_page_and_others_have_names() {
     let listed: BTreeMap<_, usize> =

@@ -1,4 +1,4 @@
-//! Runs every model. How deep, `Depth::of_tests` says.
+//! Runs every model. `Depth::of_tests` decides how deep.
 
 use loom_tests::check::Depth;
 use loom_tests::models::ALL;
@@ -9,7 +9,7 @@ fn run(name: &str) {
     let depth = Depth::of_tests();
     let kills = ALL_MUTANTS.iter().any(|mutant| mutant.killed_by == name);
     if kills && depth != Depth::QUICK && depth.executions != usize::MAX {
-        // The first executions of a deeper search are not those of this one, at which `ordering_mutants` kills.
+        // The first executions of a deeper search differ from those of this one, at which `ordering_mutants` finds its failures.
         println!("{name}: {}", (model.run)(Depth::QUICK));
     }
     println!("{name}: {}", (model.run)(depth));

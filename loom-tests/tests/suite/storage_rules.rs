@@ -1,4 +1,4 @@
-//! The models' storage notices what it is there to notice.
+//! The models' storage notices every breach of its rules.
 
 use std::panic::catch_unwind;
 

@@ -1,4 +1,4 @@
-//! Holds a run against the goals, check by check.
+//! Compares a run with the goals, check by check.
 
 use itertools::iproduct;
 
@@ -8,7 +8,7 @@ use crate::results::CellResults;
 use crate::spec::{Shape, Subject, Workload};
 use crate::text::{Sheet, name, or_dash};
 
-/// One thing that a goal asks for.
+/// One requirement of a goal.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Check {
     goal: &'static str,
@@ -20,7 +20,7 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    /// By how much it is better (above 0) or worse (below 0) than asked for, in per cent of that.
+    /// The distance to the bound in per cent of the bound: above 0 if the measurement is better, below 0 if it is worse.
     fn margin(&self) -> Option<f64> {
         let measured = self.measured?;
         Some(match self.bound {
@@ -44,12 +44,12 @@ impl Check {
     }
 }
 
-/// The goals that the run is about: those of tables, of engines, or both.
+/// The goals for the subjects of the run: those of tables, of engines, or both.
 pub(crate) fn concerned(run: &[CellResults]) -> impl Iterator<Item = &'static Goal> {
     GOALS.iter().filter(|goal| goal.concerns(run))
 }
 
-/// What `run` says of every goal that concerns it.
+/// The checks of every goal that concerns `run`.
 pub(crate) fn checks(run: &[CellResults]) -> Vec<Check> {
     let mut checks = Vec::new();
     for (goal, row) in concerned(run).flat_map(|goal| goal.rows.iter().map(move |row| (goal, row))) {
@@ -59,7 +59,7 @@ pub(crate) fn checks(run: &[CellResults]) -> Vec<Check> {
             let shape = nearest(run, *shape, subject, workload);
             let Measure { says, unit, of } = *measure;
             let what = format!("{} {}, {}: {says}", name(subject), name(workload), shape.brief());
-            // The first cell of the shape that has what it takes.
+            // The first cell of the shape that has the needed subjects.
             let cells = run.iter().filter(|cell| cell.cell.shape == shape);
             let measured = cells.map(|cell| Measurement { run, cell, subject, workload }).find_map(|at| of(&at));
             let check = Check { goal: goal.name, what, bound: *bound, unit, measured };
@@ -71,7 +71,7 @@ pub(crate) fn checks(run: &[CellResults]) -> Vec<Check> {
     checks
 }
 
-/// The shape itself. A quick run of engines has smaller ones: then the largest of those that the subject did the workload at.
+/// The shape itself. A quick run of engines has only smaller ones; then the largest shape at which the subject did the workload.
 fn nearest(run: &[CellResults], shape: Shape, subject: Subject, workload: Workload) -> Shape {
     let alike = run.iter().filter(|of| Shape { entries: shape.entries, ..of.cell.shape } == shape);
     let measured = alike.filter(|of| of.nanos(subject, workload).is_some()).map(|of| of.cell.shape);
@@ -79,7 +79,7 @@ fn nearest(run: &[CellResults], shape: Shape, subject: Subject, workload: Worklo
     measured.filter(|_| is_missing).max_by_key(|of| of.entries).unwrap_or(shape)
 }
 
-/// Met if all of a goal's checks are, missed if one is, `None` if none is missed and some are not measured.
+/// `Some(true)` if all checks of the goal are met, `Some(false)` if one is missed, `None` if none is missed and some are not measured.
 fn verdict(goal: &str, checks: &[Check]) -> Option<bool> {
     let met: Vec<_> = checks.iter().filter(|check| check.goal == goal).map(Check::is_met).collect();
     if met.contains(&Some(false)) { Some(false) } else { met.into_iter().reduce(|a, b| Some(a? && b?))? }
@@ -90,7 +90,7 @@ fn word(met: Option<bool>) -> &'static str {
     met.map_or("not measured", |met| if met { "met" } else { "missed" })
 }
 
-/// The verdict on a goal, and the same with how much its worst check is better or worse than asked for.
+/// The verdict on a goal, and the same with the distance of its worst check to the bound.
 pub(crate) fn outcome(goal: &str, checks: &[Check]) -> (&'static str, String) {
     let margins = checks.iter().filter(|check| check.goal == goal).filter_map(Check::margin);
     let met = verdict(goal, checks);
@@ -123,7 +123,7 @@ mod tests {
     use crate::results::measured;
     use crate::spec::Role;
 
-    /// What the preset says when each of our subjects takes `ours` ns, each peer 100 ns; on more threads in proportion.
+    /// The checks of the preset when each of our subjects takes `ours` ns, and each peer 100 ns; on more threads in proportion.
     fn run(ours: f64) -> Vec<Check> {
         let nanos = |shape: &Shape, subject: Subject| {
             if subject.role() == Role::Own { ours / shape.threads as f64 } else { 100.0 }
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_preset_measures_every_goal_and_fast_enough_is_met_and_too_slow_is_missed() {
-        // Catches a goal that a run of hours leaves unmeasured, one that is met because nothing is asked, and bounds upside down.
+        // Catches a goal that a run of hours leaves unmeasured, a goal that is met because it asks for nothing, and reversed bounds.
         let (fast, slow, unmeasured) = (run(3.0), run(101.0), checks(&[]));
         assert!(fast.iter().all(|check| check.measured.is_some()), "{fast:?}");
         for goal in GOALS.iter().map(|goal| goal.name) {
@@ -146,7 +146,8 @@ mod tests {
 
     #[test]
     fn margins_are_above_zero_when_better_and_a_goal_is_met_only_if_all_of_it_is() {
-        // Catches a goal missed by a third shown as one that is exceeded by it, and a goal met in one of its cells.
+        // Catches a goal that is missed by a third but shown as exceeded by a third, and a goal that counts as met because one of its cells meets
+        // it.
         let check = |bound, measured| Check { goal: "N3", what: String::new(), bound, unit: "x", measured };
         let (least, most) = (Bound::AtLeast(2.0), Bound::AtMost(40.0));
         let margins = [(least, 3.0), (least, 1.0), (most, 30.0), (most, 50.0)];

@@ -1,4 +1,4 @@
-//! Measurements that goals may ask for, and what a run says of them. Every check compares medians of one run.
+//! Measurements that goals may ask for, and how to get them from a run. Every check compares medians of one run.
 
 use crate::results::{CellResults, Figure};
 use crate::round::{Fact, Percentile};
@@ -6,13 +6,12 @@ use crate::spec::{Shape, Subject, Workload};
 
 pub(crate) struct Goal {
     pub(crate) name: &'static str,
-    /// In a few words.
+    /// The requirement in a few words.
     pub(crate) asks: &'static str,
     pub(super) rows: &'static [Row],
 }
 
-/// Checks for each of these shapes, of these workloads, and of these subjects that can do them. Two threads store keys in order in
-/// ranges of their own.
+/// A check for each of these shapes, workloads, and subjects that can do the workload. Two threads store keys in order in ranges of their own.
 pub(super) type Row = (&'static [Subject], &'static [Workload], &'static [Shape], &'static [(Measure, Bound)]);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,7 +20,7 @@ pub(super) enum Bound {
     AtMost(f64),
 }
 
-/// What is measured, in words, its unit, and what a run says of it.
+/// A description of a measurement, its unit, and how to get it from a run.
 pub(super) struct Measure {
     pub(super) says: &'static str,
     pub(super) unit: &'static str,
@@ -57,7 +56,7 @@ impl Measurement<'_> {
         self.cell.fact(self.subject, self.workload, fact)
     }
 
-    /// How many times as fast as this subject at the same workload, as peers do it.
+    /// The speed relative to `other` at the same workload: 2 means twice as fast. Peers are compared in the same way.
     pub(super) fn times(&self, other: Subject) -> Option<f64> {
         self.times_at(other, self.workload.of_peers())
     }
@@ -66,7 +65,7 @@ impl Measurement<'_> {
         Some(self.cell.nanos(other, workload)? / self.nanos()?)
     }
 
-    /// The time divided by that of all of these together.
+    /// This time divided by the total time of all the others.
     pub(super) fn share(&self, others: &[(Subject, Workload)]) -> Option<f64> {
         let others = others.iter().map(|&(other, workload)| self.cell.nanos(other, workload));
         Some(self.nanos()? / others.sum::<Option<f64>>()?)
@@ -77,7 +76,7 @@ impl Measurement<'_> {
         self.run.iter().filter(|of| of.cell.shape == shape).find_map(|of| of.nanos(self.subject, self.workload))
     }
 
-    /// The time of the slower of two floors, divided by this one: the memtable without a log, and a log of as many bytes as went to
+    /// The time of the slower of two floors, divided by this time. The floors are the memtable without a log, and a log of as many bytes as went to
     /// the disk.
     pub(super) fn of_floors(&self) -> Option<f64> {
         let log_bytes = self.cell.fact(Subject::Log, self.workload, Fact::DiskBytes)?;
@@ -85,14 +84,14 @@ impl Measurement<'_> {
         Some(self.cell.nanos(Subject::Memtable, Workload::Put)?.max(log) / self.nanos()?)
     }
 
-    /// Of keys and values.
+    /// Megabytes of keys and values a second.
     pub(super) fn megabytes_per_second(&self) -> Option<f64> {
         Some(self.shape().payload() as f64 / self.shape().entries as f64 * 1e3 / self.nanos()?)
     }
 }
 
 impl Goal {
-    /// Whether it is one of tables, or of engines, and the run has any.
+    /// Whether this is a goal of tables and the run has tables, or a goal of engines and the run has engines.
     pub(super) fn concerns(&self, run: &[CellResults]) -> bool {
         let is_table = |shape: &Shape| shape.store.is_table();
         let own = self.rows.iter().flat_map(|(.., shapes, _)| *shapes).all(is_table);

@@ -1,5 +1,5 @@
-//! The project's goals for its tables and its engine: `list` has them, `measure` says what they may ask for, `checks` holds a run
-//! against them.
+//! The project's goals for its tables and its engine: `list` has them, `measure` has the measurements that they may ask for, `checks` compares a
+//! run with them.
 
 mod checks;
 mod list;

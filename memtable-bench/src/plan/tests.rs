@@ -1,4 +1,4 @@
-//! Tests of plans: arguments and what becomes of them.
+//! Tests of plans: which arguments make which plan.
 
 use clap::Parser;
 

@@ -1,7 +1,7 @@
 //! The command `report`: draws the files that `--json` wrote as SVG plots and one HTML page that needs no other file, or prints the
 //! README's table.
 //!
-//! `sections` chooses the `plots`, `page.html` puts them and the tables together; `readme` is text alone.
+//! `sections` chooses the `plots`, and `page.html` puts them and the tables together. `readme` makes only text.
 
 mod plots;
 mod readme;

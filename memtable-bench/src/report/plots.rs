@@ -25,7 +25,7 @@ const GRID: RGBColor = RGBColor(223, 227, 232);
 /// A plot that is finished.
 #[derive(Debug, Serialize)]
 pub(super) struct Plot {
-    /// Of its file, without extension.
+    /// The name of its file, without extension.
     pub(super) name: String,
     pub(super) svg: String,
 }

@@ -1,10 +1,10 @@
-//! The README's table: the headline's figures as Markdown, and where they come from.
+//! The README's table: the headline's figures as Markdown, and the run that they come from.
 
 use crate::results::{Results, Run};
 use crate::spec::{Role, Shape, Subject, Workload};
 use crate::text::{Sheet, name, nanos, or_dash};
 
-/// What a row of the README's table and a tile of the page show, one by one or in batches.
+/// The measurement of a row of the README's table and of a tile of the page, one by one or in batches.
 pub(super) type Headline = (Workload, bool, &'static str);
 
 pub(super) const HEADLINES: [Headline; 9] = [

@@ -22,15 +22,15 @@ impl Results {
         if cells.is_empty() { Err("the files hold no measurement".into()) } else { Ok(Self { runs, cells }) }
     }
 
-    /// The cell of this shape that shows most at `workload`: ratios need peers in the same run.
+    /// The cell of this shape that shows most at `workload`; ratios need peers in the same run.
     pub(crate) fn find(&self, shape: &Shape, workload: Workload) -> Option<&CellResults> {
         let shown = |of: &&CellResults| of.figures_at(workload).count();
         let candidates = self.cells.iter().filter(|of| of.cell.shape == *shape && shown(of) > 0);
-        // The last of several largest: so the files are asked from the end.
+        // Searches from the end, so that the last of several largest is found.
         candidates.rev().max_by_key(shown)
     }
 
-    /// The shapes that are what `like` makes of them, in the order of `key`.
+    /// The shapes that `like` does not change, in the order of `key`.
     fn shapes(&self, like: impl Fn(&Shape) -> Shape, key: fn(&Shape) -> usize) -> Vec<Shape> {
         let all = self.cells.iter().map(|of| of.cell.shape);
         let mut shapes: Vec<_> = all.filter(|shape| *shape == like(shape)).collect();
@@ -51,7 +51,7 @@ impl Results {
         sizes.max_by_key(|shapes| (shapes.len(), shapes.first().map(|shape| shape.entries))).unwrap_or_default()
     }
 
-    /// The shape that headlines speak of: one thread, random keys, the most entries but no more than 3 M, peers beside.
+    /// The shape for headlines: one thread, random keys, the most entries but no more than 3 M, with peers.
     pub(crate) fn headline(&self) -> Option<Shape> {
         let is_full = |shape: &Shape| {
             let of = self.find(shape, Workload::Insert);

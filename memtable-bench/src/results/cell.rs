@@ -1,5 +1,5 @@
-//! Every round of a cell, and what all of them say together: for each workload and subject a median, its spread, and ratios to the
-//! best peers.
+//! Every round of a cell, and the figures that all rounds give together: for each workload and subject a median, its spread, and ratios to the best
+//! peers.
 
 use serde::{Deserialize, Serialize};
 
@@ -72,7 +72,7 @@ impl Figure {
 }
 
 impl CellResults {
-    /// What the rounds of `subject` that did not fail measured at `workload`.
+    /// The samples of `subject` at `workload`, from the rounds that did not fail.
     fn samples(&self, subject: Subject, workload: Workload) -> impl Iterator<Item = &Sample> {
         let turns = self.rounds.iter().filter(move |turn| turn.subject == subject);
         turns.filter_map(move |turn| turn.samples.iter().find(|sample| sample.workload == workload))
@@ -110,7 +110,7 @@ impl CellResults {
         Some(self.spread(subject, workload, |sample| sample.latency.get(&of).copied())?.median)
     }
 
-    /// What `subject` took beside time: the median over its rounds.
+    /// A cost of `subject` other than time: the median over its rounds.
     pub(crate) fn fact(&self, subject: Subject, workload: Workload, of: Fact) -> Option<f64> {
         Some(self.spread(subject, workload, |sample| sample.facts.get(&of).copied())?.median)
     }

@@ -10,7 +10,7 @@ use super::cell::CellResults;
 use crate::machine::{self, Machine, OPTIMISED};
 use crate::random::SEED;
 
-/// What a file must say it is: a run of tables or one of engines.
+/// The two kinds of run that a file may name: of tables or of engines.
 const BENCHMARKS: [&str; 2] = ["memtable", "engine"];
 
 /// The results of one run: where they come from, what was asked, and every round.
@@ -29,7 +29,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// What is known before anything has run.
+    /// The facts that are known before anything has run.
     pub(crate) fn new(preset: Option<String>, rounds: u32, of_engines: bool) -> Self {
         Self {
             benchmark: BENCHMARKS[usize::from(of_engines)].into(),
@@ -48,7 +48,7 @@ impl Run {
         self.benchmark == BENCHMARKS[1]
     }
 
-    /// The run in a file's text, or what is wrong with it.
+    /// Reads the run from a file's text, or says what is wrong with the text.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let run: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if !BENCHMARKS.contains(&&*run.benchmark) {

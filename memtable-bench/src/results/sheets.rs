@@ -25,7 +25,7 @@ fn times(ratio: Option<f64>) -> String {
     or_dash(ratio, |ratio| format!("{ratio:.2}x"))
 }
 
-/// Where a run comes from, and how its tables are read.
+/// The origin of a run, and how to read its tables.
 pub(crate) fn heading(run: &Run) -> String {
     let Run { machine, date, commit, .. } = run;
     let (model, commit) = (machine.model.as_deref(), commit.as_deref().unwrap_or("unknown"));
@@ -78,7 +78,7 @@ pub(crate) fn latencies<'c>(cells: impl IntoIterator<Item = &'c CellResults>) ->
     medians("ns", cells, CellResults::latency, show)
 }
 
-/// What each subject took beside time in these cells.
+/// The figures of each subject in these cells beside time.
 pub(crate) fn facts<'c>(cells: impl IntoIterator<Item = &'c CellResults>) -> Sheet {
     medians("beside time", cells, CellResults::fact, |_, fact| format!("{fact:.2}"))
 }

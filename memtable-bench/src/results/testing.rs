@@ -1,4 +1,4 @@
-//! Results that were never measured, for tests of what is made of them.
+//! Invented results, for tests of the code that reads results.
 
 use clap::ValueEnum;
 

@@ -1,5 +1,5 @@
-//! The contents of a subject, and the operations of a workload, made before the clock starts with what they must find: the contents go
-//! through the same operations. They are applied in order, so only what reads nothing that it writes may be divided among threads.
+//! The contents of a subject, and the operations of a workload with their expected results, both made before the clock starts. To find the results,
+//! the contents go through the same operations in order. So a workload that reads its own writes cannot be divided among threads.
 
 use rand::RngExt;
 
@@ -9,27 +9,27 @@ use crate::keys::{self, Keys};
 use crate::random::rng;
 use crate::spec::{Shape, Workload};
 
-/// Streams of random numbers, apart from those of the input.
+/// Streams of random numbers, separate from those of the input.
 const DRAW_STREAM: u64 = (1 << 63) + 1000;
-/// Enough of them to say how long a read of an engine takes.
+/// Enough reads to measure how long a read of an engine takes.
 const MOST_READS: usize = 500_000;
-/// The number of no record.
+/// A number that no record has.
 const NONE: usize = usize::MAX;
 
-/// What is done with a key.
+/// An operation on a key.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Op {
     Get,
     /// Stores the value of the record with this number.
     Put(usize),
-    /// Reads so many entries from the key on.
+    /// Reads this many entries from the key on.
     Scan(usize),
     /// Reads, then stores the value of the record with this number.
     Update(usize),
     Delete,
 }
 
-/// Operations, the key of each behind that of the one before. Those that read everything have none.
+/// Operations, with their keys one after the other. Operations that read everything have no key.
 #[derive(Debug, Default)]
 pub(super) struct Ops {
     pub(super) count: usize,
@@ -38,7 +38,7 @@ pub(super) struct Ops {
     pub(super) expected: Digest,
 }
 
-/// What a table or database holds.
+/// The contents of a table or database.
 pub(super) struct Contents<'i> {
     input: &'i Input,
     /// The number of the newest record of each key of the input.
@@ -69,19 +69,19 @@ fn scanned(workload: Workload) -> usize {
 }
 
 impl<'i> Contents<'i> {
-    /// Of a subject with nothing in it.
+    /// Contents of an empty subject.
     pub(super) fn empty(input: &'i Input) -> Self {
         Self { input, newest: vec![NONE; input.all().len()], next: [input.stored().end, input.all().end] }
     }
 
-    /// Of a subject that has stored what fills it.
+    /// Contents of a subject after the workload that fills it.
     pub(super) fn filled(input: &'i Input) -> Self {
         let mut filled = Self::empty(input);
         input.stored().for_each(|record| filled.newest[record] = record);
         filled
     }
 
-    /// The indices of the keys that are there, from those at `order` of all keys.
+    /// The indices of the keys that are stored, in the order `order` of all keys.
     fn there<'s>(&'s self, order: &'s [usize]) -> impl Iterator<Item = usize> {
         order.iter().copied().filter(|&key| self.newest[key] != NONE)
     }
@@ -90,7 +90,7 @@ impl<'i> Contents<'i> {
         (self.input.keys.get(key), self.input.value(self.newest[key]))
     }
 
-    /// What a scan of everything yields.
+    /// The digest of a scan of everything.
     fn digest(&self) -> Digest {
         self.digest_of(self.there(&self.input.sorted))
     }
@@ -118,7 +118,7 @@ impl<'i> Contents<'i> {
         Err(format!("expected {expected} entries in order, {found}").into())
     }
 
-    /// The operations of `workload`, after which these are the contents.
+    /// The operations of `workload`. The contents become those after them.
     pub(super) fn operations(&mut self, workload: Workload) -> Ops {
         let (shape, stored) = (self.input.shape, self.input.stored());
         let few = |divisor: usize| stored.len().div_ceil(divisor);
@@ -156,7 +156,7 @@ impl<'i> Contents<'i> {
             }
             Workload::YcsbE => self.ycsb(workload, few(20)),
             _ if workload.is_ycsb() => self.ycsb(workload, few(5)),
-            // What fills a subject.
+            // The workloads that fill a subject.
             _ => self.of(stored.map(|record| (record, Op::Put(record)))),
         }
     }
@@ -169,11 +169,11 @@ impl<'i> Contents<'i> {
         };
         let ranks = self.input.skewed(count, DRAW_STREAM + 100 + workload as u64);
         let shuffled = self.input.shuffled(DRAW_STREAM);
-        // Of new keys those that were inserted last are the hot ones: there the rank counts back from the newest.
+        // With new keys, the last inserted keys are the hot ones: there the rank counts back from the newest.
         self.mix(workload, ranks.map(|rank| if workload == Workload::YcsbD { rank } else { shuffled[rank] }), writes)
     }
 
-    /// An operation for each of `keys`, `writes` in a hundred of them writes.
+    /// An operation for each of `keys`; `writes` of a hundred are writes.
     fn mix(&mut self, workload: Workload, keys: impl Iterator<Item = usize>, writes: u32) -> Ops {
         use Workload::{Mixed, Mixed95, YcsbD, YcsbE, YcsbF};
         let mut draw = rng(DRAW_STREAM + 1 + workload as u64);

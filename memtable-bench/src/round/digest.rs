@@ -1,5 +1,5 @@
-//! A count and a sum over what a subject gave back, in any order. It costs little while the clock runs, and makes the subject
-//! show the bytes, as a reader would.
+//! A count and a sum over the entries that a subject returned, in any order. It costs little while the clock runs, and it makes the subject read
+//! the bytes, as a caller would.
 
 use crate::spec::Workload;
 use crate::text::name;

@@ -1,7 +1,7 @@
-//! One round of an engine: databases in directories of their own. Each workload that fills one begins with an empty directory;
-//! what reads begins with a full database at rest: flushed, compacted, and read once, so that what fits is in its cache.
+//! One round of an engine: databases in directories of their own. A workload that fills a database begins with an empty directory. A workload that
+//! reads begins with a full database at rest: flushed, compacted, and read once, so that its cache holds as much as fits.
 //!
-//! Everything that an operation gives back is compared with the input, and so are the contents at the end of each database.
+//! Every result of an operation is compared with the input, and so are the contents at the end of each database.
 
 use std::fs;
 use std::panic;

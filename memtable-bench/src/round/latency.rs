@@ -1,5 +1,4 @@
-//! Latencies of single operations, of which the slowest are what a mean hides, and how many are done in each moment: a stall shows
-//! in both.
+//! Latencies of single operations, whose slowest ones a mean would hide, and the number of operations done in each moment. A stall shows in both.
 
 use std::collections::BTreeMap;
 use std::ops::Sub;
@@ -62,7 +61,7 @@ impl Recorder {
         Self { begun, last: begun, times, moments: Vec::new() }
     }
 
-    /// What the clock alone takes.
+    /// The latency of the clock alone.
     pub(super) fn of_the_clock() -> Self {
         let mut clock = Self::start();
         (0..CLOCK_READINGS).for_each(|_| clock.time(Instant::now, || ()));
@@ -78,7 +77,7 @@ impl Recorder {
         made
     }
 
-    /// The end of an operation of so many records, which began at the end of the one before: the clock is read once for each.
+    /// Notes the end of an operation on `records` records. It began at the end of the one before, so the clock is read once for each.
     #[inline]
     pub(super) fn tick(&mut self, records: u64) {
         let now = Instant::now();
@@ -97,7 +96,7 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Of the operations of all threads.
+/// The percentiles of the operations of all threads.
 pub(super) fn latency(threads: &[Recorder], clock: &Recorder) -> Latency {
     use Percentile::{ClockP50, ClockP999, Max, P50, P99, P999, P9999, TailRatio};
     let mut all = Histogram::new_from(&clock.times);

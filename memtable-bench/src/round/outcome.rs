@@ -1,4 +1,4 @@
-//! The question put to one round, and its outcome.
+//! The request for one round, and its outcome.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub(crate) struct Request {
     pub(crate) shape: Shape,
 }
 
-/// What one workload came to.
+/// The result of one workload.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Sample {
     pub(crate) workload: Workload,
@@ -25,10 +25,10 @@ pub(crate) struct Sample {
     pub(crate) operations: u64,
     /// The time until the last thread was done, in nanoseconds.
     pub(crate) ns: u64,
-    /// Of single operations: of engines, where a batch is one, and of inserts that were timed by themselves.
+    /// The latencies of single operations: of engines, where a batch is one operation, and of inserts that were timed one by one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) latency: Latency,
-    /// Of engines where stalls may show.
+    /// The timeline of an engine's workload in which stalls may show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) timeline: Option<Timeline>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -1,4 +1,4 @@
-//! One round of a table: a fresh one, every workload once, and what it takes.
+//! One round of a table: a fresh table, every workload once, and the memory that it takes.
 
 use std::mem::forget;
 use std::path::Path;

@@ -13,7 +13,7 @@ fn request(subject: Subject, kind: Kind, workloads: &[Workload]) -> Request {
     Request { subject, shape: Shape::new(KeySet::Random, ENTRIES).in_store(kind), workloads: workloads.to_vec() }
 }
 
-/// What is wrong with a subject.
+/// The fault of a subject.
 const UNSORTED: u8 = 0;
 const INCOMPLETE: u8 = 1;
 const DOUBLED: u8 = 2;

@@ -1,5 +1,5 @@
-//! Does the operations of a workload on a subject, each thread its share, and compares what they found with what they must find.
-//! No clock runs while operations are made and contents compared.
+//! Does the operations of a workload on a subject, each thread its share, and compares the results with the expected ones. No clock runs while
+//! operations are made and contents compared.
 
 use std::ops::Range;
 use std::panic;
@@ -134,7 +134,7 @@ impl Work<'_> {
     /// Compares everything in the subject with what has to be there, record by record, whether or not scans are measured: so every
     /// round shows that its subject is complete and sorted.
     pub(super) fn check<S: Store>(&self, db: &S, contents: &Contents<'_>) -> Done {
-        // What is not sorted cannot be checked.
+        // Results that are not sorted cannot be checked.
         db.sort()?;
         contents.check(|each| db.scan_all(each))
     }

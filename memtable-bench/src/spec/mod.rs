@@ -1,4 +1,4 @@
-//! Cells, which can be measured: subjects, the workloads that they do, and the shapes of tables or databases.
+//! Cells, the unit of measurement: subjects, the workloads that they do, and the shapes of tables or databases.
 
 mod cell;
 mod shape;

@@ -1,4 +1,4 @@
-//! The shape that every round of a cell has: the keys, how many, how they are used, and what holds them.
+//! The shape of a cell, the same in every round: the keys, their number, how they are used, and what holds them.
 
 use std::fmt;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const LONGEST_PATH: usize = 128;
 /// The most that a table takes beyond an entry's key and value, in bytes: two boxes, links, and what allocators round up.
 const TABLE_OVERHEAD: u128 = 160;
 
-/// What the input takes for an entry beyond its keys, in bytes: the operations of a workload, and the map of what they must find.
+/// The bytes that the input takes for an entry beyond its keys: the operations of a workload, and the map of their expected results.
 const INPUT_OVERHEAD: u128 = 120;
 
 const MIB: u64 = 1 << 20;
@@ -61,7 +61,7 @@ pub(crate) enum Access {
     Zipfian,
 }
 
-/// What holds the records: a sorted table in memory, or an engine with files of its own, and the memory that engines get.
+/// The holder of the records: a sorted table in memory, or an engine with files of its own; and the memory that engines get.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Store {

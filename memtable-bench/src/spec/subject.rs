@@ -1,4 +1,4 @@
-//! The names of tables and engines, what they are compared as, and what each of them can do.
+//! The names of tables and engines, their kind in comparisons, and the workloads that each of them can do.
 //!
 //! A new subject is a file in `subjects`, which wraps it by `store!`, and a line in `subjects!`.
 
@@ -110,7 +110,7 @@ macro_rules! declare {
 }
 subjects!(declare);
 
-/// What a subject is compared as.
+/// The role of a subject in comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// One of this workspace.

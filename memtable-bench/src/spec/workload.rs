@@ -1,4 +1,4 @@
-//! Work that is done to a table or to an engine while the clock runs.
+//! Work on a table or an engine while the clock runs.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ macro_rules! workloads {
         }
 
         impl Workload {
-            /// What a title calls it.
+            /// Its name in titles.
             pub(crate) fn title(self) -> &'static str {
                 match self { $(Self::$workload => $title,)* }
             }

@@ -1,4 +1,4 @@
-//! fjall: an LSM tree. Its levels grow by ten from four tables on.
+//! fjall: an LSM tree. The first of its levels holds four tables, and each next level ten times as many.
 
 use std::sync::Arc;
 use std::thread;

@@ -1,4 +1,4 @@
-//! LevelDB: an LSM tree. Its binding sets no filter, no size of tables and no level's bound, and copies each value and key.
+//! LevelDB: an LSM tree. Its binding cannot set a filter, the size of tables or the bound of a level, and copies each value and key.
 
 use db_key::Key as LevelKey;
 use leveldb::batch::{Batch, Writebatch};

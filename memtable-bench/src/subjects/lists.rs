@@ -1,5 +1,5 @@
-//! The concurrent peers: skip lists and a B+ tree. Those that do not copy what they store get boxed keys and values: each
-//! insert copies both, as the arenas do.
+//! The concurrent peers: skip lists and a B+ tree. Peers that do not copy the stored bytes get boxed keys and values: each insert copies both, as
+//! the arenas do.
 
 use std::ops::Bound::{Included, Unbounded};
 

@@ -1,5 +1,5 @@
-//! LMDB: a B+ tree in a memory map, one writer at a time. It has no log: without syncs a killed process loses nothing, a power
-//! cut may leave a damaged file. Its cache is the system's, so no bound of ours holds for it.
+//! LMDB: a B+ tree in a memory map, one writer at a time. It has no log: without syncs a killed process loses nothing, but a power cut may leave a
+//! damaged file. Its cache is that of the system, so our memory bounds do not apply to it.
 #![expect(unsafe_code, reason = "whoever maps a file vouches that nobody else changes it")]
 
 use std::iter::once;

@@ -1,5 +1,4 @@
-//! A log without a table, which is no engine and shows what one could reach at most: a file that records are appended to, each with
-//! a system call.
+//! A log without a table: no engine, but the upper bound of what an engine could reach. Records are appended to a file, each with a system call.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};

@@ -1,6 +1,6 @@
-//! The standard collections behind locks, of boxed keys and values: one lock for each insert and each get, as concurrent
-//! callers would take it, and one for a whole scan, which shuts writers out meanwhile. Keys and values are allocated outside
-//! the lock. A poisoned lock is taken as it is: a thread panicked, and the round has failed anyway.
+//! The standard collections behind locks, of boxed keys and values: one lock for each insert and each get, as concurrent callers would take it, and
+//! one for a whole scan, which blocks writers meanwhile. Keys and values are allocated outside the lock. A poisoned lock is used as it is: a thread
+//! panicked, so the round has failed anyway.
 
 use std::array;
 use std::collections::{BTreeMap, HashMap};
@@ -91,7 +91,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 store! {
-    /// What finding costs when nothing is in order. It cannot be read in order, so it is a floor and not a peer.
+    /// The cost of a search in data without order. It cannot be read in order, so it is a floor and not a peer.
     LockedHashMap(Mutex<HashMap<Bytes, Bytes>>);
     open(_settings) => Mutex::default();
     insert(map, record) => {

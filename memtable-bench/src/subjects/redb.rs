@@ -1,4 +1,4 @@
-//! redb: a B+ tree that copies on write, one writer at a time. It has no log: what is not synced is lost when the process is killed.
+//! redb: a B+ tree that copies on write, one writer at a time. It has no log: a killed process loses all data that is not synced.
 
 use std::iter::{empty, once};
 

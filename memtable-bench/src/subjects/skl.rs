@@ -1,8 +1,8 @@
-//! skl's `SkipMap` over bytes, without versions. Its arena has one size for good and is overwritten with zeros before the
-//! first insert, so it gets what a round needs. Nothing is ever given back, so it needs no free list.
+//! skl's `SkipMap` over bytes, without versions. Its arena has a fixed size and is zeroed before the first insert, so it gets exactly what a round
+//! needs. Nothing is ever freed, so it needs no free list.
 //!
-//! No setting helps its inserts: 0.22.17 (as 0.21.2) searches each level from the head on, level 0 too, instead of going on
-//! from where the level above ended, so an insert takes O(n). Its lookups do not. So it takes part in small tables only.
+//! No setting helps its inserts: 0.22.17 (like 0.21.2) searches each level from the head on, level 0 too, and does not continue from where the
+//! level above ended. So an insert takes O(n); a lookup does not. Therefore it takes part in small tables only.
 
 use skl::Arena;
 use skl::dynamic::Builder;

@@ -1,4 +1,4 @@
-//! sled: a tree of pages in a log. What is not synced lies in a buffer of the process, and is lost when that is killed.
+//! sled: a tree of pages in a log. Data that is not synced lies in a buffer of the process, and is lost when the process is killed.
 
 use sled::{Batch, Config, Db, Mode};
 

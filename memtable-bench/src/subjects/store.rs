@@ -11,10 +11,10 @@ use crate::spec::{Shape, Subject};
 pub(crate) const BLOCK_BYTES: usize = 4096;
 pub(crate) const FILTER_BITS: u32 = 10;
 
-/// What an operation comes to: each engine has errors of its own.
+/// The result of an operation: each engine has errors of its own.
 pub(crate) type Done<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// What is stored under a key.
+/// A key and the value stored under it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Record<'a> {
     /// Its position in the order of writes, from 0.
@@ -46,7 +46,7 @@ pub(crate) trait Store: Sync + Sized {
     /// Stores the records as one write. Engines that have no such write store one by one.
     fn put_batch<'a>(&self, mut records: impl Iterator<Item = Record<'a>>) -> Done { records.try_for_each(|record| self.put(record)) }
 
-    /// What `read` makes of the key's value, which it sees in place where the subject lends it.
+    /// The result of `read` on the key's value, which it sees in place if the subject lends it.
     fn get<R>(&self, _key: &[u8], _read: impl FnOnce(&[u8]) -> R) -> Done<Option<R>> { unable() }
 
     /// Calls `each` with the value of every key that is there, in the order of the keys.

@@ -1,4 +1,4 @@
-//! Tests of the whole: the order of its files, and the commands, run as a program.
+//! Tests of the whole program: the order of its files, and its commands, run as a process.
 
 mod layers;
 mod program;

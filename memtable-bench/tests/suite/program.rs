@@ -35,7 +35,7 @@ fn tables() -> Vec<(&'static str, String)> {
     all.into_iter().filter(|of| of.0).map(|(_, subject, able)| (subject, able.to_owned())).collect()
 }
 
-/// What takes part among the engines of this build, with the workloads of each in a run of everything.
+/// The engines of this build that take part, with the workloads of each in a run of everything.
 fn engines() -> Vec<(&'static str, String)> {
     let tree = "put load put-batch synced-put get miss scan-10 scan-100 scan-10k read-while-writing overwrite \
                 ycsb-a ycsb-b ycsb-c ycsb-d ycsb-e ycsb-f open";
@@ -76,7 +76,7 @@ fn done(line: &str) -> String {
     String::from_utf8(ran.stdout).expect("text")
 }
 
-/// What one round of `line` wrote and printed.
+/// The written file and the output of one round of `line`.
 struct Measured {
     directory: TempDir,
     file: String,

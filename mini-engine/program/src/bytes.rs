@@ -1,4 +1,4 @@
-//! Keys and values as people type and read them: raw bytes, or two hexadecimal digits a byte with `--hex`.
+//! Keys and values as people type and read them: raw bytes, or two hexadecimal digits per byte with `--hex`.
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::failure::Failure;
 
-/// The `--hex` switch, wherever keys or values go in or out.
+/// The `--hex` switch of all commands that read or print keys or values.
 #[derive(Args)]
 pub(crate) struct HexArgs {
     /// Read and print keys and values as hexadecimal digits, two a byte
@@ -16,7 +16,7 @@ pub(crate) struct HexArgs {
 }
 
 impl HexArgs {
-    /// The bytes that an argument stands for. Raw arguments need not be UTF-8.
+    /// The bytes of an argument. Raw arguments need not be UTF-8.
     pub(crate) fn parse(&self, name: &str, argument: &OsStr) -> Result<Vec<u8>, Failure> {
         let bytes = argument.as_encoded_bytes();
         if !self.hex {
@@ -25,13 +25,13 @@ impl HexArgs {
         decode(bytes).map_err(|why| Failure::Usage(format!("{name} is not hexadecimal: {why}")))
     }
 
-    /// Writes `bytes` the way that was asked for.
+    /// Writes `bytes` in the requested form.
     pub(crate) fn print(&self, out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
         if self.hex { encode(out, bytes) } else { out.write_all(bytes) }
     }
 }
 
-/// Reads hexadecimal digits of either case; the error says what is wrong and where.
+/// Reads hexadecimal digits of either case; the error names the fault and its place.
 pub(crate) fn decode(digits: &[u8]) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::with_capacity(digits.len() / 2);
     let (pairs, odd) = digits.as_chunks::<2>();

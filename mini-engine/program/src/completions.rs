@@ -1,4 +1,4 @@
-//! `completions`: prints what a shell needs to complete this program's commands and options.
+//! `completions`: prints a completion script for this program's commands and options.
 
 use clap::{Args, Command};
 
@@ -18,7 +18,7 @@ pub(crate) struct CompletionsArgs {
 
 /// Prints the script for `program`.
 pub(crate) fn run(args: &CompletionsArgs, mut program: Command) -> Result<Exit, Failure> {
-    // The generator panics when its writer fails, a closed pipe included: memory does not.
+    // The generator panics when its writer fails, for example on a closed pipe; writing to memory cannot fail.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut program, "mini-engine", &mut script);
     let mut output = Output::new();

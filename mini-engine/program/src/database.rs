@@ -1,8 +1,7 @@
-//! The database that a command works on: how it is named and opened.
+//! The database of a command: its arguments, and opening it.
 //!
-//! Only commands that write create one. All others refuse a directory that holds none, so that a mistyped path is an error
-//! instead of an empty answer and a new directory. Commands that only read open it read-only: they change nothing in it, and may
-//! run beside each other.
+//! Only commands that write create one. All others refuse a directory without a database, so that a mistyped path is an error instead of an empty
+//! answer and a new directory. Commands that only read open it read-only: they change nothing in it, and may run at the same time.
 
 use std::path::PathBuf;
 use std::thread;
@@ -14,12 +13,12 @@ use mini_engine::{Builder, Db, Error, RecoveryMode};
 use crate::failure::Failure;
 use crate::{output, size};
 
-/// What stands for a wait without an end: by then the clock has ended.
+/// The word for a wait without an end.
 const FOREVER: &str = "forever";
-/// There is no way to be told when a lock is free.
+/// A lock cannot notify waiting processes, so they poll.
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
-/// The arguments by which every command names its database.
+/// The arguments of every command for its database.
 #[derive(Args)]
 pub(crate) struct DatabaseArgs {
     /// Directory of the database
@@ -44,13 +43,13 @@ fn parse_wait(text: &str) -> Result<u64, &'static str> {
     if text == FOREVER { Ok(u64::MAX) } else { text.parse().map_err(|_| "expected a number of seconds, or forever") }
 }
 
-/// What a command is going to do with the database.
+/// The kind of access that a command needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OpenFor {
     /// Nothing in the directory changes, and others may read at the same time.
     Reading,
     Writing,
-    /// As for writing; a database is made where there is none.
+    /// Like for writing, but a database is created if there is none.
     Creating,
 }
 
@@ -59,14 +58,14 @@ impl DatabaseArgs {
         let builder = self.builder().create_if_missing(purpose == OpenFor::Creating);
         let builder = builder.read_only(purpose == OpenFor::Reading);
         let db = self.when_free(|| builder.clone().open())?;
-        // The command did not ask for that, and exit codes do not tell of it.
+        // The command did not ask for the findings, and exit codes do not show them.
         for finding in db.recovery().findings() {
             output::say(format_args!("{finding}"));
         }
         Ok(db)
     }
 
-    /// Does `open`, and waits while another process has the database open, as far as that was asked for.
+    /// Does `open`, and waits, if requested, while another process has the database open.
     pub(crate) fn when_free<T>(&self, open: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
         let until = Instant::now().checked_add(Duration::from_secs(self.wait.unwrap_or(0)));
         let mut is_told = false;
@@ -83,7 +82,7 @@ impl DatabaseArgs {
         }
     }
 
-    /// With the options that the arguments ask for.
+    /// A builder with the options from the arguments.
     pub(crate) fn builder(&self) -> Builder {
         let mut builder = Db::builder(&self.path);
         if let Some(bytes) = self.memtable_bytes {

@@ -1,4 +1,4 @@
-//! Failures of commands: the reason, in words for people, and the exit code that says so to scripts.
+//! Failures of commands: the reason, as text for people, and the exit code for scripts.
 
 use std::fmt;
 use std::io;
@@ -8,40 +8,40 @@ use mini_engine::Error;
 
 use crate::size::counted;
 
-/// The key is not there.
+/// The key does not exist.
 pub(crate) const NOT_FOUND: u8 = 1;
-/// Arguments that cannot be meant, a directory that is no database, a format newer than this program.
+/// Wrong arguments, a directory that is no database, a format newer than this program.
 pub(crate) const WRONG_USE: u8 = 2;
 /// Stored bytes are damaged.
 pub(crate) const CORRUPTION: u8 = 3;
 const IO: u8 = 4;
 
-/// What another process leaves to be done.
+/// The advice when another process has the database open.
 const NEXT_IF_LOCKED: &str = "next: --wait waits until that process has ended. If it is `mini-engine serve`, its clients read and write \
      meanwhile: `redis-cli get KEY`; and `redis-cli bgsave` makes a checkpoint, which other commands can open";
 
-/// How a command that did not fail ended.
+/// The result of a command that did not fail.
 pub(crate) enum Exit {
     Done,
-    /// The key that was asked for is not there; nothing was printed.
+    /// The requested key does not exist; nothing was printed.
     NotFound,
-    /// What could be read was handled; something was damaged, and stderr says what.
+    /// The readable part was handled; stderr lists the damage.
     Incomplete,
 }
 
-/// Why a command stopped.
+/// The reason why a command stopped.
 pub(crate) enum Failure {
     Engine(Error),
-    /// What a verification found; at least one.
+    /// The problems that a verification found; at least one.
     Damage(Vec<Error>),
-    /// The arguments, or under `--strict` the input, are not what they must be.
+    /// The arguments, or under `--strict` the input, are wrong.
     Usage(String),
-    /// The engine ended an import behind its first lines, which are in the database.
+    /// The engine ended an import after its first lines, which are in the database.
     Stopped {
         cause: Error,
         lines: u64,
     },
-    /// A signal ended an import behind its first lines, which are in the database.
+    /// A signal ended an import after its first lines, which are in the database.
     Interrupted {
         signal: i32,
         lines: u64,
@@ -60,18 +60,18 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Engine(error) | Self::Stopped { cause: error, .. } => engine_exit_code(error),
-            // Corruption outranks what could not be read: it does not go away.
+            // Corruption outranks read errors, because it is permanent.
             Self::Damage(errors) if errors.iter().any(|error| engine_exit_code(error) == CORRUPTION) => CORRUPTION,
             Self::Damage(_) => IO,
             Self::Usage(_) => WRONG_USE,
             Self::Io { .. } => IO,
-            // What a shell gives a program that a signal has ended.
+            // The exit code that a shell reports for a program that a signal has ended.
             Self::Interrupted { signal, .. } => u8::try_from(128 + signal).unwrap_or(u8::MAX),
             Self::ClosedPipe => 0,
         }
     }
 
-    /// What to type next, if a file of a database is damaged, or another process has the database open.
+    /// The next command to type, if a file of a database is damaged, or another process has the database open.
     pub(crate) fn next_command(&self) -> Option<String> {
         let error = match self {
             Self::Engine(Error::Locked { .. }) => return Some(NEXT_IF_LOCKED.into()),
@@ -92,13 +92,13 @@ impl Failure {
     }
 }
 
-/// A path as it is typed.
+/// A path in the form in which it is typed.
 pub(crate) fn shown(path: &Path) -> String {
     let path = path.display().to_string();
     if path.contains(char::is_whitespace) { format!("'{path}'") } else { path }
 }
 
-/// Whether the disk is full. What the engine has taken before is in its log then, and synced once it is closed.
+/// Whether the disk is full. Earlier writes are then in the engine's log, and synced once it is closed.
 pub(crate) fn is_want_of_space(error: &Error) -> bool {
     use io::ErrorKind::{QuotaExceeded, StorageFull};
     matches!(error, Error::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
@@ -112,8 +112,8 @@ fn engine_exit_code(error: &Error) -> u8 {
         | Error::NotADatabase { .. }
         | Error::UnsupportedVersion { .. }
         | Error::Unsupported { .. } => WRONG_USE,
-        // Locked, full, read-only and closed are all states of the storage, not of the request. So is, until its code is
-        // decided here, any kind of error that the engine learns later.
+        // Locked, full, read-only and closed are all states of the storage, not of the request. The same holds for any later kind of engine error,
+        // until its code is decided here.
         _ => IO,
     }
 }
@@ -143,7 +143,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Why an import ended behind its first `lines`, and how to go on.
+/// Prints why an import ended after its first `lines`, and how to continue.
 fn go_on(f: &mut fmt::Formatter<'_>, why: impl fmt::Display, lines: u64) -> fmt::Result {
     let first = counted(lines, "line", "lines");
     write!(f, "{why}; the first {first} of the input are in. To go on, give the same input again with --skip {lines}")

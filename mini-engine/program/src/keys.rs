@@ -1,4 +1,4 @@
-//! Keys that a command is about, as arguments: a prefix, or a range.
+//! The keys of a command, as arguments: a prefix, or a range.
 
 use std::ffi::OsString;
 use std::ops::Bound;
@@ -9,7 +9,7 @@ use mini_engine::{Db, Iter};
 use crate::bytes::HexArgs;
 use crate::failure::Failure;
 
-/// The arguments that name keys by what they begin with, or by where they lie.
+/// The arguments that select keys by a prefix or by a range.
 #[derive(Args)]
 pub(crate) struct KeysArgs {
     /// Only keys that begin with this
@@ -19,7 +19,7 @@ pub(crate) struct KeysArgs {
     range: RangeArgs,
 }
 
-/// The arguments that name a range of keys.
+/// The arguments for a range of keys.
 #[derive(Args)]
 pub(crate) struct RangeArgs {
     /// Only keys from this one on, itself included
@@ -33,7 +33,7 @@ pub(crate) struct RangeArgs {
 /// A lower and an upper bound.
 pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// Which keys are meant, as bytes.
+/// The selected keys, as bytes.
 pub(crate) enum Keys {
     Prefix(Vec<u8>),
     Range(Bounds),

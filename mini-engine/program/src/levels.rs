@@ -1,4 +1,4 @@
-//! Draws the levels of a database: what each holds, and what it has cost.
+//! Draws the levels of a database: the size and the cost of each.
 
 use std::io::{self, Write};
 
@@ -7,12 +7,12 @@ use mini_engine::{LevelMetrics, Metrics};
 
 use crate::size::counted;
 
-/// Of the name and the bar, so that a line has 80 columns.
+/// The width of the name and the bar, so that a line has 80 columns.
 const BAR_WIDTH: usize = 25;
 /// Parts of a character cell, an eighth each.
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
-/// The picture: a line for each level that holds or has cost anything, with a bar in proportion to the largest.
+/// The picture: a line for each level that holds data or has caused work, with a bar in proportion to the largest.
 pub(crate) fn draw(out: &mut dyn Write, metrics: &Metrics) -> io::Result<()> {
     let most = metrics.levels.iter().map(|level| level.bytes).max().unwrap_or(0);
     writeln!(out, "{:<BAR_WIDTH$} runs tables        size        read     written  w-amp", "level")?;
@@ -74,7 +74,7 @@ fn shown(figure: Option<f64>) -> String {
     figure.map_or_else(|| "-".to_owned(), |figure| format!("{figure:.2}"))
 }
 
-/// A bar of at most `width` cells; what is not nothing shows at least as an eighth of one.
+/// A bar of at most `width` cells; a part that is not 0 is at least an eighth of a cell.
 fn bar(part: u64, whole: u64, width: usize) -> String {
     let eighths = u128::from(part) * width as u128 * 8 / u128::from(whole.max(1));
     let eighths = (eighths as usize).max(usize::from(part > 0));
@@ -113,8 +113,8 @@ mod tests {
 
     #[test]
     fn the_picture_shows_what_each_level_holds_and_costs_within_80_columns() {
-        // Catches a bar scaled by the sum instead of the largest level, a column that wraps in a terminal, an empty level
-        // drawn, and a figure under another's name.
+        // Catches a bar scaled by the sum instead of the largest level, a column that wraps in a terminal, an empty level that is drawn, and a
+        // figure under a wrong name.
         let drawn = drawn(&metrics());
         let line = |start: &str| drawn.lines().find(|line| line.starts_with(start)).unwrap_or_default().to_owned();
         assert!(line("L0").starts_with("L0 █▎ "), "{drawn}");
@@ -128,7 +128,7 @@ mod tests {
         assert!(line("read amplification").contains("  3.00  at most: sorted runs"), "{drawn}");
         assert!(drawn.contains("1.00 MiB in 2 newer runs are not compacted into the oldest run yet"), "{drawn}");
         assert!(line("leveled compaction: ").ends_with("none is due"), "{drawn}");
-        // What is just short of the next unit is the longest.
+        // A number just below the next unit has the longest text.
         let mut metrics = metrics();
         for level in &mut metrics.levels {
             (level.bytes, level.read, level.written) = (1023 << 20, 1023 << 20, 1023 << 20);
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_bar_is_in_proportion_and_never_blank_for_something() {
-        // Catches a small level that vanishes, and a bar that is longer than its place.
+        // Catches a small level that vanishes, and a bar that is longer than its column.
         assert_eq!(bar(0, 100, 10), "");
         assert_eq!(bar(1, 1_000_000, 10), "▏");
         assert_eq!(bar(50, 100, 10), "█████");

@@ -1,6 +1,6 @@
 //! The program `mini-engine`: a database directory for people and shell scripts.
 //!
-//! One command a file, in `commands`. A command returns an `Exit` or a `Failure`; only this file prints failures and picks exit codes,
+//! Each command has its file in `commands`. A command returns an `Exit` or a `Failure`; only this file prints failures and picks exit codes,
 //! so that no command can invent its own.
 #![forbid(unsafe_code)]
 
@@ -64,7 +64,7 @@ enum Asked {
     Completions(completions::CompletionsArgs),
 }
 
-/// Runs the command that the process's arguments name, and says how it ended.
+/// Runs the command that the process's arguments name, and returns its exit code.
 fn main() -> ExitCode {
     let arguments = match parse_arguments() {
         Ok(arguments) => arguments,
@@ -85,7 +85,7 @@ fn main() -> ExitCode {
         Ok(Exit::Incomplete) => ExitCode::from(failure::CORRUPTION),
         Err(failure) => {
             output::say(format_args!("mini-engine: {failure}"));
-            // `dump` looks at one file, wherever that is.
+            // `dump` reads a single file, wherever it is.
             if let Some(next) =
                 failure.next_command().filter(|_| !matches!(arguments.asked, Asked::Command(Command::Dump(_))))
             {
@@ -96,7 +96,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What was typed. A negative number is a key, or refused by the option that it belongs to, and no unknown option.
+/// The parsed arguments. A negative number is a key, or refused by its option, but not an unknown option.
 fn parse_arguments() -> Result<Arguments, clap::Error> {
     let allow = |arg: clap::Arg| {
         let takes_value = arg.get_action().takes_values();

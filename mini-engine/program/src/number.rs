@@ -1,6 +1,6 @@
 //! Whole numbers as people type them.
 
-/// The number that `text` stands for, if it is `LEAST` or more.
+/// The number in `text`, if it is `LEAST` or more.
 pub(crate) fn parse<const LEAST: u64>(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(number) if number >= LEAST => Ok(number),

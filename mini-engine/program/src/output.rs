@@ -1,7 +1,7 @@
-//! The program's two streams: results on stdout, words on stderr.
+//! The program's two streams: results on stdout, messages on stderr.
 //!
 //! A reader that has seen enough (`scan | head`) closes the pipe: that is `Failure::ClosedPipe`, which ends the program
-//! quietly. Words on stderr that nobody can receive are dropped: `eprintln!` would panic instead.
+//! quietly. Messages on stderr that nobody can receive are dropped: `eprintln!` would panic instead.
 
 use std::fmt;
 use std::io::{self, BufWriter, StdoutLock, Write};
@@ -15,7 +15,7 @@ pub(crate) fn say(line: fmt::Arguments<'_>) {
     writeln!(io::stderr().lock(), "{line}").ok();
 }
 
-/// Buffered stdout. What was written counts only after `finish`.
+/// Buffered stdout. Written bytes are certain only after `finish`.
 pub(crate) struct Output {
     out: BufWriter<StdoutLock<'static>>,
 }
@@ -25,12 +25,12 @@ impl Output {
         Self { out: BufWriter::with_capacity(BUFFER_BYTES, io::stdout().lock()) }
     }
 
-    /// Hands stdout to `write`, and says whose fault an error is.
+    /// Passes stdout to `write`, and converts its errors.
     pub(crate) fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
         write(&mut self.out).map_err(failure)
     }
 
-    /// Sends what is buffered on its way now; more may follow.
+    /// Sends the buffered bytes now; more may follow.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         self.out.flush().map_err(failure)
     }

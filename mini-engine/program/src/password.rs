@@ -1,4 +1,4 @@
-//! The password of the server. Not an argument: every user of the machine can read those of a process.
+//! The password of the server. It is not an argument, because every user of the machine can read a process's arguments.
 
 use std::path::Path;
 

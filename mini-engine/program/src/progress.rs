@@ -1,4 +1,4 @@
-//! Shows a person how far a command is: on stderr, and only when that is a terminal.
+//! Shows the progress of a command: on stderr, and only when that is a terminal.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// How often a bar is drawn again that nobody moves.
+/// The interval at which an unmoved bar is redrawn.
 pub(crate) const REDRAW: Duration = Duration::from_millis(100);
 
-/// One picture, for terminals that have [`COLUMNS`] and for those that do not.
+/// One bar, for terminals with [`COLUMNS`] columns and for narrower ones.
 struct Template {
     wide: &'static str,
-    /// Fits into half as many, where the other would be wrapped.
+    /// Fits into half as many columns, where the other would be wrapped.
     narrow: &'static str,
 }
 
-/// What a terminal has as a rule.
+/// The usual width of a terminal.
 const COLUMNS: u16 = 80;
 
 const OPERATIONS: Template = Template {
@@ -31,12 +31,12 @@ const FILE: Template = Template {
 const PIPE: Template =
     Template { wide: "{spinner} {binary_bytes} {binary_bytes_per_sec}{msg}", narrow: "{spinner} {binary_bytes}{msg}" };
 
-/// A bar that counts operations, so many in all.
+/// A bar that counts this many operations.
 pub(crate) fn of_operations(operations: u64) -> ProgressBar {
     styled(ProgressBar::new(operations), &OPERATIONS, columns())
 }
 
-/// A bar that counts bytes, of which there are so many in all, if that is known.
+/// A bar that counts bytes, up to this many if the number is known.
 pub(crate) fn of_bytes(bytes: Option<u64>) -> ProgressBar {
     match bytes {
         Some(bytes) => styled(ProgressBar::new(bytes), &FILE, columns()),
@@ -44,7 +44,7 @@ pub(crate) fn of_bytes(bytes: Option<u64>) -> ProgressBar {
     }
 }
 
-/// How wide the terminal is, if there is one that knows.
+/// The width of the terminal, if known.
 fn columns() -> u16 {
     let known = rustix::termios::tcgetwinsize(io::stderr()).ok().map(|size| size.ws_col);
     known.filter(|columns| *columns > 0).unwrap_or(COLUMNS)
@@ -53,12 +53,12 @@ fn columns() -> u16 {
 fn styled(bar: ProgressBar, template: &Template, columns: u16) -> ProgressBar {
     match ProgressStyle::with_template(if columns < COLUMNS { template.narrow } else { template.wide }) {
         Ok(style) => bar.with_style(style),
-        // Indicatif's plain bar: a picture is no reason to stop. A test sees that it is never needed.
+        // Indicatif's plain bar, because a faulty template is no reason to stop. A test checks that it is never needed.
         Err(_) => bar,
     }
 }
 
-/// Runs `work` and moves `bar` meanwhile to where `position` says it is; then takes the bar away.
+/// Runs `work`, meanwhile moves `bar` to `position`, and finally removes the bar.
 pub(crate) fn watch<T>(bar: &ProgressBar, position: impl Fn() -> u64 + Sync, work: impl FnOnce() -> T) -> T {
     if bar.is_hidden() { work() } else { follow(bar, position, work) }
 }
@@ -80,7 +80,7 @@ fn follow<T>(bar: &ProgressBar, position: impl Fn() -> u64 + Sync, work: impl Fn
     })
 }
 
-/// Ends the thread that moves the bar, and takes the bar away, also when the work panics: the scope waits for that thread.
+/// Ends the thread that moves the bar, and removes the bar, also when the work panics, because the scope waits for that thread.
 struct End<'a, 'scope> {
     has_ended: &'a AtomicBool,
     bar: &'a ProgressBar,
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn the_bar_follows_the_work_and_ends_with_it_even_if_it_panics() {
-        // Catches a thread that goes on drawing after its command has failed, which would never end.
+        // Catches a thread that continues to draw after its command has failed, and never ends.
         let bar = ProgressBar::hidden();
         let (seen, is_seen) = mpsc::channel();
         let look = || {

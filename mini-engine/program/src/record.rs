@@ -1,9 +1,9 @@
-//! One record a line, in and out: `scan` prints what `import` reads.
+//! One record per line, in and out: `scan` prints the form that `import` reads.
 //!
 //! * Tab: key, TAB, value. The first TAB separates, so a key that holds one, or a key or value that holds a newline, does not
 //!   survive this form.
 //! * Hex: the same with both in hexadecimal digits; every byte survives.
-//! * JSON: `{"key":"..","value":".."}`. JSON strings are text, so bytes that are not UTF-8 stand as hexadecimal digits under
+//! * JSON: `{"key":"..","value":".."}`. JSON strings are text, so bytes that are not UTF-8 are written as hexadecimal digits under
 //!   `key_hex` or `value_hex`; every byte survives. `dump --json` adds the sequence number and prints removals; `import` refuses these lines, since it would
 //!   store old versions as new ones.
 
@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::bytes;
 
-/// How a record is written in a line.
+/// The format of a record in a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Tab,
@@ -37,9 +37,9 @@ impl Format {
         }
     }
 
-    /// No line longer than this, its newline left out, is worth holding in memory.
+    /// The maximum length of a valid line, without its newline.
     ///
-    /// A longer tab-separated line must have a key or a value past its limit. JSON can spend six bytes on a byte, but then has
+    /// A longer tab-separated line must have a key or a value past its limit. JSON may need six bytes for a byte, but then there is
     /// the shorter hexadecimal form.
     pub(crate) fn longest_line(self) -> usize {
         const RECORD: usize = MAX_KEY_LEN + MAX_VALUE_LEN;
@@ -52,14 +52,14 @@ impl Format {
     }
 }
 
-/// A record as a line holds it.
+/// The record of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Record<'a> {
     pub(crate) key: Cow<'a, [u8]>,
     pub(crate) value: Cow<'a, [u8]>,
 }
 
-/// Reads a line without its newline. The error says what is wrong with it.
+/// Reads a line without its newline. The error describes the fault.
 pub(crate) fn parse(line: &[u8], format: Format) -> Result<Record<'_>, String> {
     if matches!(format, Format::Json | Format::JsonHex) {
         return parse_json(line);
@@ -125,7 +125,7 @@ pub(crate) fn print_entry(out: &mut dyn Write, entry: &Entry<'_>) -> io::Result<
     out.write_all(if entry.is_behind_damage { b",\"behind_damage\":true}\n" } else { b"}\n" })
 }
 
-/// Writes a record, or with `value` left out its key alone, as a line.
+/// Writes a record as a line, or only its key if `value` is `None`.
 pub(crate) fn print(out: &mut dyn Write, format: Format, key: &[u8], value: Option<&[u8]>) -> io::Result<()> {
     match format {
         Format::Tab => {
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn lines_that_are_no_record_are_refused_with_a_reason() {
-        // Catches a malformed line that is taken for a record with a guessed key or value.
+        // Catches a malformed line that is accepted as a record with a guessed key or value.
         let refused: [(&str, Format, &str); 11] = [
             ("no separator", Format::Tab, "expected a tab between key and value, found none"),
             ("", Format::Tab, "expected a tab between key and value, found none"),

@@ -1,10 +1,10 @@
-//! Sizes as people type them: `64M`, `64MiB`, `67108864`; and counts as they read them.
+//! Sizes as people type them: `64M`, `64MiB`, `67108864`; and counts with their nouns.
 
 use std::num::IntErrorKind;
 
 const EXPECTED: &str = "expected a number of bytes, such as 67108864, 64M or 64MiB";
 
-/// The bytes that `text` stands for. As in GNU's programs, `K`, `M`, `G` and `KiB`, `MiB`, `GiB` are powers of 1024, and `KB`, `MB`, `GB`
+/// The bytes of the size `text`. As in GNU's programs, `K`, `M`, `G` and `KiB`, `MiB`, `GiB` are powers of 1024, and `KB`, `MB`, `GB`
 /// powers of 1000; capitals or not.
 pub(crate) fn parse(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
@@ -26,12 +26,12 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
     }
 }
 
-/// As [`parse`], of something that is to be in memory.
+/// Like [`parse`], for a size in memory.
 pub(crate) fn parse_in_memory(text: &str) -> Result<usize, String> {
     usize::try_from(parse(text)?).map_err(|_| "more bytes than this machine can address".into())
 }
 
-/// A number with what it counts: `1 line`, `2 lines`.
+/// A number with its noun: `1 line`, `2 lines`.
 pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }

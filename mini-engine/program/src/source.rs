@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::failure::Failure;
 
-/// An open input with the name it has in messages.
+/// An open input with its name for messages.
 pub(crate) struct Source {
     name: String,
     reader: Box<dyn Read>,
@@ -28,7 +28,7 @@ impl Source {
         Ok(Self { name: path.display().to_string(), reader: Box::new(file), bytes })
     }
 
-    /// All of it, which is the value of a key. Of a file that is longer than `most` bytes nothing is read, of a pipe one byte more.
+    /// Reads everything, as the value of a key. If a file is longer than `most` bytes, nothing is read; from a pipe, at most one byte more is read.
     pub(crate) fn read_value(mut self, most: u64) -> Result<Vec<u8>, Failure> {
         let too_long =
             |name, found| Failure::Usage(format!("{name}: expected a value of at most {most} bytes, found {found}"));
@@ -51,7 +51,7 @@ impl Source {
         &self.name
     }
 
-    /// The size, where it is known beforehand: not of a pipe.
+    /// The size, if it is known in advance, which is not the case for a pipe.
     pub(crate) fn bytes(&self) -> Option<u64> {
         self.bytes
     }
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn no_more_is_read_of_a_value_than_tells_that_it_is_too_long() {
-        // Catches a file of many gigabytes that is read to find out that it is too long, and a long value that is cut.
+        // Catches a file of many gigabytes that is read only to find that it is too long, and a long value that is cut.
         let read = |bytes, most| {
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(b"1234567").and_then(|()| file.rewind()).unwrap();
@@ -88,7 +88,7 @@ mod tests {
         let refused = |found| Err(format!("it: expected a value of at most 4 bytes, found {found}"));
         assert_eq!(read(Some(7), 4), (refused("7"), 0));
         assert_eq!(read(None, 4), (refused("more"), 5));
-        // It has grown since its size was asked for.
+        // The file has grown since its size was read.
         assert_eq!(read(Some(4), 4), (refused("more"), 5));
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 
 use tracing::level_filters::LevelFilter;
 
-/// Traces as much as so many `-v` ask for.
+/// Sets the trace level for this many `-v`.
 pub(crate) fn by_verbosity(verbose: u8) {
     let level = match verbose {
         0 => return,
@@ -15,7 +15,7 @@ pub(crate) fn by_verbosity(verbose: u8) {
     to_stderr(level);
 }
 
-/// Traces what has at least this level, unless tracing has begun.
+/// Shows traces of at least this level, unless tracing has already begun.
 pub(crate) fn to_stderr(level: LevelFilter) {
     let subscriber = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr);
     subscriber.with_ansi(io::stderr().is_terminal()).try_init().ok();

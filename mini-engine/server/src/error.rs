@@ -1,4 +1,4 @@
-//! Why a server does not start, or ends early.
+//! The reason why a server does not start, or ends early.
 
 use std::io::Error as IoError;
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 /// The result of starting or running a server.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a server does not start, or ends early.
+/// The reason why a server does not start, or ends early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -15,36 +15,36 @@ pub enum Error {
     InvalidSettings {
         /// The setting.
         name: &'static str,
-        /// What it may be.
+        /// The allowed values.
         expected: String,
-        /// What it is.
+        /// The actual value.
         found: usize,
     },
-    /// What was given to listen on is no address.
+    /// The text given with `listen` is not an address.
     #[error("{listen}: expected an address and a port, such as 127.0.0.1:6379: {source}")]
     Address {
-        /// What was given.
+        /// The given text.
         listen: String,
-        /// What is wrong with it.
+        /// The fault in it.
         source: IoError,
     },
     /// Other machines can reach the address, and neither a password nor [`without_password`](crate::Settings::without_password) was set.
     #[error("refused to listen on {0}: other machines can reach it, and there is no password")]
     Exposed(SocketAddr),
-    /// There is a password, and the protocol has no way to tell it.
+    /// There is a password, but the protocol has no way to send it.
     #[error("this protocol has no passwords: nobody could tell this one")]
     NoPasswords,
-    /// The network, or a thread that does not start.
+    /// A failure of the network, or of starting a thread.
     #[error("cannot {action} {place}: {source}")]
     Io {
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
-        /// With what.
+        /// Its object.
         place: String,
-        /// Why it failed.
+        /// The reason of the failure.
         source: IoError,
     },
-    /// The database.
+    /// An error of the database.
     #[error(transparent)]
     Engine(#[from] mini_engine::Error),
 }

@@ -3,17 +3,17 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// What clients write.
+/// The protocol that clients speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Protocol {
     /// The Redis protocol, versions 2 and 3.
     Resp,
-    /// The small language of the Harvard LSM coursework (CS265), a command a line; it has no passwords.
+    /// The small language of the Harvard LSM coursework (CS265), one command per line; it has no passwords.
     Lines,
 }
 
-/// When a write is acknowledged.
+/// The time at which a write is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerDurability {
@@ -21,12 +21,12 @@ pub enum ServerDurability {
     Synced,
     /// Before it is synced, which happens each second.
     Everysec,
-    /// Before it is synced; nobody syncs but the system.
+    /// Before it is synced; only the system writes to the device.
     Buffered,
 }
 
 impl ServerDurability {
-    /// What Redis calls it.
+    /// Its Redis name.
     pub(crate) fn appendfsync(self) -> &'static str {
         match self {
             Self::Synced => "always",
@@ -36,28 +36,29 @@ impl ServerDurability {
     }
 }
 
-/// Bounds on what clients can take.
+/// Bounds on the resources of clients.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Connections at one time, 1 or more.
     pub clients: usize,
-    /// Bytes of a request, of the commands queued in a transaction, and of a reply: 1024 to [`MAX_VALUE_LEN`](mini_engine::MAX_VALUE_LEN).
+    /// The maximum bytes of a request, of the commands queued in a transaction, and of a reply: 1024 to
+    /// [`MAX_VALUE_LEN`](mini_engine::MAX_VALUE_LEN).
     pub request_bytes: usize,
     /// Commands of one client that are carried out before the next client has its turn, 1 or more.
     pub pipeline: usize,
-    /// Bytes of all clients' requests and replies together.
+    /// The maximum bytes of all clients' requests and replies together.
     pub buffer_bytes: usize,
-    /// Seconds without a request after which a client is disconnected; 0 is never.
+    /// Seconds without a request after which a client is disconnected; 0 means never.
     pub idle_seconds: u64,
 }
 
 impl Limits {
-    /// The fewest bytes that [`Limits::request_bytes`] may be: any command without its values fits.
+    /// The minimum of [`Limits::request_bytes`]: any command without its values fits.
     pub const MIN_REQUEST_BYTES: usize = 1024;
 }
 
 impl Settings {
-    /// The most bytes of a password. A longer one could not be told: before that a client may not send more.
+    /// The maximum length of a password in bytes. A client could not send a longer one, because its requests are limited before that.
     pub const MAX_PASSWORD_LEN: usize = 512;
 }
 
@@ -68,23 +69,23 @@ impl Default for Limits {
     }
 }
 
-/// How a server is started.
+/// The settings of a server.
 #[derive(Clone)]
 pub struct Settings {
-    /// What clients write.
+    /// The protocol that clients speak.
     pub protocol: Protocol,
-    /// When a write is acknowledged.
+    /// The time at which a write is acknowledged.
     pub durability: ServerDurability,
-    /// What clients have to tell before anything else, 1 to 512 bytes.
+    /// The password that clients must send before anything else, 1 to 512 bytes.
     pub password: Option<Vec<u8>>,
-    /// Whether to listen without a password on addresses that other machines reach: whoever reaches the port can read, change and delete
+    /// Whether to listen without a password on addresses that other machines can reach: anyone who reaches the port can read, change and delete
     /// everything.
     pub without_password: bool,
-    /// Bounds on what clients can take.
+    /// Bounds on the resources of clients.
     pub limits: Limits,
     /// Whether FLUSHALL and FLUSHDB are carried out.
     pub may_flush_all: bool,
-    /// The directory that SAVE and BGSAVE make checkpoints in, of which two are kept.
+    /// The directory in which SAVE and BGSAVE make checkpoints. Two are kept.
     pub checkpoints: PathBuf,
     /// The directory whose files the command `l` of the coursework's language may load.
     pub load_from: Option<PathBuf>,
@@ -121,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_password_is_not_shown() {
-        // Catches one in a log.
+        // Catches a password in a log.
         let shown = format!("{:?}", Settings { password: Some(b"secret".to_vec()), ..Settings::default() });
         assert!(!shown.contains("secret") && !shown.contains("115"), "{shown}");
     }

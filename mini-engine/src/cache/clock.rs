@@ -1,17 +1,16 @@
-//! [`Clock`]: the blocks that stay in memory, and the files that stay open, within a capacity; and [`CacheSlot`]s, in which readers
-//! find them without a lock.
+//! [`Clock`]: keeps blocks in memory, or files open, within a capacity; and [`CacheSlot`]s, in which readers find them without a lock.
 //!
-//! A block has its slot on the way to it: a partition's slot is in the root of its table, a data block's in its partition. A hit loads
-//! the slot and marks the block as used, by a store, until it has been marked often enough. So the only cache line that hits share and
-//! write is that of the block's reference count.
+//! A block has its slot on the way to it: a partition's slot is in the root of its table, a data block's slot is in its partition. A hit loads the
+//! slot and marks the block as used, by a store, until it has the maximum number of marks. So the only shared cache line that hits write is that of
+//! the block's reference count.
 //!
-//! A thread that has read a block locks the clock, which changes the slots. It evicts as CLOCK-Pro (Jiang, Chen and Zhang 2005) and
-//! S3-FIFO (Yang et al. 2023) do: a new block is cold, and leaves first unless it was used; a used one is hot, and is evicted when the
-//! hand has come round more often than it was used. Blocks that left are remembered for a while, and are hot when they return. So a scan,
-//! whose blocks are used once, goes through the few cold ones and leaves the hot ones alone.
+//! A thread that has read a block locks the clock, which changes the slots. It evicts like CLOCK-Pro (Jiang, Chen and Zhang 2005) and S3-FIFO (Yang
+//! et al. 2023). A new block is cold, and leaves first unless it was used. A used block is hot, and is evicted when the hand has passed it more
+//! often than it was used. Evicted blocks are remembered for a while, and are hot when they return. So a scan, whose blocks are used once, goes
+//! through the few cold ones and leaves the hot ones in the cache.
 //!
 //! E1 A block is in its slot exactly as long as it is in the clock: both change under the clock's lock.
-//! E2 The clock holds at most its capacity. An evicted block is freed when the last reader lets go of it.
+//! E2 The clock holds at most its capacity. An evicted block is freed when the last reader drops it.
 
 use std::collections::{HashSet, VecDeque};
 use std::ops::Deref;
@@ -20,19 +19,19 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use arc_swap::{ArcSwapOption, Guard};
 
-/// Rounds of the hand that a block can earn.
+/// The maximum number of rounds of the hand that a block can survive.
 const MOST_USES: u8 = 3;
 /// Part of the capacity that hot blocks may take, in percent.
 const HOT_PERCENT: u64 = 97;
 
-/// What can be evicted.
+/// An item that can be evicted.
 pub(crate) trait Evict: Sized {
-    /// Whether it is more than the remainder of another.
+    /// Whether it is a whole item and not only the remainder of an evicted one.
     fn is_resident(&self) -> bool {
         true
     }
 
-    /// What stays in its slot when it is evicted, and takes nothing of the capacity.
+    /// The remainder that stays in its slot when it is evicted, and takes no capacity.
     fn remainder(&self) -> Option<Self> {
         None
     }
@@ -53,7 +52,7 @@ impl<T> Cached<T> {
         Arc::new(Self { value, weight, uses: AtomicU8::new(0) })
     }
 
-    /// Notes a use. Relaxed: a use that is lost to another thread's costs the block a round at most.
+    /// Counts a use. Relaxed: if two threads count at once, a lost use costs the block at most one round.
     #[inline]
     fn mark(&self) {
         let uses = self.uses.load(Ordering::Relaxed);
@@ -79,7 +78,7 @@ impl<T> CacheSlot<T> {
         (0..count).map(|_| Self(ArcSwapOption::empty())).collect()
     }
 
-    /// What is there; not counted as a use.
+    /// The content of the slot; not counted as a use.
     #[inline]
     pub(crate) fn get(&self) -> Option<Hit<T>> {
         let guard = self.0.load();
@@ -87,7 +86,7 @@ impl<T> CacheSlot<T> {
     }
 }
 
-/// What a slot had when it was read.
+/// The content of a slot when it was read.
 #[derive(Debug)]
 pub(crate) struct Hit<T>(Guard<Option<Arc<Cached<T>>>>);
 
@@ -99,7 +98,7 @@ impl<T> Hit<T> {
 
     #[inline]
     fn cached(&self) -> &Arc<Cached<T>> {
-        // Both places that make one have looked.
+        // Both constructors have checked this.
         self.0.as_ref().expect("a hit is of a block")
     }
 
@@ -124,9 +123,9 @@ impl<T> Deref for Hit<T> {
     }
 }
 
-/// A block in the clock, and where its slot is.
+/// A block in the clock, and the place of its slot.
 pub(crate) struct Entry<T> {
-    /// A hash of what the block is.
+    /// A hash of the block's identity.
     id: u64,
     cached: Arc<Cached<T>>,
     slots: Arc<[CacheSlot<T>]>,
@@ -168,12 +167,12 @@ impl<T: Evict> Clock<T> {
     }
 
     fn hot_capacity(&self) -> u64 {
-        // Rounded up: a clock with room for one has room for a hot one.
+        // Rounded up: a clock with room for one block has room for a hot one.
         (u128::from(self.capacity) * u128::from(HOT_PERCENT)).div_ceil(100) as u64
     }
 
-    /// Puts a block into slot `at` of `slots`, unless it is too large; and what had to leave for it into `evicted`, to be
-    /// dropped without the lock. What is in the slot, or would be if there were room.
+    /// Puts a block into slot `at` of `slots`, unless it is too large, and the blocks that it displaces into `evicted`, to be dropped without the
+    /// lock. Returns the block that is in the slot, or would be if there were room.
     pub(crate) fn insert(
         &mut self,
         (slots, at): (&Arc<[CacheSlot<T>]>, usize),
@@ -203,14 +202,14 @@ impl<T: Evict> Clock<T> {
         hit
     }
 
-    /// Changes the capacity, and evicts what is too much.
+    /// Changes the capacity, and evicts the excess.
     pub(crate) fn set_capacity(&mut self, capacity: u64, evicted: &mut Vec<Entry<T>>) {
         self.capacity = capacity;
         self.shrink_to(capacity, evicted);
         self.cool(evicted);
     }
 
-    /// Takes out all that has its place in `slots`.
+    /// Removes all blocks whose slots are in `slots`.
     pub(crate) fn forget(&mut self, slots: &Arc<[CacheSlot<T>]>) {
         let lists = [(&mut self.cold, &mut self.cold_bytes), (&mut self.hot, &mut self.hot_bytes)];
         for (list, bytes) in lists {
@@ -260,7 +259,7 @@ impl<T: Evict> Clock<T> {
         }
     }
 
-    /// Moves the hand of the hot blocks by one, and evicts it if it has no use left.
+    /// Moves the hand of the hot blocks by one, and evicts that block if it has no use left.
     fn turn_hot(&mut self, evicted: &mut Vec<Entry<T>>) {
         let Some(entry) = self.hot.pop_front() else { return };
         if entry.cached.unmark() {

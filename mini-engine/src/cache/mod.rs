@@ -1,14 +1,14 @@
 //! The block cache: decompressed data blocks and partitions, bounded by bytes.
 //!
-//! Blocks never change and table numbers are never used twice, so nothing here expires; data blocks of deleted tables are
-//! evicted as they grow cold. What stays is up to [`clock`], which is scan-resistant; hits take no lock and no hash.
+//! Blocks never change and table numbers are never reused, so nothing here expires; data blocks of deleted tables become cold and are evicted.
+//! [`clock`] decides which blocks stay and is scan-resistant; hits take no lock and compute no hash.
 //!
-//! A partition leads to a hundred data blocks, and without it none of them can be read. So partitions evict data blocks, up to half of
-//! the bytes, and data blocks never evict partitions: the two are caches of their own, and that of the data blocks shrinks by what
-//! the partitions take. What they take is reserved in steps before it is taken, so that both together never exceed the bytes.
+//! A partition leads to a hundred data blocks, and without it none of them can be read. So partitions evict data blocks, up to half of the bytes,
+//! and data blocks never evict partitions. The two are separate caches, and the one for data blocks shrinks by the bytes of the partitions. These
+//! bytes are reserved in steps before they are used, so that both together never exceed the limit.
 //!
-//! A partition has the slots of its data blocks ([`Group`]). When it is evicted, its own slot remembers them, weakly: as long as one of
-//! the data blocks is in memory, a partition that is read again leads to it.
+//! A partition has the slots of its data blocks ([`Group`]). When it is evicted, its own slot keeps a weak reference to them: as long as one of the
+//! data blocks is in memory, a partition that is read again leads to it.
 
 pub(crate) mod clock;
 
@@ -22,26 +22,26 @@ use crate::metrics::Counters;
 
 use clock::{CacheSlot, Cached, Clock, Evict, Hit};
 
-/// Memory that a block costs beside its bytes: two reference counts and what the allocator adds, 80 bytes; its slot, its place in the
-/// clock and what is remembered of it afterwards, 80. So many tiny blocks cannot exceed the budget unseen.
+/// Memory that a block costs besides its bytes: 80 bytes for two reference counts and the allocator's overhead, and 80 for its slot, its place in
+/// the clock and its memory as a ghost. So many tiny blocks cannot exceed the budget unnoticed.
 const ENTRY_BYTES: u64 = 160;
 
-/// What a read does with the block cache.
+/// The way in which a read uses the block cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CacheUse {
-    /// Looks there first and leaves there what it read.
+    /// Looks there first and puts the blocks that it reads there.
     Fill,
-    /// Reads from the file and leaves the cache as it is.
+    /// Reads from the file and does not change the cache.
     Bypass,
 }
 
-/// What a block is: the number of its table, and its offset there.
+/// The identity of a block: the number of its table, and its offset there.
 type BlockId = (u64, u64);
 
 /// The slots of the data blocks that a partition leads to.
 type Blocks<D> = Arc<[CacheSlot<D>]>;
 
-/// A partition, and the slots of the data blocks that it leads to; or what is left of it.
+/// A partition, and the slots of the data blocks that it leads to; or its remainder.
 #[derive(Debug)]
 enum Group<P, D> {
     Resident { partition: P, blocks: Blocks<D> },
@@ -79,12 +79,12 @@ impl<P, D> Partitions<P, D> {
 pub(crate) struct CachedPartition<P, D>(Hit<Group<P, D>>);
 
 impl<P, D> CachedPartition<P, D> {
-    /// One that is not in the cache, nor are its data blocks.
+    /// A partition that is not in the cache, like its data blocks.
     pub(crate) fn uncached(partition: P) -> Self {
         Self::with_blocks(partition, 0)
     }
 
-    /// One that is not in the cache, but the data blocks that it leads to can be.
+    /// A partition that is not in the cache, although its data blocks may be.
     pub(crate) fn with_blocks(partition: P, count: usize) -> Self {
         let group = Group::Resident { partition, blocks: CacheSlot::several(count) };
         Self(Hit::of(Cached::new(group, 0)))
@@ -113,9 +113,9 @@ impl<P, D> Clone for CachedPartition<P, D> {
     }
 }
 
-/// Steps in which the partitions' share of the bytes grows and shrinks: each of them visits every shard of the data blocks.
+/// The number of steps in which the partitions' share of the bytes grows and shrinks; each step visits every shard of the data blocks.
 const STEPS: u64 = 64;
-/// Bytes of a cache for each of its locks, and the most locks.
+/// Bytes of a cache for each of its locks, and the maximum number of locks.
 const SHARD_BYTES: u64 = 8 << 20;
 const MOST_SHARDS: u64 = 16;
 
@@ -124,7 +124,7 @@ pub(crate) struct BlockCache<P, D> {
     data: Shards<D>,
     partitions: Shards<Group<P, D>>,
     bytes: u64,
-    /// Bytes that the data blocks leave to the partitions. Locked after a partition was read and to count bytes, and never by hits.
+    /// Bytes reserved for the partitions. Locked when a partition was read and to count bytes, never by hits.
     reserved: Mutex<u64>,
     counters: Arc<Counters>,
 }
@@ -135,7 +135,7 @@ impl<P, D: Evict> BlockCache<P, D> {
         Self { data, partitions, bytes, reserved: Mutex::new(0), counters }
     }
 
-    /// Data block `at` of a partition, if it is here; counted as a hit or a miss.
+    /// Data block `at` of a partition, if it is in the cache; counted as a hit or a miss.
     #[inline]
     pub(crate) fn get(&self, partition: &CachedPartition<P, D>, at: usize) -> Option<Hit<D>> {
         let Some(hit) = partition.parts().1.get(at).and_then(CacheSlot::get) else {
@@ -147,12 +147,12 @@ impl<P, D: Evict> BlockCache<P, D> {
         Some(hit)
     }
 
-    /// Whether data block `at` of a partition is here; not counted.
+    /// Whether data block `at` of a partition is in the cache; not counted.
     pub(crate) fn has(&self, partition: &CachedPartition<P, D>, at: usize) -> bool {
         partition.parts().1.get(at).and_then(CacheSlot::get).is_some()
     }
 
-    /// Partition `at` of a table, if it is here; counted as a hit or a miss, unless there is no such partition.
+    /// Partition `at` of a table, if it is in the cache; counted as a hit or a miss, unless there is no such partition.
     #[inline]
     pub(crate) fn get_partition(&self, partitions: &Partitions<P, D>, at: usize) -> Option<CachedPartition<P, D>> {
         let Some(hit) = partitions.0.get(at)?.get().filter(|hit| hit.is_resident()) else {
@@ -164,7 +164,7 @@ impl<P, D: Evict> BlockCache<P, D> {
         Some(CachedPartition(hit))
     }
 
-    /// Bytes of memory that the cached blocks take: of one moment, in which neither of the two takes over what the other gives up.
+    /// Bytes of memory that the cached blocks take at one moment, in which no bytes move between the two caches.
     pub(crate) fn bytes(&self) -> u64 {
         let _reserved = lock(&self.reserved);
         self.data.bytes() + self.partitions.bytes()
@@ -198,7 +198,7 @@ impl<P, D: Evict> BlockCache<P, D> {
             Group::Evicted { blocks } => blocks.upgrade(),
         });
         let blocks = before.unwrap_or_else(|| CacheSlot::several(blocks));
-        // A number: no panic of another holder can have torn it.
+        // It is a single number: a panic of another holder cannot leave it inconsistent.
         let mut reserved = lock(&self.reserved);
         let (most, step) = (self.bytes / 2, self.bytes / STEPS + 1);
         let wanted = (self.partitions.bytes() + weight).next_multiple_of(step).min(most);
@@ -216,7 +216,7 @@ impl<P, D: Evict> BlockCache<P, D> {
     }
 }
 
-/// Clocks with a lock each, and equal parts of the blocks.
+/// Clocks with one lock each, which share the blocks equally.
 struct Shards<T>(Box<[Mutex<Clock<T>>]>);
 
 impl<T: Evict> Shards<T> {
@@ -228,7 +228,7 @@ impl<T: Evict> Shards<T> {
     fn insert(&self, slot: (&Arc<[CacheSlot<T>]>, usize), (table, offset): BlockId, cached: Arc<Cached<T>>) -> Hit<T> {
         let id = codec::seed([table, offset]);
         let (shard, mut evicted) = ((id % self.0.len() as u64) as usize, Vec::new());
-        // What is evicted is dropped after the lock.
+        // Evicted blocks are dropped after the lock is released.
         let hit = lock(&self.0[shard]).insert(slot, id, cached, &mut evicted);
         drop(evicted);
         hit

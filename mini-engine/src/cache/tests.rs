@@ -1,4 +1,4 @@
-//! The cache by itself: places, bytes, threads; and its hits beside those of `quick_cache`.
+//! The cache by itself: slots, bytes, threads; and its hits compared with those of `quick_cache`.
 
 use std::collections::HashMap;
 use std::thread;
@@ -6,7 +6,7 @@ use std::thread;
 use super::*;
 use crate::random::{Random, hash};
 
-/// A partition is its number.
+/// A test partition is just its number.
 type TestCache = BlockCache<u64, Arc<[u8]>>;
 
 type TestPartition = CachedPartition<u64, Arc<[u8]>>;
@@ -46,7 +46,7 @@ fn a_block_is_found_in_its_own_place_only() {
     assert_eq!(cache.get(&one, 2).as_deref().map(|block| &**block), Some(&b"block"[..]));
     assert!(cache.get(&other, 2).is_none() && cache.get(&one, 1).is_none() && cache.get(&one, 3).is_none());
     assert_eq!((cache.counters.cache_hits.get(), cache.counters.cache_misses.get()), (1, 3));
-    // What is out of place is no error, and is not kept.
+    // A position out of range is not an error, and is not kept.
     cache.insert((&one, 3), (1, 9000), block(10), 10);
     assert!(cache.get(&one, 3).is_none());
 }
@@ -63,7 +63,7 @@ fn the_cache_stays_within_its_bytes() {
 
 #[test]
 fn partitions_take_up_to_half_of_the_bytes_from_the_data_blocks_and_never_more() {
-    // Catches two caches that together exceed the bytes, a share that lies idle, and data blocks that evict partitions.
+    // Catches two caches that together exceed the bytes, a share that stays unused, and data blocks that evict partitions.
     let (cache, group, partitions) = (cache(1 << 20), group(5000), Partitions::new(500));
     insert(&cache, &group, 0..1000);
     assert!(cache.bytes() > 900 << 10, "without partitions the data blocks take all: {cache:?}");
@@ -103,7 +103,7 @@ fn a_block_larger_than_the_cache_is_not_kept() {
 
 #[test]
 fn a_partition_that_returns_leads_to_the_data_blocks_that_stayed() {
-    // Catches data blocks that are in memory and cannot be found, in a cache that is small beside the partitions.
+    // Catches data blocks that are in memory and cannot be found, in a cache that is small compared with the partitions.
     let (cache, partitions) = (cache(1 << 20), Partitions::new(200));
     (0..100).for_each(|at| drop(insert_partition(&cache, &partitions, at)));
     let first = insert_partition(&cache, &partitions, 100);
@@ -118,7 +118,7 @@ fn a_partition_that_returns_leads_to_the_data_blocks_that_stayed() {
 
 #[test]
 fn threads_that_fill_the_cache_at_once_never_exceed_its_bytes() {
-    // Catches bytes that two threads count once, a slot and a clock that disagree (E1), and a block in another's slot.
+    // Catches bytes of two threads that are counted only once, a slot and a clock that disagree (E1), and a block in another's slot.
     const BLOCKS: usize = 3000;
     let (cache, groups, partitions) = (cache(2 << 20), [group(BLOCKS), group(BLOCKS)], Partitions::new(300));
     thread::scope(|scope| {
@@ -212,7 +212,7 @@ fn as_many_reads_hit_as_with_quick_cache() {
             found.insert((*name, percent), (ours, theirs));
         }
     }
-    // Half a percent of the reads, which is what patterns of chance differ by.
+    // Half a percent of the reads, the size of random differences.
     let worse: Vec<_> = found.iter().filter(|(_, (ours, theirs))| ours + 500 < *theirs).collect();
     assert!(worse.is_empty(), "{worse:?}");
 }

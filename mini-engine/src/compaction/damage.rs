@@ -1,10 +1,10 @@
-//! The tables that compactions could not read, and so go around.
+//! The tables that compactions could not read and therefore avoid.
 //!
-//! A compaction that fails over one of its inputs would fail again, and hold up all that it was to do. So such a table is avoided: no
-//! plan takes it, nor, by the rule of `plan.rs`, what would have to take it along, and the rest goes on. Its data stays where it
-//! is. After a while it is tried again, ever more rarely: a device may recover, and a file may be restored.
+//! A compaction that fails because of one of its inputs would fail again, and delay all of its work. So such a table is avoided: no plan takes it,
+//! or any table that would have to take it along by the rule of `plan.rs`; all other compactions continue. Its data stays in place. After a while
+//! the table is tried again, ever more rarely: a device may recover, and a file may be restored.
 //!
-//! This is kept in memory alone. The next open learns it anew, or quarantines the table.
+//! This is kept in memory only. The next open finds the damage again, or quarantines the table.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub(crate) struct Damage {
 struct Damaged {
     file: PathBuf,
     error: Error,
-    /// When it is tried again; `None` while it is.
+    /// The time of the next try; `None` during a try.
     until: Option<Instant>,
     delay: Duration,
 }
@@ -52,7 +52,7 @@ impl Damage {
         self.tables.is_empty()
     }
 
-    /// Lets compactions try the tables whose time has come; whether there are any.
+    /// Lets compactions try the tables whose time has come. Returns whether there are any.
     pub(crate) fn retry(&mut self, now: Instant) -> bool {
         let mut due = self.tables.values_mut().filter(|table| table.until.is_some_and(|until| until <= now)).peekable();
         let any = due.peek().is_some();
@@ -73,7 +73,7 @@ impl Damage {
         }
     }
 
-    /// Why the first of them could not be read.
+    /// The error of reading the first of them.
     pub(crate) fn cause(&self) -> Option<&Error> {
         self.tables.values().next().map(|table| &table.error)
     }
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_damaged_table_is_avoided_and_tried_ever_more_rarely() {
-        // Catches a table that is never tried again, one that each compaction stumbles over, and one that stays after it was read.
+        // Catches a table that is never tried again, one that makes every compaction fail, and one that stays after it was read.
         let (mut damage, begun) = (Damage::default(), Instant::now());
         let mut now = begun;
         for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {

@@ -1,8 +1,8 @@
-//! The compactions in progress, so that later ones do not conflict with them, and the damage that they go around.
+//! The compactions in progress, so that later ones do not conflict with them, and the damaged tables that they avoid.
 //!
 //! Inputs stay in the version until their compaction is installed. A plan that would pass over data in flight must, by the rule of
-//! `plan.rs`, take the tables that hold it, and so shares an input with the compaction. One more case is kept apart here: two outputs in
-//! one run, each of which may fill gaps that the other's tables span.
+//! `plan.rs`, take the tables that hold it, and so shares an input with the compaction. One more case is checked here: two outputs in one run,
+//! where each may fill gaps between the other's tables.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ pub(crate) struct InProgress {
     busy: HashSet<u64>,
     claimed: HashSet<u64>,
     begun: u64,
-    /// How often this changed.
+    /// The number of changes to this.
     changes: u64,
     pub(crate) damage: Damage,
 }
@@ -30,20 +30,20 @@ struct BegunPlan {
     output: RunId,
     key_range: KeyRange,
     relieves_level_0: bool,
-    /// It failed, and is tried again later.
+    /// It has failed, and will be tried again later.
     is_paused: bool,
 }
 
 impl InProgress {
-    /// Notes that `plan` is under way; the number by which it is to be ended.
+    /// Records that `plan` is under way. Returns the number with which to end it.
     pub(crate) fn begin(&mut self, plan: &Plan) -> u64 {
         let inputs: Vec<u64> = plan.tables().collect();
         self.busy.extend(&inputs);
         self.push(inputs, plan.output, plan.key_range.clone(), plan.relieves_level_0())
     }
 
-    /// Keeps `key_range` of `run_id` free of the outputs of further compactions, for tables that come from outside; the number by which
-    /// that is to be ended.
+    /// Keeps `key_range` of `run_id` free of the outputs of further compactions, for tables from outside. Returns the number with which to end
+    /// that.
     pub(crate) fn reserve(&mut self, run_id: RunId, key_range: KeyRange) -> u64 {
         self.push(Vec::new(), run_id, key_range, false)
     }
@@ -68,7 +68,7 @@ impl InProgress {
         }
     }
 
-    /// Notes that compaction `id` failed and does nothing until it ends.
+    /// Notes that compaction `id` failed and does no work until it ends.
     pub(crate) fn pause(&mut self, id: u64) {
         self.changes += 1;
         self.plans.iter_mut().filter(|begun| begun.id == id).for_each(|begun| begun.is_paused = true);
@@ -102,7 +102,7 @@ impl InProgress {
         self.plans.iter().any(|begun| begun.relieves_level_0 && begun.output.level == 0 && !begun.is_paused)
     }
 
-    /// Keeps workers from going on with the compaction of compact pointer `id`, until that is released.
+    /// Keeps workers from continuing the compaction of compact pointer `id`, until the pointer is released.
     pub(crate) fn claim(&mut self, id: u64) {
         self.changes += 1;
         self.claimed.insert(id);
@@ -113,13 +113,13 @@ impl InProgress {
         self.claimed.remove(&id);
     }
 
-    /// Whether a caller goes on with the compaction of compact pointer `id`.
+    /// Whether a caller is continuing the compaction of compact pointer `id`.
     pub(crate) fn is_claimed(&self, id: u64) -> bool {
         self.claimed.contains(&id)
     }
 
-    /// Whether this is still as it was in the copy `before`. Then a plan that was made with the copy may begin: its inputs are still
-    /// there, since only the end of a compaction or a load takes any away, and a flush adds none that lie between them and the output.
+    /// Whether this is unchanged since the copy `before`. Then a plan that was made with the copy may begin: its inputs still exist, since only the
+    /// end of a compaction or a load removes any, and a flush adds no table between them and the output.
     pub(crate) fn is_as(&self, before: &InProgress) -> bool {
         (self.changes, self.damage.changes()) == (before.changes, before.damage.changes())
     }
@@ -137,7 +137,7 @@ impl InProgress {
         self.busy.contains(&number)
     }
 
-    /// Whether table `number` may go into a compaction: no other one has it, and it is not known to be unreadable.
+    /// Whether table `number` may go into a compaction: no other compaction has it, and it is not known to be unreadable.
     pub(crate) fn is_free(&self, number: u64) -> bool {
         !self.is_busy(number) && !self.damage.is_avoided(number)
     }

@@ -7,8 +7,8 @@ use crate::compaction::in_progress::InProgress;
 use crate::compaction::key_range::KeyRange;
 use crate::manifest::{MAX_LEVELS, Run, RunId, Version};
 
-/// The lowest place for new tables that cover `key_range` together: within the newest run of a level if they fit between its
-/// tables. Level 0, where each table is a run, takes any. O(tables).
+/// The lowest place for new tables that together cover `key_range`: within the newest run of a level if they fit between its tables. Level 0, where
+/// each table is a run, accepts any. O(tables).
 pub(crate) fn pick_for_ingest(version: &Version, in_progress: &InProgress, key_range: &KeyRange) -> RunId {
     let mut lowest = RunId::LEVEL_0;
     for level in 0..MAX_LEVELS {
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn new_tables_go_as_low_as_nothing_above_or_beside_them_overlaps() {
-        // Catches tables put below older versions of their keys, which would hide them, and ones that stay on top for nothing.
+        // Catches tables put below older versions of their keys, which would hide them, and tables that stay on top without need.
         let deepest = MAX_LEVELS - 1;
         let added = vec![
             (RunId { level: deepest, run: 4 }, of(1, "a", "c")),

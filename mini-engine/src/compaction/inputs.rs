@@ -1,9 +1,8 @@
-//! [`Inputs`]: what a copy reads, be it a flush or a compaction: entries, and the range tombstones beside them.
+//! [`Inputs`]: the entries and the range tombstones that a copy reads, for a flush or a compaction.
 //!
-//! A range tombstone goes with the table that holds it, and what plans go by are the keys that the version gives to tables. So these
-//! span the ranges, and every output must be disjoint with the next all the same: where the copy ends a table or a piece, ranges are
-//! cut at the place right after the last key before (`store.rs`). Ends that are further than any key are drawn in when a memtable is
-//! flushed.
+//! A range tombstone belongs to the table that holds it, and plans use the key range that the version records for a table. So this key range
+//! includes the ranges, and yet every output must be disjoint with the next. Therefore, where the copy ends a table or a piece, ranges are cut
+//! directly after the last key (`store.rs`). Ends beyond all keys are reduced when a memtable is flushed.
 
 use std::collections::HashSet;
 
@@ -14,24 +13,24 @@ use crate::memtables::{LoggedMemtable, MemtableIter};
 use crate::table::{OpenRun, RunIter, RunTable};
 use crate::types::{RangeTombstones, Slice, place_after};
 
-/// What a copy reads.
+/// The inputs of a copy.
 #[derive(Debug)]
 pub(crate) struct Inputs<I> {
     pub(crate) entries: Vec<I>,
-    /// Of all inputs: the newest of each stripe.
+    /// The range tombstones of all inputs: the newest of each stripe.
     pub(crate) ranges: RangeTombstones,
 }
 
 impl<I> Inputs<I> {
-    /// Entries alone.
+    /// Inputs without range tombstones.
     pub(crate) fn without_ranges(entries: Vec<I>) -> Self {
         Self { entries, ranges: RangeTombstones::default() }
     }
 }
 
 impl Inputs<MemtableIter> {
-    /// Of a frozen memtable, where `older_last` is the last key of all tables with entries that are older. Its ranges reach to the last key
-    /// of all: beyond that there is nothing that they could hide. So a range without an end does not give its table all keys to come.
+    /// The inputs of a flush, where `older_last` is the last key of all tables with older entries. Ranges end at the last key of all: beyond it
+    /// there is nothing to hide. So a range without an end does not make its table span all future keys.
     pub(crate) fn of_memtable(memtable: &LoggedMemtable, retention: Retention<'_>, older_last: &[u8]) -> Result<Self> {
         let mut entries = memtable.iter();
         let sets = memtable.range_sets();
@@ -47,8 +46,8 @@ impl Inputs<MemtableIter> {
 }
 
 impl Inputs<RunIter> {
-    /// Of runs of tables; and the numbers of the tables that are left out, since range tombstones of others cover all that they hold.
-    /// Those are not read at all: so to remove a range costs a compaction as many steps as there are tables in it, not keys.
+    /// The inputs of a compaction, and the numbers of the tables that are left out because range tombstones of others cover them completely. Those
+    /// are not read at all: so removing a range costs a compaction one step for each table in it, not for each key.
     pub(crate) fn of_runs(runs: &[OpenRun], retention: Retention<'_>) -> Result<(Self, HashSet<u64>)> {
         let with_ranges = runs.iter().flat_map(OpenRun::tables_with_ranges);
         let ranges = with_ranges.map(RunTable::range_tombstones).collect::<Result<Vec<_>>>()?;

@@ -1,4 +1,4 @@
-//! Runs one plan, or a piece of it: reads its inputs, writes its output, and says by which edit the output takes their place.
+//! Runs one plan, or a piece of it: reads its inputs, writes its output, and returns the edit that replaces the inputs by the output.
 //!
 //! It changes nothing but the output files. The caller records the edit, installs the version and then unlinks the
 //! inputs (rule 6); after an error the inputs are as before and the output is gone, so that it can be tried again.
@@ -18,11 +18,11 @@ use crate::manifest::{CompactionStats, VersionEdit};
 use crate::table::{OpenRun, RunTable, Table, TableMeta};
 use crate::types::SeqNo;
 
-/// A plan that is done and not installed.
+/// A plan that is done but not installed.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) edit: VersionEdit,
-    /// The tables that are new; none after a move, or if nothing had to be kept.
+    /// The tables that are new; none after a move, or if no entry had to be kept.
     pub(crate) outputs: Vec<Arc<Table>>,
     /// The tables that no version names once the edit is installed.
     pub(crate) obsolete: Vec<Arc<Table>>,
@@ -38,8 +38,8 @@ impl Done {
     }
 }
 
-/// Runs `plan`, or a piece of it, on its `inputs`; outputs are of these `sizes` and get `filter_bits` for each key. `None` if it was
-/// cancelled before it had anything to show.
+/// Runs `plan`, or a piece of it, on its `inputs`. Outputs have these `sizes` and get `filter_bits` for each key. `None` if it was cancelled before
+/// it had a result.
 pub(crate) fn run(
     store: &TableStore,
     plan: &Plan,
@@ -48,7 +48,7 @@ pub(crate) fn run(
     snapshots: &[SeqNo],
     cancel: &AtomicBool,
 ) -> Result<Option<Done>> {
-    // A table that is left out would be dropped with its data.
+    // A missing table would be dropped with its data.
     let given = inputs.iter().flat_map(OpenRun::tables).map(RunTable::number);
     assert!(given.eq(plan.tables()), "a plan names other tables than its inputs");
     if plan.action == Action::Move {
@@ -56,7 +56,7 @@ pub(crate) fn run(
     }
     let retention = Retention { snapshots, tombstones: Tombstones::KeepOf(&plan.below) };
     let spec = match plan.output.level {
-        // One table: the sequence numbers of several would interleave (V2).
+        // A single table, since the sequence numbers of several would interleave (V2).
         0 => OutputSpec::flush(filter_bits),
         level => OutputSpec { level, table_bytes: sizes.table_bytes, filter_bits },
     };
@@ -71,7 +71,7 @@ pub(crate) fn run(
     finish(store, plan, inputs, written, &covered).map(Some)
 }
 
-/// The edit that puts what was written in the place of what was read of the inputs, of which the tables `covered` were left out.
+/// The edit that replaces the part of the inputs that was read by the tables that were written. The tables `covered` were left out.
 fn finish(
     store: &TableStore,
     plan: &Plan,
@@ -120,7 +120,7 @@ fn moved(plan: &Plan, inputs: &[OpenRun]) -> Done {
     Done { edit, outputs: Vec::new(), obsolete: Vec::new() }
 }
 
-/// What it takes to put what `read` says of each input where the plan says, when that writes `written` bytes.
+/// The statistics of a compaction that reads `read` bytes of each input table and writes `written` bytes.
 fn stats(plan: &Plan, inputs: &[OpenRun], read: impl Fn(&RunTable) -> u64, written: u64) -> CompactionStats {
     let mut stats = CompactionStats::default();
     let mut arrived = 0;

@@ -1,4 +1,4 @@
-//! Key ranges of tables: whether they overlap, and what they cover together.
+//! Key ranges of tables: overlaps and unions.
 
 use std::ops::Bound;
 
@@ -17,7 +17,7 @@ impl KeyRange {
         KeyRange { smallest: table.smallest.clone(), largest: table.largest.clone() }
     }
 
-    /// What `tables` cover together, gaps between them included; `None` without a table.
+    /// The range that `tables` cover together, including gaps between them; `None` without a table.
     pub(crate) fn around<'a>(tables: impl IntoIterator<Item = &'a TableMeta>) -> Option<KeyRange> {
         tables.into_iter().fold(None, |key_range, table| Some(KeyRange::grown(key_range, table)))
     }
@@ -90,7 +90,7 @@ impl KeySet {
         self.ranges.get(at).is_some_and(|key_range| *key_range.smallest <= *key)
     }
 
-    /// Whether a key from `start` on and before `end`, an empty one of which is no end, is in it. O(log ranges).
+    /// Whether it has a key from `start` on and before `end`; an empty `end` means no end. O(log ranges).
     pub(crate) fn overlaps(&self, start: &[u8], end: &[u8]) -> bool {
         let at = self.ranges.partition_point(|key_range| *key_range.largest < *start);
         self.ranges.get(at).is_some_and(|key_range| is_before_end(&key_range.smallest, end))
@@ -124,7 +124,7 @@ mod tests {
                 let key = format!("{n:03}");
                 let held = tables.iter().any(|t| *t.smallest <= *key.as_bytes() && *key.as_bytes() <= *t.largest);
                 prop_assert_eq!(set.contains(key.as_bytes()), held, "{}", key);
-                // Between two keys, so in a table only where it spans both.
+                // A key between two keys, so it is in a table only if the table spans both.
                 let between = format!("{n:03}x");
                 let held = ranges.iter().any(|&(a, b)| a.min(b) <= n && n < a.max(b));
                 prop_assert_eq!(set.contains(between.as_bytes()), held, "{}", between);
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn bounds_meet_a_table_at_its_ends() {
-        // Catches an exclusive bound that takes a table along which holds nothing within it, and the other way round.
+        // Catches an exclusive bound that includes a table without keys in the range, and an inclusive bound that misses one.
         let table = table_of_keys(1, "c", "f");
         use Bound::{Excluded, Included, Unbounded};
         assert!(overlaps_bounds(&table, &(Unbounded, Included(b"c"))));

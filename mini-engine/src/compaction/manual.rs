@@ -1,9 +1,9 @@
-//! Manual compaction: compacts all that a range of keys holds into one run, one step at a time.
+//! Manual compaction: compacts all entries of a key range into one run, one step at a time.
 //!
-//! Steps go from the top down: the tables of the uppermost level that has any in the range go to the next level that has some. On
-//! the lowest level, tables that nothing was compacted into are rewritten, since they may hold tombstones and versions that were kept
-//! for snapshots which are gone; and narrowed ones, which hold what no longer counts. Those that turn out to hold nothing of that are left
-//! as they are. A step takes one table where it can, so that it needs little space.
+//! Steps go from the top down: the tables of the uppermost level that has any in the range go to the next level that has some. On the lowest level,
+//! tables into which nothing was compacted are rewritten, because they may hold tombstones and versions that were kept for snapshots that no longer
+//! exist; so are narrowed tables, which hold entries that no longer count. Tables without such entries are left unchanged. A step takes one table
+//! where it can, so that it needs little space.
 
 use std::collections::HashSet;
 
@@ -14,22 +14,22 @@ use crate::manifest::{MAX_LEVELS, Run, RunId};
 use crate::table::TableMeta;
 use crate::types::{OwnedBounds, SeqNo};
 
-/// What is to be compacted.
+/// The range and the versions to compact.
 #[derive(Debug, Clone)]
 pub(crate) struct ManualCompaction {
     pub(crate) bounds: OwnedBounds,
-    /// Versions up to this number; there is no end to later ones.
+    /// Versions up to this number are compacted; later ones would never end.
     pub(crate) upto: SeqNo,
-    /// Tables of this number and higher ones were made since.
+    /// Tables with this number or a higher one were made since.
     pub(crate) made_from: u64,
-    /// Tables that hold nothing that could be left out.
+    /// Tables in which no entry can be dropped.
     pub(crate) minimal: HashSet<u64>,
 }
 
-/// The next piece of the compaction that has left the compact pointer `rest`, or the next step; `None` if there is no more to do. It may
-/// get into the way of a compaction under way.
+/// The next piece of the compaction that has left the compact pointer `rest`, or the next step; `None` if nothing more is to be done. It may
+/// conflict with a compaction under way.
 ///
-/// A compaction goes on to its end, be that beyond the range, before another step begins. So no table is narrowed that no pointer leads to.
+/// A compaction continues to its end, even beyond the range, before another step begins. So every narrowed table has a pointer that leads to it.
 pub(crate) fn pick_manual(context: &Context<'_>, range: &ManualCompaction, rest: Option<u64>) -> Option<Plan> {
     let pointer = context.version.pointers().iter().find(|pointer| Some(pointer.id) == rest);
     if let Some(next) = pointer.and_then(|pointer| context.resume(pointer)) {
@@ -50,7 +50,7 @@ fn pick_step(context: &Context<'_>, range: &ManualCompaction) -> Option<Plan> {
         return rewrite(context, range, top, concerns);
     }
     let below = below.unwrap_or(BOTTOM);
-    // In a single run any table may go by itself. Of several runs, as on level 0, one that goes takes along what it spans.
+    // In a single run any table may move alone. With several runs, as on level 0, it takes along the tables that it overlaps.
     let first = version.level(top).find(|table| concerns(table)).map(|table| table.number);
     let single = version.runs(top).len() == 1;
     let goes = |level: usize, table: &TableMeta| {
@@ -59,7 +59,7 @@ fn pick_step(context: &Context<'_>, range: &ManualCompaction) -> Option<Plan> {
     context.plan(plan::expand_inputs(version, top, below, goes), plan::oldest_run(version, below))
 }
 
-/// The lowest level of the range becomes one run, and then each of its tables is written anew.
+/// Turns the lowest level of the range into one run, and then rewrites each of its tables.
 fn rewrite(
     context: &Context<'_>,
     range: &ManualCompaction,
@@ -73,11 +73,11 @@ fn rewrite(
         return context.plan(plan::expand_inputs(version, level, level, |_, table| concerns(table)), output);
     }
     let run = version.runs(level).iter().find(|run| has_any(run))?;
-    // One that was made since may have been narrowed since: it still has the space of what no longer counts.
+    // A new table may also have been narrowed: then it still has the space of entries that no longer count.
     let is_new = |table: &TableMeta| table.number >= range.made_from && !table.narrowed;
     let is_done = |table: &TableMeta| is_new(table) || range.minimal.contains(&table.number);
     let old = run.tables().iter().find(|table| concerns(table) && !is_done(table))?;
     let run_id = RunId { level, run: run.id() };
-    // Of this run alone: what older runs have of its keys would pass the runs between, which have newer versions (V4).
+    // Only tables of this run: entries of older runs would pass over the runs in between, which have newer versions (V4).
     context.plan(plan::expand_between(version, run_id, run_id, |_, table| table.number == old.number), run_id)
 }

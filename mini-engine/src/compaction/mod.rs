@@ -1,4 +1,4 @@
-//! Compacting tables so that reads stay bounded: what to compact ([`pick`] and [`pick_manual`], pure) and the compaction itself
+//! Compacting tables so that reads stay bounded: the choice of a compaction ([`pick`] and [`pick_manual`], pure) and the compaction itself
 //! ([`run`]).
 //!
 //! Flushing a memtable is the same copy with other inputs, so [`TableStore::write`] serves both.

@@ -1,19 +1,19 @@
 //! Sizes of the tables and the pieces of a compaction.
 //!
-//! A piece takes space until its inputs go, so it must be small beside the data, and it ends with a full table, so a table must be, too. In
-//! a database of a few tables of `table_file_bytes` tables are therefore smaller: a 32nd of the data, but no smaller than a memtable, which
-//! makes a table as well. They grow with the data: what was full once counts as a crumb when the data is four times as large, and is
-//! compacted with its neighbours then ([`plan`](super::plan)). So an entry is rewritten for that a few times at most, however much data
-//! there is.
+//! A piece takes space until its inputs are removed, so it must be small in relation to the data; since it ends with a full table, tables must be
+//! small too. In a database of a few tables of `table_file_bytes`, tables are therefore smaller: a 32nd of the data, but no smaller than a
+//! memtable, whose flush makes a table as well. Tables grow with the data: one that was full once counts as a crumb when the data is four times as
+//! large, and is then compacted with its neighbours ([`plan`](super::plan)). So an entry is rewritten for this reason only a few times, however
+//! much data there is.
 
 use crate::manifest::{Run, Version};
 use crate::options::Options;
 
-/// A table has at most one part in so many of the data.
+/// A table has at most this part (1/32) of the data.
 const TABLES: u64 = 32;
-/// A piece has at most one part in so many of the data, but at least a table.
+/// A piece has at most this part (1/16) of the data, but at least one table.
 const PIECES: u64 = 16;
-/// Tables that a piece has at most.
+/// The maximum number of tables of a piece.
 const PIECE_TABLES: u64 = 4;
 
 /// The sizes for one version.
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn tables_and_pieces_grow_with_the_data_between_a_memtable_and_what_the_options_say() {
-        // Catches a piece as large as the data, tables without end in a small database, and options that are not kept.
+        // Catches a piece as large as the data, tables without end in a small database, and options that are ignored.
         let options = Options::default().memtable_bytes(1 << 20);
         let mib = |data: u64| {
             let OutputSizes { table_bytes, piece_bytes } = sizes(&options, data << 20);

@@ -1,18 +1,19 @@
-//! The [`Plan`] of one compaction: which tables go in, where their entries go, and what may be left out on the way.
+//! The [`Plan`] of one compaction: its input tables, the place of its output, and the entries that may be dropped.
 //!
-//! Every plan keeps one rule (V4 of the version): whatever lies, in the order of reading, between an input and the output's run and
-//! shares keys with the input is an input too. Then the versions of a key move together, and no read finds an older version first.
-//! [`expand_inputs`] sees to that: it goes from the newest run down and takes what the tables chosen above overlap.
+//! Every plan keeps one rule (V4 of the version): a table that lies, in the order of reading, between an input and the output's run and shares keys
+//! with the input is an input too. Then the versions of a key move together, and no read finds an older version first. [`expand_inputs`] ensures
+//! that: it goes from the newest run down and adds the tables that overlap the tables chosen above.
 //!
-//! Progress: without new writes compactions come to an end, since each one, all its pieces together, lowers a measure that cannot fall for
-//! ever. The measure is a row of numbers, compared from the left. For each level from the top: its entries, each times the number of its
-//! run (on level 0, its place from the oldest). Last: the entries of tables that a manual compaction has yet to rewrite.
-//! * What comes down from a newer run lowers the number of the level that it leaves, or of its own; only numbers to the right may rise.
-//! * What is rewritten in its run gets new tables, which are not rewritten again: the last number falls.
+//! Progress: without new writes compactions come to an end, because each one, all its pieces together, lowers a measure that cannot fall for ever.
+//! The measure is a list of numbers, compared from the left. For each level from the top: the sum over its entries, each multiplied by the number
+//! of its run (on level 0, its place from the oldest). Last: the entries of tables that a manual compaction has yet to rewrite.
+//! * An entry that comes down from a newer run lowers the number of the level that it leaves, or of its own level; only numbers to the right may
+//!   rise.
+//! * Entries that are rewritten in their run get new tables, which are not rewritten again: the last number falls.
 //!
-//! The pieces come to an end, since each takes a key at least and the next one begins behind it (`piece.rs`); and they get to what the
-//! plan is for, since the pointer leads to it: tables above the output, or a narrowed one in it. A table that is rewritten in its run is
-//! therefore the first of its plan, so that the first piece narrows it. The tests of policies measure each compaction (`policy/tests/progress.rs`).
+//! The pieces come to an end, since each takes at least one key and the next one begins behind it (`piece.rs`). They also reach the purpose of the
+//! plan, since the pointer leads to it: tables above the output, or a narrowed table in it. A table that is rewritten in its run is therefore the
+//! first of its plan, so that the first piece narrows it. The tests of policies measure each compaction (`policy/tests/progress.rs`).
 
 use std::ops::Range;
 
@@ -22,16 +23,16 @@ use crate::manifest::{Run, RunId, Version};
 use crate::options::Options;
 use crate::table::TableMeta;
 
-/// A table of less than this part of a full one is a crumb: it is compacted where it could be moved, and taken along by
-/// compactions beside it, or many small flushes would leave as many small tables.
+/// A table smaller than this part of a full one is a crumb: it is compacted instead of moved, and included in compactions beside it. Otherwise many
+/// small flushes would leave as many small tables.
 const CRUMB_PART: u64 = 4;
 
-/// What becomes of the inputs.
+/// The treatment of the inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// They are read and written anew, sorted together.
+    /// They are read, merged and rewritten.
     Rewrite,
-    /// They overlap no other table, nor each other. So they only get another place, and no byte of them is read.
+    /// They overlap no other table, nor each other. So they are only assigned to another place, and not read.
     Move,
 }
 
@@ -58,7 +59,7 @@ pub(crate) struct Plan {
     pub(crate) below: KeySet,
     /// Bytes of all tables of the compaction, of which this may be the rest.
     pub(crate) bytes: u64,
-    /// The compact pointers that this makes needless: of the compaction that it goes on with, and of those that have nothing left.
+    /// The compact pointers that this makes unnecessary: that of the compaction that it continues, and those of compactions with nothing left.
     pub(crate) resumes: Vec<u64>,
 }
 
@@ -67,7 +68,7 @@ impl Plan {
         self.inputs.iter().flat_map(|input| input.tables.iter().copied())
     }
 
-    /// Whether tables of level 0 go in: writers may be waiting for that.
+    /// Whether tables of level 0 are inputs: writers may be waiting for that.
     pub(crate) fn relieves_level_0(&self) -> bool {
         self.inputs.iter().any(|input| input.level == 0)
     }
@@ -81,7 +82,7 @@ pub(crate) struct Chosen<'a> {
     tables: Vec<&'a TableMeta>,
 }
 
-/// The tables of levels `from` to `to` that `is_wanted`, and those that tables chosen above them overlap. O(tables).
+/// The tables of levels `from` to `to` for which `is_wanted`, and those that overlap tables chosen above them. O(tables).
 pub(crate) fn expand_inputs<'a>(
     version: &'a Version,
     from: usize,
@@ -97,7 +98,7 @@ pub(crate) fn is_newer(a: RunId, b: RunId) -> bool {
     a.level < b.level || a.level == b.level && a.run > b.run
 }
 
-/// As [`expand_inputs`], of the runs from `top` to `output`, both included. O(tables).
+/// Like [`expand_inputs`], for the runs from `top` to `output`, both included. O(tables).
 pub(crate) fn expand_between<'a>(
     version: &'a Version,
     top: RunId,
@@ -111,7 +112,7 @@ pub(crate) fn expand_between<'a>(
         if is_newer(run_id, top) || is_newer(output, run_id) {
             continue;
         }
-        // What lies between two of them is taken too, or a table of the output could span it.
+        // Tables between two wanted ones are taken too; otherwise a table of the output could span them.
         let wanted = run.tables().iter().filter(|table| is_wanted(run_id, table));
         key_range = wanted.fold(key_range, |key_range, table| Some(KeyRange::grown(key_range, table)));
         let spanned = |table: &&TableMeta| key_range.as_ref().is_some_and(|key_range| key_range.overlaps_table(table));
@@ -125,23 +126,23 @@ pub(crate) fn expand_between<'a>(
     all
 }
 
-/// All tables of those runs of `level` that stand at `places`, the newest at 0.
+/// All tables of the runs of `level` at `places`, the newest at 0.
 pub(crate) fn whole_runs(version: &Version, level: usize, places: Range<usize>) -> Vec<Chosen<'_>> {
     let runs = version.runs(level).get(places).unwrap_or_default();
     runs.iter().map(|run| Chosen { level, run, tables: run.tables().iter().collect() }).collect()
 }
 
-/// Where what goes down to `level` as a part of what is there belongs: its oldest run.
+/// The place for tables that are merged into `level`: its oldest run.
 pub(crate) fn oldest_run(version: &Version, level: usize) -> RunId {
     RunId { level, run: version.runs(level).last().map_or(1, Run::id) }
 }
 
-/// Where what goes down to `level` as a run of its own belongs: before its newest run.
+/// The place for tables that become a separate run of `level`: before its newest run.
 pub(crate) fn new_run(version: &Version, level: usize) -> RunId {
     RunId { level, run: version.runs(level).first().map_or(1, |newest| newest.id().saturating_add(1)) }
 }
 
-/// The plan that puts `chosen` at `output`; `None` if nothing was chosen.
+/// The plan that moves `chosen` to `output`; `None` if nothing was chosen.
 pub(crate) fn plan<'a>(
     version: &'a Version,
     options: &Options,
@@ -180,8 +181,8 @@ fn inputs(chosen: &[Chosen<'_>]) -> Vec<Input> {
     chosen.iter().map(input).collect()
 }
 
-/// What tables that are older than the output hold within its key range. Tables of its own run are disjoint with it. Those that
-/// were set aside count, whatever their age: a key that was removed since shall go on to read as removed, by salvage too.
+/// The keys that tables older than the output hold within its key range. Tables of its own run are disjoint with it. Tables that were set aside
+/// count, whatever their age: a key that was removed since must still read as removed, also by salvage.
 fn below(version: &Version, chosen: &[Chosen<'_>], output: RunId, key_range: &KeyRange) -> KeySet {
     let taken: std::collections::HashSet<u64> = all_tables(chosen).map(|table| table.number).collect();
     let is_older = |level: usize, run: &Run| level > output.level || level == output.level && run.id() < output.run;
@@ -190,8 +191,8 @@ fn below(version: &Version, chosen: &[Chosen<'_>], output: RunId, key_range: &Ke
     KeySet::covering(older.filter(|table| key_range.overlaps_table(table) && !taken.contains(&table.number)))
 }
 
-/// Whether the tables can be put there as they are. Not where a compaction would do good: where tombstones could go, where crumbs
-/// would pile up, or where a narrowed table would keep the space of what does not count any more.
+/// Whether the tables can be moved unchanged. Not if a compaction would be useful: if tombstones could be dropped, if crumbs would pile up, or if a
+/// narrowed table would keep the space of entries that no longer count.
 fn is_movable(chosen: &[Chosen<'_>], output: RunId, crumb_bytes: u64, below: &KeySet) -> bool {
     let is_there = |chosen: &Chosen<'_>| chosen.level == output.level && chosen.run.id() == output.run;
     if chosen.iter().any(is_there) {
@@ -212,9 +213,9 @@ fn crumb_bytes(version: &Version, options: &Options) -> u64 {
     OutputSizes::of(options, version).table_bytes / CRUMB_PART
 }
 
-/// Takes the small tables beside the output along, as long as each is at most twice what is rewritten anyway: so that an
-/// entry is rewritten for that only when the data around it has grown. Where nothing comes down, only those after it: a piece that got
-/// no further than the tables before it would leave what is to be rewritten as it was.
+/// Includes the small tables beside the output, as long as each is at most twice the size of the data that is rewritten anyway. So an entry is
+/// rewritten for this only when the data around it has grown. If nothing comes down, only the tables after it are included: a piece that only
+/// rewrote the tables before it would achieve nothing.
 fn take_crumbs<'a>(
     version: &'a Version,
     options: &Options,

@@ -1,13 +1,13 @@
 //! Decides which versions of a key a new table keeps.
 //!
-//! The live snapshots cut the history into stripes: two versions are in one stripe if no snapshot lies between them. Of
-//! each stripe only the newest version can still be seen, by the snapshots above it or, in the topmost stripe, by every
-//! reader to come. A reader that comes later reads at or above the newest version, since inputs of a compaction hold nothing
-//! newer than what was visible when it began, and a reader pins its view before it loads the visible number (rule 16).
+//! The live snapshots cut the history into stripes: two versions are in one stripe if no snapshot lies between them. In each stripe only the newest
+//! version can still be seen, by the snapshots above it or, in the topmost stripe, by every later reader. A later reader reads at or above the
+//! newest version: the inputs of a compaction hold nothing newer than the versions visible when it began, and a reader pins its view before it
+//! loads the visible number (rule 16).
 //!
-//! A range tombstone is a version of each key that it covers. So what it covers in its own stripe goes, and of several that cover the
-//! same keys in one stripe the newest stays ([`Retention::reduced`], [`Covering`]). As with other tombstones, one of the lowest
-//! stripe goes where no older table can hold a key of it: all that it covers was an input, and is gone.
+//! A range tombstone is a version of each key that it covers. So the entries that it covers in its own stripe are dropped, and of several that
+//! cover the same keys in one stripe the newest stays ([`Retention::reduced`], [`Covering`]). As with other tombstones, one in the lowest stripe is
+//! dropped if no older table can hold a key of it: every entry that it covers was an input, and is gone.
 
 use std::ops::RangeInclusive;
 
@@ -15,7 +15,7 @@ use crate::compaction::key_range::KeySet;
 use crate::table::RunTable;
 use crate::types::{Kind, MAX_SEQNO, RangeTombstone, RangeTombstones, SeqNo};
 
-/// What must be kept: the same for all keys of one compaction.
+/// The rule for versions that must be kept, the same for all keys of one compaction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Retention<'a> {
     /// Sequence numbers of the live snapshots, ascending.
@@ -23,16 +23,16 @@ pub(crate) struct Retention<'a> {
     pub(crate) tombstones: Tombstones<'a>,
 }
 
-/// Which tombstones may still hide something in older tables.
+/// The tombstones that may still hide an entry in older tables.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Tombstones<'a> {
     KeepAll,
-    /// Those of these keys. Another one goes, unless it hides an older version that is kept for a snapshot.
+    /// Those of these keys. Others are dropped, unless they hide an older version that is kept for a snapshot.
     KeepOf(&'a KeySet),
 }
 
 impl Retention<'_> {
-    /// The newest version of each key, tombstones too: no reader needs an older one.
+    /// Keeps only the newest version of each key, tombstones too: no reader needs an older one.
     pub(crate) const NEWEST: Self = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
 
     /// The stripe of a version: the number of snapshots that are too old to see it.
@@ -48,19 +48,19 @@ impl Retention<'_> {
         first..=self.snapshots.get(stripe).copied().unwrap_or(MAX_SEQNO)
     }
 
-    /// Of range tombstones that cover the same keys, the newest of each stripe.
+    /// The newest of each stripe of the range tombstones that cover the same keys.
     pub(crate) fn reduced(&self, ranges: &RangeTombstones) -> RangeTombstones {
         ranges.reduced(|seqno| self.stripe_of(seqno))
     }
 
-    /// Those of the reduced range tombstones of all inputs that new tables keep.
+    /// The reduced range tombstones of all inputs, as far as new tables keep them.
     pub(crate) fn kept_ranges(&self, ranges: &RangeTombstones) -> RangeTombstones {
         ranges.retain(|range| self.stripe(range.seqno) > 0 || self.tombstones.keeps_range(range))
     }
 
-    /// Whether range tombstones cover all that a table holds, so that none of it is kept.
+    /// Whether range tombstones cover a table completely, so that none of its entries is kept.
     pub(crate) fn drops_table(&self, table: &RunTable, ranges: &RangeTombstones) -> bool {
-        // A newer one that the oldest reader of the table's stripe sees is of that stripe.
+        // A newer tombstone that the oldest reader of the table's stripe sees is in that stripe.
         let between = (table.table().meta().max_seqno, *self.stripe_of(table.min_seqno()).end());
         ranges.cover_all(table.smallest(), table.largest(), between)
     }
@@ -82,7 +82,7 @@ impl Tombstones<'_> {
     }
 }
 
-/// Decides version by version, in entry order.
+/// Decides for one version after the other, in entry order.
 #[derive(Debug)]
 pub(crate) struct Shadowing<'a> {
     retention: Retention<'a>,
@@ -96,12 +96,12 @@ impl<'a> Shadowing<'a> {
         Self { retention, key: Vec::new(), stripe: None }
     }
 
-    /// The key of the versions that came last.
+    /// The key of the last versions.
     pub(crate) fn key(&self) -> &[u8] {
         &self.key
     }
 
-    /// Whether no version of `key` came yet, if it comes next.
+    /// Whether no version of `key` has come yet.
     pub(crate) fn is_new(&self, key: &[u8]) -> bool {
         self.stripe.is_none() || self.key != key
     }
@@ -123,24 +123,24 @@ impl<'a> Shadowing<'a> {
     }
 }
 
-/// Finds what range tombstones cover, key by key in ascending order.
+/// Finds the entries that range tombstones cover, key by key in ascending order.
 #[derive(Debug)]
 pub(crate) struct Covering<'a> {
     retention: Retention<'a>,
     ranges: &'a RangeTombstones,
-    /// Where the last key was.
+    /// The place of the last key.
     near: usize,
 }
 
 impl<'a> Covering<'a> {
-    /// Of the range tombstones of all inputs.
+    /// Made from the range tombstones of all inputs.
     pub(crate) fn new(retention: Retention<'a>, ranges: &'a RangeTombstones) -> Self {
         Self { retention, ranges, near: 0 }
     }
 
     /// Whether a version is covered by a range tombstone of its stripe.
     pub(crate) fn covers(&mut self, key: &[u8], seqno: SeqNo) -> bool {
-        // A newer one that the oldest reader of the version sees is of its stripe.
+        // A newer tombstone that the oldest reader of the version sees is in its stripe.
         let seen = *self.retention.stripe_of(seqno).end();
         !self.ranges.is_empty() && self.ranges.covering_near(&mut self.near, key, seen) > Some(seqno)
     }
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn without_snapshots_only_the_newest_version_stays() {
-        // Catches a compaction that keeps history for nobody.
+        // Catches a compaction that keeps old versions without a snapshot.
         assert_eq!(kept(&[], false, &VALUES), [9]);
     }
 
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_tombstone_goes_key_by_key_where_nothing_lies_below() {
-        // Catches a tombstone dropped above an older table that holds its key, and one kept for a neighbour's sake.
+        // Catches a tombstone dropped above an older table that holds its key, and one that is kept because of a neighbouring key.
         let below = KeySet::covering([&crate::manifest::test_tables::table_of_keys(1, "b", "c")]);
         let mut shadowing = Shadowing::new(Retention { snapshots: &[], tombstones: Tombstones::KeepOf(&below) });
         let kept = ["a", "b", "c", "d"].map(|key| shadowing.keeps(key.as_bytes(), 9, Kind::Tombstone));
@@ -229,8 +229,8 @@ mod tests {
             snapshots in prop::collection::btree_set(0..45u64, 0..6),
             below in prop::option::of((0..6u8, 0..3u8)),
         ) {
-            // Catches what is covered dropped for the sake of a tombstone that a snapshot does not see, a range tombstone dropped
-            // while it hides something, be it in older tables, and nothing dropped at all.
+            // Catches entries dropped because of a tombstone that a snapshot does not see, a range tombstone dropped while it still hides an entry,
+            // even in older tables, and a compaction that drops nothing.
             let mut versions: Vec<_> = versions.into_iter()
                 .map(|((key, seqno), value)| (vec![key], seqno, if value { Kind::Value } else { Kind::Tombstone })).collect();
             versions.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));

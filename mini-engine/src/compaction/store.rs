@@ -1,7 +1,7 @@
 //! Makes, opens and removes tables: sorted inputs in, durable tables out.
 //!
-//! A table that this hands out is synced and so is its name in the directory, so that a manifest edit may refer to it
-//! (rules 4, 6). Whatever fails before that leaves no file behind (rule 8).
+//! A table that this returns is synced and so is its name in the directory, so that a manifest edit may refer to it (rules 4, 6). A failure before
+//! that leaves no file behind (rule 8).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::options::Options;
 use crate::table::{self, BlockCache, Table, TableCache, TableMeta, TableOptions};
 use crate::types::{Kind, MAX_KEY_LEN, RangeTombstones, SeqNo, Shown, Slice, place_after};
 
-/// Where an output goes, and how it is cut.
+/// The place of an output, and the rule for cutting it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OutputSpec {
     pub(crate) level: usize,
@@ -35,32 +35,32 @@ impl OutputSpec {
     }
 }
 
-/// When a copy ends before it has read everything.
+/// The conditions under which a copy ends before it has read everything.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits<'a> {
     pub(crate) cancel: &'a AtomicBool,
     /// Bytes of entries that are read before `cancel` counts.
     pub(crate) share_bytes: u64,
-    /// Ends with the table with which the outputs reach this size. `None` for a copy that is whole or nothing.
+    /// The piece ends with the first table at which the outputs reach this size. `None` for a copy that cannot be cut.
     pub(crate) piece_bytes: Option<u64>,
 }
 
 impl Limits<'_> {
-    /// Whole, or nothing as soon as it is cancelled.
+    /// A copy that is never cut, and that stops without a result when it is cancelled.
     pub(crate) fn whole(cancel: &AtomicBool) -> Limits<'_> {
         Limits { cancel, share_bytes: 0, piece_bytes: None }
     }
 }
 
-/// What a copy made.
+/// The result of a copy.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
-    /// By key, disjoint, durable; none if nothing had to be kept.
+    /// By key, disjoint, durable; none if no entry had to be kept.
     pub(crate) tables: Vec<Arc<Table>>,
     pub(crate) entries: u64,
     /// Bytes of keys and values of all entries that were read.
     pub(crate) entry_bytes: u64,
-    /// The first key of which no version was read, or a place before it, if it ended before that.
+    /// The first key of which no version was read, or a place before it, if the copy ended before that.
     pub(crate) next: Option<Slice>,
 }
 
@@ -74,7 +74,7 @@ impl Written {
         self.tables.iter().map(|table| table.meta().size).sum()
     }
 
-    /// The edit that adds the tables, whose entries no table held before, to run `run_id`.
+    /// The edit that adds the tables, whose entries were in no table before, to run `run_id`.
     pub(crate) fn as_edit(&self, run_id: RunId) -> VersionEdit {
         VersionEdit {
             added: self.tables.iter().map(|table| (run_id, table.meta().clone())).collect(),
@@ -84,7 +84,7 @@ impl Written {
     }
 }
 
-/// Where the tables of one database are made and opened.
+/// The store of the tables of one database.
 #[derive(Debug)]
 pub(crate) struct TableStore {
     pub(crate) fs: Arc<dyn FileSystem>,
@@ -97,7 +97,7 @@ pub(crate) struct TableStore {
 }
 
 impl TableStore {
-    /// Makes the store of the database in `dir`, with caches of the sizes that `options` say.
+    /// Makes the store of the database in `dir`, with caches of the sizes in `options`.
     pub(crate) fn new(fs: Arc<dyn FileSystem>, dir: &Path, options: Options, numbers: Arc<FileNumbers>) -> TableStore {
         let (dir, counters) = (dir.to_path_buf(), Arc::new(Counters::default()));
         let cache = Arc::new(BlockCache::new(options.cache_bytes, counters.clone()));
@@ -106,13 +106,14 @@ impl TableStore {
         TableStore { fs, dir, options, numbers, tables, cache, counters }
     }
 
-    /// Copies the newest versions of `inputs`, tombstones too, to new tables: for a database that nobody reads yet.
+    /// Copies the newest versions of `inputs`, tombstones too, to new tables: for a database without readers.
     pub(crate) fn write_all<I: EntryIter>(&self, inputs: Inputs<I>, spec: OutputSpec) -> Result<Written> {
         let written = self.write(inputs, Retention::NEWEST, spec, Limits::whole(&AtomicBool::new(false)))?;
         Ok(written.unwrap_or_default())
     }
 
-    /// Copies what is to be kept of `inputs` to new tables; `None` if it was cancelled and can be no piece. After that or an error no file is left. Inputs
+    /// Copies the entries of `inputs` that must be kept to new tables; `None` if it was cancelled and cannot be a piece. After that or an error no
+    /// file is left. Inputs
     /// with equal entries do not occur: sequence numbers are unique.
     pub(crate) fn write<I: EntryIter>(
         &self,
@@ -129,8 +130,8 @@ impl TableStore {
         Ok(Some(written))
     }
 
-    /// Writes `entries` from outside, keys ascending and each once, to new tables. All entries of a table have one number:
-    /// those of the first table `first`, of each later one the next. After an error no file is left.
+    /// Writes `entries` from outside, with ascending distinct keys, to new tables. All entries of a table have one number: `first` for the first
+    /// table, and the next number for each later one. After an error no file is left.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a key that is not after the one before it, or a key or value past its limit;
@@ -166,7 +167,7 @@ impl TableStore {
         self.unlink(&self.path(number));
     }
 
-    /// Unlinks a file that nothing refers to; a failure is traced.
+    /// Unlinks a file that nothing refers to; a failure is logged.
     pub(crate) fn unlink(&self, path: &Path) {
         fs::unlink(&*self.fs, path);
     }
@@ -181,23 +182,23 @@ impl TableStore {
     }
 }
 
-/// How many tables may be open: by default half of the handles that the process may have, since logs, the manifest and the application
-/// need some too, and so many that what they keep in memory stays below 64 MiB: about 5 KiB for a table of 64 MiB.
+/// The maximum number of open tables: by default half of the process's file handles, since logs, the manifest and the application need some too,
+/// but limited so that the tables' memory stays below 64 MiB: about 5 KiB for a table of 64 MiB.
 fn open_files_limit(options: &Options) -> usize {
     const MOST: u64 = 1 << 13;
     options.max_open_files.unwrap_or_else(|| (fs::handle_limit() / 2).clamp(1, MOST) as usize)
 }
 
-/// The tables that a copy makes. Dropped before its end it leaves none of them.
+/// The tables that a copy makes. If it is dropped before its end, it leaves none of them.
 struct Output<'a> {
     store: &'a TableStore,
     spec: OutputSpec,
     current: Option<table::Builder>,
-    /// Range tombstones of all of them, each of which gets those within its place.
+    /// The range tombstones of all tables; each table gets those within its place.
     ranges: RangeTombstones,
-    /// Where the place of the current table begins: right after the last key of the one before.
+    /// The start of the current table's place: directly after the last key of the table before.
     from: Slice,
-    /// Synced, and not yet sure to be found under their names.
+    /// Tables that are synced, but whose names are not yet durable.
     finished: Vec<TableMeta>,
 }
 
@@ -206,7 +207,7 @@ impl<'a> Output<'a> {
         Output { store, spec, current: None, ranges, from: Slice::default(), finished: Vec::new() }
     }
 
-    /// Whether the last table is full, and all together have `bytes`.
+    /// Whether the last table is full, and all tables together have `bytes`.
     fn reaches(&self, bytes: u64) -> bool {
         let Some(last) = self.current.as_ref().map(table::Builder::bytes) else { return false };
         let finished = || self.finished.iter().map(|meta| meta.size).sum::<u64>();
@@ -229,8 +230,8 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Finishes a table whose place ends at `end`. Range tombstones are cut there: so the table's keys end with its last one, and the
-    /// next table may begin right after it (V3).
+    /// Finishes a table whose place ends at `end`. Range tombstones are cut there: so the table's keys end with its last one, and the next table
+    /// may begin directly after it (V3).
     fn end_table(&mut self, mut table: table::Builder, end: Slice) -> Result<()> {
         table.set_range_tombstones(self.ranges.within(&self.from, &end));
         self.from = end;
@@ -246,12 +247,12 @@ impl<'a> Output<'a> {
         builder.add(key, seqno, kind, value)
     }
 
-    /// Ends the last table at `next`, where the copy ended. The files are synced; their names follow. Opened before any edit names
-    /// them, so that nothing can fail after.
+    /// Ends the last table at `next`, where the copy ended. The files are synced, and then their names. The tables are opened before any edit names
+    /// them, so that nothing can fail afterwards.
     fn finish(mut self, next: Option<Slice>) -> Result<Vec<Arc<Table>>> {
         let end = next.unwrap_or_default();
         let last = match self.current.take() {
-            // Range tombstones may be left where no entry is.
+            // Range tombstones may remain where there is no entry.
             None if !self.ranges.within(&self.from, &end).is_empty() => Some(self.store.builder(&self.spec)?),
             last => last,
         };
@@ -283,7 +284,7 @@ fn is_followed_by_a_place(key: &[u8]) -> bool {
     key.len() < MAX_KEY_LEN
 }
 
-/// Copies what is to be kept of `inputs`; what was read, and no tables yet. `None` if it was cancelled and can be no piece.
+/// Copies the entries of `inputs` that must be kept. The result has no tables yet. `None` if it was cancelled and cannot be a piece.
 fn copy<I: EntryIter>(
     inputs: Inputs<I>,
     retention: Retention<'_>,
@@ -304,7 +305,7 @@ fn copy<I: EntryIter>(
         let ends = is_cancelled || limits.piece_bytes.is_some_and(|bytes| output.reaches(bytes));
         let can_end = ranges.is_empty() || is_followed_by_a_place(shadowing.key());
         if ends && can_end && shadowing.is_new(merged.key()) {
-            // A range tombstone is cut right after the last key that was read, as at the end of a table.
+            // A range tombstone is cut directly after the last key that was read, as at the end of a table.
             copied.next = Some(match ranges.is_empty() {
                 true => Slice::from(merged.key()),
                 false => Slice::from(place_after(shadowing.key())),

@@ -76,7 +76,7 @@ fn run_on(store: &TableStore, plan: &Plan, tables: &[Arc<Table>], cancel: bool) 
     run(store, plan, outputs(store), &inputs(plan, &tables), &[], &AtomicBool::new(cancel))
 }
 
-/// Those of `tables` that `plan` names.
+/// The tables that `plan` names.
 fn inputs(plan: &Plan, tables: &[RunTable]) -> Vec<OpenRun> {
     let named = |&number: &u64| tables.iter().find(|table| table.number() == number).unwrap().clone();
     plan.inputs.iter().map(|input| OpenRun::new(input.tables.iter().map(named))).collect()
@@ -115,7 +115,7 @@ fn a_compaction_names_its_inputs_and_its_outputs_and_touches_nothing_else() {
 
 #[test]
 fn tables_that_overlap_nothing_are_moved_without_being_read() {
-    // Catches a load in key order that is written once a level, and a move that unlinks what it moved.
+    // Catches a load in key order that is rewritten on each level, and a move that unlinks the moved table.
     let dir = TempDir::new().unwrap();
     let mut store = store(Arc::new(StdFs), dir.path());
     store.options = store.options.table_file_bytes(1024);
@@ -132,7 +132,7 @@ fn tables_that_overlap_nothing_are_moved_without_being_read() {
 
 #[test]
 fn outputs_are_cut_at_their_size_and_never_between_versions_of_a_key() {
-    // Catches a key with versions in two tables of a run, of which a read asks one only; and a size that is ignored.
+    // Catches a key with versions in two tables of a run, of which a read asks only one; and a size that is ignored.
     let dir = TempDir::new().unwrap();
     let store = store(Arc::new(StdFs), dir.path());
     let entries: Vec<(String, SeqNo)> =
@@ -153,7 +153,7 @@ fn outputs_are_cut_at_their_size_and_never_between_versions_of_a_key() {
 
 #[test]
 fn rule_8_a_failed_write_leaves_no_output_at_any_step() {
-    // Catches a partial output that keeps the space it could not get enough of.
+    // Catches a partial output that keeps its space after the disk was full.
     let dir = TempDir::new().unwrap();
     let faults = FaultFs::new(Arc::new(StdFs));
     let store = store(Arc::new(faults.clone()), dir.path());
@@ -190,7 +190,7 @@ fn rule_9_a_compaction_that_cannot_read_an_input_leaves_everything_as_it_was() {
 
 #[test]
 fn a_cancelled_flush_leaves_no_output() {
-    // Catches a shutdown that waits for a flush whose log is there, or leaves its file.
+    // Catches a shutdown that waits for a flush although the log still exists, or leaves its file.
     let dir = TempDir::new().unwrap();
     let store = store(Arc::new(StdFs), dir.path());
     let input = table(&store, &[("a", 3)]);
@@ -208,8 +208,8 @@ fn table_of_64(store: &TableStore, first: SeqNo) -> Arc<Table> {
 
 #[test]
 fn a_compaction_that_is_told_to_stop_hands_over_its_share() {
-    // Catches a shutdown that throws the work of a compaction away, so that processes that live shortly never finish one, and one that
-    // waits for all of it.
+    // Catches a shutdown that throws the work of a compaction away, so that short-lived processes never finish one, and one that waits for all of
+    // it.
     let dir = TempDir::new().unwrap();
     let store = store(Arc::new(StdFs), dir.path());
     let tables = [table_of_64(&store, 100), table_of_64(&store, 1)];
@@ -233,8 +233,8 @@ fn a_compaction_that_is_told_to_stop_hands_over_its_share() {
 
 #[test]
 fn a_compaction_ends_its_piece_with_a_full_table() {
-    // Catches a compaction that takes as much space as it has inputs, pieces that leave crumbs, and statistics that count what was not
-    // read or count it twice.
+    // Catches a compaction that takes as much space as its inputs, pieces that leave crumbs, and statistics that count bytes that were not read, or
+    // count them twice.
     let dir = TempDir::new().unwrap();
     let mut store = store(Arc::new(StdFs), dir.path());
     store.options = store.options.table_file_bytes(1024).block_bytes(512).max_compaction_bytes(2048);
@@ -274,14 +274,14 @@ fn a_compaction_of_nothing_but_dead_tombstones_has_no_output() {
 
 #[test]
 fn rule_10_a_table_that_is_missing_or_not_the_one_named_is_an_error() {
-    // Catches a version that goes on without a table, or with another file under its name.
+    // Catches a version that is opened without a table, or with another file under its name.
     let dir = TempDir::new().unwrap();
     let store = store(Arc::new(StdFs), dir.path());
     let open = table(&store, &[("b", 3), ("c", 4)]);
     let mut other = open.meta().clone();
     other.entries += 1;
     assert!(matches!(Table::new(&store.tables, other).check(), Err(Error::Corruption { .. })));
-    // The first key of a narrowed table may be above that of its file, and not below; that of another is the same.
+    // The first key of a narrowed table may be above that of its file, but not below; for any other table it is the same.
     let from =
         |narrowed: bool, from: &str| TableMeta { smallest: from.as_bytes().into(), narrowed, ..open.meta().clone() };
     for (meta, is_sound) in
@@ -311,8 +311,8 @@ fn table_with_range(
 
 #[test]
 fn a_range_tombstone_is_cut_at_the_ends_of_outputs_and_pieces() {
-    // Catches a range that reaches into the next table of its run or out of its piece, and one that ends too early: with a
-    // snapshot that keeps all, so that nothing may be lost.
+    // Catches a range that extends into the next table of its run or out of its piece, and one that ends too early. A snapshot keeps everything, so
+    // that nothing may be lost.
     let dir = TempDir::new().unwrap();
     let mut store = store(Arc::new(StdFs), dir.path());
     store.options = store.options.table_file_bytes(1024).block_bytes(512).max_compaction_bytes(2048);

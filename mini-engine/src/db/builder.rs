@@ -1,4 +1,4 @@
-//! Opening a database with options of the caller's.
+//! Opening a database with the caller's options.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -38,7 +38,7 @@ impl Db {
         Db::builder(path).open()
     }
 
-    /// Starts to open the database in directory `path` with options of the caller's.
+    /// Starts to open the database in directory `path` with the caller's options.
     pub fn builder(path: impl AsRef<Path>) -> Builder {
         Builder::new(path.as_ref())
     }
@@ -61,13 +61,13 @@ impl Builder {
         self
     }
 
-    /// The file system that the database lives in; the machine's own by default. Fault doubles go in here.
+    /// The file system of the database; the machine's own by default. Tests set one that injects faults.
     pub fn file_system(mut self, fs: Arc<dyn FileSystem>) -> Builder {
         self.fs = fs;
         self
     }
 
-    /// Reads what can be read of a damaged database, around all damage, and changes nothing in it. The options are those of the
+    /// Reads everything that can still be read in a damaged database, around all damage, and changes nothing in it. The options are used for the
     /// database that [`Salvage::write_to`] makes.
     ///
     /// # Errors
@@ -79,18 +79,16 @@ impl Builder {
 
     /// Opens the database: recovers it, or creates it if the options allow.
     ///
-    /// Writes that were logged and not flushed are written to tables and synced first, so this takes time in proportion
-    /// to them; the rest is in proportion to the number of tables. With [`Builder::read_only`] they are kept in memory, and
-    /// nothing is written.
+    /// Writes that were logged and not flushed are first written to tables and synced, which takes time in proportion to them; the rest takes time
+    /// in proportion to the number of tables. With [`Builder::read_only`] the writes are kept in memory, and nothing is written to disk.
     ///
-    /// A relative path is that of the working directory now: a later change of the working directory does not matter.
+    /// A relative path is relative to the present working directory; a later change of the working directory does not matter.
     ///
-    /// # Errors
-    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for an option out of range;
-    /// [`Error::Locked`](crate::Error::Locked) while another handle, snapshot or iterator has it open, in this process
-    /// too, unless both are read-only; [`Error::NotADatabase`](crate::Error::NotADatabase);
-    /// [`Error::UnsupportedVersion`](crate::Error::UnsupportedVersion); [`Error::Corruption`](crate::Error::Corruption)
-    /// if what was durable is damaged or missing; nothing is changed then; [`Error::Io`](crate::Error::Io).
+    /// # Errors [`Error::InvalidArgument`](crate::Error::InvalidArgument) for an option out of range; [`Error::Locked`](crate::Error::Locked) while
+    /// another handle, snapshot or iterator has it open, in this process too, unless both are read-only;
+    /// [`Error::NotADatabase`](crate::Error::NotADatabase); [`Error::UnsupportedVersion`](crate::Error::UnsupportedVersion);
+    /// [`Error::Corruption`](crate::Error::Corruption) if durable data is damaged or missing; nothing is changed then;
+    /// [`Error::Io`](crate::Error::Io).
     pub fn open(self) -> Result<Db> {
         let (core, report) = recovery::open(self.fs, &self.path, self.options)?;
         let core = Arc::new(core);

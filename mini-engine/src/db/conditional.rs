@@ -1,10 +1,11 @@
-//! Writes that depend on what is there: compare-and-swap, and taking the first or the last entry.
+//! Writes that depend on existing entries: compare-and-swap, and taking the first or the last entry.
 //!
-//! What they depend on is read twice. First without the write lock, where a read may take long: that decides what is written, and
-//! it brings the blocks into the cache. Then as the condition of the write, which finds what no other write can change before it.
+//! The existing entries are read twice. The first read runs without the write lock, where it may take long: it decides what is written, and brings
+//! the blocks into the cache. The second read is the condition of the write, under the lock, so that no other write can change its result before
+//! the write.
 //!
-//! A pop reads from the end that an earlier pop has noted (`core/entry_bounds.rs`), and notes what it finds there: so pops do not walk over each
-//! other's tombstones.
+//! A pop starts reading at the end that an earlier pop has noted (`core/entry_bounds.rs`), and notes its own result there. So pops do not walk over
+//! each other's tombstones.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use super::write::write_if;
 use crate::error::Result;
 use crate::types::{CompareAndSwapError, Slice, WriteBatch};
 
-/// Sets `key` to `new` if its value is `expected`; `None` stands for no value.
+/// Sets `key` to `new` if its value is `expected`; `None` means no value.
 pub(crate) fn compare_and_swap(
     core: &Core,
     key: &[u8],
@@ -38,7 +39,7 @@ pub(crate) fn compare_and_swap(
     }
 }
 
-/// The first or the last of all entries, which lie within `bounds`.
+/// The first or the last of all entries, all of which lie within `bounds`.
 fn entry_within(core: &Arc<Core>, bounds: &EntryBounds, edge: Edge) -> Result<Option<(Slice, Slice)>> {
     let mut iter = Iter::new(Pinned::now(core), bounds.as_range());
     match edge {
@@ -57,7 +58,7 @@ pub(crate) fn pop(core: &Arc<Core>, edge: Edge) -> Result<Option<(Slice, Slice)>
     loop {
         let bounds = core.lock().entry_bounds.clone();
         let found = match entry_within(core, &bounds, edge)? {
-            // Since then something may have been stored outside of these bounds, before the last entry within them was removed.
+            // Meanwhile an entry may have been stored outside of these bounds, before the last entry within them was removed.
             None if bounds != EntryBounds::default() => entry_at_locked(core, edge)?,
             found => found,
         };
@@ -77,7 +78,7 @@ pub(crate) fn pop(core: &Arc<Core>, edge: Edge) -> Result<Option<(Slice, Slice)>
     }
 }
 
-/// The entry at an end of all entries, as of one moment: no write begins meanwhile.
+/// The first or last entry at one moment: no write begins meanwhile.
 fn entry_at_locked(core: &Arc<Core>, edge: Edge) -> Result<Option<(Slice, Slice)>> {
     let state = core.lock();
     core.wait_visible(state.last_seqno)?;

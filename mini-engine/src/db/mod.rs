@@ -1,7 +1,7 @@
 //! The database handle, [`Db`].
 //!
-//! The folders, lowest first: `core` is what everything shares; `write` and `read` are the two journeys, `conditional` goes both; `background` has the
-//! threads; `recovery` opens a database; `admin` is what an owner does to a whole database.
+//! The folders, lowest first: `core` is shared by all others; `write` and `read` are the two journeys, and `conditional` does both; `background`
+//! has the threads; `recovery` opens a database; `admin` has the operations on a whole database.
 //!
 //! [`Db`] is a cheap clone of one [`Handle`]. Workers, snapshots and iterators hold the [`Core`] and never a handle, so dropping the
 //! last handle is noticed: it stops and joins the workers. The lock on the directory belongs to the core. It is held until the last
@@ -38,16 +38,16 @@ pub use self::recovery::{RecoveryReport, TornTail};
 
 /// An open database. A cheap handle: clone it freely, use it from any number of threads.
 ///
-/// When the last handle is dropped the workers end; what was written stays in the logs, where the next open finds it.
+/// When the last handle is dropped the workers end; unflushed writes stay in the logs, where the next open finds them.
 /// [`Db::close`] flushes and reports errors, which a drop cannot.
 ///
-/// After a failure to write or sync, every write returns [`Error::ReadOnly`] and reads go on; open the database again
-/// to learn what is durable. With [`Builder::read_only`] every write is [`Error::ReadOnly`] from the start.
+/// After a failure to write or sync, every write returns [`Error::ReadOnly`] and reads continue; reopen the database to see which writes are
+/// durable. With [`Builder::read_only`] every write is [`Error::ReadOnly`] from the start.
 ///
-/// A handle works in the process that opened it. In a fork of that process every write, flush and close is [`Error::ReadOnly`], since
-/// both processes would write to the same log; a drop does nothing. As after every fork of a process with threads, a lock that another
-/// thread held at that moment stays held for ever in the fork, so it should do no more than `exec` another program, or open a database of
-/// its own. The lock on the directory lasts until both processes have ended or closed their files.
+/// A handle works in the process that opened it. In a fork of that process every write, flush and close is [`Error::ReadOnly`], because both
+/// processes would write to the same log; a drop does nothing. As after every fork of a process with threads, a lock that another thread held at
+/// that moment stays held for ever in the fork. So the fork should only `exec` another program, or open a different database. The lock on the
+/// directory lasts until both processes have ended or closed their files.
 ///
 /// ```
 /// # fn main() -> mini_engine::Result<()> {
@@ -72,7 +72,7 @@ pub struct Db {
     handle: Arc<Handle>,
 }
 
-/// What all clones of a handle share; its drop is the end of the last one.
+/// The part that all clones of a handle share. It is dropped with the last clone.
 #[derive(Debug)]
 struct Handle {
     core: Arc<Core>,
@@ -81,11 +81,11 @@ struct Handle {
 }
 
 impl Handle {
-    /// Ends the workers: a running flush or compaction is given up, its partial output removed. Its inputs, the logs among
-    /// them, are where they were. What was made or kept for the next log goes.
+    /// Ends the workers: a running flush or compaction is given up, and its partial output is removed. Its inputs, including the logs, stay in
+    /// place. The log and the file that were prepared for the next log are removed.
     fn stop(&self) {
         if self.core.is_forked() {
-            // The workers are threads of the other process, and so are the files its own.
+            // The workers and the files belong to the other process.
             return;
         }
         self.core.enter(Phase::Stopped);
@@ -106,8 +106,8 @@ impl Drop for Handle {
 }
 
 impl Db {
-    /// The newest value of `key`: O(log n) in memtables, and at most one block read in each table that its key range
-    /// and filter do not rule out. A value from a table is a view of its cached block.
+    /// The newest value of `key`: O(log n) in memtables, plus at most one block read in each table that its key range and filter do not rule out. A
+    /// value from a table is a view of its cached block.
     ///
     /// # Errors
     /// [`Error::Io`] and [`Error::Corruption`] of a table that may hold the key: never an older value instead;
@@ -118,23 +118,23 @@ impl Db {
 
     /// The values of `keys`, in their order, all as of one moment.
     ///
-    /// Cheaper than one after the other: keys are sorted and looked for together, so that their cache misses overlap
-    /// and a block that holds several of them is read once. O(n log n) for the sort beside the reads.
+    /// Cheaper than separate reads: keys are sorted and searched for together, so that their cache misses overlap and a block that holds several of
+    /// them is read once. O(n log n) for the sort, besides the reads.
     ///
     /// # Errors
-    /// As of [`Db::get`], if any key has one.
+    /// The same as for [`Db::get`], if any key has one.
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
-        // The caller's iterator ends before the moment is chosen that the answers are of: it may write.
+        // The caller's iterator may write, so it is read to its end before the moment of the answers is chosen.
         let keys: Vec<K> = keys.into_iter().collect();
         read_now(self.core(), |point| point.get_many(&keys))
     }
 
-    /// As [`Db::get_many`], until the values that were found have `soft_limit` bytes together: so no more bytes of values than that, and
-    /// one value, are in memory at once. RocksDB's `MultiGet` has `value_size_soft_limit` for that.
+    /// Like [`Db::get_many`], until the values found have `soft_limit` bytes together: so at most that many bytes of values, plus one value, are in
+    /// memory at once. RocksDB's `MultiGet` has `value_size_soft_limit` for that.
     ///
-    /// The answer of a key is `Some(value)` as of [`Db::get`], or `None` if the search ended before it was known. The keys that have an
-    /// answer need not be the first ones: newer data is searched before older, and in either in the order of the keys. At least one key
-    /// has an answer.
+    /// The answer for a key is `Some(result)`, with the result of [`Db::get`], or `None` if the search ended before it was known. The keys that
+    /// have an answer need not be the first ones: newer data is searched before older data, and each in the order of the keys. At least one key has
+    /// an answer.
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
@@ -149,7 +149,7 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// As of [`Db::get`], if any key that was looked for has one.
+    /// The same as for [`Db::get`], if any key that was looked for has one.
     pub fn get_many_up_to<K: AsRef<[u8]>>(
         &self,
         soft_limit: usize,
@@ -186,8 +186,8 @@ impl Db {
 
     /// Removes all keys within `bounds`, whether or not there are any, with the durability of the options. See [`Db::write`].
     ///
-    /// It is one operation, and O(1) however many keys there are: reads pass over what it covers, and compactions take it away later.
-    /// Until then scans of the range are slower than where nothing was. Inverted bounds remove nothing.
+    /// It is one operation, and O(1) however many keys there are: reads pass over the covered entries, and compactions remove them later. Until
+    /// then scans of the range are slower than those of an empty range. Inverted bounds remove nothing.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a bound that is a key past its limit, and those of [`Db::write`].
@@ -217,36 +217,33 @@ impl Db {
         self.write(batch, self.core().store.options.durability).map(drop)
     }
 
-    /// Applies all operations of `batch`, or none, across crashes too; returns the sequence number of the last one. It
-    /// is visible to every read that begins after this returns. With [`Durability::Buffered`] it survives a killed
-    /// process then; with [`Durability::Synced`] a power cut, with everything written before it. Others may see it
-    /// before it is synced.
+    /// Applies all operations of `batch`, or none, across crashes too; returns the sequence number of the last one. The batch is visible to every
+    /// read that begins after this returns. With [`Durability::Buffered`] it then survives a killed process; with [`Durability::Synced`] it also
+    /// survives a power cut, with everything written before it. Other threads may see it before it is synced.
     ///
-    /// Waits while frozen memtables cannot be flushed fast enough, and while compactions have yet to take tables off level 0; for the end
-    /// of a [`Db::ingest`]; and for the next log. Each of these waits ends with an error when what is waited for fails.
+    /// Waits while frozen memtables cannot be flushed fast enough, while compactions must first take tables off level 0, for the end of a
+    /// [`Db::ingest`], and for the next log. If the awaited operation fails, the wait ends with its error.
     ///
     /// # Errors
-    /// [`Error::Stalled`] if level 0 is full and cannot be compacted: nothing was written, and writes go on once it can be.
-    /// [`Error::Io`] for want of space or of file handles, of the log, or of the flush or the compaction that this would have to wait for,
-    /// unless [`Options::wait_for_space`](crate::Options::wait_for_space) is set: nothing was written, and writes go on once there is
-    /// some: what failed is tried again each second at least. Any other [`Error::Io`] of the log: whether the batch survives is then unknown until a reopen, and every later write is
-    /// [`Error::ReadOnly`]. [`Error::Full`] if the batch does not fit into memory;
-    /// [`Error::Closed`].
+    /// [`Error::Stalled`] if level 0 is full and cannot be compacted: nothing was written, and writes succeed again once it can be. [`Error::Io`]
+    /// for lack of space or of file handles, in the log, or in the flush or the compaction that this would have to wait for, unless
+    /// [`Options::wait_for_space`](crate::Options::wait_for_space) is set: nothing was written, and the failed operation is tried again at least
+    /// every second, so writes succeed again once there is space. Any other [`Error::Io`] of the log: whether the batch survives is unknown until a
+    /// reopen, and every later write is [`Error::ReadOnly`]. [`Error::Full`] if the batch does not fit into memory; [`Error::Closed`].
     ///
-    /// By reference a batch can be [cleared](WriteBatch::clear) and used again.
+    /// A batch that is passed by reference can be [cleared](WriteBatch::clear) and used again.
     pub fn write(&self, batch: impl Borrow<WriteBatch>, durability: Durability) -> Result<SeqNo> {
         write::write(self.core(), batch.borrow(), durability)
     }
 
-    /// As [`Db::write`], for a thread that must not wait for others, as that of an event loop: `None` if the write would have to. Then
-    /// nothing was written, and [`Db::wait_for_room`] waits, on another thread, until it can be tried again. RocksDB has `no_slowdown`
-    /// for that.
+    /// Like [`Db::write`], for a thread that must not wait for others, such as that of an event loop: `None` if the write would have to wait. Then
+    /// nothing was written, and [`Db::wait_for_room`] waits, on another thread, until it can be tried again. RocksDB has `no_slowdown` for that.
     ///
-    /// With [`Durability::Synced`] it waits for the sync nevertheless, and nothing else. A log that cannot grow since the disk is full
-    /// is cut, and synced, once.
+    /// With [`Durability::Synced`] it still waits for the sync, but for nothing else. A log that cannot grow because the disk is full is cut and
+    /// synced, once.
     ///
     /// # Errors
-    /// As of [`Db::write`].
+    /// The same as for [`Db::write`].
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
@@ -266,19 +263,19 @@ impl Db {
         write::try_write(self.core(), batch.borrow(), durability)
     }
 
-    /// Waits as a write of `batch` would, and writes nothing. Others may take the room before [`Db::try_write`] does.
+    /// Waits as a write of `batch` would, and writes nothing. Other writes may take the room before [`Db::try_write`] does.
     ///
     /// # Errors
-    /// As of [`Db::write`].
+    /// The same as for [`Db::write`].
     pub fn wait_for_room(&self, batch: impl Borrow<WriteBatch>) -> Result<()> {
         write::wait_for_room(self.core(), batch.borrow())
     }
 
-    /// Sets `key` to `new` if its value is `expected`, in one step for all other writes and reads; `None` stands for no value. The
-    /// durability is that of the options. Otherwise nothing is written, and the inner error holds the value that the key has.
+    /// Sets `key` to `new` if its value is `expected`, atomically with respect to all other writes and reads; `None` means no value. The durability
+    /// is that of the options. Otherwise nothing is written, and the inner error holds the present value of the key.
     ///
-    /// Costs two reads and a write. It waits for the writes that have begun. Other writes wait for the second read, for which the first
-    /// one has brought the blocks into the cache.
+    /// Costs two reads and a write. It waits for the writes that have begun. Other writes wait for the second read, whose blocks the first read has
+    /// brought into the cache.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a key or value past its limit, and those of [`Db::get`] and [`Db::write`].
@@ -302,7 +299,7 @@ impl Db {
         compare_and_swap(self.core(), key.as_ref(), expected, new)
     }
 
-    /// The entry with the smallest key. O(sources * log n), and what was removed before it since the last compaction is passed over.
+    /// The entry with the smallest key. O(sources * log n), plus the tombstones before it, which the next compaction drops.
     ///
     /// # Errors
     /// [`Error::Io`] and [`Error::Corruption`] of the tables asked; [`Error::Closed`].
@@ -317,9 +314,9 @@ impl Db {
 
     /// Removes the entry with the smallest key, and returns it: no two callers get the same one. The durability is that of the options.
     ///
-    /// Costs two reads and a write, as [`Db::compare_and_swap`] does. Each entry that is popped leaves a tombstone, until a flush and a
-    /// compaction drop it. The next pop begins behind it, so a queue stays quick. The first pop after an open, or after a [`Db::ingest`],
-    /// passes over all tombstones at its end, twice; [`Db::compact_range`] drops them. Each pop sorts a copy of a memtable of the kind
+    /// Costs two reads and a write, as [`Db::compare_and_swap`] does. Each popped entry leaves a tombstone until a flush and a compaction drop it.
+    /// The next pop begins behind it, so a queue stays quick. The first pop after an open, or after a [`Db::ingest`], passes over all tombstones at
+    /// its end, twice; [`Db::compact_range`] drops them. Each pop sorts a copy of a memtable of the kind
     /// [`MemtableKind::Vector`](crate::MemtableKind::Vector): do not use that kind for a queue.
     ///
     /// # Errors
@@ -345,18 +342,16 @@ impl Db {
         pop(self.core(), Edge::Last)
     }
 
-    /// Writes `entries`, whose keys ascend and are each there once, straight into tables, as low as nothing overlaps them:
-    /// into the lowest level where the range is free. Each entry is written once, past log and memtable, so this is the way
-    /// to load much sorted data. All of it becomes visible at once, and is durable, when this returns; on an error or a
-    /// crash before that there is none of it, unless the call was about to return. Returns the last sequence number.
+    /// Writes `entries`, which must be in ascending order of distinct keys, directly into tables, on the lowest level where the key range is free.
+    /// Each entry is written once, bypassing the log and the memtable, so this is the way to load much sorted data. When this returns, the whole
+    /// load is visible at once and durable. After an error or a crash before that, none of it is there, unless the call was about to return.
+    /// Returns the last sequence number.
     ///
-    /// Flushes what is in memory first. Other writers wait until it is done, so `entries` must not write to this database
-    /// itself; readers go on. Memory: a block, and index and filter of each table that it makes.
+    /// Flushes the memtables first. Other writers wait until it is done, so `entries` must not write to this database itself; readers continue.
+    /// Memory: a block, and the index and filter of each table that it makes.
     ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] for a key that is not after the one before it, or a key or value past its limit;
-    /// nothing is stored then. What [`Db::flush`] fails with; [`Error::Io`]; [`Error::Full`] when sequence numbers are used
-    /// up; [`Error::Closed`].
+    /// # Errors [`Error::InvalidArgument`] for a key that is not after the one before it, or a key or value past its limit; nothing is stored then.
+    /// The errors of [`Db::flush`]; [`Error::Io`]; [`Error::Full`] when sequence numbers are used up; [`Error::Closed`].
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
@@ -371,16 +366,16 @@ impl Db {
         admin::ingest(self.core(), entries)
     }
 
-    /// Makes everything written so far as durable as asked. [`Durability::Buffered`] is what every write is anyway.
+    /// Gives everything written so far the requested durability. Every write already has [`Durability::Buffered`].
     ///
     /// # Errors
-    /// [`Error::Io`] if a log cannot be synced, [`Error::ReadOnly`] ever after; [`Error::Closed`].
+    /// [`Error::Io`] if a log cannot be synced, then [`Error::ReadOnly`] from every later write; [`Error::Closed`].
     pub fn persist(&self, durability: Durability) -> Result<()> {
         write::persist(self.core(), durability)
     }
 
-    /// The database as it is now, for as long as the snapshot is kept. O(1). From a closed handle: a snapshot whose every
-    /// read returns [`Error::Closed`].
+    /// The database as it is now, for as long as the snapshot is kept. O(1). The snapshot of a closed handle returns [`Error::Closed`] from every
+    /// read.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(Registered::now(self.core()), self.core().visible())
     }
@@ -405,11 +400,11 @@ impl Db {
         Cursor::new(Pinned::now(self.core()), owned(&..))
     }
 
-    /// Writes all that is in memory to tables, and waits for it. It is durable then. Waits for room on level 0 as writers do.
+    /// Writes all memtables to tables, and waits until that is durable. Waits for room on level 0 as writers do.
     ///
     /// # Errors
-    /// [`Error::Io`] if there was no space, for the flush or for the compaction that it waited for: both go on being tried, and nothing
-    /// is lost. [`Error::Stalled`] if level 0 is full and cannot be compacted; [`Error::ReadOnly`]
+    /// [`Error::Io`] if there was no space, for the flush or for the compaction that it waited for: both are tried again, and no write is lost.
+    /// [`Error::Stalled`] if level 0 is full and cannot be compacted; [`Error::ReadOnly`]
     /// after any other failure; [`Error::Closed`].
     pub fn flush(&self) -> Result<()> {
         flush_all(self.core())
@@ -421,23 +416,23 @@ impl Db {
         admin::quarantined(self.core())
     }
 
-    /// Gives up the quarantined table `number` for good: reads in the range of its keys show from then on what other tables
-    /// hold, so older values of its keys, and keys that it had removed, may be back. Returns what was given up, with its number of
-    /// entries, which [`Db::quarantined`] tells before. [`Builder::salvage`] reads more: all that is sound in the table's file, which
-    /// stays where it was put aside, now and later. Durable on return. Snapshots and iterators of before go on failing.
+    /// Gives up the quarantined table `number` for good. From then on, reads in its key range show the contents of other tables, so older values of
+    /// its keys, and keys that it had removed, may return. Returns the dropped table with its number of entries, which [`Db::quarantined`] shows
+    /// before. [`Builder::salvage`] still reads all sound blocks of the table's file, which stays in its place. Durable on return. Earlier
+    /// snapshots and iterators continue to fail.
     ///
-    /// As long as the file is there, compactions keep the tombstones in its range of keys, so that salvage brings no removed key back.
-    /// Once the file was removed, the next open forgets the table.
+    /// As long as the file exists, compactions keep the tombstones in its key range, so that salvage brings no removed key back. Once the file is
+    /// removed, the next open forgets the table.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if no such table is quarantined; [`Error::Io`] if the manifest cannot be written,
-    /// [`Error::ReadOnly`] ever after; [`Error::Closed`].
+    /// [`Error::InvalidArgument`] if no such table is quarantined; [`Error::Io`] if the manifest cannot be written, and [`Error::ReadOnly`] for
+    /// every later write; [`Error::Closed`].
     pub fn drop_quarantined(&self, number: u64) -> Result<QuarantinedTable> {
         admin::drop_quarantined(self.core(), number)
     }
 
-    /// The files that opens have set aside since nothing can use them: torn ends of logs, logs behind them, damaged tables. They may be
-    /// removed, of quarantined tables once these are dropped: nothing but salvage reads them.
+    /// The files that opens have set aside because they could not use them: torn ends of logs, logs after these, damaged tables. You may remove
+    /// them, quarantined tables once they are dropped: only salvage reads them.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Closed`].
@@ -445,16 +440,15 @@ impl Db {
         admin::set_aside(self.core())
     }
 
-    /// Makes `dir`, which must not exist, a database of its own that holds what this one holds now: every write
-    /// acknowledged before the call, perhaps some of those made meanwhile, and with each all before it. Reads and writes go
-    /// on. Its tables are further names of this one's files (hard links) where the file system allows, and copies elsewhere;
-    /// it is durable when this returns. O(tables) and a flush, if nothing has to be copied.
+    /// Makes `dir`, which must not exist, a separate database with the present contents of this one: every write acknowledged before the call, and
+    /// perhaps some concurrent ones, each with all earlier writes. Reads and writes continue. Its tables are hard links to this one's files where
+    /// the file system allows, and copies elsewhere; it is durable when this returns. O(tables) and a flush, if nothing has to be copied.
     ///
-    /// It is written [under another name](incomplete_directory), and has its own only when it is whole. An error leaves nothing. A
-    /// crash may leave the other name, which the next checkpoint to `dir` removes.
+    /// It is written [under another name](incomplete_directory), and gets its own name only when it is complete. An error leaves nothing. A crash
+    /// may leave the other name, which the next checkpoint to `dir` removes.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if something has that name already; what [`Db::flush`] fails with; [`Error::Io`].
+    /// [`Error::InvalidArgument`] if something has that name already; the errors of [`Db::flush`]; [`Error::Io`].
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
@@ -473,14 +467,13 @@ impl Db {
         admin::checkpoint(self.core(), &std::path::absolute(dir).map_err(Error::io("find", dir))?)
     }
 
-    /// Compacts all that was written to keys within `bounds` before the call into one run: overwritten values and removed keys
-    /// take no more space then, but for what snapshots see. Flushes first, and runs on the thread of the caller, beside the
-    /// other compactions, which afterwards go on as the policy wants. Reads and writes go on. O(bytes in the bounds and of the
-    /// tables that they share); a part of the tables at a time, so that little space is needed beside what is there.
+    /// Compacts everything that was written to keys within `bounds` before the call into one run: overwritten values and removed keys then take no
+    /// space, except those that snapshots see. Flushes first, and runs on the caller's thread, beside the other compactions, which then continue by
+    /// the policy. Reads and writes continue. O(bytes in the bounds and of the tables that they share). Only a part of the tables is compacted at a
+    /// time, so little additional space is needed.
     ///
     /// # Errors
-    /// What [`Db::flush`] fails with; [`Error::Io`] and [`Error::Corruption`] of a table that was to be compacted. What was done
-    /// before stays, and nothing is lost.
+    /// The errors of [`Db::flush`]; [`Error::Io`] and [`Error::Corruption`] of an input table. Completed parts stay, and nothing is lost.
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
@@ -498,33 +491,33 @@ impl Db {
         admin::compact_range(self.core(), owned(&bounds))
     }
 
-    /// Waits until no compaction is due and none is under way: until the tables are as the policy wants them. Writes go on, so
-    /// that it may have to wait for long while there are many.
+    /// Waits until no compaction is due and none is under way: until the tables satisfy the policy. Other writes continue; while there are many,
+    /// this may take long.
     ///
     /// # Errors
-    /// That of a compaction that failed, though it will be tried again; [`Error::ReadOnly`] after a failure to write or sync;
+    /// The error of a compaction that failed, though it will be tried again; [`Error::ReadOnly`] after a failure to write or sync;
     /// [`Error::Closed`].
     pub fn wait_for_compactions(&self) -> Result<()> {
         wait_idle(self.core())
     }
 
-    /// Reads the manifest, unless the database was opened read-only, and every block of every table, and checks them and what they
-    /// say about each other. Takes time in proportion to the database and leaves the cache alone.
+    /// Reads and checks every block of every table, and the manifest unless the database was opened read-only, and checks that they agree with each
+    /// other. Takes time in proportion to the database and leaves the cache alone.
     ///
     /// # Errors
-    /// [`Error::Closed`]. What is wrong with the files is in the report: [`VerifyReport::into_result`] makes it an error.
+    /// [`Error::Closed`]. Damage to the files is in the report: [`VerifyReport::into_result`] makes it an error.
     pub fn verify(&self) -> Result<VerifyReport> {
         admin::verify(self.core())
     }
 
-    /// Flushes everything to tables, syncs it, ends the workers; of a read-only handle there is nothing to do. Every other handle
-    /// gets [`Error::Closed`] from then on; snapshots and iterators go on reading and keep the directory locked. Compactions that are due
-    /// or under way are left to the next open, but for the tables of level 0 that are small: they are compacted with each other.
+    /// Flushes everything to tables, syncs it, and ends the workers; a read-only handle has nothing to do. Every other handle gets
+    /// [`Error::Closed`] from then on; snapshots and iterators continue to read and keep the directory locked. Due and running compactions are left
+    /// to the next open, except that small tables of level 0 are compacted with each other.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`] with the first failure, now or earlier, after which a reopen tells what is durable. What [`Db::flush`] fails
-    /// with otherwise: then what could not be flushed is in the logs, which were synced, and nothing is lost. The workers have ended in
-    /// either case. [`Error::Closed`] if another handle was closed before.
+    /// [`Error::ReadOnly`] with the first failure, now or earlier; a reopen shows what is durable. Otherwise the errors of [`Db::flush`]: then the
+    /// writes that could not be flushed are in the logs, which were synced, and nothing is lost. The workers have ended in either case.
+    /// [`Error::Closed`] if another handle was closed before.
     pub fn close(self) -> Result<()> {
         let core = self.core();
         if core.is_forked() {
@@ -552,17 +545,17 @@ impl Db {
         core.check_usable().and(flushed)
     }
 
-    /// What opening the database replayed, dropped and set aside.
+    /// The report of what opening the database replayed, dropped and set aside.
     pub fn recovery(&self) -> &RecoveryReport {
         &self.handle.report
     }
 
-    /// How many writers wait for the write lock now.
+    /// The number of writers that wait for the write lock now.
     pub fn waiting_writers(&self) -> usize {
         self.core().waiting_writers()
     }
 
-    /// What the database has done since it was opened, and the size of its levels now.
+    /// The counters since the database was opened, and the present size of its levels.
     pub fn metrics(&self) -> Metrics {
         admin::metrics(self.core())
     }

@@ -1,12 +1,12 @@
-//! [`FaultFs`]: a file system that fails chosen operations of the one it wraps, or only pretends to do them.
+//! [`FaultFs`]: a file system that wraps another one, and fails chosen operations or only pretends to do them.
 //!
 //! Mutating operations (create, write, map, sync, truncate, rename, remove, link, directory sync) are counted from 0 in the order
-//! they are called, reads (open, `read_at`, length, directory listing) apart from them; one fault of each class
+//! they are called, reads (open, `read_at`, length, directory listing) are counted separately; one fault of each class
 //! can be armed. So a test can run a workload once to count its operations, and then once for each of them.
 //! An operation that fails does not reach the wrapped file system, except the part of a short write.
 //!
-//! Beside these faults it can have lasting defects: syncs that do nothing, no room for files of some kind, no links, no changes
-//! at all, bytes that cannot be read.
+//! Besides these faults it can have lasting defects: syncs that do nothing, no room for files of some kind, no links, no changes at all, unreadable
+//! bytes.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -26,7 +26,7 @@ pub enum Fault {
     /// [`ErrorKind::StorageFull`] (ENOSPC).
     StorageFull,
     /// A write that stores the first half of its bytes and then fails with [`ErrorKind::StorageFull`];
-    /// any other operation just fails so.
+    /// any other operation fails in the same way.
     ShortWrite,
 }
 
@@ -39,7 +39,7 @@ pub enum Repeat {
     FromThenOn,
 }
 
-/// Operations of one class, and the one of them that is to fail.
+/// The operations of one class, and the one of them that will fail.
 #[derive(Default)]
 struct Class {
     count: u64,
@@ -47,7 +47,7 @@ struct Class {
 }
 
 impl Class {
-    /// Counts one operation; the fault it is to fail with, if it is the one.
+    /// Counts one operation. Returns the fault with which it must fail, if any.
     fn step(&mut self) -> Option<Fault> {
         let index = self.count;
         self.count += 1;
@@ -70,7 +70,7 @@ impl Fault {
     }
 }
 
-/// What is synced.
+/// The target of a sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Synced<'a> {
     /// A file, by the name under which it was opened.
@@ -89,7 +89,7 @@ struct State {
     refused: Option<&'static str>,
     has_no_links: bool,
     is_read_only: bool,
-    /// Files by the end of their names, and bytes of them.
+    /// The end of file names, and the unreadable bytes in such files.
     unreadable: Option<(&'static str, Range<u64>)>,
 }
 
@@ -108,20 +108,20 @@ impl Faults {
         lock(&self.0)
     }
 
-    /// Counts a mutating operation, and fails it if it is to fail.
+    /// Counts a mutating operation, and fails it if it must fail.
     fn mutate(&self) -> Result<()> {
         let mut state = self.state();
         state.mutations.check()?;
         state.check_mount()
     }
 
-    /// The same for what is a mutation only to a file system that is mounted read-only.
+    /// The same for an operation that is a mutation only on a read-only mount.
     fn prepare_to_mutate(&self) -> Result<()> {
         let is_read_only = self.state().is_read_only;
         if is_read_only { self.mutate() } else { Ok(()) }
     }
 
-    /// Counts a read, and fails it if it is to fail.
+    /// Counts a read, and fails it if it must fail.
     fn read(&self) -> Result<()> {
         self.state().reads.check()
     }
@@ -171,7 +171,7 @@ impl FaultFs {
         self.faults.state().reads.armed = Some((index, fault, repeat));
     }
 
-    /// From now on the device does not read these bytes of files whose names end with `end`, of those opened from now on.
+    /// From now on the device cannot read these bytes in files whose names end with `end`, if they are opened from now on.
     pub fn spoil(&self, end: &'static str, bytes: Range<u64>) {
         self.faults.state().unreadable = Some((end, bytes));
     }
@@ -182,24 +182,24 @@ impl FaultFs {
         (state.mutations.armed, state.reads.armed) = (None, None);
     }
 
-    /// From now on syncs that `ignored` chooses do nothing and say that they have: a disk that lies. It is asked on the thread of each
-    /// sync, and may make that wait.
+    /// From now on, syncs for which `ignored` returns true do nothing and report success: a disk that lies. `ignored` runs on the thread of each
+    /// sync, and may make it wait.
     pub fn ignore_syncs(&self, ignored: impl Fn(Synced<'_>) -> bool + Send + Sync + 'static) {
         self.faults.state().ignored = Some(Arc::new(ignored));
     }
 
-    /// Refuses to create files with this extension for want of space, until told otherwise.
+    /// Refuses to create files with this extension as if there were no space, until told otherwise.
     pub fn refuse_files(&self, extension: Option<&'static str>) {
         self.faults.state().refused = extension;
     }
 
-    /// Refuses every mutating operation from now on, as a file system that is mounted read-only. Opening a file for writing and
-    /// taking an exclusive lock, which may make the file, are such operations then.
+    /// Refuses every mutating operation from now on, like a read-only mount. Then opening a file for writing and taking an exclusive lock, which
+    /// may create the file, are such operations too.
     pub fn mount_read_only(&self) {
         self.faults.state().is_read_only = true;
     }
 
-    /// Refuses links from now on, as a file system that has none.
+    /// Refuses links from now on, like a file system without links.
     pub fn refuse_links(&self) {
         self.faults.state().has_no_links = true;
     }
@@ -304,7 +304,7 @@ impl File for FaultFile {
         if self.unreadable.contains(&offset) {
             return Err(Fault::Device.error());
         }
-        // As a system reads: up to there.
+        // A read returns the bytes up to there, as a real system does.
         let len = self.unreadable.start.checked_sub(offset).filter(|_| !self.unreadable.is_empty());
         let len = len.map_or(buf.len(), |len| buf.len().min(usize::try_from(len).unwrap_or(usize::MAX)));
         self.inner.read_at(buf.split_at_mut(len).0, offset)
@@ -337,13 +337,13 @@ impl File for FaultFile {
         self.inner.len()
     }
 
-    /// Fails as a read does; what is read from the mapping cannot fail.
+    /// Fails like a read; reads from the mapping itself cannot fail.
     fn map(&self) -> Result<MappedBytes> {
         self.faults.read()?;
         self.inner.map()
     }
 
-    /// Fails as an operation does; what is written into the mapping cannot fail.
+    /// Fails like an operation; writes into the mapping itself cannot fail.
     fn map_mut(&self, len: u64) -> Result<Box<dyn Mapping>> {
         self.faults.mutate()?;
         self.inner.map_mut(len)

@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 /// Bytes of a file that are copied in one step.
 const COPIED_AT_ONCE: usize = 1 << 20;
 
-/// Gives the file called `from`, which never changes any more, the name `to` as well: as a further name of the same file,
-/// or as a synced copy where there are no links. A copy `open`s the file. The new name is not synced.
+/// Gives the file `from`, which never changes any more, the additional name `to`: as a hard link, or as a synced copy where there are no links. A
+/// copy `open`s the file. The new name is not synced.
 pub(crate) fn link_or_copy(
     fs: &dyn FileSystem,
     open: impl FnOnce() -> Result<Arc<dyn File>>,
@@ -22,7 +22,7 @@ pub(crate) fn link_or_copy(
     copy(fs, &*open()?, from, to)
 }
 
-/// Copies the open file `source`, which was once called `from`, and syncs the copy.
+/// Copies the open file `source`, whose name was `from`, and syncs the copy.
 fn copy(fs: &dyn FileSystem, source: &dyn File, from: &Path, to: &Path) -> Result<()> {
     let target = fs.create_new(to).map_err(Error::io("create", to))?;
     let len = source.len().map_err(Error::io("read the length of", from))?;

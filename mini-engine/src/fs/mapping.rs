@@ -1,15 +1,14 @@
 //! Files of the operating system, mapped into memory: a log for writing ([`MappedFile`]), a table for reading ([`map`]).
 //!
-//! M1 Memory is written in words of 8 bytes, each by one relaxed atomic store. So threads that write the same place do not race, and
-//!    whatever else maps the file sees whole words. The mapping gives no other order.
-//! M2 The mapping lasts as long as the `MappedFile`, whose length never changes; the file may be renamed and unlinked meanwhile. A file
-//!    that is cut must not be written behind the cut: the system then ends the process (SIGBUS). That is no undefined behaviour.
-//! M3 Only file systems that write in place are mapped. There a page that was written once has its space, and writing it again cannot
-//!    fail for want of space. One that copies on write (Btrfs, ZFS, overlays above them), or that is across a network, gets `write`
-//!    calls, which can fail.
-//! M4 What is mapped for reading are tables. A table is written and synced before it is opened, and is unlinked in the end, but never changed
-//!    nor cut (rule 14), and the directory's lock keeps other engines out. So its bytes are what a shared reference takes them
-//!    for. A file that another program cuts, or a device that fails, ends the process (SIGBUS).
+//! M1 Memory is written in words of 8 bytes, each by one relaxed atomic store. So threads that write the same place do not race, and other
+//! processes that map the file see whole words. The mapping gives no other order.
+//! M2 The mapping lasts as long as the `MappedFile`, whose length never changes; the file may be renamed and unlinked meanwhile. If a file is cut,
+//! writing behind the cut makes the system end the process (SIGBUS). This is not undefined behaviour.
+//! M3 Only file systems that write in place are mapped. There a page that was written once has its space, so writing it again cannot fail for lack
+//! of space. File systems that copy on write (Btrfs, ZFS, overlays above them) or that are on a network get `write` calls, which can fail.
+//! M4 Only tables are mapped for reading. A table is written and synced before it is opened, and is unlinked in the end, but never changed or cut
+//! (rule 14), and the directory's lock keeps other engines out. So its bytes do not change under a shared reference. A file that another program
+//! cuts, or a device that fails, ends the process (SIGBUS).
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
@@ -22,7 +21,7 @@ use memmap2::{Mmap, MmapOptions, MmapRaw};
 use super::Mapping;
 use crate::types::MappedBytes;
 
-/// Bytes that are written at once.
+/// The number of bytes that are written at once.
 const WORD: usize = size_of::<u64>();
 
 #[derive(Debug)]
@@ -31,7 +30,7 @@ pub(super) struct MappedFile(MmapRaw);
 impl MappedFile {
     pub(super) fn new(file: &File, len: u64) -> Result<MappedFile> {
         let len = usize::try_from(len).map_err(|_| Error::from(ErrorKind::Unsupported))?;
-        // A large range would leave a process with 32-bit addresses little for itself.
+        // A large range would leave a process with 32-bit addresses too little address space.
         if !cfg!(target_pointer_width = "64") || !writes_in_place(file) {
             return Err(ErrorKind::Unsupported.into());
         }
@@ -79,7 +78,7 @@ impl Mapping for MappedFile {
 /// The bytes of a file that nobody writes to any more (M4).
 #[expect(unsafe_code, reason = "nothing else gives the bytes of a mapping; see M4")]
 pub(super) fn map(file: &File) -> Result<MappedBytes> {
-    // A large range would leave a process with 32-bit addresses little for itself.
+    // A large range would leave a process with 32-bit addresses too little address space.
     if !cfg!(target_pointer_width = "64") {
         return Err(ErrorKind::Unsupported.into());
     }
@@ -96,7 +95,7 @@ fn writes_in_place(file: &File) -> bool {
     rustix::fs::fstatfs(file).is_ok_and(|stat| IN_PLACE.contains(&(stat.f_type as u64 & 0xffff_ffff)))
 }
 
-/// M3. What others have is not known well enough.
+/// M3. Other systems are not known well enough.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn writes_in_place(_: &File) -> bool {
     false

@@ -1,11 +1,11 @@
-//! The file system as the engine sees it: every access to a file goes through [`FileSystem`] and [`File`].
+//! The file system interface of the engine: every access to a file goes through [`FileSystem`] and [`File`].
 //!
-//! [`StdFs`] is the real one. With the feature `simulation` there are two for tests: `FaultFs`, which wraps another and fails
-//! chosen operations, and `MemFs`, in memory, which knows what a power cut leaves.
+//! [`StdFs`] is the real one. The feature `simulation` adds two for tests: `FaultFs`, which wraps another one and fails chosen operations, and
+//! `MemFs`, a file system in memory that simulates power cuts.
 //!
 //! Files are read and written at explicit offsets, by any number of threads; nothing here has a position.
-//! A call of the traits may be short or interrupted, as the system's own is; [`File::read_exact_at`] and
-//! [`File::write_all_at`] are the only places that deal with that.
+//! A call of the traits may be short or interrupted, like those of the system; [`File::read_exact_at`] and
+//! [`File::write_all_at`] are the only functions that handle that.
 
 #[cfg(any(test, feature = "simulation"))]
 mod fault;
@@ -32,7 +32,7 @@ pub(crate) use std_fs::handle_limit;
 
 pub use crate::types::MappedBytes;
 
-/// What the engine asks of a file system.
+/// The operations that the engine needs from a file system.
 pub trait FileSystem: Send + Sync + Debug + 'static {
     /// Creates a file for reading and writing; [`ErrorKind::AlreadyExists`] if it exists.
     fn create_new(&self, path: &Path) -> Result<Arc<dyn File>>;
@@ -45,31 +45,30 @@ pub trait FileSystem: Send + Sync + Debug + 'static {
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
     /// Unlinks a file; open handles keep it. Durable after [`FileSystem::sync_dir`].
     fn remove(&self, path: &Path) -> Result<()>;
-    /// Gives the file `from` the further name `to`: both are then names of one file. [`ErrorKind::AlreadyExists`] if `to` is
-    /// taken. Durable after [`FileSystem::sync_dir`]. Any error means that the caller has to copy the file instead, as
-    /// where the two names would be on different devices; a file system without links needs no more than this default.
+    /// Gives the file `from` the additional name `to`: both are then names of one file. [`ErrorKind::AlreadyExists`] if `to` is taken. Durable
+    /// after [`FileSystem::sync_dir`]. After any error the caller has to copy the file instead, for example if the two names would be on different
+    /// devices; this default is enough for a file system without links.
     fn link(&self, from: &Path, to: &Path) -> Result<()> {
         Err(Error::new(ErrorKind::Unsupported, format!("no links: {} to {}", from.display(), to.display())))
     }
-    /// Removes an empty directory. Durable after [`FileSystem::sync_dir`] of the one above.
+    /// Removes an empty directory. Durable after [`FileSystem::sync_dir`] of its parent.
     fn remove_dir(&self, dir: &Path) -> Result<()> {
         Err(Error::new(ErrorKind::Unsupported, format!("directories stay: {}", dir.display())))
     }
     /// The names in a directory, in no particular order.
     fn read_dir(&self, dir: &Path) -> Result<Vec<OsString>>;
-    /// Creates a directory and those above it; no error if it exists.
+    /// Creates a directory and its parents; no error if it exists.
     fn create_dir_all(&self, dir: &Path) -> Result<()>;
     /// Makes the entries of a directory durable: creations, renames and removals so far.
     fn sync_dir(&self, dir: &Path) -> Result<()>;
-    /// Whether something has this path.
+    /// Whether a file or directory has this path.
     fn exists(&self, path: &Path) -> Result<bool>;
     /// Locks a file exclusively, creating it if absent, until the result is dropped or the process ends;
     /// [`ErrorKind::WouldBlock`] if anyone, this process included, holds the lock.
     fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>>;
-    /// Locks a file that exists for as long as [`FileSystem::lock`] does, beside others that lock it in this way, and changes
-    /// nothing: no right to write is needed. [`ErrorKind::WouldBlock`] if anyone, this process included, holds the exclusive
-    /// lock; [`ErrorKind::NotFound`] if there is no such file. By default the lock is exclusive, so that there is one reader
-    /// at a time.
+    /// Locks an existing file for as long as [`FileSystem::lock`] does, shared with other holders of this lock. It changes nothing and needs no
+    /// permission to write. [`ErrorKind::WouldBlock`] if anyone, this process included, holds the exclusive lock; [`ErrorKind::NotFound`] if there
+    /// is no such file. By default the lock is exclusive, so that there is one reader at a time.
     fn lock_shared(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
         if self.exists(path)? { self.lock(path) } else { Err(ErrorKind::NotFound.into()) }
     }
@@ -81,10 +80,10 @@ pub trait FileSystem: Send + Sync + Debug + 'static {
 
 /// An open file.
 pub trait File: Send + Sync + Debug {
-    /// Reads up to `buf.len()` bytes from `offset`; fewer than asked only at the end of the file or by the
-    /// system's whim, 0 only at the end or for an empty `buf`.
+    /// Reads up to `buf.len()` bytes from `offset`. It may read fewer at the end of the file or whenever the system returns fewer, and reads 0 only
+    /// at the end or for an empty `buf`.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize>;
-    /// Writes some bytes of `buf` at `offset`, growing the file as needed; how many is the result.
+    /// Writes some bytes of `buf` at `offset`, growing the file as needed. Returns their number.
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<usize>;
     /// Makes the file's bytes and its length durable.
     fn sync(&self) -> Result<()>;
@@ -93,19 +92,18 @@ pub trait File: Send + Sync + Debug {
     /// The length in bytes.
     fn len(&self) -> Result<u64>;
 
-    /// Maps the first `len` bytes into memory for writing. The file may be shorter, as long as nobody writes behind its end.
-    ///
-    /// A file system allows this only if a write into space that the file has can never want new space: an error of such a write
-    /// has no caller to go to, it ends the process. By default it is [`ErrorKind::Unsupported`]: the caller uses
-    /// [`write_at`](Self::write_at) instead, as after any other error.
+    /// Maps the first `len` bytes into memory for writing. The file may be shorter, as long as no thread writes behind its end.
+    /// A file system may allow this only if a write into existing space of the file never needs new space: such a write cannot return an error, and
+    /// ends the process instead. By default it is [`ErrorKind::Unsupported`]: the caller uses [`write_at`](Self::write_at) instead, as after any
+    /// other error.
     fn map_mut(&self, _len: u64) -> Result<Box<dyn Mapping>> {
         Err(ErrorKind::Unsupported.into())
     }
 
     /// Maps the whole file into memory for reading. Nothing writes to it or cuts it as long as the result lives; it may be renamed and unlinked.
     ///
-    /// An error of the device under a mapped page has no caller to go to, it ends the process. By default it is
-    /// [`ErrorKind::Unsupported`]: the caller uses [`read_at`](Self::read_at) instead, as after any other error.
+    /// An error of the device under a mapped page cannot be returned, and ends the process. By default it is [`ErrorKind::Unsupported`]: the caller
+    /// uses [`read_at`](Self::read_at) instead, as after any other error.
     fn map(&self) -> Result<MappedBytes> {
         Err(ErrorKind::Unsupported.into())
     }
@@ -115,7 +113,7 @@ pub trait File: Send + Sync + Debug {
         Ok(self.len()? == 0)
     }
 
-    /// Fills `buf` from `offset`; [`ErrorKind::UnexpectedEof`] if the file ends before. An error says at which offset.
+    /// Fills `buf` from `offset`; [`ErrorKind::UnexpectedEof`] if the file ends before that. An error names the offset.
     fn read_exact_at(&self, mut buf: &mut [u8], mut offset: u64) -> Result<()> {
         while !buf.is_empty() {
             let at = |error: Error| Error::new(error.kind(), format!("at offset {offset}: {error}"));
@@ -126,7 +124,7 @@ pub trait File: Send + Sync + Debug {
                     format!("file ends at offset {offset}, {} bytes too early", buf.len()),
                 ));
             }
-            // A read longer than asked would be the file system's bug: take what was asked.
+            // A read longer than asked would be the file system's bug: ignore the excess.
             buf = buf.split_at_mut(n.min(buf.len())).1;
             offset += n as u64;
         }
@@ -150,28 +148,28 @@ pub trait File: Send + Sync + Debug {
     }
 }
 
-/// A file's bytes in memory, for any number of writers at once. What is written is in the file at once, and survives the process;
-/// [`File::sync`] makes it durable.
+/// A file's bytes in memory, for any number of writers at once. Written bytes are in the file at once, and survive the process; [`File::sync`]
+/// makes them durable.
 pub trait Mapping: Send + Sync + Debug {
-    /// Copies `bytes` to `offset`, a multiple of 8. If their number is not one, zeros follow up to the next.
+    /// Copies `bytes` to `offset`, a multiple of 8. If their number is not a multiple of 8, zeros follow up to the next multiple.
     ///
     /// # Panics
     /// If any of it is outside the mapping. Behind the end of the file, or after its device has failed, the system ends the process.
     fn write(&self, bytes: &[u8], offset: u64);
 
-    /// Makes the pages of `len` bytes at `offset` ready to be written, as far as that is possible: a page that is first touched by
-    /// two threads at once puts one of them to sleep. By default nothing.
+    /// Prepares the pages of `len` bytes at `offset` for writing, if possible: when two threads touch a new page at once, one of them is put to
+    /// sleep. By default this does nothing.
     fn populate(&self, _offset: u64, _len: u64) {}
 }
 
 /// The number in a file name of the form `{number:06}{suffix}`; `None` for other names.
 pub(crate) fn number_in(name: &str, suffix: &str) -> Option<u64> {
     let number = name.strip_suffix(suffix)?.parse().ok()?;
-    // The name must be the one we would give: "+1.sst" and "1.sst" are somebody else's.
+    // The name must be the one we would give: "+1.sst" and "1.sst" belong to others.
     (format!("{number:06}{suffix}") == name).then_some(number)
 }
 
-/// Unlinks a file that nothing refers to; a failure is traced. It leaves an orphan, which the next open removes.
+/// Unlinks a file that nothing refers to; a failure is logged. It leaves an orphan, which the next open removes.
 pub(crate) fn unlink(fs: &dyn FileSystem, path: &Path) {
     if let Err(error) = fs.remove(path) {
         tracing::warn!(file = %path.display(), %error, "could not remove a file that nothing refers to");

@@ -80,7 +80,7 @@ impl FileSystem for StdFs {
 
     fn lock_shared(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
         let file = match fs::File::open(path) {
-            // A writer may hold the one that was removed.
+            // A writer may hold a lock file that was removed.
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 lock_directory_of(path, fs::File::try_lock_shared)?;
                 return Err(error);
@@ -94,7 +94,7 @@ impl FileSystem for StdFs {
 
     fn lock_holder(&self, path: &Path) -> Option<u32> {
         let file = fs::File::open(path).ok()?;
-        // If it is held by readers, the number is of a writer that was killed.
+        // If readers hold it, the number is that of a killed writer.
         if taken(file.try_lock_shared()).is_ok() {
             return None;
         }
@@ -104,14 +104,13 @@ impl FileSystem for StdFs {
     }
 }
 
-/// More than a process id takes.
+/// More digits than a process id has.
 const MOST_DIGITS: u64 = 32;
 
-/// More than it takes to see whether a writer has the database open.
+/// More time than a process needs to check whether a writer has the database open.
 const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 
-/// What `lock` returns, the second time if the lock was held at first: a process that only looks whether a writer holds it takes it for
-/// a moment.
+/// The result of `lock`, tried a second time if the lock was held at first: a process that only checks for a writer holds it for a moment.
 pub(super) fn tried_twice<T>(mut lock: impl FnMut() -> Result<T>) -> Result<T> {
     match lock() {
         Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -122,7 +121,7 @@ pub(super) fn tried_twice<T>(mut lock: impl FnMut() -> Result<T>) -> Result<T> {
     }
 }
 
-/// A lock: of the lock file, and of the directory, if that can be locked.
+/// A lock on the lock file, and on the directory if that can be locked.
 struct HeldLock {
     file: fs::File,
     directory: Option<fs::File>,
@@ -141,7 +140,7 @@ impl HeldLock {
     }
 }
 
-/// Writes the process id into the lock file, for people who wonder who holds it: the lock is as good without it.
+/// Writes the process id into the lock file, for people who want to know who holds it: the lock works without it.
 fn tell_holder(file: &fs::File) {
     let id = format!("{}\n", std::process::id());
     let mut file = file;
@@ -149,8 +148,8 @@ fn tell_holder(file: &fs::File) {
 }
 
 impl Drop for HeldLock {
-    /// Closing the files would end the locks only once every process has closed them: a child that another thread has just forked, to start
-    /// a program, has them open until then. A fork itself ends nothing: the lock is that of the process which took it.
+    /// Unlocks explicitly, because closing the files ends the locks only once every process has closed them: a child that another thread has just
+    /// forked, to start a program, has them open until then. A fork itself does not unlock: only the process that took the lock does.
     fn drop(&mut self) {
         if self.process != std::process::id() {
             return;
@@ -165,8 +164,8 @@ impl Drop for HeldLock {
     }
 }
 
-/// Locks the directory that holds the lock file: were only the file locked, whoever removes it would let another process lock a new
-/// one. `None` where directories cannot be locked, as on some network file systems.
+/// Locks the directory that holds the lock file. If only the file were locked, anyone who removes it would let another process lock a new one.
+/// `None` where directories cannot be locked, as on some network file systems.
 fn lock_directory_of(
     path: &Path,
     lock: fn(&fs::File) -> std::result::Result<(), TryLockError>,
@@ -186,14 +185,14 @@ fn taken(lock: std::result::Result<(), TryLockError>) -> Result<()> {
     }
 }
 
-/// How many files this process may have open at once.
+/// The number of files that this process may have open at once.
 pub(crate) fn handle_limit() -> u64 {
     #[cfg(unix)]
     {
         use rustix::process::{Resource, getrlimit};
         getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
     }
-    // Windows has no limit worth counting.
+    // Windows has no limit that matters.
     #[cfg(not(unix))]
     u64::MAX
 }
@@ -212,7 +211,7 @@ impl File for StdFile {
         std::os::unix::fs::FileExt::write_at(&self.0, buf, offset)
     }
 
-    // Both move the handle's position as well, which nothing here reads.
+    // Both move the handle's position as well, which is not used here.
     #[cfg(windows)]
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
         match std::os::windows::fs::FileExt::seek_read(&self.0, buf, offset) {
@@ -257,8 +256,8 @@ mod tests {
 
     #[test]
     fn a_lock_ends_when_it_is_dropped_though_a_forked_child_has_its_files_open() {
-        // Catches a database that cannot be opened right after it was closed, since another thread has just forked to start a program: the
-        // child shares the open files, as these copies do. And a fork that ends the lock of its parent.
+        // Catches a database that cannot be opened directly after it was closed, because another thread has just forked to start a program: the
+        // child shares the open files, like these copies. Also catches a fork that ends the lock of its parent.
         let dir = TempDir::new().expect("a directory");
         let path = dir.path().join("LOCK");
         let held = HeldLock::of_writer(&path).expect("free");

@@ -1,10 +1,10 @@
-//! Tests of the file-system trait's provided functions and of its implementations; those of the model of power cuts are in `mem`.
+//! Tests of the file-system trait's provided functions and of its implementations; the tests of simulated power cuts are in `mem`.
 
 use std::sync::Mutex;
 
 use super::*;
 
-/// A file in memory that reads and writes at most so many bytes a call and is interrupted every other call.
+/// A file in memory that reads and writes at most this many bytes per call and is interrupted every other call.
 #[derive(Debug, Default)]
 struct Whimsical {
     most: usize,
@@ -57,7 +57,7 @@ impl File for Whimsical {
 
 #[test]
 fn short_and_interrupted_calls_are_continued() {
-    // Catches a write taken for done after its first call, and EINTR taken for a failure.
+    // Catches a write that counts as done after its first call, and EINTR treated as a failure.
     let file = Whimsical { most: 3, ..Whimsical::default() };
     let data: Vec<u8> = (0..100).collect();
     file.write_all_at(&data, 5).expect("written");
@@ -96,7 +96,7 @@ fn a_second_lock_in_the_same_process_would_block_until_the_first_is_dropped() {
 
 #[test]
 fn a_lock_that_another_process_holds_for_a_moment_is_tried_again_and_one_that_stays_is_refused() {
-    // Catches a writer that is refused because somebody looked at that moment whether there is one, and a wait without an end.
+    // Catches a writer that is refused because a process is just checking for a writer, and an endless wait.
     let try_lock = |held_at_first: u32| {
         let mut tries = 0;
         let locked = std_fs::tried_twice(|| {
@@ -111,7 +111,7 @@ fn a_lock_that_another_process_holds_for_a_moment_is_tried_again_and_one_that_st
 #[cfg(unix)]
 #[test]
 fn a_lock_whose_file_is_removed_is_still_held_and_names_its_process() {
-    // Catches a second writer that locks a new file of the same name, and a process id that is left where nobody writes.
+    // Catches a second writer that locks a new file of the same name, and a process id that remains without a writer.
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("LOCK");
     let held = StdFs.lock(&path).expect("free");
@@ -124,7 +124,7 @@ fn a_lock_whose_file_is_removed_is_still_held_and_names_its_process() {
     let held = StdFs.lock(&path).expect("free");
     drop(held);
     assert_eq!(std::fs::read(&path).expect("read"), b"");
-    // What a killed writer has left is not told of readers.
+    // The remaining id of a killed writer is not reported for readers.
     std::fs::write(&path, "123\n").expect("write");
     let _reader = StdFs.lock_shared(&path).expect("free");
     assert_eq!(StdFs.lock_holder(&path), None);
@@ -132,8 +132,8 @@ fn a_lock_whose_file_is_removed_is_still_held_and_names_its_process() {
 
 #[test]
 fn shared_locks_go_with_each_other_and_not_with_an_exclusive_one() {
-    // Catches readers that shut each other out, a reader beside a writer, a lock that is free when the first of two readers
-    // goes, and a lock file that a reader makes.
+    // Catches readers that exclude each other, a reader beside a writer, a lock that is freed when the first of two readers drops it, and a reader
+    // that creates the lock file.
     fn check(fs: &dyn FileSystem, dir: &Path) {
         let path = dir.join("LOCK");
         let kind = |locked: Result<Box<dyn Send + Sync>>| locked.err().map(|error| error.kind());
@@ -156,7 +156,7 @@ fn shared_locks_go_with_each_other_and_not_with_an_exclusive_one() {
 
 #[test]
 fn a_file_system_without_shared_locks_lets_one_reader_in() {
-    // Catches a default that lets a reader in beside a writer, or that makes the lock file.
+    // Catches a default that lets a reader in beside a writer, or that creates the lock file.
     #[derive(Debug)]
     struct Plain(MemFs);
     impl FileSystem for Plain {
@@ -243,7 +243,7 @@ fn promises(fs: &dyn FileSystem, dir: &Path) {
     fs.remove(&replaced).expect("removed");
     assert_eq!(fs.open(&replaced).expect_err("gone").kind(), ErrorKind::NotFound);
     assert_eq!(fs.remove(&replaced).expect_err("gone").kind(), ErrorKind::NotFound);
-    // Who has a file open keeps it.
+    // An open handle keeps its file.
     assert_eq!(reader.read_at(&mut buf, 0).expect("read"), 5);
 }
 

@@ -1,31 +1,30 @@
-//! [`Hidden`]: what range tombstones hide from a scan, looked up as the scan goes.
+//! [`Hidden`]: the entries that range tombstones hide from a scan, looked up during the scan.
 //!
-//! Each source is asked for the span around the scan's key: the keys that the same of its range tombstones, or none, cover. A source is
-//! asked again when the scan leaves its span, in whichever direction. So a scan pays for the spans in which it finds entries, however
-//! many range tombstones there are.
+//! Each source is asked for the span around the scan's key: the keys that are all covered by the same range tombstones of the source, or by none.
+//! It is asked again when the scan leaves its span, in either direction. So a scan pays only for the spans in which it finds entries, however many
+//! range tombstones there are.
 //!
-//! Every version of a key in a source is newer than its versions in the sources behind it (V4), and a range tombstone is a version of each
-//! key that it covers. So what covers keys in one source hides all that the sources behind it have of them: there they need not be
-//! stepped through.
+//! Every version of a key in a source is newer than its versions in later sources (V4), and a range tombstone is a version of each key that it
+//! covers. So keys that one source covers are completely hidden in all later sources: the scan need not step through them there.
 
 use std::sync::Arc;
 
 use crate::error::Result;
 use crate::types::{RangeTombstones, SeqNo, Span};
 
-/// Hidden entries of one span that are stepped over before a seek is made past the others.
+/// The number of hidden entries of one span that are stepped over before a seek past the others.
 const STEPS_BEFORE_SEEK: u32 = 16;
 
 /// The range tombstones of one source of a scan.
 pub(crate) trait RangeSource: Send + Sync {
-    /// Keys around `key` that the same of them cover, and the newest of these that is not newer than `seqno`.
+    /// The span around `key`: keys that the same range tombstones cover, and the newest of these that is not newer than `seqno`.
     fn span(&mut self, key: &[u8], seqno: SeqNo) -> Result<Span>;
 }
 
 /// Range tombstones that are in memory.
 pub(crate) struct RangesInMemory {
     ranges: Arc<RangeTombstones>,
-    /// Where the last key was.
+    /// The place of the last key.
     near: usize,
 }
 
@@ -42,30 +41,30 @@ impl RangeSource for RangesInMemory {
 }
 
 struct Source {
-    /// Which input of the merge has its entries.
+    /// The input of the merge that has its entries.
     child: usize,
     ranges: Box<dyn RangeSource>,
-    /// Where it was asked last.
+    /// The last span that it returned.
     span: Option<Span>,
 }
 
-/// What the range tombstones of all sources hide from a snapshot.
+/// The range tombstones of all sources, for a scan at a snapshot.
 pub(crate) struct Hidden {
     snapshot: SeqNo,
     sources: Vec<Source>,
-    /// What all of them say of the keys around the last one.
+    /// The common span of all sources around the last key.
     span: Option<Span>,
     /// Hidden entries that were found in it.
     found: u32,
 }
 
 impl Hidden {
-    /// Nothing.
+    /// Hides nothing.
     pub(crate) fn new(snapshot: SeqNo) -> Self {
         Self { snapshot, sources: Vec::new(), span: None, found: 0 }
     }
 
-    /// What `ranges` hide too. They are of the source that is input `child` of the merge, where newer sources come first.
+    /// Adds the `ranges` of the source that is input `child` of the merge. Newer sources come first.
     pub(crate) fn add(&mut self, child: usize, ranges: Box<dyn RangeSource>) {
         self.sources.push(Source { child, ranges, span: None });
     }
@@ -78,7 +77,7 @@ impl Hidden {
     /// Whether a version is hidden. Asks the sources whose spans do not contain its key.
     ///
     /// # Errors
-    /// As of opening the table that the key is in, if that has range tombstones.
+    /// The errors of opening the table of the key, if it has range tombstones.
     pub(crate) fn hides(&mut self, key: &[u8], seqno: SeqNo) -> Result<bool> {
         if self.is_empty() {
             return Ok(false);
@@ -105,8 +104,7 @@ impl Hidden {
         Ok(())
     }
 
-    /// Keys around `key` of which input `child` has nothing to show, since a newer source hides them; none as long as few entries were
-    /// hidden there.
+    /// Keys around `key` that a newer source hides completely in input `child`; `None` while only a few entries were hidden there.
     pub(crate) fn hidden_of(&self, child: usize, key: &[u8]) -> Option<&Span> {
         if self.found < STEPS_BEFORE_SEEK {
             return None;

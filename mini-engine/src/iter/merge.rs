@@ -1,9 +1,9 @@
 //! [`MergeIter`]: the sorted union of several entry iterators.
 //!
-//! A binary heap of the children that are positioned on an entry, its top the next entry in the current direction.
-//! Going forward every child is at its first entry at or after the current one, going backward on its last entry at
-//! or before it; a change of direction moves every other child to its place by a seek, which stays right when a
-//! child (a memtable) has grown meanwhile. Entries with equal key and seqno come in the order of the children.
+//! The iterator is a binary heap of the children that are positioned on an entry; its top is the next entry in the current direction. In forward
+//! direction every child is at its first entry at or after the current one, in backward direction at its last entry at or before it. A change of
+//! direction moves every other child to its place by a seek, which stays right when a child (a memtable) has grown meanwhile. Entries with equal
+//! key and seqno come in the order of the children.
 //!
 //! The heap keeps the first 8 bytes of each child's key as a number: most comparisons are of these, and read no child. A merge of
 //! one child compares nothing.
@@ -24,7 +24,7 @@ enum Direction {
 /// A valid child's place in the order.
 #[derive(Clone, Copy)]
 struct HeapItem {
-    /// The start of the child's key; not kept up in a heap of one.
+    /// The start of the child's key; not updated in a heap of one.
     head: u64,
     child: usize,
 }
@@ -45,7 +45,7 @@ impl<I: EntryIter> MergeIter<I> {
 
     #[inline]
     fn top(&self) -> &I {
-        // Callers may only ask a valid iterator, whose heap is not empty.
+        // Callers may only use a valid iterator, whose heap is not empty.
         &self.children[self.heap[0].child]
     }
 
@@ -97,23 +97,23 @@ impl<I: EntryIter> MergeIter<I> {
         Ok(())
     }
 
-    /// Which input the current entry is of; the iterator must be valid.
+    /// The input of the current entry; the iterator must be valid.
     pub(crate) fn child(&self) -> usize {
         self.heap[0].child
     }
 
-    /// Going forward, leaves out what the current entry's input has before `place`, an empty one of which is behind all keys. Whether the
-    /// entry that comes then repeats a key is not known.
+    /// In forward direction, skips the entries of the current entry's input before `place`; an empty `place` is after all keys. Then `repeats` of
+    /// the next entry is unknown.
     pub(crate) fn skip_to(&mut self, place: &[u8]) -> Result<()> {
         if place.is_empty() { self.leave_out_rest() } else { self.advance(|child| child.seek(place, MAX_SEQNO)) }
     }
 
-    /// The same going backward: leaves out what is at `place` or behind it.
+    /// The same in backward direction: skips the entries at `place` or after it.
     pub(crate) fn skip_before(&mut self, place: &[u8]) -> Result<()> {
         if place.is_empty() { self.leave_out_rest() } else { self.advance(|child| child.seek_before(place)) }
     }
 
-    /// The next seek or turn positions all children anew.
+    /// Removes the current input from the heap until the next seek or turn positions all children again.
     fn leave_out_rest(&mut self) -> Result<()> {
         self.heap.swap_remove(0);
         self.sift_down(0);
@@ -182,8 +182,8 @@ impl<I: EntryIter> MergeIter<I> {
         let current = self.heap[0].child;
         let (key, seqno) = (self.key().to_vec(), self.seqno());
         self.rebuild(direction, |index, child| {
-            // Among equal entries those of earlier children come first: an equal entry of a later child is
-            // still to come going forward, one of an earlier child going backward.
+            // Among equal entries those of earlier children come first. So an equal entry of a later child is still to come in forward direction,
+            // and one of an earlier child in backward direction.
             let still_to_come = match direction {
                 Direction::Forward => index > current,
                 Direction::Backward => index < current,

@@ -1,8 +1,8 @@
-//! Iteration over entries: the trait that memtables and tables implement, and what is built on it.
+//! Iteration over entries: the trait that memtables and tables implement, and the iterators built on it.
 //!
-//! [`EntryIter`] is one sorted sequence of entries with all their versions; [`MergeIter`] is the sorted union of
-//! several; [`VisibleIter`] shows what a snapshot sees of it: the newest visible version of each key, no tombstones, and nothing that
-//! range tombstones hide ([`Hidden`]).
+//! [`EntryIter`] is one sorted sequence of entries with all their versions; [`MergeIter`] is the sorted union of several; [`VisibleIter`] shows the
+//! part that a snapshot sees: the newest visible version of each key, without tombstones and without entries that range tombstones hide
+//! ([`Hidden`]).
 
 mod hidden;
 mod merge;
@@ -17,7 +17,7 @@ pub(crate) use visible::VisibleIter;
 
 /// One sorted sequence of entries: key ascending, within a key sequence number descending.
 ///
-/// An iterator is made invalid; a seek positions it, or leaves it invalid if there is no such entry. `key`, `seqno`,
+/// An iterator is invalid at first; a seek positions it, or leaves it invalid if there is no such entry. `key`, `seqno`,
 /// `kind` and `value` are for valid iterators only: on others they return empty values or panic. `next` and
 /// `prev` do nothing on an invalid iterator. After an error the iterator is invalid.
 pub(crate) trait EntryIter: Send {
@@ -57,28 +57,28 @@ pub(crate) trait EntryIter: Send {
     }
     fn next(&mut self) -> Result<()>;
     fn prev(&mut self) -> Result<()>;
-    /// Whether `next` came here from an entry with the same key: an iterator that decodes keys knows it without a comparison.
+    /// Whether `next` came here from an entry with the same key: an iterator that decodes keys knows this without a comparison.
     /// Means nothing after other moves.
     fn repeats(&self) -> bool;
-    /// As `next` on a valid iterator, if that takes no more than decoding bytes that are here. After `None` the iterator is where it was, or
-    /// past the last entry: `next` goes on. No error, no input or output: so that a scan's way to the next entry is short enough to be
-    /// one function.
+    /// Like `next` on a valid iterator, if that only has to decode bytes in memory. After `None` the iterator has not moved, or is past the last
+    /// entry: `next` continues from there. It has no errors, and does no input or output, so that a scan's path to the next entry is short enough
+    /// to be one function.
     #[inline]
     fn step(&mut self) -> Option<Stepped> {
         None
     }
 }
 
-/// What a scan has to know of an entry that it came to.
+/// The facts that a scan needs about an entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stepped {
     pub(crate) seqno: SeqNo,
     pub(crate) kind: Kind,
-    /// As [`EntryIter::repeats`].
+    /// Like [`EntryIter::repeats`].
     pub(crate) repeats: bool,
 }
 
-/// Implements [`EntryIter`] for an enum of iterators: a closed set needs no call through a table of functions for each entry.
+/// Implements [`EntryIter`] for an enum of iterators: a closed set needs no virtual call for each entry.
 macro_rules! impl_entry_iter {
     ($name:ident { $($variant:ident),+ }) => {
         impl $crate::iter::EntryIter for $name {
@@ -125,7 +125,7 @@ macro_rules! impl_entry_iter {
 
 pub(crate) use impl_entry_iter;
 
-/// Shows the entry of the iterator in a field, an `Option`; an [`EntryIter`] without one is invalid.
+/// Forwards to the iterator in a field, an `Option`; without one, the [`EntryIter`] is invalid.
 macro_rules! show_entry_of {
     ($field:ident: $inner:ident) => {
         #[inline]
@@ -184,7 +184,7 @@ macro_rules! read_forward_only {
 
 pub(crate) use read_forward_only;
 
-/// The answer to any other move than to the next entry.
+/// The error of every move other than to the next entry.
 pub(crate) fn forward_only<T>() -> Result<T> {
     Err(Error::InvalidArgument("what is salvaged is read forward only".into()))
 }

@@ -85,7 +85,7 @@ impl EntryIter for SortedVec {
         before.is_some_and(|before| self.entries[before].key == self.key())
     }
     fn step(&mut self) -> Option<Stepped> {
-        // Like blocks of two entries: every other step takes the long way. Past the end both ways lead.
+        // Like blocks of two entries: every second step must use `next`. At the end both are possible.
         let next = self.at.map(|at| at + 1).filter(|next| next % 2 == 1)?;
         self.at = (next < self.entries.len()).then_some(next);
         self.at?;
@@ -109,7 +109,7 @@ pub(crate) fn keys() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(0u8..3, 0..5)
 }
 
-/// Calls with runs of steps between seeks, so that the direction changes in the middle.
+/// Calls with several steps between seeks, so that the direction changes in the middle.
 pub(crate) fn moves() -> impl Strategy<Value = Vec<Move>> {
     let one = prop_oneof![
         1 => Just(Move::First),
@@ -147,7 +147,7 @@ pub(crate) fn apply(iter: &mut dyn EntryIter, step: &Move) -> Result<()> {
     }
 }
 
-/// The entry that an iterator stands on.
+/// The current entry of an iterator.
 pub(crate) fn current(iter: &dyn EntryIter) -> Option<Entry> {
     iter.valid().then(|| {
         assert_eq!(&*iter.value_slice(), iter.value());
@@ -155,7 +155,7 @@ pub(crate) fn current(iter: &dyn EntryIter) -> Option<Entry> {
     })
 }
 
-/// Makes the same calls on both and compares where they stand after each.
+/// Makes the same calls on both and compares their positions after each.
 pub(crate) fn assert_same(subject: &mut dyn EntryIter, model: &mut SortedVec, moves: &[Move]) {
     for (i, step) in moves.iter().enumerate() {
         apply(subject, step).expect("no error injected");
@@ -255,8 +255,7 @@ pub(crate) fn many_versions() -> Vec<Entry> {
     (1..=NEWEST).map(entry).collect()
 }
 
-/// Reads sources that together hold [`many_versions`], at snapshots of every age and in both directions: what is shown is right, and takes
-/// few moves.
+/// Reads sources that together hold [`many_versions`], at snapshots of every age and in both directions: the results are right, and take few moves.
 pub(crate) fn assert_few_moves<I: EntryIter>(sources: impl Fn() -> Vec<I>) {
     for snapshot in [1, 2, 20, NEWEST / 2, NEWEST - 20, NEWEST - 1, NEWEST] {
         let expected: Vec<(&[u8], SeqNo)> = [(&b"a"[..], 1), (b"b", snapshot.min(NEWEST - 1)), (b"c", NEWEST)]

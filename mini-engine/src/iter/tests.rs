@@ -1,4 +1,4 @@
-//! Merging and visibility against sorted vectors and maps.
+//! Merging and visibility compared with sorted vectors and maps.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Range;
@@ -23,7 +23,7 @@ fn split(all: &[Entry], parts: &[usize], n: usize) -> Vec<SortedVec> {
     (0..n).map(part).collect()
 }
 
-/// What a snapshot sees: the newest version of each key not newer than it, tombstones left out, and what they cover.
+/// The entries that a snapshot sees: the newest version of each key that is not newer than it, without tombstones and covered entries.
 fn visible(all: &[Entry], ranges: &RangeTombstones, snapshot: SeqNo) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut newest: BTreeMap<&[u8], &Entry> = BTreeMap::new();
     for entry in all.iter().filter(|e| e.seqno <= snapshot) {
@@ -37,7 +37,7 @@ fn visible(all: &[Entry], ranges: &RangeTombstones, snapshot: SeqNo) -> BTreeMap
     live.map(|e| (e.key.clone(), e.value.clone())).collect()
 }
 
-/// The same entries of few keys.
+/// The same entries on fewer keys.
 fn crowd(all: Vec<Entry>) -> Vec<Entry> {
     let short = |mut entry: Entry| {
         entry.key.truncate(1);
@@ -61,7 +61,7 @@ proptest! {
     fn a_merge_is_the_sorted_union_in_both_directions(
         all in entries(60), parts in prop::collection::vec(0usize..5, 1..20), n in 1usize..6, moves in moves(),
     ) {
-        // Catches an entry lost, repeated or out of order, above all where the direction changes.
+        // Catches an entry lost, repeated or out of order, in particular where the direction changes.
         let mut merge = MergeIter::new(split(&all, &parts, n));
         assert_same(&mut merge, &mut SortedVec::new(all), &moves);
     }
@@ -87,14 +87,14 @@ proptest! {
         all in entries(250), ranges in prop::collection::vec((keys(), keys(), 0u64..50), 0..5), is_crowded in any::<bool>(),
         snapshot in 0u64..55, lower in bounds(), upper in bounds(), moves in moves(), mut cuts in [0u64..50, 0u64..50],
     ) {
-        // Catches a hidden version shown, a deleted key returned, a bound overstepped, a key twice after a turn, and a seek past what is
-        // not shown that leaves out what is: many versions of a key, or many keys that a range tombstone covers.
+        // Catches a hidden version that is shown, a deleted key that is returned, a bound that is overstepped, a duplicate key after a turn, and a
+        // seek past hidden entries that also skips visible ones: many versions of a key, or many keys that a range tombstone covers.
         let all: Vec<Entry> = if is_crowded { crowd(all) } else { all };
         let ranges = ranges.into_iter().map(|(start, end, seqno)| RangeTombstone { start: start.into(), end: end.into(), seqno });
         let ranges = RangeTombstones::new(ranges);
         let mut seen: BTreeMap<Vec<u8>, Vec<u8>> = visible(&all, &ranges, snapshot);
         seen.retain(|key, _| within(key, &lower, &upper));
-        // Each source holds newer versions than the one behind it.
+        // Each source holds newer versions than the next one.
         cuts.sort_unstable();
         let source = |seqno: SeqNo| cuts.iter().filter(|cut| seqno < **cut).count();
         let part = |n: usize| SortedVec::new(all.iter().filter(|entry| source(entry.seqno) == n).cloned().collect());
@@ -131,7 +131,7 @@ proptest! {
 
 #[test]
 fn a_key_with_more_versions_than_are_stepped_over_is_left_behind_whole() {
-    // Catches a seek past a key's versions that lands on one of them, or beyond the next key.
+    // Catches a seek past a key's versions that ends on one of them, or beyond the next key.
     let version = |key: &[u8], seqno| Entry { key: key.to_vec(), seqno, kind: Kind::Value, value: vec![seqno as u8] };
     let mut all: Vec<Entry> = (0..100).map(|seqno| version(b"b", seqno)).collect();
     all.extend([version(b"a", 3), version(b"c", 4)]);
@@ -156,7 +156,7 @@ fn a_key_with_many_versions_takes_few_moves_in_either_direction() {
     }
 }
 
-/// Counts how often it is asked.
+/// Counts its lookups.
 struct CountedRanges(RangesInMemory, Arc<AtomicUsize>);
 
 impl RangeSource for CountedRanges {
@@ -166,8 +166,8 @@ impl RangeSource for CountedRanges {
     }
 }
 
-/// Many keys in the older of two sources, range tombstones in the newer one; reads ten keys in a direction, and says how many moves that
-/// took and how often range tombstones were looked up.
+/// Has many keys in the older of two sources, and range tombstones in the newer one. Reads ten keys in a direction, and returns the number of moves
+/// and of range tombstone lookups.
 fn read_ten(is_forward: bool, ranges: impl IntoIterator<Item = (u32, u32)>) -> (Vec<u32>, usize, usize) {
     let (moves, lookups) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
     let entry = |key: u32| Entry { key: key.to_be_bytes().into(), seqno: 1, kind: Kind::Value, value: Vec::new() };
@@ -193,7 +193,7 @@ fn read_ten(is_forward: bool, ranges: impl IntoIterator<Item = (u32, u32)>) -> (
 
 #[test]
 fn a_scan_looks_up_the_range_tombstones_around_its_keys_only() {
-    // Catches range tombstones gathered for a scan that never comes to them, and one looked up again for each key beside it.
+    // Catches range tombstones that are collected for a scan that never reaches them, and one that is looked up again for each key beside it.
     for (is_forward, first) in [(true, 0), (false, 199_990)] {
         let keys = (0..10).map(|n: u32| if is_forward { 10 * n } else { first - 10 * n }).collect::<Vec<_>>();
         let (_, plain, _) = read_ten(is_forward, []);
@@ -201,7 +201,7 @@ fn a_scan_looks_up_the_range_tombstones_around_its_keys_only() {
         let (shown, moves, lookups) = read_ten(is_forward, between);
         assert_eq!((&shown, moves), (&keys, plain));
         assert!(lookups <= 11, "{lookups} lookups");
-        // All of them on the other side of what is read.
+        // All of them are on the other side of the keys that are read.
         let beside = (0..100_000).map(|n| if is_forward { 100_001 + 2 * n } else { 2 * n }).map(|at| (at, at + 1));
         let beside = beside.filter(|(at, _)| is_forward || *at < 199_000);
         let (shown, moves, lookups) = read_ten(is_forward, beside);
@@ -211,7 +211,7 @@ fn a_scan_looks_up_the_range_tombstones_around_its_keys_only() {
 
 #[test]
 fn what_newer_sources_hide_is_left_out_by_a_seek() {
-    // Catches a scan that steps through all that a range tombstone covers.
+    // Catches a scan that steps through all entries that a range tombstone covers.
     for is_forward in [true, false] {
         let keys = (0..10u32).map(|n| if is_forward { 199_900 + 10 * n } else { 90 - 10 * n }).collect::<Vec<_>>();
         let hidden = if is_forward { (0, 199_895) } else { (95, u32::MAX) };

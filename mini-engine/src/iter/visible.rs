@@ -1,14 +1,12 @@
-//! [`VisibleIter`]: what a snapshot sees of a sequence of entries, within bounds, in both directions.
+//! [`VisibleIter`]: the entries of a sequence that a snapshot sees, within bounds, in both directions.
 //!
-//! Going forward the inner iterator is at the entry that is shown. Going backward the versions of a key come oldest
-//! first, so the newest visible one is known only when the inner iterator has left it: the entry that is shown is kept
-//! here, and the inner iterator stands somewhere before it.
+//! In forward direction the inner iterator is at the shown entry. In backward direction the versions of a key come oldest first, so the newest
+//! visible one is known only when the inner iterator has left it: the shown entry is kept here, and the inner iterator is somewhere before it.
 //!
-//! A key may have any number of versions that are not shown, too new or too old: after [`STEPS_BEFORE_SEEK`] of them the next place is
-//! searched for, in either direction.
+//! A key may have any number of versions that are not shown, because they are too new or too old. After [`STEPS_BEFORE_SEEK`] of them the iterator
+//! seeks to the next place, in either direction.
 //!
-//! What range tombstones hide is passed over ([`Hidden`]). Of a key's versions the older ones are hidden: so behind a hidden one there is
-//! none to be shown.
+//! Entries that range tombstones hide are skipped ([`Hidden`]). If a version of a key is hidden, so are all older ones.
 
 use std::ops::Bound;
 
@@ -16,14 +14,14 @@ use super::{EntryIter, Hidden, MergeIter, Stepped};
 use crate::error::Result;
 use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice};
 
-/// Versions of one key that are stepped over before a seek is made past the others.
+/// The number of versions of one key that are stepped over before a seek past the others.
 const STEPS_BEFORE_SEEK: u32 = 16;
 
 enum State {
     Invalid,
     /// The inner iterator is at the shown entry.
     Forward,
-    /// The shown entry is kept; the inner iterator stands before all its visible versions.
+    /// The shown entry is kept here; the inner iterator is before all visible versions of its key.
     Backward(Slice),
 }
 
@@ -32,8 +30,8 @@ pub(crate) struct VisibleIter<I> {
     inner: MergeIter<I>,
     snapshot: SeqNo,
     hidden: Hidden,
-    /// A step to an older entry needs no look at the range tombstones: what is just newer than the snapshot if there are none, or
-    /// else 0.
+    /// Versions below this number are shown without a look at the range tombstones: one more than the snapshot's number if there are none,
+    /// otherwise 0.
     shown_below: SeqNo,
     lower: Bound<Slice>,
     upper: Bound<Slice>,
@@ -43,14 +41,14 @@ pub(crate) struct VisibleIter<I> {
 }
 
 impl<I: EntryIter> VisibleIter<I> {
-    /// What a snapshot at `snapshot` sees of `inner` between the bounds. Inverted bounds are empty. Invalid
+    /// The entries of `inner` between the bounds that a snapshot at `snapshot` sees. Inverted bounds are empty. Invalid
     /// until the first seek.
     pub(crate) fn new(inner: MergeIter<I>, snapshot: SeqNo, lower: Bound<Slice>, upper: Bound<Slice>) -> Self {
         let (hidden, shown_below) = (Hidden::new(snapshot), snapshot.saturating_add(1));
         Self { inner, snapshot, hidden, shown_below, lower, upper, state: State::Invalid, key: Vec::new() }
     }
 
-    /// The same without what `hidden` hides from the snapshot.
+    /// The same without the entries that `hidden` hides from the snapshot.
     pub(crate) fn hiding(self, hidden: Hidden) -> Self {
         let shown_below = if hidden.is_empty() { self.shown_below } else { 0 };
         Self { hidden, shown_below, ..self }
@@ -80,7 +78,7 @@ impl<I: EntryIter> VisibleIter<I> {
         }
     }
 
-    /// As `value`, kept alive beyond the iterator.
+    /// Like `value`, but alive beyond the iterator.
     pub(crate) fn value_slice(&self) -> Slice {
         match &self.state {
             State::Forward => self.inner.value_slice(),
@@ -144,7 +142,7 @@ impl<I: EntryIter> VisibleIter<I> {
         self.show_next_after(stepped)
     }
 
-    /// Goes on where a step has led to no entry that is shown, or where there was none.
+    /// Continues after a step that has led to no shown entry, or after no step.
     fn show_next_after(&mut self, stepped: Option<Stepped>) -> Result<()> {
         self.state = State::Invalid;
         if stepped.is_none_or(|stepped| stepped.repeats) {
@@ -174,7 +172,7 @@ impl<I: EntryIter> VisibleIter<I> {
         }
     }
 
-    /// Shows the first visible key at or after where the inner iterator stands, which is not below the lower bound.
+    /// Shows the first visible key at or after the inner iterator's position, which is not below the lower bound.
     fn show_next(&mut self) -> Result<()> {
         while self.inner.valid() && self.is_below_upper() {
             if self.inner.seqno() > self.snapshot {
@@ -191,7 +189,7 @@ impl<I: EntryIter> VisibleIter<I> {
         Ok(())
     }
 
-    /// Moves the inner iterator past those versions of its current key that the snapshot does not see, which come first.
+    /// Moves the inner iterator past those versions of its current key that are too new for the snapshot; these come first.
     fn skip_newer(&mut self) -> Result<()> {
         for _ in 0..STEPS_BEFORE_SEEK {
             self.inner.next()?;
@@ -221,8 +219,8 @@ impl<I: EntryIter> VisibleIter<I> {
         matches!(self.upper, Bound::Unbounded) || self.below_upper(self.inner.key())
     }
 
-    /// Shows the last visible key at or before where the inner iterator stands, on the oldest version of its key and
-    /// not above the upper bound.
+    /// Shows the last visible key at or before the inner iterator's position, which is on the oldest version of its key and not above the upper
+    /// bound.
     fn show_prev(&mut self) -> Result<()> {
         while self.inner.valid() && self.above_lower(self.inner.key()) {
             if let Some(span) = self.hidden.hidden_of(self.inner.child(), self.inner.key()) {
@@ -256,7 +254,7 @@ impl<I: EntryIter> VisibleIter<I> {
         Ok(newest)
     }
 
-    /// The version at which the inner iterator stands, if the snapshot sees it.
+    /// The inner iterator's version, if the snapshot sees it.
     fn version(&self) -> Option<(Kind, SeqNo, Slice)> {
         let inner = &self.inner;
         (inner.seqno() <= self.snapshot).then(|| (inner.kind(), inner.seqno(), inner.value_slice()))

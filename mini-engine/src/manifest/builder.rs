@@ -1,7 +1,7 @@
 //! [`VersionBuilder`]: makes a version out of another one and any number of edits.
 //!
-//! A manifest of many edits is loaded by one builder: each edit costs what it changes, and the order of tables is made and checked
-//! once, at the end (LevelDB's `VersionSet::Builder`). Levels that no edit changes are shared with the version before.
+//! A manifest of many edits is loaded by one builder: each edit costs in proportion to its changes, and the tables are ordered and checked once, at
+//! the end (LevelDB's `VersionSet::Builder`). Levels that no edit changes are shared with the previous version.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -24,7 +24,7 @@ pub(super) struct VersionBuilder<'a> {
 }
 
 impl Version {
-    /// The version after `edit`, or what is wrong with the edit. O(tables of the levels that it changes).
+    /// The version after `edit`, or a description of the fault in the edit. O(tables of the levels that it changes).
     pub(crate) fn apply(&self, edit: &VersionEdit) -> Result<Version, String> {
         let mut builder = VersionBuilder::new(self);
         builder.apply(edit)?;
@@ -38,7 +38,7 @@ impl<'a> VersionBuilder<'a> {
         Self { base, changed: BTreeMap::new(), quarantined, dropped, pointers: base.pointers.clone() }
     }
 
-    /// Does what `edit` says, or says what is wrong with it (V1). O(1) for each table, and O(tables) for each level that was not
+    /// Applies `edit`, or describes the fault in it (V1). O(1) for each table, and O(tables) for each level that was not
     /// changed before.
     pub(super) fn apply(&mut self, edit: &VersionEdit) -> Result<(), String> {
         for (level, number) in &edit.removed {
@@ -66,7 +66,7 @@ impl<'a> VersionBuilder<'a> {
         Ok(())
     }
 
-    /// The version after all edits, or what is wrong with the order of its tables (V2, V3).
+    /// The version after all edits, or a description of the fault in the order of its tables (V2, V3).
     pub(super) fn build(self) -> Result<Version, String> {
         let mut levels = self.base.levels.clone();
         let deepest = self.changed.keys().next_back().map_or(0, |level| level + 1);
@@ -133,7 +133,7 @@ fn runs(level: usize, tables: Level) -> Result<Vec<Run>, String> {
     Ok(runs)
 }
 
-/// That the limits of a table are in order.
+/// Checks that the limits of a table are in order.
 fn check_limits(table: &TableMeta) -> Result<(), String> {
     match table.smallest > table.largest || table.min_seqno > table.max_seqno {
         true => Err(format!("table {} has its limits in the wrong order", table.number)),
@@ -141,7 +141,7 @@ fn check_limits(table: &TableMeta) -> Result<(), String> {
     }
 }
 
-/// V2, of the tables of level 0, newest first.
+/// Checks V2 for the tables of level 0, newest first.
 fn check_ages(tables: &[(u64, TableMeta)]) -> Result<(), String> {
     for ((_, newer), (_, older)) in tables.iter().zip(tables.iter().skip(1)) {
         if older.max_seqno >= newer.min_seqno {
@@ -154,7 +154,7 @@ fn check_ages(tables: &[(u64, TableMeta)]) -> Result<(), String> {
     Ok(())
 }
 
-/// V3.
+/// Checks V3.
 fn check_disjoint(level: usize, run: &Run) -> Result<(), String> {
     for (before, after) in run.tables().iter().zip(run.tables().iter().skip(1)) {
         if before.largest >= after.smallest {

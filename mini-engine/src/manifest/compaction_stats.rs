@@ -1,33 +1,33 @@
-//! Statistics of flushes and compactions: the bytes read and written so far, from which write amplification follows.
+//! Statistics of flushes and compactions: the bytes read and written so far, for the write amplification.
 //!
 //! Each edit carries the statistics of its own flush or compaction, and the manifest adds them up, so that the sums outlive the process.
 
 use crate::metrics::MAX_LEVELS;
 
-/// The largest sum; the format has no room for more.
+/// The largest sum that the format can store.
 const MAX_SUM: u64 = u64::MAX >> 1;
 
 /// Bytes moved on behalf of one level.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct LevelStats {
-    /// Came from above: what was flushed to level 0, and the tables of upper levels that went into compactions or moved.
+    /// Bytes that arrived from above: flushes to level 0, and tables of upper levels that were compacted or moved.
     pub(crate) arrived: u64,
-    /// Read from tables of the level by compactions.
+    /// Bytes that compactions read from tables of the level.
     pub(crate) read: u64,
-    /// Written to tables of the level, by flushes and compactions. A table that only moves is not written.
+    /// Bytes that flushes and compactions wrote to tables of the level. A table that only moves is not written.
     pub(crate) written: u64,
 }
 
 /// Statistics of all levels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct CompactionStats {
-    /// Bytes of keys and values that flushes took from memtables: what the user has written.
+    /// Bytes of keys and values that flushes took from memtables: the user's writes.
     pub(crate) user_bytes: u64,
     pub(crate) levels: [LevelStats; MAX_LEVELS],
 }
 
 impl CompactionStats {
-    /// The sum of both; at the largest number it stays.
+    /// The sum of both, which saturates at [`MAX_SUM`].
     pub(crate) fn plus(mut self, other: &CompactionStats) -> CompactionStats {
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more).min(MAX_SUM);
         add(&mut self.user_bytes, other.user_bytes);

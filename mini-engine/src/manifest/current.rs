@@ -1,10 +1,10 @@
-//! `CURRENT`: which manifest is the database's. One line of text with its own checksum:
+//! `CURRENT`: the name of the database's manifest. One line of text with its own checksum:
 //!
-//! `mini-engine {format version} MANIFEST-{number:06} {checksum of all before this space, 16 hex digits}\n`
+//! `mini-engine {format version} MANIFEST-{number:06} {checksum of everything before this space, 16 hex digits}\n`
 //!
-//! It is replaced, never changed: the new line is written to `CURRENT.tmp` and synced, renamed over the old one, and
-//! the directory is synced. A reader finds the old line or the new one; the synced content comes before the name, since
-//! a rename may reach the disk before the bytes it points to (rule 4).
+//! It is replaced, never changed: the new line is written to `CURRENT.tmp` and synced, the file is renamed over the old one, and the directory is
+//! synced. A reader finds the old line or the new one. The content is synced before the rename, since a rename may reach the disk before the bytes
+//! of the file (rule 4).
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -17,9 +17,9 @@ use crate::manifest::names::{CURRENT, CURRENT_TMP, FileKind, manifest_name};
 const NAME: &str = "mini-engine";
 /// The newest format version of the line that this build reads, and the one that it writes.
 const FORMAT_VERSION: u32 = 1;
-/// The step after which the pointer has changed, for the system if not for the device.
+/// The step after which the pointer has changed, for the system, though perhaps not on the device.
 pub(super) const SYNC_POINTER: &str = "sync the renamed pointer in";
-/// More than a line of any number and version takes.
+/// More bytes than a line of any number and version has.
 const MAX_LEN: u64 = 256;
 
 /// Makes `CURRENT` in `dir` point to manifest `number`, which is synced and so is its name.
@@ -33,13 +33,13 @@ pub(crate) fn store(fs: &dyn FileSystem, dir: &Path, number: u64) -> Result<()> 
     file.write_all_at(line(number).as_bytes(), 0).map_err(Error::io("write", &tmp))?;
     file.sync().map_err(Error::io("sync", &tmp))?;
     drop(file);
-    // Once the pointer has changed there is no way back. So a handle is reserved for the last step.
+    // Once the pointer has changed, the step cannot be undone. So a handle is reserved for the last step.
     let manifest = dir.join(manifest_name(number));
     let reserved = fs.open(&manifest).map_err(Error::io("open", &manifest))?;
     fs.rename(&tmp, &current).map_err(Error::io("rename", &tmp))?;
     let mut synced = fs.sync_dir(dir);
     if synced.as_ref().is_err_and(is_want_of_handles) {
-        // Nothing was synced. The reserve is let go only now, or another thread could have taken it while there was one left for this.
+        // Nothing was synced. The reserved handle is released only now; otherwise another thread could have taken it.
         drop(reserved);
         synced = fs.sync_dir(dir);
     }
@@ -66,7 +66,7 @@ fn line(number: u64) -> String {
     sealed(&format!("{NAME} {FORMAT_VERSION} {}", manifest_name(number)))
 }
 
-/// The line that begins with `text`: all versions end in the checksum of what is before it.
+/// The line that begins with `text`: all versions end in the checksum of the text before it.
 fn sealed(text: &str) -> String {
     format!("{text} {:016x}\n", checksum(text.as_bytes(), 0))
 }
@@ -84,13 +84,13 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<u64> {
         return Err(malformed());
     }
     let version: u32 = words.next().and_then(|word| word.parse().ok()).ok_or_else(malformed)?;
-    // A newer version may say the rest in another way. It is believed only after its checksum: a flipped bit there is damage.
+    // The rest may differ in a newer version. The version is trusted only after the checksum: a flipped bit there is damage.
     if version > FORMAT_VERSION && is_sealed(text) {
         return Err(Error::UnsupportedVersion { file: path.to_path_buf(), found: version, supported: FORMAT_VERSION });
     }
     let name = words.next().ok_or_else(malformed)?;
     let FileKind::Manifest(number) = FileKind::of(OsStr::new(name)) else { return Err(malformed()) };
-    // There is one right line for a number: comparing all of it checks version, spaces, checksum and length at once.
+    // There is exactly one right line for a number: comparing all of it checks version, spaces, checksum and length at once.
     let expected = line(number);
     if text != expected {
         return Err(damaged(format!("expected {expected:?}, found {text:?}")));
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn current_round_trips() {
-        // Catches a writer and a reader that disagree.
+        // Catches a writer and a reader that do not agree.
         for number in [1, 999_999, 1_000_000, u64::MAX >> 1] {
             assert_eq!(parse(Path::new(CURRENT), line(number).as_bytes()).unwrap(), number);
         }

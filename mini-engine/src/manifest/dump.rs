@@ -1,4 +1,4 @@
-//! Says what a manifest holds, edit by edit.
+//! Dumps the contents of a manifest, edit by edit.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -11,10 +11,10 @@ use crate::fs::FileSystem;
 use crate::table::TableMeta;
 use crate::types::{Lines, Shown};
 
-/// Writes a line for each edit of manifest `number` and each of its fields, and how the file ends.
+/// Writes a line for each edit of manifest `number` and each of its fields, and for the end of the file.
 ///
 /// # Errors
-/// A corruption where an edit is damaged, after the lines of those before it; a version that is not supported; what reading fails with.
+/// A corruption where an edit is damaged, after the lines of those before it; an unsupported version; the errors of reading.
 pub(crate) fn dump(fs: &dyn FileSystem, path: &Path, number: u64, lines: &mut Lines<'_>) -> Result<()> {
     let bytes = read_manifest(fs, path, u64::MAX)?;
     let mut edits = Edits::of(path, &bytes, number)?;
@@ -74,7 +74,7 @@ fn dump_edit(at: u64, edit: &VersionEdit, lines: &mut Lines<'_>) -> ControlFlow<
     ControlFlow::Continue(())
 }
 
-/// What an edit says of a table.
+/// The description of a table in an edit.
 struct Described<'a>(&'a TableMeta);
 
 impl fmt::Display for Described<'_> {

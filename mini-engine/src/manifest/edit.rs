@@ -1,7 +1,7 @@
-//! A version edit as bytes: a list of fields, each a tag byte and what belongs to the tag.
+//! A version edit as bytes: a list of fields, each a tag byte and its contents.
 //!
-//! Numbers are varints, byte strings stand behind a varint length. An unknown tag is an error: a field that this build
-//! does not understand may be one that changes what the database holds, so a new field takes a new format version.
+//! Numbers are varints, and byte strings follow a varint length. An unknown tag is an error: a field that this build does not understand may change
+//! the contents of the database, so a new field needs a new format version.
 
 use crate::codec::{Malformed, Reader, put_prefixed, put_varint};
 use crate::error::Error;
@@ -26,9 +26,8 @@ const DROPPED: u8 = 12;
 
 /// Encodes `edit`.
 ///
-/// # Errors
-/// [`Error::InvalidArgument`] for a number or key that [`decode`] refuses: an edit that cannot be read back would take the whole manifest
-/// with it.
+/// # Errors [`Error::InvalidArgument`] for a number or key that [`decode`] refuses: an edit that cannot be read back would make the whole manifest
+/// unreadable.
 pub(crate) fn encode(edit: &VersionEdit) -> Result<Vec<u8>, Error> {
     let mut out = Vec::new();
     let numbers = [
@@ -78,7 +77,7 @@ fn put<const N: usize>(out: &mut Vec<u8>, tag: u8, numbers: [u64; N]) {
 fn put_table(out: &mut Vec<u8>, table: &TableMeta) {
     let TableMeta { number, size, entries, tombstones, range_tombstones, min_seqno, max_seqno, .. } = *table;
     let numbers = [number, size, entries, tombstones, range_tombstones, min_seqno, max_seqno];
-    // In place of a tag.
+    // This byte is in the place of a tag.
     put(out, u8::from(table.narrowed), numbers);
     put_prefixed(out, &table.smallest);
     put_prefixed(out, &table.largest);
@@ -146,7 +145,7 @@ fn level_stats(reader: &mut Reader<'_>, stats: &mut CompactionStats) -> Result<(
 }
 
 fn number(reader: &mut Reader<'_>) -> Result<u64, Malformed> {
-    // Sizes and counts have no more use for the highest bit than file numbers have.
+    // Like file numbers, sizes and counts never use the highest bit.
     reader.varint().filter(|&number| number <= MAX_FILE_NUMBER).ok_or(reader.malformed("a number"))
 }
 
@@ -211,7 +210,7 @@ mod tests {
 
     #[test]
     fn what_decode_refuses_encode_refuses() {
-        // Catches an edit that is written, acknowledged, and ends the database at its next open.
+        // Catches an edit that is written and acknowledged, but makes the next open fail.
         let past = MAX_FILE_NUMBER + 1;
         let added = |table: TableMeta| VersionEdit { added: vec![(RunId::LEVEL_0, table)], ..VersionEdit::default() };
         let long = Slice::from(vec![b'k'; MAX_KEY_LEN + 1]);

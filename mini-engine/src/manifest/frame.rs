@@ -1,10 +1,9 @@
-//! The file format of a manifest: a header, then one frame an edit.
+//! The file format of a manifest: a header, then one frame for each edit.
 //!
-//! Every checksum is seeded with the manifest's number and the frame's offset, so that a frame of another manifest or
-//! another place does not pass. Frames start at multiples of 8, and the length in a frame's header has a checksum of
-//! its own: after a frame that fails, the rest of the file can be searched for a frame that does not. One that is there
-//! means the failed one was complete once (an edit is synced before the next is written), so it is damage and not a
-//! tear.
+//! Every checksum is seeded with the manifest's number and the frame's offset, so that a frame of another manifest or another place does not pass.
+//! Frames start at multiples of 8, and the length in a frame's header has its own checksum. So after an invalid frame, the rest of the file can be
+//! searched for a valid one. If there is one, the invalid frame was complete once (an edit is synced before the next is written), so it is damage
+//! and not a tear.
 
 use std::path::Path;
 
@@ -17,13 +16,13 @@ const FORMAT_VERSION: u32 = 1;
 pub(crate) const HEADER_LEN: usize = 32;
 /// Bytes of a frame before its payload.
 pub(crate) const FRAME_HEADER_LEN: usize = 16;
-/// The most bytes an edit may have; a version of a million tables with long keys stays below.
+/// The most bytes an edit may have; a version of a million tables with long keys takes fewer.
 pub(crate) const MAX_EDIT_LEN: u32 = 1 << 30;
 
 const MAGIC: &[u8; 8] = b"mini-mft";
 const ALIGNMENT: usize = 8;
 
-/// What stands at an offset of a manifest.
+/// The contents of a manifest at an offset.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Found<'a> {
     /// The end of the file.
@@ -32,7 +31,7 @@ pub(crate) enum Found<'a> {
     Edit { payload: &'a [u8], next: usize },
     /// No valid frame here, nor anywhere behind.
     Torn,
-    /// No valid frame here, but one at `later`.
+    /// No valid frame here, but there is one at `later`.
     Damaged { later: usize },
 }
 
@@ -63,7 +62,7 @@ pub(crate) fn check_header(path: &Path, bytes: &[u8], number: u64) -> Result<()>
     if magic != MAGIC {
         return damaged(format!("expected magic {MAGIC:?}, found {magic:?}"));
     }
-    // Before the version: a flipped bit there is damage, and no newer format. All versions have the checksum here.
+    // Checked before the version: a flipped bit there is damage, not a newer format. All versions have the checksum here.
     let expected = checksum(covered, 0);
     if found != expected {
         return damaged(format!("expected checksum {expected:016x}, found {found:016x}"));
@@ -95,7 +94,7 @@ pub(crate) fn frame(number: u64, offset: u64, payload: &[u8]) -> Result<Vec<u8>>
     Ok(out)
 }
 
-/// What stands at `offset` of the whole manifest `bytes`.
+/// The contents at `offset` of the whole manifest `bytes`.
 pub(crate) fn read(number: u64, bytes: &[u8], offset: usize) -> Found<'_> {
     if offset >= bytes.len() {
         return Found::End;
@@ -128,7 +127,7 @@ fn valid_frame(number: u64, bytes: &[u8], offset: usize) -> Option<(&[u8], usize
     Some((payload, next))
 }
 
-/// Half a checksum of the length and of where it stands.
+/// Half a checksum of the length and its place.
 fn length_checksum(number: u64, offset: u64, len: u32) -> u32 {
     checksum(&len.to_le_bytes(), seed([number, offset, 0])) as u32
 }
@@ -172,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_torn_last_frame_is_a_tear_and_a_torn_middle_is_damage() {
-        // Catches dropping an edit that was synced: its logs are gone, so its data would silently be gone too.
+        // Catches dropping an edit that was synced: its logs are gone, so its data would be lost silently.
         let bytes = file(&[b"first edit", b"second edit"]);
         let Found::Edit { next, .. } = read(7, &bytes, HEADER_LEN) else { panic!("no frame") };
         for len in next + 1..bytes.len() {

@@ -1,4 +1,4 @@
-//! Reads a manifest: the whole of it when a database is opened, and as much as was written when it is verified.
+//! Reads a manifest: as a whole when a database is opened, and up to the written length when it is verified.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -54,12 +54,12 @@ pub(super) struct Edits<'a> {
     path: &'a Path,
     bytes: &'a [u8],
     number: u64,
-    /// Where the next one begins, or would.
+    /// The offset of the next edit, or of the end.
     pub(super) at: usize,
 }
 
 impl<'a> Edits<'a> {
-    /// Of manifest `number`, whose header is checked.
+    /// The edits of manifest `number`, whose header is checked.
     pub(super) fn of(path: &'a Path, bytes: &'a [u8], number: u64) -> Result<Self> {
         frame::check_header(path, bytes, number)?;
         Ok(Self { path, bytes, number, at: frame::HEADER_LEN })
@@ -82,13 +82,13 @@ impl<'a> Edits<'a> {
         }
     }
 
-    /// Bytes behind the last edit that are none: of a torn one.
+    /// The number of bytes of a torn edit behind the last one.
     pub(super) fn torn_bytes(&self) -> u64 {
         self.bytes.len().saturating_sub(self.at) as u64
     }
 }
 
-/// A policy that this build does not know may imply a rule about runs that it does not know either.
+/// A policy unknown to this build may imply unknown rules about runs.
 fn check_policy(path: &Path, state: Option<&ManifestState>) -> Result<()> {
     match state.and_then(|state| state.policy) {
         Some(found) if Compaction::from_id(found).is_none() => {
@@ -99,7 +99,7 @@ fn check_policy(path: &Path, state: Option<&ManifestState>) -> Result<()> {
     }
 }
 
-/// A manifest in use as it was at one moment, to compare it with its file.
+/// The state of a manifest in use at one moment, to compare it with its file.
 #[derive(Debug, Clone)]
 pub(crate) struct ManifestOnDisk {
     pub(super) number: u64,
@@ -112,14 +112,14 @@ impl ManifestOnDisk {
         self.number
     }
 
-    /// Checks that `CURRENT` names the manifest and that the file says what was written to it.
+    /// Checks that `CURRENT` names the manifest and that the file has the edits that were written to it.
     pub(crate) fn check(&self, fs: &dyn FileSystem, dir: &Path) -> Result<()> {
         let found = current::load(fs, dir)?;
         if found != Some(self.number) {
             let what = format!("expected a pointer to manifest {}, found {found:?}", self.number);
             return Err(Error::corruption(&dir.join(CURRENT), 0, what));
         }
-        // What was written since is not of this moment.
+        // Later edits are not part of this moment.
         let read = read(fs, dir, self.number, self.len)?;
         if read.state != self.state || read.tail_dropped {
             let path = dir.join(manifest_name(self.number));

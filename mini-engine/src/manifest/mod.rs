@@ -1,20 +1,20 @@
-//! The manifest: the durable record of which tables make up the database and from which log replay starts.
+//! The manifest: the durable record of the tables that make up the database, and of the log from which replay starts.
 //!
-//! A manifest is a log of version edits. Its first record makes the whole version out of nothing; each later one is a
+//! A manifest is a log of version edits. Its first record creates the whole version; each later one is a
 //! step. `CURRENT` names the manifest in use.
 //!
-//! Orders that the rest relies on:
+//! Orders on which the rest depends:
 //! * An edit is appended and synced before it counts. A table is synced, and its name in the directory too, before its
-//!   edit is written (rules 4, 6); the caller sees to that.
-//! * After a failed append or sync nothing is ever appended again (rule 7): what the file holds behind the failure is
-//!   unknown, and a later edit behind an unknown one could be dropped with it at the next load.
-//! * An append without space is cut off, and the cut is synced: so the edit did not happen and never will, and its caller may
-//!   remove the files that it named. The manifest is closed then: the next edit begins a new manifest. A crash before that is
-//!   durable finds the old one as it was before the edit. If the cut or its sync fails, the manifest has failed for good.
-//! * A new manifest that cannot be created for want of space or file handles leaves the old one current; edits go on there
-//!   unless it is closed. Removing what was made of the new one comes first, so that no two tries leave files.
-//! * Each open begins a new manifest instead of going on with the old one: the old one may end in a tear, or in bytes
-//!   whose sync failed and which only the page cache still has. The same path bounds its growth while the engine runs.
+//!   edit is written (rules 4, 6); the caller ensures that.
+//! * After a failed append or sync nothing is ever appended again (rule 7): the contents of the file after the failure are unknown, and a later
+//!   edit behind them could be dropped with them at the next load.
+//! * An append without space is cut off, and the cut is synced: so the edit did not happen and never will, and its caller may remove the files that
+//!   it named. The manifest is then closed: the next edit begins a new manifest. If a crash comes before that is durable, the next open finds the
+//!   old manifest without the edit. If the cut or its sync fails, the manifest has failed for good.
+//! * If a new manifest cannot be created for lack of space or file handles, the old one stays current; edits continue there unless it is closed.
+//!   The remains of the new one are removed first, so that repeated tries leave no files.
+//! * Each open begins a new manifest instead of continuing the old one: the old one may end in a tear, or in bytes whose sync failed and which only
+//!   the page cache still has. A new manifest is begun in the same way when one grows too large.
 //! * A new manifest is complete, synced, and named in the directory, before `CURRENT` names it.
 
 mod builder;
@@ -53,13 +53,13 @@ pub(crate) use version::{CompactPointer, MAX_LEVELS, Run, RunId, Version, Versio
 /// A manifest grows to this many bytes, or to [`GROWTH`] times its first record, before a new one is begun.
 const ROLLOVER_BYTES: u64 = 1 << 20;
 const GROWTH: u64 = 8;
-/// More than the numbers of an edit that are not of a table can come to take, in bytes.
+/// An upper bound, in bytes, of the numbers of an edit that do not belong to a table.
 const STATE_SLACK: u64 = 1 << 10;
 
-/// Whether, after `error` of a [`Manifest::create`], `CURRENT` is what it was `before`: then nothing that was made for
-/// the new manifest is referred to, and it may be removed.
+/// Whether, after `error` of a [`Manifest::create`], `CURRENT` still is `before`. Then nothing refers to the files that were made for the new
+/// manifest, and they may be removed.
 pub(crate) fn is_still_current(fs: &dyn FileSystem, dir: &Path, before: Option<u64>, error: &Error) -> bool {
-    // A rename that the device failed may be on the device nevertheless.
+    // A rename that failed on the device may have taken effect there nevertheless.
     let unknown = matches!(error, Error::Io { op: "rename", .. }) && !error.is_want_of_space();
     let changed = matches!(error, Error::Io { op: current::SYNC_POINTER, .. });
     // Without handles the pointer could not be read.
@@ -78,7 +78,7 @@ fn publish(fs: &dyn FileSystem, dir: &Path, file: &dyn File, number: u64, bytes:
     current::store(fs, dir, number)
 }
 
-/// Removes what [`publish`] made of manifest `number`. What cannot be removed is the next open's orphan.
+/// Removes what [`publish`] made of manifest `number`. A file that cannot be removed is an orphan for the next open.
 fn remove_unpublished(fs: &dyn FileSystem, dir: &Path, number: u64) {
     for name in [CURRENT_TMP.to_owned(), manifest_name(number)] {
         match fs.remove(&dir.join(&name)) {
@@ -109,8 +109,8 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    /// Writes `state` as the first record of a new manifest and makes it current. On an error the old `CURRENT` or the
-    /// new one is in force, both with a synced manifest behind it. If it is the old one, the new file is removed.
+    /// Writes `state` as the first record of a new manifest and makes it current. After an error the old `CURRENT` or the new one is in force, each
+    /// naming a synced manifest. If it is the old one, the new file is removed.
     pub(crate) fn create(
         fs: Arc<dyn FileSystem>,
         dir: &Path,
@@ -136,7 +136,7 @@ impl Manifest {
         Ok(Manifest { len, rollover_at: ROLLOVER_BYTES.max(len.saturating_mul(GROWTH)), ..new })
     }
 
-    /// The manifest `number` of `dir`, which says `state`, for a database that is only read: every append is refused.
+    /// The manifest `number` of `dir` with the contents `state`, for a read-only database: every append is refused.
     pub(crate) fn read_only(
         fs: Arc<dyn FileSystem>,
         dir: &Path,
@@ -161,9 +161,9 @@ impl Manifest {
         Manifest { fs, dir, numbers, file, number, len, rollover_at, max_edit_len, state, failed, is_closed }
     }
 
-    /// Makes `edit` durable and returns the version after it. After an error that [`is_usable`](Self::is_usable) outlives, the edit
-    /// has not happened. After any other nothing can be appended any more, and whether the edit will be seen by the next load
-    /// is unknown: the caller keeps the files of both outcomes.
+    /// Makes `edit` durable and returns the version after it. If it fails and the manifest [is still usable](Self::is_usable), the edit has not
+    /// happened. After any other error nothing can be appended any more, and it is unknown whether the next load will see the edit: the caller
+    /// keeps the files of both outcomes.
     pub(crate) fn append(&mut self, edit: VersionEdit) -> Result<Arc<Version>> {
         if self.failed {
             return Err(Error::ReadOnly { cause: format!("an earlier write to {} failed", self.path().display()) });
@@ -181,9 +181,9 @@ impl Manifest {
         Ok(self.state.version.clone())
     }
 
-    /// Refuses an edit after which the whole state would not fit into one edit: the next open, which writes the state, would fail.
+    /// Refuses an edit if the whole state would then not fit into one edit: the next open, which writes the state, would fail.
     fn check_fits(&self, edit: &VersionEdit, state: &ManifestState) -> Result<()> {
-        // All edits so far and this one together are at least as long as the state, but for a few numbers.
+        // All edits so far and this one together are at least as long as the state, except for a few numbers.
         let edit_len = edit::encode(edit)?.len() as u64;
         if self.len + edit_len + STATE_SLACK <= self.max_edit_len {
             return Ok(());
@@ -202,12 +202,12 @@ impl Manifest {
         !self.failed
     }
 
-    /// What all edits so far add up to.
+    /// The result of all edits so far.
     pub(crate) fn state(&self) -> &ManifestState {
         &self.state
     }
 
-    /// What the file holds; `None` after a failure, which leaves that unknown.
+    /// The contents of the file; `None` after a failure, when they are unknown.
     pub(crate) fn on_disk(&self) -> Option<ManifestOnDisk> {
         (!self.failed).then(|| ManifestOnDisk { number: self.number, len: self.len, state: self.state.clone() })
     }
@@ -231,7 +231,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// Cuts off what an append without space has left, for good, and closes the manifest.
+    /// Durably cuts off the remains of an append without space, and closes the manifest.
     #[cold]
     fn close_if_full(&mut self, error: Error) -> Error {
         let cut = || self.file.truncate(self.len).and_then(|()| self.file.sync());
@@ -240,7 +240,7 @@ impl Manifest {
         error
     }
 
-    /// Begins a new manifest with `state` in place of one more edit, and removes the old one.
+    /// Begins a new manifest with `state` instead of appending another edit, and removes the old one.
     #[cold]
     fn roll_over(&mut self, edit: &VersionEdit, state: ManifestState) -> Result<()> {
         let old = self.path();

@@ -1,7 +1,7 @@
 //! The names of the files in a database directory, and the one counter that numbers them.
 //!
-//! A number is given out once in the life of a database, whatever kind of file it names: recovery starts the counter
-//! above every number that the manifest or the directory knows. So a name never means two things.
+//! A number is assigned only once in the life of a database, whatever kind of file it names: recovery starts the counter above every number in the
+//! manifest or the directory. So a name never means two things.
 
 use std::ffi::OsStr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,21 +9,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::error::{Error, Result};
 use crate::{table, wal};
 
-/// No file number is above this, so that counting on never overflows.
+/// The largest file number, so that the counter never overflows.
 pub(crate) const MAX_FILE_NUMBER: u64 = u64::MAX >> 1;
 pub(crate) const LOCK: &str = "LOCK";
 pub(crate) const CURRENT: &str = "CURRENT";
 pub(crate) const CURRENT_TMP: &str = "CURRENT.tmp";
 const MANIFEST_PREFIX: &str = "MANIFEST-";
-/// What says that a directory is not all of a database, unless there is a pointer too: see `db/admin/new_directory.rs`.
+/// The file that marks a directory as incomplete, unless it has a `CURRENT` too: see `db/admin/new_directory.rs`.
 pub(crate) const INCOMPLETE: &str = "INCOMPLETE";
-/// What the name of a file gets when it is a suspect: kept for a person to look at, ignored by every later open.
+/// The suffix of a suspect file: it is kept for people to look at, and ignored by every later open.
 pub(crate) const ASIDE: &str = ".aside";
-/// What the name of a log gets when it is its torn tail that is put aside. Another name than that of a whole log: one and
-/// the same log may lose its tail in one recovery and be put aside in the next.
+/// The suffix of a torn tail of a log that is set aside. It differs from that of a whole log: the same log may lose its tail in one recovery and be
+/// set aside in the next.
 pub(crate) const TAIL_ASIDE: &str = ".tail.aside";
 
-/// What a name in the database directory means.
+/// The meaning of a name in the database directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileKind {
     Lock,
@@ -43,7 +43,7 @@ pub(crate) enum FileKind {
 }
 
 impl FileKind {
-    /// The number, of a table in use.
+    /// The number of a table in use.
     pub(crate) fn table(&self) -> Option<u64> {
         if let FileKind::Table(number) = *self { Some(number) } else { None }
     }
@@ -66,7 +66,7 @@ impl FileKind {
             return FileKind::of(OsStr::new(original)).number().map_or(FileKind::Foreign, FileKind::Aside);
         }
         if let Some(digits) = name.strip_prefix(MANIFEST_PREFIX) {
-            // Exactly the spelling that we write: no sign, no needless zeros.
+            // Exactly the spelling that the engine writes: no sign, no extra zeros.
             let number = digits.parse().ok().filter(|&number| manifest_name(number) == name);
             return within_limit(number).map_or(FileKind::Foreign, FileKind::Manifest);
         }
@@ -75,7 +75,7 @@ impl FileKind {
         log.or(table).unwrap_or(FileKind::Foreign)
     }
 
-    /// As [`FileKind::of`], of a file that was put aside what it was before.
+    /// Like [`FileKind::of`], but for a file that was set aside, its former kind.
     pub(crate) fn before_aside(name: &OsStr) -> FileKind {
         let original = name.to_str().and_then(|name| name.strip_suffix(TAIL_ASIDE).or(name.strip_suffix(ASIDE)));
         FileKind::of(original.map_or(name, OsStr::new))
@@ -94,12 +94,12 @@ pub(crate) fn manifest_name(number: u64) -> String {
     format!("{MANIFEST_PREFIX}{number:06}")
 }
 
-/// A number past the last one that is given out is not ours: the counter could not go on above it.
+/// A number above the maximum does not belong to the engine: the counter could not continue after it.
 fn within_limit(number: Option<u64>) -> Option<u64> {
     number.filter(|&number| number <= MAX_FILE_NUMBER)
 }
 
-/// Gives out file numbers.
+/// Assigns file numbers.
 #[derive(Debug)]
 pub(crate) struct FileNumbers(AtomicU64);
 
@@ -109,14 +109,14 @@ impl FileNumbers {
         FileNumbers(AtomicU64::new(next))
     }
 
-    /// A number that is given out only once.
+    /// A new number, which is assigned only once.
     ///
     /// # Errors
-    /// [`Error::Full`] once they are used up: a name or an edit with a higher one could not be read back.
+    /// [`Error::Full`] once all numbers are used: a name or an edit with a higher one could not be read back.
     pub(crate) fn allocate(&self) -> Result<u64> {
         // Below the limit, so that the number after it can still be recorded as the next one.
         let following = |number: u64| (number < MAX_FILE_NUMBER).then(|| number + 1);
-        // Relaxed: only uniqueness matters; the files themselves are published by other means.
+        // Relaxed: only uniqueness matters; the files themselves are published in other ways.
         let allocated = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, following);
         allocated.map_err(|_| Error::Full(format!("file numbers are used up: expected one below {MAX_FILE_NUMBER}")))
     }
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn only_our_own_spelling_of_a_name_is_ours() {
-        // Catches a sloppy parser that would delete somebody's `+12.log` as an orphan.
+        // Catches a careless parser that would delete a user's `+12.log` as an orphan.
         let of = |name: &str| FileKind::of(OsStr::new(name));
         assert_eq!(of("000012.log"), FileKind::Log(12));
         assert_eq!(of("1234567.sst"), FileKind::Table(1_234_567));

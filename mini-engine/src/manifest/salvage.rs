@@ -1,9 +1,9 @@
-//! Reads what manifests still say of a database whose `CURRENT` or manifest is damaged or gone.
+//! Reads the remaining information in manifests, for a database whose `CURRENT` or manifest is damaged or missing.
 //!
-//! Without `CURRENT` the newest manifest counts, if it can be read to its end: a manifest is complete before `CURRENT` names it, and
-//! until the one before it is removed both describe the same data. Of a damaged or torn manifest the whole edits still tell which
-//! tables were compacted into others, from which key on a narrowed table counts, and which logs are obsolete: a table is named again only
-//! by the edit that takes it out, and its bound only rises.
+//! Without `CURRENT` the newest manifest counts, if it can be read to its end: a manifest is complete before `CURRENT` names it, and until the
+//! previous one is removed both describe the same data. In a damaged or torn manifest, the whole edits still tell which tables were compacted into
+//! others, from which key on a narrowed table counts, and which logs are obsolete: a table is named again only by the edit that removes it, and its
+//! bound only rises.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,18 +17,18 @@ use crate::fs::FileSystem;
 use crate::table::TableMeta;
 use crate::types::SeqNo;
 
-/// What is known of the tables and logs of a database.
+/// The known facts about the tables and logs of a database.
 #[derive(Debug, Default)]
 pub(crate) struct SalvagedManifest {
-    /// The manifest that says all of it; `None` if there is no such one.
+    /// The manifest that is complete; `None` if there is none.
     pub(crate) whole: Option<PathBuf>,
-    /// What is wrong with `CURRENT` and with manifests.
+    /// The damage to `CURRENT` and to manifests.
     pub(crate) damage: Vec<Error>,
-    /// The tables of the database, as far as they are known, those that were set aside among them.
+    /// The tables of the database, as far as they are known, including those that were set aside.
     pub(crate) tables: BTreeMap<u64, TableMeta>,
-    /// Those of them that were quarantined.
+    /// The tables that were quarantined.
     pub(crate) quarantined: BTreeSet<u64>,
-    /// Those of these that were dropped since.
+    /// The quarantined tables that were dropped since.
     pub(crate) dropped: BTreeSet<u64>,
     /// Tables that were compacted into others.
     pub(crate) obsolete: BTreeSet<u64>,
@@ -38,10 +38,10 @@ pub(crate) struct SalvagedManifest {
     pub(crate) last_seqno: SeqNo,
 }
 
-/// Reads what the manifests of `dir`, whose files are `names`, say.
+/// Reads the manifests of `dir`, whose files are `names`.
 ///
 /// # Errors
-/// [`Error::UnsupportedVersion`] and [`Error::Unsupported`]; [`Error::Io`] for want of file handles.
+/// [`Error::UnsupportedVersion`] and [`Error::Unsupported`]; [`Error::Io`] for lack of file handles.
 pub(crate) fn salvage(fs: &dyn FileSystem, dir: &Path, names: &[FileKind]) -> Result<SalvagedManifest> {
     let mut found = SalvagedManifest::default();
     let number = |kind: &FileKind| if let FileKind::Manifest(number) = *kind { Some(number) } else { None };
@@ -76,9 +76,9 @@ fn unless_fatal(error: Error) -> Result<Error> {
     if error.is_damage() { Ok(error) } else { Err(error) }
 }
 
-/// Whether manifest `number` may have been cut exactly between two edits, which the frames cannot show: a flush or a compaction takes files
-/// out that `state` still names, and brings in tables that it does not know. Tables that were obsolete when the manifest began are older
-/// than it. An edit that only brings tables in, as that of a bulk load, leaves no such trace.
+/// Whether manifest `number` may have been cut exactly between two edits, which the frames cannot show: a lost edit of a flush or a compaction
+/// removed files that `state` still names, and added tables that it does not know. Tables that were obsolete when the manifest began have smaller
+/// numbers. A lost edit that only added tables, as that of a bulk load, leaves no such trace.
 fn lacks_edits(number: u64, state: &ManifestState, names: &[FileKind]) -> bool {
     let there: BTreeSet<u64> = names.iter().filter_map(FileKind::table).collect();
     let lacks_a_table = state.version.tables().any(|meta| !there.contains(&meta.number));
@@ -102,7 +102,7 @@ impl SalvagedManifest {
             None => self.whole = Some(path),
             Some(what) => {
                 self.damage.push(Error::corruption(&path, 0, what));
-                // The files of obsolete tables may still be there, and removed keys in them.
+                // The files of obsolete tables may still exist, and hold removed keys.
                 self.take_whole_edits(fs, &path, number)?;
             }
         }
@@ -114,7 +114,7 @@ impl SalvagedManifest {
         Ok(self)
     }
 
-    /// Takes what the whole edits of a damaged manifest say.
+    /// Takes the information in the whole edits of a damaged manifest.
     fn take_whole_edits(&mut self, fs: &dyn FileSystem, path: &Path, number: u64) -> Result<()> {
         let bytes = match read_manifest(fs, path, u64::MAX) {
             Ok(bytes) => bytes,

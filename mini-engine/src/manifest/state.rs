@@ -1,4 +1,4 @@
-//! [`ManifestState`]: what the edits of a manifest add up to.
+//! [`ManifestState`]: the result of all edits of a manifest.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use crate::manifest::compaction_stats::CompactionStats;
 use crate::manifest::version::{Version, VersionEdit};
 use crate::types::SeqNo;
 
-/// What all edits so far add up to.
+/// The result of all edits so far.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ManifestState {
     pub(crate) version: Arc<Version>,
     /// The oldest log that replay needs.
     pub(crate) log_number: u64,
-    /// Above every file number that was given out when the last edit was written.
+    /// A number above every file number that was assigned when the last edit was written.
     pub(crate) next_file_number: u64,
-    /// The highest sequence number in tables: the log `log_number` starts right after it.
+    /// The highest sequence number in tables: the log `log_number` starts directly after it.
     pub(crate) last_seqno: SeqNo,
     /// The policy that the database was opened with last, by its number.
     pub(crate) policy: Option<u64>,
@@ -26,7 +26,7 @@ impl ManifestState {
         Ok(ManifestState { version: Arc::new(self.version.apply(edit)?), ..self.after(edit)? })
     }
 
-    /// The state after `edit`, but for its version.
+    /// The state after `edit`, except its version.
     pub(super) fn after(&self, edit: &VersionEdit) -> Result<ManifestState, String> {
         let last_seqno = edit.last_seqno.unwrap_or(self.last_seqno);
         let log_number = edit.log_number.unwrap_or(self.log_number);

@@ -50,7 +50,7 @@ fn a_directory_without_current_has_no_manifest() {
 
 #[test]
 fn edits_add_up_after_a_reload() {
-    // Catches an edit applied in memory in another way than from disk.
+    // Catches an edit that is applied differently in memory and from disk.
     let (dir, mut manifest) = sound();
     manifest.append(adding(10, 1, 5)).unwrap();
     manifest.append(VersionEdit { log_number: Some(4), ..adding(11, 6, 9) }).unwrap();
@@ -96,11 +96,11 @@ fn rule_1_every_flipped_bit_of_a_manifest_is_noticed_or_harmless() {
 
 #[test]
 fn rule_7_nothing_is_appended_after_a_failed_append() {
-    // Catches a manifest that goes on behind a gap: the next load would drop what was acknowledged behind it.
+    // Catches a manifest that continues behind a gap: the next load would drop the acknowledged edits behind it.
     for fault in [Fault::Device, Fault::StorageFull, Fault::ShortWrite] {
         // The append's write, and its sync.
         for step in 0..2 {
-            // Without space for the write, what it has left is cut off, unless that fails too.
+            // Without space for the write, its remains are cut off, unless that fails too.
             let repeat = if fault == Fault::Device { Repeat::Once } else { Repeat::FromThenOn };
             let (_dir, faults, mut manifest) = faulty();
             faults.fail_mutation(faults.mutations() + step, fault, repeat);
@@ -116,8 +116,8 @@ fn rule_7_nothing_is_appended_after_a_failed_append() {
 
 #[test]
 fn an_edit_without_space_has_not_happened_and_the_next_one_begins_a_new_manifest() {
-    // Catches a part of an edit in front of a later one, an edit that comes back at the next load, and a manifest that is given
-    // up although space may come.
+    // Catches a partial edit in front of a later one, an edit that reappears at the next load, and a manifest that is given up although space may
+    // come back.
     for fault in [Fault::StorageFull, Fault::ShortWrite] {
         let (dir, faults, mut manifest) = faulty();
         manifest.append(adding(10, 1, 5)).unwrap();
@@ -145,7 +145,7 @@ fn an_edit_without_space_has_not_happened_and_the_next_one_begins_a_new_manifest
 
 #[test]
 fn a_manifest_that_cannot_be_rolled_over_goes_on() {
-    // Catches edits that fail for want of space or handles for a new file, while the old one would take them.
+    // Catches edits that fail because a new file has no space or handle, although the old file would accept them.
     let (dir, faults, mut manifest) = faulty();
     manifest.rollover_at = 0;
     let number = manifest.number();
@@ -170,7 +170,7 @@ fn an_edit_after_which_the_state_would_be_too_long_for_an_open_is_refused() {
     assert!(matches!(refused, Some(Error::Full(_))), "{refused:?}");
     let len = edit::encode(&manifest.state().as_edit()).unwrap().len();
     assert!((6 << 10..8 << 10).contains(&len), "{len}");
-    // It is as before: what makes the state shorter is taken.
+    // The manifest still works: an edit that makes the state shorter is accepted.
     assert!(manifest.is_usable());
     manifest.append(VersionEdit { removed: vec![(0, 10)], ..VersionEdit::default() }).unwrap();
     assert_eq!(reload(dir.path()).state, *manifest.state());
@@ -178,8 +178,8 @@ fn an_edit_after_which_the_state_would_be_too_long_for_an_open_is_refused() {
 
 #[test]
 fn a_manifest_rolls_over_and_keeps_its_state() {
-    // Catches a manifest that grows for ever, a rollover that loses tables, an old file left behind, figures of amplification that begin
-    // anew with each manifest, and a policy that is forgotten.
+    // Catches a manifest that grows for ever, a rollover that loses tables, an old file that remains, amplification figures that restart with each
+    // manifest, and a policy that is forgotten.
     let dir = TempDir::new().unwrap();
     let first = ManifestState { policy: Some(2), ..ManifestState::default() };
     let mut manifest = Manifest::create(Arc::new(StdFs), dir.path(), numbers(), first).unwrap();
@@ -202,7 +202,7 @@ fn a_manifest_rolls_over_and_keeps_its_state() {
 
 #[test]
 fn a_rollover_that_fails_leaves_a_complete_manifest_at_every_step() {
-    // Catches a pointer switched before what it points to is synced, and an append after a failed rollover.
+    // Catches a pointer switched before its manifest is synced, and an append after a failed rollover.
     let count = rollover_operations();
     assert!(count >= 6, "only {count} operations");
     for step in 0..count {
@@ -223,7 +223,7 @@ fn a_rollover_that_fails_leaves_a_complete_manifest_at_every_step() {
     }
 }
 
-/// The mutating operations of one rollover.
+/// The number of mutating operations of one rollover.
 fn rollover_operations() -> u64 {
     let (_dir, faults, mut manifest) = faulty();
     manifest.append(adding(100, 1, 5)).unwrap();
@@ -259,7 +259,7 @@ fn edits_that_go_back_in_time_are_refused() {
     manifest.append(VersionEdit { log_number: Some(9), ..adding(10, 1, 5) }).unwrap();
     assert!(manifest.append(VersionEdit { log_number: Some(8), ..VersionEdit::default() }).is_err());
     assert!(manifest.append(VersionEdit { last_seqno: Some(4), ..VersionEdit::default() }).is_err());
-    // Nothing was written for them, so the manifest goes on.
+    // Nothing was written for them, so the manifest is still usable.
     manifest.append(adding(11, 6, 9)).unwrap();
     assert_eq!(reload(dir.path()).state.last_seqno, 9);
 }

@@ -1,19 +1,19 @@
 //! The tables that make up the database: `Version` (immutable) and `VersionEdit` (the step from one to the next).
 //!
-//! A version is levels of *runs*. A run is a sorted sequence of entries, cut into tables; a level holds its runs newest
-//! first. Policies differ in how many runs they leave on a level, and any version can be worked on by any of them.
+//! A version is levels of *runs*. A run is a sorted sequence of entries, cut into tables; a level holds its runs newest first. Policies differ in
+//! the number of runs that they leave on a level, and every policy can continue with any version.
 //!
-//! V1 names: a table number is in a version once.
-//! V2 level 0: each table is a run of its own, and the sequence numbers of two of them never interleave: every number in
+//! V1 names: a table number occurs in a version only once.
+//! V2 level 0: each table is a separate run, and the sequence numbers of two of them never interleave: every number in
 //!    a newer table is above every number in an older one.
-//! V3 runs: the tables of a run below level 0 are disjoint, so that a key is in one of them at most; all versions of a
-//!    key that a run has are in one table. Runs of a level stand by descending number.
-//! V4 age: of two versions of a key the newer one is in the run that is asked first. No limits of tables can show
-//!    that; the planning of compactions keeps it, and the properties of `compaction` check it.
+//! V3 runs: the tables of a run below level 0 are disjoint, so that a key is in at most one of them; all versions of a key in a run are in one
+//! table. Runs of a level are ordered by descending number.
+//! V4 age: of two versions of a key, the newer one is in the run that is asked first. The limits of tables cannot show that; the planning of
+//! compactions ensures it, and property tests of `compaction` check it.
 //!
-//! A compaction may end before its last key (`compaction/piece.rs`). Then each input that reaches beyond that key stays in its run as a
-//! *narrowed* table: its lower bound in the version rises, and its file does not change. Of all that is said above a table holds
-//! what lies from its bound on. Pebble calls such a table a virtual sstable.
+//! A compaction may end before its last key (`compaction/piece.rs`). Then each input that extends beyond that key stays in its run as a *narrowed*
+//! table: its lower bound in the version rises, and its file does not change. In the rules above, a table holds only the entries from its bound on.
+//! Pebble calls such a table a virtual sstable.
 //!
 //! V1 to V3 are checked by `VersionBuilder`, so that an edit from disk that breaks one is an error and not a wrong answer.
 
@@ -24,10 +24,10 @@ use crate::manifest::compaction_stats::CompactionStats;
 use crate::table::TableMeta;
 use crate::types::{SeqNo, Slice};
 
-/// Levels a version may have, level 0 among them.
+/// The maximum number of levels of a version, level 0 included.
 pub(crate) const MAX_LEVELS: usize = crate::metrics::MAX_LEVELS;
 
-/// Where a table stands.
+/// The place of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct RunId {
     pub(crate) level: usize,
@@ -36,7 +36,7 @@ pub(crate) struct RunId {
 }
 
 impl RunId {
-    /// Where memtables are flushed to.
+    /// The place for flushed memtables.
     pub(crate) const LEVEL_0: RunId = RunId { level: 0, run: 0 };
 }
 
@@ -57,7 +57,7 @@ impl Run {
         Run { id, bytes: tables.iter().map(|table| table.size).sum(), tables }
     }
 
-    /// Whether the two are one run of versions that share it. May say no of equal ones.
+    /// Whether the two are the same shared run. May be false for equal runs.
     pub(crate) fn is_same(&self, other: &Run) -> bool {
         Arc::ptr_eq(&self.tables, &other.tables)
     }
@@ -78,33 +78,33 @@ impl Run {
 /// One immutable set of tables.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Version {
-    /// Versions share the tables of levels that the edits between them leave alone.
+    /// Versions share the tables of levels that the edits between them do not change.
     pub(super) levels: Vec<Vec<Run>>,
-    /// Tables of which recovery could not read all, on no level any more: what they held is unknown (rule 10).
+    /// Tables that recovery could not read completely, no longer on any level: their contents are unknown (rule 10).
     pub(super) quarantined: Vec<TableMeta>,
-    /// Quarantined tables that were given up for good. Reads do without them; salvage reads what is left of their files. So tombstones
-    /// that may hide what they hold are kept, as for the quarantined ones.
+    /// Quarantined tables that were dropped. Reads ignore them; salvage reads the sound blocks of their files. So tombstones that may hide entries
+    /// in them are kept, as for the quarantined ones.
     pub(super) dropped: Vec<TableMeta>,
-    /// The compactions of which a part is done.
+    /// The unfinished compactions.
     pub(super) pointers: Vec<CompactPointer>,
 }
 
-/// Where a compaction that took a piece is to go on.
+/// The place at which an unfinished compaction must continue.
 ///
-/// LevelDB's manifest has a compact pointer for each level: the key from which its next compaction starts. This is the same for a
-/// compaction that ended before its last key. It decides what is compacted next and never what is right: each piece is planned on the
-/// version as it is by then, under the rules of all plans, and without the pointer the tables are compacted when a policy wants them
-/// compacted. So nothing has to be checked of a pointer but that it can be read.
+/// LevelDB's manifest has a compact pointer for each level: the key at which its next compaction starts. This is the same for a compaction that
+/// ended before its last key. It decides only what is compacted next, and has no effect on correctness: each piece is planned on the version of
+/// that moment, under the rules of all plans, and without the pointer the tables are compacted when a policy wants that. So a pointer needs no
+/// check except that it can be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CompactPointer {
     /// A file number that no file has.
     pub(crate) id: u64,
-    /// The newest run with tables that are left; those above it came later and wait for the next compaction. On level 0, where each
-    /// table is a run, its newest sequence number.
+    /// The newest run with remaining tables; those above it came later and wait for the next compaction. On level 0, where each table is a run, its
+    /// newest sequence number.
     pub(crate) top: RunId,
-    /// Where the rest goes, as what was compacted has.
+    /// The output of the rest, the same as that of the finished pieces.
     pub(crate) output: RunId,
-    /// The first key that is left.
+    /// The first remaining key.
     pub(crate) from: Slice,
     /// The last key of the whole compaction.
     pub(crate) upto: Slice,
@@ -112,30 +112,30 @@ pub(crate) struct CompactPointer {
     pub(crate) bytes: u64,
 }
 
-/// The difference between two versions, and what recovery must know along with it.
+/// The difference between two versions, with further facts for recovery.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct VersionEdit {
-    /// Tables that come in, each with its place.
+    /// Added tables, each with its place.
     pub(crate) added: Vec<(RunId, TableMeta)>,
-    /// Tables that go, each as level and number.
+    /// Removed tables, each as level and number.
     pub(crate) removed: Vec<(usize, u64)>,
-    /// Tables that are given up for now; each is removed from its level by the same edit or was by an earlier one.
+    /// Tables that are quarantined; the same edit or an earlier one removes each from its level.
     pub(crate) quarantined: Vec<TableMeta>,
     /// Quarantined tables that were given up for good, by number.
     pub(crate) dropped: Vec<u64>,
-    /// Compactions that took a piece.
+    /// Compact pointers of unfinished compactions.
     pub(crate) pointers: Vec<CompactPointer>,
-    /// Pointers to compactions that went on or have nothing left to do; one that is gone already is none.
+    /// Pointers of compactions that continued or are complete. A pointer that was already removed is ignored.
     pub(crate) pointers_done: Vec<u64>,
-    /// Logs below this number are obsolete: tables hold what they held.
+    /// Logs below this number are obsolete: tables hold their contents.
     pub(crate) log_number: Option<u64>,
     /// No file of this number or a higher one has been made yet.
     pub(crate) next_file_number: Option<u64>,
-    /// The highest sequence number that tables hold; the log `log_number` goes on right after it.
+    /// The highest sequence number in tables; the log `log_number` continues directly after it.
     pub(crate) last_seqno: Option<SeqNo>,
     /// The policy that compacts tables from now on, by its number.
     pub(crate) policy: Option<u64>,
-    /// What was read and written for this step.
+    /// The bytes read and written for this step.
     pub(crate) stats: CompactionStats,
 }
 
@@ -150,7 +150,7 @@ impl Version {
         self.runs(level).iter().flat_map(Run::tables)
     }
 
-    /// Levels up to the deepest that holds a table.
+    /// The levels down to the deepest that holds a table.
     pub(crate) fn levels(&self) -> &[Vec<Run>] {
         &self.levels
     }
@@ -160,7 +160,7 @@ impl Version {
         self.levels.iter().enumerate().flat_map(|(level, runs)| runs.iter().map(move |run| (level, run)))
     }
 
-    /// All tables, newest run first, in a run by key.
+    /// All tables, newest run first, and within a run by key.
     pub(crate) fn tables(&self) -> impl Iterator<Item = &TableMeta> {
         self.levels.iter().flatten().flat_map(Run::tables)
     }
@@ -169,12 +169,12 @@ impl Version {
         self.runs(level).iter().map(Run::bytes).sum()
     }
 
-    /// The tables that were given up and are not dropped yet.
+    /// The tables that are quarantined and not yet dropped.
     pub(crate) fn quarantined(&self) -> &[TableMeta] {
         &self.quarantined
     }
 
-    /// The tables on no level that may still be read: those that are quarantined, and those dropped whose files may be there.
+    /// The tables on no level that may still be read: quarantined tables, and dropped tables whose files may still exist.
     pub(crate) fn set_aside(&self) -> impl Iterator<Item = &TableMeta> {
         self.quarantined.iter().chain(&self.dropped)
     }
@@ -184,12 +184,12 @@ impl Version {
         self.tables().chain(self.set_aside())
     }
 
-    /// Their numbers.
+    /// The numbers of these tables.
     pub(crate) fn named_numbers(&self) -> HashSet<u64> {
         self.named_tables().map(|table| table.number).collect()
     }
 
-    /// The numbers of those that were dropped.
+    /// The numbers of the dropped tables.
     pub(crate) fn dropped(&self) -> impl Iterator<Item = u64> {
         self.dropped.iter().map(|table| table.number)
     }
@@ -201,12 +201,12 @@ impl Version {
         version
     }
 
-    /// Where compactions that took a piece are to go on.
+    /// The pointers of unfinished compactions.
     pub(crate) fn pointers(&self) -> &[CompactPointer] {
         &self.pointers
     }
 
-    /// An edit that makes this version out of an empty one: the first record of a manifest.
+    /// An edit that turns an empty version into this one: the first record of a manifest.
     pub(crate) fn as_edit(&self) -> VersionEdit {
         let tables = |(level, run): (usize, &Run)| {
             let run_id = RunId { level, run: if level == 0 { 0 } else { run.id } };
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn edits_that_break_the_version_are_refused() {
-        // Catches a damaged or misordered manifest that would be served as data.
+        // Catches a damaged or misordered manifest that would be used as data.
         let version = Version::default().apply(&adding(&[(1, 1, 10)])).unwrap();
         let unknown = VersionEdit { removed: vec![(0, 7)], ..VersionEdit::default() };
         assert!(version.apply(&unknown).unwrap_err().contains("does not hold it"));
@@ -304,7 +304,7 @@ mod tests {
         let drop = VersionEdit { dropped: vec![1], ..VersionEdit::default() };
         let dropped = version.apply(&drop).unwrap();
         assert!(dropped.quarantined().is_empty());
-        // Known until its file is gone, through a rollover too.
+        // It is known until its file is gone, also after a rollover.
         assert_eq!(dropped.set_aside().collect::<Vec<_>>(), [&suspect]);
         assert_eq!(Version::default().apply(&dropped.as_edit()).unwrap(), dropped);
         assert_eq!(dropped.forgetting_dropped(|number| number != 1).set_aside().count(), 0);

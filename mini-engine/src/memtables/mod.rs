@@ -1,7 +1,7 @@
-//! The memtables of a database: one takes writes, the frozen ones wait for their flush.
+//! The memtables of a database: one accepts writes, the frozen ones wait for their flush.
 //!
-//! A memtable and a log belong together: log `n` holds exactly the writes of the memtable bound to `n`. A write gets its places in both
-//! in one step under the write lock, and both end together when the memtable is frozen and the places are filled. So a log is obsolete exactly when its memtable is
+//! A memtable and a log belong together: log `n` holds exactly the writes of the memtable bound to `n`. A write gets its places in both in one step
+//! under the write lock. Both end together when the memtable is frozen and the places are filled. So a log is obsolete exactly when its memtable is
 //! in a table, and the oldest log that replay needs is that of the oldest memtable.
 
 mod range_tombstones;
@@ -19,9 +19,9 @@ use crate::iter::{EntryIter, Stepped, impl_entry_iter};
 use crate::options::MemtableKind;
 use crate::types::{BatchOp, Kind, RangeTombstone, SeqNo, Slice};
 
-/// What a memtable takes for its head and for the first chunk of its arena, whatever its size.
+/// The memory of a memtable's head and of the first chunk of its arena, whatever its size.
 const BASE_BYTES: usize = 1 << 20;
-/// More than a node costs beside its key and value: header, tower, padding.
+/// An upper bound of a node's memory besides its key and value.
 const NODE_BYTES: usize = 96;
 
 /// A memtable of either kind. Clones share it.
@@ -54,7 +54,7 @@ impl Table {
         }
     }
 
-    /// Ends all writing. Waits for the writers inside.
+    /// Ends all writing, and waits for the writers that have not finished.
     pub(crate) fn freeze(&self) {
         match self {
             Self::SkipList(table) => drop(table.freeze()),
@@ -62,7 +62,7 @@ impl Table {
         }
     }
 
-    /// Takes all that `ops` will need, so that applying them cannot fail.
+    /// Reserves everything that `ops` will need, so that applying them cannot fail.
     pub(crate) fn reserve<'a>(&'a self, ops: &'a [Op<'a>]) -> Result<Reservation<'a>, InsertError> {
         match self {
             Self::SkipList(table) => table.reserve(ops).map(Reservation::SkipList),
@@ -94,8 +94,8 @@ pub(crate) struct LoggedMemtable {
     ranges: Arc<MemtableRanges>,
 }
 
-/// Makes memtables one after the other. Each takes over the memory of one that was flushed, if there is one of its size: to touch fresh
-/// pages costs as much as an insert.
+/// Makes memtables one after the other. Each reuses the memory of a flushed one of its size, if there is one: touching fresh pages costs as much as
+/// an insert.
 #[derive(Debug)]
 pub(crate) struct MemtableFactory {
     kind: MemtableKind,
@@ -104,7 +104,7 @@ pub(crate) struct MemtableFactory {
 }
 
 impl MemtableFactory {
-    /// For memtables of `kind`, each of about `bytes` of memory. Keeps the memory of one.
+    /// A factory for memtables of `kind`, each with about `bytes` of memory. It keeps the memory of one.
     pub(crate) fn new(kind: MemtableKind, bytes: usize) -> MemtableFactory {
         MemtableFactory { kind, bytes, pool: TablePool::new(1) }
     }
@@ -113,7 +113,7 @@ impl MemtableFactory {
     pub(crate) fn make(&self, log: u64, memory: usize) -> Result<LoggedMemtable> {
         match memory <= self.bytes {
             true => LoggedMemtable::in_pool(self.kind, log, self.bytes, &self.pool),
-            // Its memory is of no use to one of the usual size, and would be kept in place of that.
+            // Its memory does not fit a memtable of the usual size, and would displace one that does.
             false => LoggedMemtable::new(self.kind, log, memory),
         }
     }
@@ -128,7 +128,7 @@ impl LoggedMemtable {
         Self::in_pool(kind, log, bytes, &TablePool::new(0))
     }
 
-    /// The table that `entries` are, frozen.
+    /// A frozen memtable of `entries`.
     fn built(entries: VectorBuilder, log: u64) -> LoggedMemtable {
         LoggedMemtable { table: Table::Vector(entries.finish()), log, ranges: Arc::default() }
     }
@@ -147,8 +147,8 @@ impl LoggedMemtable {
         Ok(LoggedMemtable { table, log, ranges: Arc::default() })
     }
 
-    /// The newest version of `key` that is not newer than `seqno`: a value, of which `take` takes what it needs, a
-    /// tombstone (`Some(None)`), or nothing.
+    /// The newest version of `key` that is not newer than `seqno`: a value (`Some(Some(..))`, as `take` returns it), a tombstone (`Some(None)`), or
+    /// nothing (`None`).
     pub(crate) fn get<T>(&self, key: &[u8], seqno: SeqNo, take: impl FnOnce(&[u8]) -> T) -> Option<Option<T>> {
         if let Some(ranges) = self.ranges.get() {
             return self.get_beside(&ranges, key, seqno, take);
@@ -159,7 +159,7 @@ impl LoggedMemtable {
         }
     }
 
-    /// As `get`, where range tombstones may be newer than the key's version.
+    /// Like `get`, if range tombstones may be newer than the key's version.
     #[cold]
     fn get_beside<T>(
         &self,
@@ -179,12 +179,12 @@ impl LoggedMemtable {
         found.or(covered_at.map(|_| None))
     }
 
-    /// Adds range tombstones. The operations that they are of are applied too.
+    /// Adds range tombstones. Their operations are also applied.
     pub(crate) fn add_ranges(&self, ranges: impl IntoIterator<Item = RangeTombstone>) {
         self.ranges.add(ranges);
     }
 
-    /// Its range tombstones, in a few sets, as they are now.
+    /// Its present range tombstones, in a few sets.
     pub(crate) fn range_sets(&self) -> RangeSets {
         self.ranges.get().map_or_else(RangeSets::new, |sets| RangeSets::clone(&sets))
     }
@@ -193,8 +193,8 @@ impl LoggedMemtable {
         self.table.memory_usage() + self.ranges.memory_usage()
     }
 
-    /// As `get` for each of `keys`, with copies of the values: hands what it finds to `found`, with the key's position, as long as that
-    /// wants more. Searches of a skip list go on side by side.
+    /// Like `get` for each of `keys`, with copies of the values: passes each result to `found`, with the key's position, as long as `found` wants
+    /// more. Searches of a skip list run side by side.
     pub(crate) fn get_many(
         &self,
         keys: &[&[u8]],
@@ -217,7 +217,7 @@ impl LoggedMemtable {
         }
     }
 
-    /// How many entries it holds, versions and tombstones included.
+    /// The number of entries, versions and tombstones included.
     pub(crate) fn entries(&self) -> u64 {
         self.table.len() as u64
     }
@@ -241,12 +241,12 @@ fn found<T>(lookup: Lookup<'_>, take: impl FnOnce(&[u8]) -> T) -> Option<Option<
     match lookup {
         Lookup::Value(value) => Some(Some(take(value))),
         Lookup::Tombstone => Some(None),
-        // A lookup has no other result.
+        // A lookup returns no other result.
         _ => None,
     }
 }
 
-/// What one thread puts together from the operations of logs, before anybody reads it.
+/// A memtable that one thread builds from the operations of logs, before anyone reads it.
 #[derive(Debug, Default)]
 pub(crate) struct MemtableBuilder {
     entries: VectorBuilder,
@@ -281,14 +281,13 @@ impl MemtableBuilder {
     }
 }
 
-/// An upper estimate of the memory that `operations` with `payload` bytes of keys and values take in a memtable, if so many of them
-/// remove `ranges`.
+/// An upper estimate of the memory that `operations` with `payload` bytes of keys and values take in a memtable, if `ranges` of them remove ranges.
 pub(crate) fn memory_for(operations: usize, ranges: u32, payload: usize) -> usize {
     let ranges = ranges as usize * RANGE_BYTES;
     payload.saturating_add(operations.saturating_mul(NODE_BYTES)).saturating_add(ranges)
 }
 
-/// An operation of a batch as the memtable takes it. The removal of a range removes its first key; the rest comes by
+/// An operation of a batch for the memtable. The removal of a range removes its first key here; the rest is added by
 /// [`LoggedMemtable::add_ranges`].
 pub(crate) fn op(op: BatchOp<'_>) -> Op<'_> {
     match op {
@@ -297,7 +296,7 @@ pub(crate) fn op(op: BatchOp<'_>) -> Op<'_> {
     }
 }
 
-/// The range tombstone that an operation with this number is, if it is one.
+/// The range tombstone for an operation with this number, if it removes a range.
 pub(crate) fn range_tombstone(op: BatchOp<'_>, seqno: SeqNo) -> Option<RangeTombstone> {
     match op {
         BatchOp::RemoveRange { start, end } => {
@@ -327,7 +326,7 @@ impl SkipListIter {
         Self { cursor: table.owned_cursor(), passed: Vec::new(), repeats: false }
     }
 
-    /// Takes the version that a search has found.
+    /// Makes the version that a search has found the current one.
     fn take(&mut self) -> Result<()> {
         if self.valid() {
             self.cursor.next();
@@ -357,7 +356,7 @@ impl EntryIter for SkipListIter {
         self.cursor.version().map_or(&[], |version| version.value)
     }
 
-    // A search finds a version, and the first step takes it. From past an end only a search leads back.
+    // A search finds a version, and the first step takes it. Past an end, only a search leads back.
 
     #[inline]
     fn repeats(&self) -> bool {

@@ -1,14 +1,13 @@
 //! [`MemtableRanges`]: the range tombstones of a memtable, beside its entries.
 //!
-//! Mostly there are none: then a read pays one load. Others are in a few sets, which never change, so that readers share them. New ones
-//! become a set, together with the sets that are small beside it: each set is at least [`GROWTH`] times as large as the next (the
-//! logarithmic method of Bentley and Saxe). So of n range tombstones each is put into a new set O(log n) times, and a read asks O(log n)
-//! sets.
+//! Usually there are none: then a read pays one load. Otherwise they are in a few sets, which never change, so that readers share them. New ones
+//! become a set, together with the sets that are small in comparison: each set is at least [`GROWTH`] times as large as the next (the logarithmic
+//! method of Bentley and Saxe). So each of n range tombstones is copied into a new set O(log n) times, and a read asks O(log n) sets.
 //!
 //! R1 the first key of each range is removed by an ordinary tombstone of the same number, among the entries. So a memtable with range
 //!    tombstones is not empty, and its operations have numbers without gaps.
-//! R2 a number is published after the range tombstones of all numbers up to it were added (`db/core/publication.rs`), as it is with
-//!    entries. So a reader that sees a number sees them, whatever the orderings here; newer ones it leaves out by their numbers.
+//! R2 a number is published after the range tombstones of all numbers up to it were added (`db/core/publication.rs`), as with entries. So a reader
+//! that sees a number sees them, whatever the orderings here; it ignores newer ones by their numbers.
 //! R3 after the freeze nothing is added.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,8 +18,8 @@ use arc_swap::{ArcSwap, Guard};
 use crate::lock::lock;
 use crate::types::{RangeTombstone, RangeTombstones};
 
-/// How much larger a set is than the next one, at least: the more, the fewer sets a read asks, and the more often a range tombstone is
-/// put into a new one.
+/// The minimum ratio of the size of a set to the next one. With a larger ratio, a read asks fewer sets, and a range tombstone is copied into new
+/// sets more often.
 const GROWTH: usize = 8;
 
 /// Sets of range tombstones, the largest first.
@@ -28,7 +27,7 @@ pub(crate) type RangeSets = Vec<Arc<RangeTombstones>>;
 
 #[derive(Debug, Default)]
 pub(super) struct MemtableRanges {
-    /// Relaxed: by R2 whoever has to see it set has synchronised with the thread that set it.
+    /// Relaxed: by R2 every reader that must see it set has synchronised with the thread that set it.
     is_used: AtomicBool,
     sets: ArcSwap<RangeSets>,
     /// Held by a writer that adds some.
@@ -43,7 +42,7 @@ impl MemtableRanges {
         if newest.is_empty() {
             return;
         }
-        // The sets are exchanged in one step, so they are whole wherever a panic strikes.
+        // The sets are replaced in one step, so they are consistent after a panic at any place.
         let _adding = lock(&self.adding);
         self.memory.fetch_add(newest.iter().map(memory_of).sum(), Ordering::Relaxed);
         let mut sets = RangeSets::clone(&self.sets.load());
@@ -57,24 +56,24 @@ impl MemtableRanges {
         self.is_used.store(true, Ordering::Relaxed);
     }
 
-    /// Those that were added; `None` if there are none.
+    /// The sets that were added; `None` if there are none.
     #[inline]
     pub(super) fn get(&self) -> Option<Guard<Arc<RangeSets>>> {
         if self.is_used.load(Ordering::Relaxed) { Some(self.sets.load()) } else { None }
     }
 
-    /// About how many bytes of memory they take.
+    /// Their approximate memory in bytes.
     pub(super) fn memory_usage(&self) -> usize {
         self.memory.load(Ordering::Relaxed)
     }
 }
 
-/// An upper estimate of the memory that a range tombstone takes, in bytes, unless it is one of many within each other.
+/// An upper estimate of the memory that a range tombstone takes, in bytes, unless many are nested.
 pub(crate) fn memory_of(range: &RangeTombstone) -> usize {
     RANGE_BYTES + range.start.len() + range.end.len()
 }
 
-/// What a range tombstone takes beside its keys.
+/// The memory of a range tombstone besides its keys.
 pub(super) const RANGE_BYTES: usize = 256;
 
 #[cfg(test)]
@@ -84,7 +83,7 @@ mod tests {
 
     #[test]
     fn range_tombstones_are_put_into_new_sets_seldom_and_are_in_few() {
-        // Catches an addition that goes through all that are there, and a read that asks as many sets as there were additions.
+        // Catches an addition that copies all existing ones, and a read that asks as many sets as there were additions.
         const COUNT: u64 = 20_000;
         let ranges = MemtableRanges::default();
         let key = |n: u64| Slice::from(&n.to_be_bytes()[..]);

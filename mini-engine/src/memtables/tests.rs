@@ -1,4 +1,4 @@
-//! Both kinds of memtable, beside each other.
+//! Both kinds of memtable, compared with each other.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ fn memtable(kind: MemtableKind) -> LoggedMemtable {
     memtable
 }
 
-/// What `get_many` finds of `key` and of another one.
+/// The results of `get_many` for `key` and another key.
 fn get_both(memtable: &LoggedMemtable, key: &[u8], seqno: SeqNo) -> Vec<(usize, Option<Slice>)> {
     let mut found = Vec::new();
     let note = |at, value| {
@@ -78,7 +78,7 @@ fn the_iterator_yields_all_versions_in_entry_order_both_ways_and_outlives_its_me
 
 #[test]
 fn a_key_with_many_versions_takes_few_moves_in_either_direction() {
-    // Catches a memtable that is stepped through version by version: a counter that was raised often stops all who read it backwards.
+    // Catches a memtable that is stepped through version by version: a counter that was often increased would stop every backward scan.
     for kind in KINDS {
         let memtable = LoggedMemtable::new(kind, 1, 1 << 24).unwrap();
         for Entry { key, seqno, value, .. } in many_versions() {
@@ -108,7 +108,7 @@ type Write = (Vec<u8>, Option<Vec<u8>>);
 
 #[test]
 fn the_memory_of_a_memtable_for_a_large_batch_is_not_kept() {
-    // Catches a database that keeps the memory of its largest batch, in place of that of the memtables to come.
+    // Catches a database that keeps the memory of its largest batch, instead of that of later memtables.
     let factory = MemtableFactory::new(MemtableKind::SkipList, 1 << 20);
     drop(factory.make(1, 0).unwrap());
     assert_eq!(factory.pool.len(), 1);
@@ -124,10 +124,10 @@ fn write() -> impl Strategy<Value = Write> {
     (vec(prop::sample::select(&[0u8, b'a', 0xff][..]), 0..3), prop::option::of(vec(any::<u8>(), 0..4)))
 }
 
-/// What all keys may begin with: nothing, less than a head has room for, and more.
+/// The shared beginnings of keys: none, shorter than a head, and longer.
 const BEGINNINGS: [&[u8]; 3] = [b"", b"shared", b"a longer beginning"];
 
-/// What a walk of `moves` from a seek shows.
+/// The entries that a walk of `moves` from a seek shows.
 fn walk(memtable: &LoggedMemtable, key: &[u8], seqno: SeqNo, moves: &[bool]) -> Vec<(Vec<u8>, SeqNo, Kind, Vec<u8>)> {
     let mut shown = Vec::new();
     let mut iter = memtable.iter();
@@ -152,12 +152,12 @@ proptest! {
     fn a_vector_reads_as_a_skip_list_does(
         batches in vec(vec(write(), 1..6), 0..12),
         reads in vec((write(), 0..40u64, vec(any::<bool>(), 0..12)), 1..8),
-        // Of most keys that are stored, and of one that is looked for.
+        // The beginning of most stored keys, and that of the searched key.
         (usual, other) in (0..BEGINNINGS.len(), 0..BEGINNINGS.len()),
         frozen in any::<bool>(),
     ) {
-        // Catches a version that is missed or shown too early, an order that differs, a copy that was not sorted, and keys that are
-        // told apart by bytes that they share, or by zeros behind the end of one.
+        // Catches a version that is missed or shown too early, a wrong order, a copy that was not sorted, and keys that are distinguished by bytes
+        // that they share, or by zeros behind the end of one.
         let begin = |key: &[u8], with: usize| [BEGINNINGS[with], key].concat();
         let batches: Vec<Vec<Write>> = batches
             .into_iter()
@@ -188,7 +188,7 @@ proptest! {
                 prop_assert_eq!(list.get(key, *seqno, <[u8]>::to_vec), vector.get(key, *seqno, <[u8]>::to_vec));
                 prop_assert_eq!(walk(&list, key, *seqno, moves), walk(&vector, key, *seqno, moves));
                 prop_assert_eq!(get_both(&list, key, *seqno), get_both(&vector, key, *seqno));
-                // Again: the first scan may have sorted for good.
+                // Repeated, since the first scan may have sorted the entries.
                 prop_assert_eq!(list.get(key, *seqno, <[u8]>::to_vec), vector.get(key, *seqno, <[u8]>::to_vec));
             }
         }
@@ -218,7 +218,7 @@ fn what_is_reserved_counts_before_it_is_applied_and_not_after_it_was_given_up() 
 
 #[test]
 fn a_built_memtable_holds_entries_of_any_size_in_the_order_of_their_keys() {
-    // Catches an entry cut at the end of a piece of memory, or looked for in another one; and an order of arrival.
+    // Catches an entry cut at the end of a piece of memory, or looked for in another one; and entries in the order of arrival.
     let sizes = [0, 1, 100, 65_519, 65_520, 65_521, 65_536, 300_000];
     let mut builder = VectorBuilder::default();
     let key = |n: u64| format!("{:016x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15));

@@ -1,8 +1,8 @@
-//! Counters that all layers add to, and [`Metrics`], the snapshot of them that a user gets.
+//! Counters that all layers add to, and [`Metrics`], the snapshot that a user gets.
 //!
-//! Counters are independent, relaxed atomics: each is exact, a snapshot taken under load is not one instant.
-//! Each has a cache line of its own, so that readers and writers of different counters do not slow each other. What each point read
-//! counts has one for each thread ([`ReadCounter`]), so that readers do not slow each other either.
+//! Counters are independent, relaxed atomics: each is exact, but a snapshot under load is not of one instant. Each has its own cache line, so that
+//! readers and writers of different counters do not slow each other. Counters that each point read changes have one word for each thread
+//! ([`ReadCounter`]), so that readers do not slow each other either.
 
 mod read_counter;
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 use self::read_counter::ReadCounter;
 use crate::options::Compaction;
 
-/// Levels that there may be, level 0 among them.
+/// The maximum number of levels, level 0 included.
 pub(crate) const MAX_LEVELS: usize = 8;
 
 /// A number that only grows.
@@ -31,7 +31,7 @@ impl Counter {
     }
 }
 
-/// A number that only grows, by the holder of a lock: that takes no read-modify-write.
+/// A number that only grows. Only the holder of a lock adds to it, without a read-modify-write.
 #[derive(Debug, Default)]
 pub(crate) struct LockedCounter(AtomicU64);
 
@@ -87,7 +87,7 @@ macro_rules! define_metrics {
         }
 
         impl Counters {
-            /// The counters as they are now; the caller adds what else there is to say.
+            /// The present values of the counters; the caller adds the other fields.
             pub(crate) fn snapshot(&self) -> Metrics {
                 Metrics {
                     writes: self.write_line.writes.get(),
@@ -105,7 +105,7 @@ macro_rules! define_metrics {
             }
         }
 
-        /// What a database has done since it was opened.
+        /// The counters of a database since it was opened.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Metrics {
@@ -113,29 +113,29 @@ macro_rules! define_metrics {
             pub writes: u64,
             /// Bytes of keys and values in them.
             pub user_bytes: u64,
-            /// Bytes of the batches in logs, as they are there, and of the logs' headers.
+            /// Bytes of the batches as stored in logs, and of the logs' headers.
             pub wal_bytes: u64,
             /// Times a writer had to wait for a flush, or for a compaction of level 0.
             pub stalls: u64,
-            /// Time writers waited for them, summed over writers.
+            /// Time for which writers waited for these, summed over writers.
             pub stall_time: Duration,
             /// Writes that were slowed down so that compactions of level 0 could keep up.
             pub slowdowns: u64,
-            /// Time by which they were, summed over writers.
+            /// Time by which writes were slowed down, summed over writers.
             pub slowdown_time: Duration,
-            /// Times a writer had to wait for the next log, or for more space of this one.
+            /// Times a writer had to wait for the next log, or for more space in the present one.
             pub log_waits: u64,
-            /// Time writers waited for that, summed over writers.
+            /// Time for which writers waited for these, summed over writers.
             pub log_wait_time: Duration,
             $($(#[$doc])* pub $name: u64,)*
-            /// Bytes of memory that the entries of memtables take now, of those that wait for their flush too.
+            /// Bytes of memory that the entries of memtables take now, including those that wait for their flush.
             pub memtable_bytes: u64,
-            /// Keys that there are now, as an estimate that costs nothing: entries of memtables and tables, less two for each tombstone in tables.
-            /// More than the truth by the obsolete versions that no compaction has dropped yet.
+            /// The present number of keys, as an estimate that costs nothing: entries of memtables and tables, less two for each tombstone in
+            /// tables. It also counts the obsolete versions that no compaction has dropped yet.
             pub estimated_keys: u64,
             /// Bytes of memory that the cached blocks take now, data blocks and partitions.
             pub cache_bytes: u64,
-            /// Bytes of memory that the roots of the tables that were read take now, beside the cache: about a ten-thousandth of their data.
+            /// Bytes of memory that the roots of tables take now, outside the cache, once the tables were read: about a ten-thousandth of their data.
             pub table_memory_bytes: u64,
             /// Tables whose files are open now, at most [`Options::max_open_files`](crate::Options::max_open_files).
             pub open_files: u64,
@@ -143,39 +143,39 @@ macro_rules! define_metrics {
             pub compaction: Compaction,
             /// Bytes of keys and values that were flushed to tables since the database was created.
             pub flushed_user_bytes: u64,
-            /// For how long the oldest snapshot, iterator or cursor has been open that is open now; `None` if none is. A snapshot keeps
-            /// versions from being compacted away, an iterator or a cursor keeps memtables and files.
+            /// The time for which the oldest open snapshot, iterator or cursor has been open; `None` if there is none. A snapshot keeps versions
+            /// from being compacted away, an iterator or a cursor keeps memtables and files.
             pub oldest_view_age: Option<Duration>,
-            /// Bytes of the oldest sorted run: what everything above it may make obsolete.
+            /// Bytes of the oldest sorted run. Newer runs may make them obsolete.
             pub oldest_run_bytes: u64,
             /// Memtables that wait for their flush now, or are being flushed.
             pub immutable_memtables: u64,
-            /// Logs being made ahead for the next memtable now: 0 or 1.
+            /// Logs being created in advance for the next memtable now: 0 or 1.
             pub logs_being_made: u64,
-            /// Flushes under way now. One ends when the log that it replaces has been removed or recycled, which `flush` does not wait for.
+            /// Flushes under way now. A flush ends when the log that it replaces has been removed or recycled; `flush` does not wait for that.
             pub flushes_running: u64,
             /// Compactions under way now.
             pub compactions_running: u64,
-            /// Whether a compaction is due now that has not begun.
+            /// Whether a compaction is due now and has not begun.
             pub compaction_due: bool,
-            /// Files of tables that a compaction could not read since the database was opened. Compactions go around them and what overlaps them:
-            /// those parts of the key range wait, until the file can be read, or [`RecoveryMode::Quarantine`](crate::RecoveryMode)
-            /// takes it out.
+            /// Files of tables that a compaction could not read since the database was opened. Compactions avoid them and all tables that overlap
+            /// them: those parts of the key range wait until the file can be read, or until [`RecoveryMode::Quarantine`](crate::RecoveryMode)
+            /// removes it from the levels.
             pub damaged_files: Vec<PathBuf>,
-            /// What each level holds and has cost, level 0 first.
+            /// The contents and the cost of each level, level 0 first.
             pub levels: Vec<LevelMetrics>,
         }
     };
 }
 
 define_metrics! {
-    /// Bytes of zeros that were written to logs by calls: space ahead of the batches.
+    /// Bytes of zeros that were written to logs by calls: space allocated before the batches.
     wal_zero_bytes: Counter,
-    /// Calls to the system that wrote to logs, to fill them with zeros included. None is needed for a frame in a mapped log.
+    /// System calls that wrote to logs, including those that fill them with zeros. A frame in a mapped log needs none.
     wal_writes: Counter,
     /// Times a log was synced.
     wal_syncs: Counter,
-    /// Logs that took over the file, and so the space, of one that tables had replaced.
+    /// Logs that reused the file, and so the space, of a log that tables had replaced.
     wal_recycled: Counter,
     /// Memtables written to tables.
     flushes: Counter,
@@ -196,8 +196,8 @@ define_metrics! {
     get_blocks: ReadCounter,
     /// Table reads that a filter made unnecessary.
     filter_negatives: ReadCounter,
-    /// Table reads that a filter let pass and that found nothing: false positives, and keys whose every version in the
-    /// table is newer than the snapshot that was read.
+    /// Table reads that passed a filter and found nothing: false positives, and keys whose versions in the table are all newer than the snapshot
+    /// that was read.
     filter_false_positives: ReadCounter,
     /// Data blocks read from files.
     block_reads: Counter,
@@ -205,29 +205,29 @@ define_metrics! {
     partition_reads: Counter,
     /// Partitions found in the cache.
     partition_hits: ReadCounter,
-    /// Partitions looked for in the cache in vain.
+    /// Partitions that were not found in the cache.
     partition_misses: ReadCounter,
     /// Data blocks found in the cache.
     cache_hits: ReadCounter,
-    /// Data blocks looked for in the cache in vain.
+    /// Data blocks that were not found in the cache.
     cache_misses: ReadCounter,
 }
 
 impl Metrics {
-    /// Bytes of tables that flushes and compactions wrote, for each byte of keys and values flushed, since the database was
-    /// created. The log, which is written once more, is not in it. `None` before the first flush.
+    /// Bytes of tables that flushes and compactions wrote, for each byte of keys and values flushed, since the database was created. The log, which
+    /// adds one, is not included. `None` before the first flush.
     pub fn write_amplification(&self) -> Option<f64> {
         ratio(self.levels.iter().map(|level| level.written).sum(), self.flushed_user_bytes)
     }
 
-    /// Data blocks looked at, in the cache or not, for each point read since the database was opened. Reads that memtables
-    /// answer count, and look at none. `None` before the first.
+    /// Data blocks looked at, in the cache or not, for each point read since the database was opened. Reads that memtables answer are counted and
+    /// look at no block. `None` before the first.
     pub fn read_amplification(&self) -> Option<f64> {
         ratio(self.get_blocks, self.gets)
     }
 
-    /// Bytes of all tables for each byte of the oldest run: how many times the space they take that they would if all else
-    /// made entries of that run obsolete. More than the truth where the newer runs hold new keys. `None` without a table.
+    /// Bytes of all tables for each byte of the oldest run. This is the space amplification if all other entries only make entries of that run
+    /// obsolete; if newer runs hold new keys, it is an overestimate. `None` without a table.
     pub fn space_amplification(&self) -> Option<f64> {
         ratio(self.levels.iter().map(|level| level.bytes).sum(), self.oldest_run_bytes)
     }
@@ -245,14 +245,13 @@ pub struct LevelMetrics {
     pub tables: u64,
     /// Sorted runs, each of one or more tables: a read may have to ask each. On level 0 each table is one.
     pub runs: u64,
-    /// Removals of ranges of keys that its tables hold. Those of equal bounds in a table count as one, one that is in two tables as two.
+    /// Range tombstones in its tables. Several with equal bounds in one table count as one; one that is in two tables counts as two.
     pub range_tombstones: u64,
-    /// Tables of which a compaction that will go on has taken the lower keys. Their files keep the space until it is done with them.
+    /// Tables whose lower keys an unfinished compaction has taken. Their files keep the space until it is done with them.
     pub narrowed: u64,
     /// Bytes of their files.
     pub bytes: u64,
-    /// Bytes that came from above since the database was created: flushed to level 0, or tables that compactions took from the
-    /// levels above.
+    /// Bytes that arrived from above since the database was created: flushed to level 0, or tables that compactions took from the levels above.
     pub arrived: u64,
     /// Bytes of tables of the level that compactions read since the database was created.
     pub read: u64,
@@ -261,8 +260,8 @@ pub struct LevelMetrics {
 }
 
 impl LevelMetrics {
-    /// Bytes written to the level for each byte that came to it from above. Less than 1 where tables were moved, or
-    /// obsolete versions left out. `None` if nothing came.
+    /// Bytes written to the level for each byte that arrived from above. Less than 1 if tables were moved, or obsolete versions dropped. `None` if
+    /// nothing arrived.
     pub fn write_amplification(&self) -> Option<f64> {
         ratio(self.written, self.arrived)
     }
@@ -274,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_snapshot_shows_each_counter_under_its_own_name() {
-        // Catches two counters swapped when they are copied into the snapshot.
+        // Catches two counters that are swapped when they are copied into the snapshot.
         let counters = Counters::default();
         let waits = [&counters.stalls, &counters.slowdowns, &counters.log_waits];
         for (waits, n) in waits.into_iter().zip(1..) {

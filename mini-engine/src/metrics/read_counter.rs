@@ -1,12 +1,11 @@
-//! [`ReadCounter`]: what many threads count at once, without a read-modify-write and without a shared cache line.
+//! [`ReadCounter`]: a counter for many threads at once, without a read-modify-write and without a shared cache line.
 //!
-//! Each thread of the process has a slot of its own from its first count to its end, and of each counter the word of its slot: only
-//! the thread itself writes it, by a load and a store. Threads beyond the number of slots share one word, and add by
-//! a read-modify-write. So every count is exact.
+//! Each thread of the process has its own slot from its first count to its end. In each counter, only this thread writes the word of the slot, by a
+//! load and a store. Threads beyond the number of slots share one word, and add by a read-modify-write. So every count is exact.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Slots, as many as there are bits in the word that says which are taken.
+/// The number of slots: one for each bit of the word that says which are taken.
 const SLOTS: usize = u64::BITS as usize;
 
 /// A bit for each slot that a thread has.
@@ -41,7 +40,7 @@ impl Drop for ThreadSlot {
 #[repr(align(64))]
 struct Word(AtomicU64);
 
-/// A number that only grows, by what many threads add.
+/// A number that only grows; many threads add to it.
 #[derive(Debug)]
 pub(crate) struct ReadCounter {
     own: [Word; SLOTS],
@@ -57,9 +56,9 @@ impl Default for ReadCounter {
 impl ReadCounter {
     #[inline]
     pub(crate) fn add(&self, n: u64) {
-        // A thread that ends may have given its slot back.
+        // A thread that is ending may have returned its slot.
         match self.own.get(SLOT.try_with(|slot| slot.0).unwrap_or(SLOTS)) {
-            // Relaxed: nobody else writes this word.
+            // Relaxed: no other thread writes this word.
             Some(Word(own)) => own.store(own.load(Ordering::Relaxed) + n, Ordering::Relaxed),
             None => drop(self.shared.0.fetch_add(n, Ordering::Relaxed)),
         }

@@ -33,12 +33,12 @@ impl Compression {
     }
 }
 
-/// Declares [`Compaction`]: of each policy its documentation, its name, and what people write for it. Its place is its number on disk, so a
-/// new one comes last.
+/// Declares [`Compaction`]: for each policy its documentation, its variant, and its name in options. The position is its number on disk, so a new
+/// policy comes last.
 macro_rules! policies {
     ($($(#[$documentation:meta])* $name:ident = $written:literal,)*) => {
-        /// Which tables are compacted, and when: that decides what writes, reads and space cost. May be changed at each open: any policy
-        /// goes on from what another has left.
+        /// Decides which tables are compacted, and when, and thus the cost of writes, reads and space. May be changed at each open: any policy
+        /// continues with the tables that another has left.
         ///
         /// A *run* is a sorted sequence of tables; a read may have to ask each run, though filters rule most of them out.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -51,7 +51,7 @@ macro_rules! policies {
             /// Every policy.
             pub const ALL: &'static [Compaction] = &[$(Compaction::$name),*];
 
-            /// As people write it: `lazy-leveled`.
+            /// Its name as users write it: `lazy-leveled`.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$name => $written,)*
@@ -62,18 +62,18 @@ macro_rules! policies {
 }
 
 policies! {
-    /// One run on each level below level 0, each [`Options::size_ratio`] times as large as the one above. Least space and
-    /// fewest runs, most rewriting: as LevelDB and RocksDB do by default.
+    /// One run on each level below level 0, each [`Options::size_ratio`] times as large as the one above. Least space and fewest runs, most
+    /// rewriting. This is the default of LevelDB and RocksDB.
     #[default]
     Leveled = "leveled",
-    /// Up to [`Options::size_ratio`] runs on each level, compacted into one of the next level once that many are there. Least
-    /// rewriting, most runs and space, which is held back as RocksDB's universal compaction does: runs that together have
-    /// grown as large as the oldest one are compacted with it.
+    /// Up to [`Options::size_ratio`] runs on each level; that many are compacted into one run of the next level. Least rewriting, most runs and
+    /// space. The space is bounded as in RocksDB's universal compaction: newer runs that together have grown as large as the oldest one are
+    /// compacted with it.
     Tiered = "tiered",
     /// Many runs on each level but the last, which is one run (Dostoevsky, Dayan and Idreos 2018): nearly the space of
     /// leveled, and less rewriting.
     LazyLeveled = "lazy-leveled",
-    /// Leveled, one table at a time: compactions are small and even, and take few bytes beside what is there.
+    /// Leveled, one table at a time: compactions are small and even, and need little additional space.
     Partial = "partial",
 }
 
@@ -88,46 +88,46 @@ impl Compaction {
     }
 }
 
-/// What opening a database does about files that are damaged or missing.
+/// The treatment of damaged or missing files when a database is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RecoveryMode {
-    /// It fails, and changes nothing.
+    /// The open fails, and changes nothing.
     #[default]
     Strict,
-    /// It goes on with what is sound. Every table is read whole, which takes time in proportion to the database. A
-    /// damaged table is renamed to `{name}.aside`, never deleted, and reads in the range of its keys fail from then on,
-    /// in later opens of either mode too, until [`Db::drop_quarantined`](crate::Db::drop_quarantined). Of damaged logs
-    /// the writes before the damage are kept, all behind it is set aside. The recovery report says what was found. A
-    /// damaged manifest or `CURRENT` still fails: without them nothing is known of the rest.
+    /// The open continues with the sound files. Every table is read completely, which takes time in proportion to the database. A damaged table is
+    /// renamed to `{name}.aside`, never deleted, and reads in its key range fail from then on, in later opens of either mode too, until
+    /// [`Db::drop_quarantined`](crate::Db::drop_quarantined). In damaged logs the writes before the damage are kept, and everything behind it is
+    /// set aside. The recovery report lists the findings. A damaged manifest or `CURRENT` still makes the open fail: without them nothing is known
+    /// of the rest.
     Quarantine,
 }
 
-/// How the blocks of tables come into memory for reads. Compactions, and `verify`, always read the file.
+/// The way in which reads get the blocks of tables into memory. Compactions, and `verify`, always read the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TableReads {
-    /// By calls, into the block cache.
+    /// By system calls, into the block cache.
     #[default]
     Pread,
-    /// Through a mapping of the file: blocks that are not compressed are searched where they lie in the page cache, and values are
-    /// views of it. The block cache has partitions and compressed blocks. Each block is checked when it is first touched. A file is
-    /// open only for what is read by calls: compressed blocks, and all of it where a file cannot be mapped.
+    /// Through a mapping of the file: blocks that are not compressed are searched directly in the page cache, and values are views of it. The block
+    /// cache holds partitions and compressed blocks. Each block is checked when it is first touched. A file is open only for reads by system calls:
+    /// of compressed blocks, and of all blocks if the file cannot be mapped.
     ///
-    /// A device that fails under a mapped page ends the process (`SIGBUS`), and so does another program that cuts a table. With
-    /// [`TableReads::Pread`] the first is an error of the one read.
+    /// A device that fails under a mapped page ends the process (`SIGBUS`), and so does another program that truncates a table. With
+    /// [`TableReads::Pread`] a failing device is an error of that one read.
     Mmap,
 }
 
-/// How the newest writes are kept in memory.
+/// The data structure for the newest writes in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MemtableKind {
     /// A lock-free skip list: always sorted, for reads and writes.
     #[default]
     SkipList,
-    /// A list in the order of the writes, sorted when it is written to a table: for loads that write and hardly read. A read
-    /// is right all the same, but a point read looks at every entry in memory, and a scan sorts a copy of them first.
+    /// A list in the order of the writes, sorted when it is written to a table: for loads with many writes and few reads. A read returns the same
+    /// results, but a point read looks at every entry in memory, and a scan first sorts a copy of them.
     Vector,
 }
 
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn policies_are_known_by_their_numbers() {
-        // Catches a policy that is written and not read back, and a number taken for another policy's.
+        // Catches a policy that cannot be read back, and two policies with the same number.
         use Compaction::{LazyLeveled, Leveled, Partial, Tiered};
         assert_eq!([Leveled, Tiered, LazyLeveled, Partial].map(Compaction::id), [1, 2, 3, 4]);
         assert!(Compaction::ALL.iter().all(|policy| Compaction::from_id(policy.id()) == Some(*policy)));

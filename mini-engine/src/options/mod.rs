@@ -1,4 +1,4 @@
-//! [`Options`]: what a database can be tuned by, with defaults, units and ranges; [`Options::validate`] checks them.
+//! [`Options`]: the settings of a database, with defaults, units and ranges; [`Options::validate`] checks them.
 
 mod choices;
 mod list;
@@ -32,7 +32,7 @@ macro_rules! define_options {
         pub struct Options {
             $(pub(crate) $name: $type,)*
             $(pub(crate) $optional: Option<$type_of_optional>,)*
-            /// By level; the last one for all deeper levels too. Not empty once validated.
+            /// The compression of each level; the last one applies to all deeper levels too. Not empty once validated.
             pub(crate) compression: Vec<Compression>,
         }
 
@@ -71,14 +71,14 @@ impl Options {
         self
     }
 
-    /// How data blocks of `level` are compressed.
+    /// The compression of the data blocks of `level`.
     pub(crate) fn compression_at(&self, level: usize) -> Compression {
         let own = self.compression.get(level).or(self.compression.last());
         own.copied().unwrap_or_default()
     }
 
-    /// Tables that level 0 may hold before some are compacted. With tiered compactions it is a level like any other, but writers shall not
-    /// be slowed down before compactions had a chance.
+    /// The number of tables that level 0 may hold before some are compacted. With tiered compaction level 0 is a level like any other, but writers
+    /// must not be slowed down before a compaction could begin.
     pub(crate) fn level_0_tables(&self) -> usize {
         self.l0_trigger.unwrap_or(match self.compaction {
             Some(Compaction::Tiered) => (self.size_ratio as usize).min(self.l0_slowdown / 2).max(1),
@@ -86,7 +86,7 @@ impl Options {
         })
     }
 
-    /// Tables on level 0 from which on writers are slowed down.
+    /// Tables on level 0 at which writers begin to be slowed down.
     pub(crate) fn slowdown_tables(&self) -> usize {
         self.l0_slowdown.max(self.level_0_tables() + 1)
     }
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn level_0_holds_four_tables_or_a_tier_unless_told_otherwise() {
-        // Catches tiered compactions that write more than they must, and a trigger that was set and does not count.
+        // Catches tiered compactions that write more than they must, and a trigger that was set and has no effect.
         let tables = |policy, set: fn(Options) -> Options| set(Options::default().compaction(policy)).level_0_tables();
         assert_eq!(
             [Compaction::Leveled, Compaction::LazyLeveled, Compaction::Partial].map(|p| tables(p, |o| o)),

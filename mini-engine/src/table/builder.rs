@@ -1,10 +1,10 @@
 //! Writes a table: entries in order, block by block, in large writes.
 //!
-//! The file has its name from the start and is no table before [`Builder::finish`] has synced it: a crash leaves an
-//! orphan that nothing names. A builder that is dropped unfinished, or fails to finish, removes its file.
+//! The file has its name from the start, but is not a table before [`Builder::finish`] has synced it: a crash leaves an orphan that nothing names.
+//! A builder that is dropped unfinished, or fails to finish, removes its file.
 //!
-//! What is written is synced every so many bytes already (RocksDB's `bytes_per_sync`). Nothing relies on these syncs: they only keep
-//! the device's queue short, so that the sync of a flush has little to wait for. One that fails counts as the last one does.
+//! Written bytes are synced in steps during the writing (RocksDB's `bytes_per_sync`). Correctness does not depend on these syncs: they only keep
+//! the device's queue short, so that the sync of a flush has little to wait for. A failure of one counts like a failure of the last.
 
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
@@ -20,10 +20,10 @@ use crate::table::format::{Footer, Handle, Properties, TableMeta, file_name};
 use crate::table::index::{IndexBuilder, PartitionBuilder, last_fence};
 use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, MAX_VALUE_LEN, RangeTombstones, SeqNo, entry_order};
 
-/// Bytes that are gathered before they are written.
+/// The number of bytes that are collected before they are written.
 const WRITE_LEN: usize = 256 << 10;
 
-/// How one table is written: chosen for the level that it goes to.
+/// The settings of one table, chosen for its level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TableOptions {
     pub(crate) compression: Compression,
@@ -75,8 +75,8 @@ impl Builder {
         })
     }
 
-    /// Gives the table range tombstones, all with an end and none with a start past its limit. A table needs an entry all the same: if
-    /// it has none when it is finished, the first key that they cover is removed by an ordinary tombstone too.
+    /// Gives the table range tombstones, which all have an end and a start within its limit. A table needs an entry in any case: if it has none
+    /// when it is finished, an ordinary tombstone removes the first key that they cover.
     pub(crate) fn set_range_tombstones(&mut self, tombstones: RangeTombstones) {
         self.range_tombstones = tombstones;
     }
@@ -108,7 +108,7 @@ impl Builder {
         &self.properties.largest
     }
 
-    /// Bytes of the blocks so far, the current one as it is before compression.
+    /// Bytes of the blocks so far, the current one before compression.
     pub(crate) fn bytes(&self) -> u64 {
         self.output.offset() + self.block.len() as u64
     }
@@ -168,7 +168,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Writes the partitions and the root; where they are.
+    /// Writes the partitions and the root. Returns their places.
     fn write_partitions(&mut self) -> Result<(Handle, Handle)> {
         let start = self.output.offset();
         let mut root = IndexBuilder::default();
@@ -200,10 +200,10 @@ struct Output {
     fs: Arc<dyn FileSystem>,
     path: PathBuf,
     file: Arc<dyn File>,
-    /// Of the table.
+    /// The number of the table.
     number: u64,
     written: u64,
-    /// How many of them are synced.
+    /// The number of synced bytes.
     synced: u64,
     bytes_per_sync: u64,
     buffer: Vec<u8>,
@@ -219,7 +219,7 @@ impl Output {
         Ok(Self { fs, path, file, number, written: 0, synced: 0, bytes_per_sync, buffer, is_finished: false })
     }
 
-    /// Where the next byte goes.
+    /// The offset of the next byte.
     fn offset(&self) -> u64 {
         self.written + self.buffer.len() as u64
     }
@@ -237,7 +237,7 @@ impl Output {
         Ok(Handle { offset, len })
     }
 
-    /// Writes the block from where it is: a long value is not copied once more.
+    /// Writes the block directly from its memory, so that a long value is not copied again.
     #[cold]
     fn write_long_block(&mut self, contents: &[u8], compression: Compression) -> Result<Handle> {
         self.write_buffer()?;
@@ -271,7 +271,7 @@ impl Output {
         Ok(())
     }
 
-    /// Writes what is left and syncs; the length of the file.
+    /// Writes the remaining bytes and syncs. Returns the length of the file.
     fn finish(&mut self) -> Result<u64> {
         self.write_buffer()?;
         self.sync()?;

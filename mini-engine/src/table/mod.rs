@@ -1,15 +1,14 @@
 //! Sorted string tables (SSTables): immutable files of sorted entries.
 //!
-//! [`Builder`] writes one, [`Table`] reads it. A file is data blocks, then partitions, the root, the properties, and a footer of fixed
-//! size that says where those are. A partition is the filter and the fence pointers of a group of data blocks ([`index`]); the root is
-//! the fence pointers of the partitions (`read/root.rs`). The root is in memory from the first read of the table on; partitions and data blocks
-//! come through the block cache. So what tables keep in memory outside the cache is a ten-thousandth of their data, and a point
-//! read reads two blocks at most. Range tombstones, if there are any, have a block before the properties (`format/range_block.rs`); they are in
-//! memory with the root.
+//! [`Builder`] writes one, [`Table`] reads it. A file consists of data blocks, partitions, the root, the properties, and a footer of fixed size
+//! with the places of these parts. A partition is the filter and the fence pointers of a group of data blocks ([`index`]); the root is the fence
+//! pointers of the partitions (`read/root.rs`). The root is in memory from the first read of the table on; partitions and data blocks come through
+//! the block cache. So outside the cache, tables keep a ten-thousandth of their data in memory, and a point read reads at most two blocks. Range
+//! tombstones, if there are any, have a block before the properties (`format/range_block.rs`); they are in memory with the root.
 //!
-//! Every block carries a checksum seeded with the table's number and the block's offset, so right bytes in a wrong place do not
-//! pass; the footer carries one of its own. A table is read-only once built, is never truncated, and its number is never used
-//! for another. The layout is in [`mod@format`] and [`block`]; `docs/src/formats.md` describes it for strangers.
+//! Every block carries a checksum seeded with the table's number and the block's offset, so right bytes in a wrong place do not pass; the footer
+//! has its own checksum. A table is read-only once built, is never truncated, and its number is never reused. The layout is in [`mod@format`] and
+//! [`block`]; `docs/src/formats.md` is its specification.
 
 mod block;
 mod builder;

@@ -1,9 +1,8 @@
 //! [`WriteBatch`]: operations that become visible and durable together, kept in the encoding of a log frame's payload.
 //!
 //! Payload: for each operation `kind u8, varint32 key length, key`, and for `Kind::Value` then
-//! `varint32 value length, value`. The removal of a range has a kind of its own, which no entry has; its key is the first of the
-//! range, and `varint32 length, end of the range` follow. Sizes are checked before anything is encoded, so a batch that exists is
-//! valid.
+//! `varint32 value length, value`. The removal of a range is a separate kind, which no entry has; its key is the first of the range, and `varint32
+//! length, end of the range` follow. Sizes are checked before anything is encoded, so every batch is valid.
 //! [`BatchOps`] decodes; it is fed from disk too, so it never panics and borrows instead of allocating.
 
 use std::ops::Bound;
@@ -17,22 +16,22 @@ use crate::types::{
 /// The largest encoded batch, in bytes (2 GiB - 1): the sum of its keys, values and a few bytes for each.
 pub const MAX_BATCH_LEN: usize = (1 << 31) - 1;
 
-/// How many ranges a batch can remove: all of a batch become visible in one step.
+/// The maximum number of ranges that a batch can remove; they become visible in one step.
 pub const MAX_BATCH_RANGES: u32 = 1024;
 
-/// Bytes of kind and lengths that an operation has at most, beside key and value.
+/// The maximum number of bytes that an operation takes besides key and value, for its kind and lengths.
 const OP_OVERHEAD: usize = 1 + 2 * codec::MAX_VARINT32_LEN;
-/// The kind of an operation that removes a range. Those of other operations are the kinds of the entries that they become.
+/// The kind of an operation that removes a range. The other operations have the kinds of their entries.
 const REMOVE_RANGE: u8 = 2;
 
-/// A list of inserts and removes, of keys and of ranges, that is applied as one: all of it or nothing, across crashes too.
+/// A list of inserts and removes, of keys and of ranges, that is applied as a whole or not at all, across crashes too.
 ///
 /// Later operations on a key win over earlier ones of the same batch.
 #[derive(Clone, Debug, Default)]
 pub struct WriteBatch {
     payload: Vec<u8>,
     count: u32,
-    /// How many of the operations remove a range.
+    /// The number of operations that remove a range.
     ranges: u32,
     /// Bytes of keys and values.
     user_bytes: u64,
@@ -71,7 +70,7 @@ impl WriteBatch {
     /// however many keys there are. Inverted bounds add nothing.
     ///
     /// # Errors
-    /// As of [`WriteBatch::remove`], for either bound; [`Error::InvalidArgument`] if the batch removes [`MAX_BATCH_RANGES`] ranges already.
+    /// The same as for [`WriteBatch::remove`], for either bound; [`Error::InvalidArgument`] if the batch already removes [`MAX_BATCH_RANGES`] ranges.
     pub fn remove_range(&mut self, bounds: impl KeyBounds) -> Result<()> {
         for bound in [bounds.start(), bounds.end()] {
             if let Bound::Included(key) | Bound::Excluded(key) = bound {
@@ -88,7 +87,7 @@ impl WriteBatch {
         Ok(())
     }
 
-    /// Adds the removal of all keys that begin with `prefix`: as [`WriteBatch::remove_range`].
+    /// Adds the removal of all keys that begin with `prefix`, like [`WriteBatch::remove_range`].
     pub fn remove_prefix(&mut self, prefix: impl AsRef<[u8]>) -> Result<()> {
         self.remove_range(prefix_bounds(prefix.as_ref()))
     }
@@ -120,7 +119,7 @@ impl WriteBatch {
         self.count
     }
 
-    /// How many of the operations remove a range.
+    /// The number of operations that remove a range.
     pub(crate) fn ranges(&self) -> u32 {
         self.ranges
     }
@@ -134,14 +133,14 @@ impl WriteBatch {
         self.user_bytes
     }
 
-    /// Adds an operation of `kind` on `first`, a key, and what belongs to it, a value or the end of a range.
+    /// Adds an operation of `kind` on the key `first`, with its value or the end of its range.
     #[inline]
     fn push(&mut self, kind: u8, first: &[u8], second: Option<&[u8]>) -> Result<()> {
         let bytes = first.len() + second.map_or(0, <[u8]>::len);
         // The count cannot overflow before the payload does: an operation has at least two bytes.
         check_len("batch", self.payload.len() + bytes + OP_OVERHEAD, MAX_BATCH_LEN)?;
         if self.payload.capacity() == 0 {
-            // Many a batch has no other operation.
+            // Many batches have no other operation.
             self.payload.reserve_exact(bytes + OP_OVERHEAD);
         }
         self.payload.push(kind);
@@ -172,7 +171,7 @@ pub(crate) enum BatchOp<'a> {
     Remove {
         key: &'a [u8],
     },
-    /// Remove all keys from `start` to before `end`; to the last key, if that is empty.
+    /// Remove all keys from `start` on and before `end`; an empty `end` means no end.
     RemoveRange {
         start: &'a [u8],
         end: &'a [u8],
@@ -254,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_cleared_batch_is_empty() {
-        // Catches a `clear` that keeps the count: the next frame would claim operations it does not hold.
+        // Catches a `clear` that keeps the count: the next frame would claim operations that it does not have.
         let mut batch = WriteBatch::new();
         batch.insert(b"k", b"v").expect("small");
         batch.clear();
@@ -276,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_batch_removes_so_many_ranges_and_no_more() {
-        // Catches a batch of more ranges than it says that it takes.
+        // Catches a batch that accepts more ranges than its limit.
         let mut batch = WriteBatch::new();
         for n in 0..MAX_BATCH_RANGES {
             batch.remove_range(n.to_be_bytes()..[u8::MAX; 4]).expect("so many");

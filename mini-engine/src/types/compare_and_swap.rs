@@ -1,10 +1,10 @@
-//! [`CompareAndSwapError`]: why a value was not replaced.
+//! [`CompareAndSwapError`]: the reason why a value was not replaced.
 
 use std::fmt;
 
 use super::Slice;
 
-/// The key's value was not the one that was expected: nothing was written.
+/// The key did not have the expected value: nothing was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompareAndSwapError {
     /// The value that the key had; `None` if it had none.

@@ -7,11 +7,11 @@ use super::Slice;
 /// A range of keys: `a..b`, `a..=b`, `a..`, `..b`, `..=b`, `..` or a pair of [`Bound`]s, whose ends are anything that lends bytes:
 /// `&str`, `String`, `Vec<u8>`, `&[u8]`, arrays, [`Slice`], or references to them.
 ///
-/// The standard library's `RangeBounds<K>` leaves open what `K` is in `..`, so that callers would have to name it.
+/// With the standard library's `RangeBounds<K>`, `..` does not determine `K`, so callers would have to name it.
 pub trait KeyBounds {
-    /// Where the range begins.
+    /// The start of the range.
     fn start(&self) -> Bound<&[u8]>;
-    /// Where the range ends.
+    /// The end of the range.
     fn end(&self) -> Bound<&[u8]>;
 }
 
@@ -48,8 +48,8 @@ pub(crate) fn owned(bounds: &impl KeyBounds) -> OwnedBounds {
     (bounds.start().map(Slice::from), bounds.end().map(Slice::from))
 }
 
-/// The first key that is after all keys that begin with `prefix`: the prefix with its last byte that can grow grown by one, and
-/// nothing behind it. A prefix of 0xff bytes has no such key.
+/// The first key after all keys that begin with `prefix`: the prefix with its last byte incremented, after trailing bytes of 0xff are removed. A
+/// prefix that has only 0xff bytes has no such key.
 pub(super) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let mut end = prefix.to_vec();
     while end.last() == Some(&u8::MAX) {

@@ -3,18 +3,18 @@
 use std::fmt;
 use std::ops::ControlFlow;
 
-/// Takes lines, until it breaks off: then nothing more is wanted.
+/// Receives lines, until it returns `Break`: then no more lines are wanted.
 pub type Lines<'a> = dyn FnMut(fmt::Arguments<'_>) -> ControlFlow<()> + 'a;
 
-/// So many of something, in words.
+/// A number of things, in words.
 pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
 }
 
-/// Bytes of a key or value that are shown.
+/// The number of bytes of a key or value that are shown.
 const SHOWN: usize = 80;
 
-/// A key or value as text: quoted, what is not printable escaped, long ones cut with their length.
+/// A key or value as quoted text; bytes that are not printable are escaped, and long ones are cut and shown with their length.
 pub(crate) struct Shown<'a>(pub(crate) &'a [u8]);
 
 impl fmt::Display for Shown<'_> {

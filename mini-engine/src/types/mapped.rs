@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-/// The bytes of a file that never changes: pages of the file itself, or a copy where a file system has none to give.
+/// The bytes of a file that never changes: pages of the file itself, or a copy if the file system cannot map it.
 pub struct MappedBytes(Repr);
 
 enum Repr {
@@ -18,7 +18,7 @@ impl MappedBytes {
         Self(Repr::Pages(pages))
     }
 
-    /// These bytes, which stand for those of a file.
+    /// These bytes as the bytes of a file.
     pub fn copied(bytes: impl Into<Box<[u8]>>) -> Self {
         Self(Repr::Copied(bytes.into()))
     }

@@ -1,4 +1,4 @@
-//! The words every layer speaks: sequence numbers, kinds of entries, limits, durability.
+//! The types that every layer uses: sequence numbers, kinds of entries, limits, durability.
 //!
 //! An entry is `(key, seqno, kind, value)`. Entries are ordered by key ascending (bytewise) and, within a key,
 //! by sequence number descending, so that the newest version of a key comes first. [`entry_order`] is that order.
@@ -34,7 +34,7 @@ pub type SeqNo = u64;
 /// The largest sequence number: a snapshot there sees everything.
 pub(crate) const MAX_SEQNO: SeqNo = (1 << 56) - 1;
 
-/// Fails if `last` is more than may be given out.
+/// Fails if `last` is greater than the largest number that may be assigned.
 #[inline]
 pub(crate) fn check_seqno(last: SeqNo) -> crate::error::Result<()> {
     match last > MAX_SEQNO {
@@ -49,7 +49,7 @@ pub const MAX_KEY_LEN: usize = 65_535;
 /// The longest value, in bytes (1 GiB).
 pub const MAX_VALUE_LEN: usize = 1 << 30;
 
-/// What an entry says about its key. The numbers are those of the formats on disk.
+/// The kind of an entry. The numbers are those of the formats on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -76,10 +76,10 @@ pub(crate) fn entry_order(a: (&[u8], SeqNo), b: (&[u8], SeqNo)) -> Ordering {
     a.0.cmp(b.0).then_with(|| b.1.cmp(&a.1))
 }
 
-/// What an acknowledged write survives.
+/// The failures that an acknowledged write survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// The write is in the operating system's hands: it survives a killed process, not a power cut.
+    /// The operating system has the write: it survives a killed process, not a power cut.
     #[default]
     Buffered,
     /// The write, and every write before it, is on stable storage: it survives a power cut.

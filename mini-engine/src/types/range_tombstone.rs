@@ -1,8 +1,8 @@
 //! [`RangeTombstone`]: the removal of a range of keys.
 //!
-//! A range goes from its first key to its *end*, which does not belong to it. An end is a place between keys: a key, or a key with a
-//! zero behind it, which is the place right after that key, and so may be a byte longer than any key. In batches and memtables a range
-//! may have no end; the empty string stands for that, since nothing comes before it.
+//! A range goes from its first key to its *end*, which does not belong to it. An end is a place between keys: a key, or a key followed by a zero
+//! byte. The latter is the place directly after that key, and may be one byte longer than any key. In batches and memtables a range may have no
+//! end; this is written as the empty string, since no key comes before it.
 
 use std::ops::Bound;
 
@@ -21,7 +21,7 @@ pub(crate) struct RangeTombstone {
 }
 
 impl RangeTombstone {
-    /// What of it lies from `from` on and before `end`, an empty one of which is no end.
+    /// The part of it from `from` on and before `end`; an empty `end` means no end.
     pub(crate) fn within(self, from: &Slice, end: &Slice) -> Option<Self> {
         let start = if self.start < *from { from.clone() } else { self.start };
         let ends_first = !self.end.is_empty() && is_before_end(&self.end, end);
@@ -29,7 +29,7 @@ impl RangeTombstone {
         Self { start, end, ..self }.begin_at_key()
     }
 
-    /// The same from its first key on, if it has a key: it may have been cut at a place at which no key begins.
+    /// The same range beginning at its first key, if it has a key: it may have been cut at a place that is not a key.
     pub(super) fn begin_at_key(self) -> Option<Self> {
         let start = first_key_at(self.start)?;
         is_before_end(&start, &self.end).then_some(Self { start, ..self })
@@ -42,7 +42,7 @@ pub(crate) fn start_and_end(bounds: &impl KeyBounds) -> Option<(Vec<u8>, Vec<u8>
         Bound::Unbounded => Vec::new(),
         Bound::Included(key) => key.to_vec(),
         Bound::Excluded(key) if key.len() < MAX_KEY_LEN => place_after(key),
-        // No key begins with this one and is longer.
+        // No longer key begins with this one.
         Bound::Excluded(key) => after_prefix(key)?,
     };
     let end = match bounds.end() {
@@ -61,7 +61,7 @@ pub(crate) fn place_after(key: &[u8]) -> Vec<u8> {
     place
 }
 
-/// The first key at or behind a place. Behind the longest key there is none that begins with it.
+/// The first key at or after a place. No longer key begins with a key of the maximum length.
 fn first_key_at(place: Slice) -> Option<Slice> {
     match place.split_at_checked(MAX_KEY_LEN) {
         Some((key, [_, ..])) => after_prefix(key).map(Slice::from),
@@ -69,12 +69,12 @@ fn first_key_at(place: Slice) -> Option<Slice> {
     }
 }
 
-/// Whether `key` comes before `end`, where an empty one is no end.
+/// Whether `key` comes before `end`; an empty `end` means no end.
 pub(crate) fn is_before_end(key: &[u8], end: &[u8]) -> bool {
     end.is_empty() || key < end
 }
 
-/// Whether bytes can be an end: one that is longer than any key is the place right after a key.
+/// Whether bytes can be an end: if they are longer than any key, they must be the place directly after a key.
 pub(crate) fn is_end(end: &[u8]) -> bool {
     end.len() <= MAX_KEY_LEN || end.len() == MAX_END_LEN && end.last() == Some(&0)
 }
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn bounds_of_any_kind_become_a_first_key_and_an_end() {
-        // Catches a bound taken for one of the other kind, and ranges without a key that become ranges of all.
+        // Catches an included bound treated as an excluded one or the reverse, and ranges without a key that become ranges of all keys.
         use Bound::{Excluded, Included, Unbounded};
         let of = |lower: Bound<&'static [u8]>, upper: Bound<&'static [u8]>| start_and_end(&(lower, upper));
         let some = |start: &[u8], end: &[u8]| Some((start.to_vec(), end.to_vec()));

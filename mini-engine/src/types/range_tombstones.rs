@@ -1,14 +1,15 @@
-//! [`RangeTombstones`]: any number of range tombstones, and which of them cover a key.
+//! [`RangeTombstones`]: a set of range tombstones, which finds the ones that cover a key.
 //!
-//! The places where ranges begin and end cut all keys into *spans*: the keys of a span are covered by the same tombstones. RocksDB and
-//! Pebble list these for each span. Ranges within each other would take the square of their number so; here a range is noted at the
-//! O(log n) nodes of a segment tree whose leaves together are its spans, and what covers a span is noted on the way from its leaf to the
+//! The places where ranges begin and end cut all keys into *spans*: all keys of a span are covered by the same tombstones. RocksDB and Pebble list
+//! these for each span, which takes the square of the number of ranges if they are nested. Here a segment tree has the spans as its leaves, and
+//! stores each range at the O(log n) nodes whose leaves together are the range. The tombstones of a span are at the nodes from its leaf up to the
 //! root.
 //!
-//! F1 places ascend, none twice. Only the last one may be no end, which comes behind all places.
-//! F2 ranges ascend by start, then end; of equal ones the newest comes first, none comes twice. Each begins with a key and has one.
-//! F3 node 1 is the root, nodes `2 * n` and `2 * n + 1` are below node `n`, and the leaf of span `i` is node `spans + i`. A node has
-//!    its numbers newest first.
+//! F1 places ascend, without duplicates. Only the last one may be empty (no end), which sorts after all places.
+//! F2 ranges ascend by start, then end; of those with equal bounds the newest comes first; there are no duplicates. Each begins with a key and
+//! contains one.
+//! F3 node 1 is the root, nodes `2 * n` and `2 * n + 1` are below node `n`, and the leaf of span `i` is node `spans + i`. The numbers of a node are
+//! sorted newest first.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use std::ops::RangeInclusive;
 use super::range_tombstone::{RangeTombstone, is_before_end};
 use crate::types::{SeqNo, Slice};
 
-/// The removal of the keys between two places, which are given by their positions.
+/// The removal of the keys between two places, given as positions in `places`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Range {
     from: usize,
@@ -30,14 +31,14 @@ struct Range {
 pub(crate) struct RangeTombstones {
     places: Vec<Slice>,
     ranges: Vec<Range>,
-    /// Where in `seqnos` those of each node begin, and at last where they all end.
+    /// The start of each node's numbers in `seqnos`, and at the end their total length.
     nodes: Vec<usize>,
-    /// Of each node, the first that has a number on the way from it to the root; 0 if there is none.
+    /// For each node, the first node with a number on the way from it to the root; 0 if there is none.
     up: Vec<usize>,
     seqnos: Vec<SeqNo>,
 }
 
-/// Keys that the same tombstones cover, and the newest of those that a reader sees.
+/// Keys that the same tombstones cover, and the newest of these tombstones that a reader sees.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: Slice,
@@ -51,7 +52,7 @@ impl Span {
         *self.start <= *key && is_before_end(key, &self.end)
     }
 
-    /// Leaves the keys of both, and the newer of their tombstones.
+    /// Reduces this to the keys of both spans, and the newer of their tombstones.
     pub(crate) fn narrow(&mut self, other: &Span) {
         if other.start > self.start {
             self.start = other.start.clone();
@@ -77,10 +78,10 @@ impl EqualRanges<'_> {
 }
 
 impl RangeTombstones {
-    /// Of `tombstones`, those that have a key. O(n log n).
+    /// The set of those `tombstones` that contain a key. O(n log n).
     pub(crate) fn new(tombstones: impl IntoIterator<Item = RangeTombstone>) -> Self {
         let all: Vec<_> = tombstones.into_iter().filter_map(RangeTombstone::begin_at_key).collect();
-        // Starts and ends apart, since each mostly come in order: so they are merged rather than sorted.
+        // Starts and ends are kept apart, because each list is mostly in order: so the sort only merges them.
         let starts = all.iter().enumerate().map(|(at, range)| ((false, &range.start), 2 * at));
         let ends = all.iter().enumerate().map(|(at, range)| ((range.end.is_empty(), &range.end), 2 * at + 1));
         let mut sorted: Vec<_> = starts.chain(ends).collect();
@@ -100,7 +101,7 @@ impl RangeTombstones {
         Self::planted(places, ranges)
     }
 
-    /// With the tree that is to stand over `places`.
+    /// The set with its tree over `places`.
     fn planted(places: Vec<Slice>, ranges: Vec<Range>) -> Self {
         let spans = places.len().saturating_sub(1);
         let mut nodes = vec![0; 2 * spans + 1];
@@ -126,7 +127,7 @@ impl RangeTombstones {
         Self { places, ranges, nodes, up, seqnos }
     }
 
-    /// All of several. O(n log n).
+    /// The union of several sets. O(n log n).
     pub(crate) fn union<'a>(sets: impl IntoIterator<Item = &'a Self>) -> Self {
         Self::new(sets.into_iter().flat_map(Self::iter))
     }
@@ -139,12 +140,12 @@ impl RangeTombstones {
         self.ranges.len()
     }
 
-    /// By start, then end, then number, the newest first.
+    /// The tombstones by start, then end, then number, the newest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = RangeTombstone> {
         self.ranges.iter().map(|range| self.tombstone(range))
     }
 
-    /// In the same order, those with equal bounds together.
+    /// The tombstones in the same order, those with equal bounds together.
     pub(crate) fn parts(&self) -> impl Iterator<Item = EqualRanges<'_>> {
         let same_bounds = self.ranges.chunk_by(|a, b| (a.from, a.to) == (b.from, b.to));
         same_bounds.filter_map(|same| {
@@ -158,8 +159,8 @@ impl RangeTombstones {
         self.places.first()
     }
 
-    /// The last key that can be covered, or the end of all ranges where that is not known: the key before a place right after a key is
-    /// that key; before any other there are endlessly many.
+    /// The last key that can be covered. If it is not known, the end of all ranges: if an end is the place directly after a key, the key before it
+    /// is that key; before any other place there is no last key.
     pub(crate) fn largest(&self) -> Option<&[u8]> {
         self.places.last().map(|end| end.strip_suffix(&[0]).unwrap_or(end))
     }
@@ -169,13 +170,13 @@ impl RangeTombstones {
         self.newest(self.span_of(key, self.places_upto(key))?, seqno)
     }
 
-    /// The same where the key is near that of the last call, which has left its place in `near`.
+    /// The same for a key near that of the last call, which has left its place in `near`.
     pub(crate) fn covering_near(&self, near: &mut usize, key: &[u8], seqno: SeqNo) -> Option<SeqNo> {
         *near = self.places_upto_from(*near, key);
         self.newest(self.span_of(key, *near)?, seqno)
     }
 
-    /// The span of `key`, and the newest that covers it and is not newer than `seqno`. As [`covering_near`](Self::covering_near).
+    /// The span of `key`, and the newest tombstone that covers it and is not newer than `seqno`. As [`covering_near`](Self::covering_near).
     pub(crate) fn span_near(&self, near: &mut usize, key: &[u8], seqno: SeqNo) -> Span {
         let upto = self.places_upto_from(*near, key);
         *near = upto;
@@ -197,7 +198,7 @@ impl RangeTombstones {
         (first..=last).all(|span| self.newest(span, seqno) > Some(older))
     }
 
-    /// What lies from `from` on and before `end`, an empty one of which is no end. O(n), and O(n log n) of the outcome.
+    /// The parts from `from` on and before `end`; an empty `end` means no end. O(n), and O(m log m) for m parts in the result.
     pub(crate) fn within(&self, from: &Slice, end: &Slice) -> Self {
         let begins = |range: &&Range| is_before_end(&self.places[range.from], end);
         let reaches = |range: &&Range| is_before_end(from, &self.places[range.to]);
@@ -205,20 +206,20 @@ impl RangeTombstones {
         Self::new(ranges.filter_map(|range| self.tombstone(range).within(from, end)))
     }
 
-    /// Those that `kept` wants.
+    /// The tombstones for which `kept` returns true.
     pub(crate) fn retain(&self, mut kept: impl FnMut(&RangeTombstone) -> bool) -> Self {
         Self::new(self.iter().filter(|range| kept(range)))
     }
 
-    /// Of those that cover the same keys, the newest of each stripe of history; `stripe` says which numbers are in that of a number.
-    /// Those of one stripe are cut at each other's ends for it: they become twice as many at most. O(n log n).
+    /// Keeps, of the tombstones that cover the same keys, the newest of each stripe of history; `stripe` returns the numbers in the stripe of a
+    /// number. For this, tombstones of one stripe are cut at each other's ends, so there are at most twice as many. O(n log n).
     pub(crate) fn reduced(&self, stripe: impl Fn(SeqNo) -> RangeInclusive<SeqNo>) -> Self {
         let mut by_end: Vec<&Range> = self.ranges.iter().collect();
         by_end.sort_by_key(|range| range.to);
         let (mut begins, mut ends) = (self.ranges.iter().peekable(), by_end.into_iter().peekable());
-        // How many parts of each tombstone cover what follows: of two inputs that both have it there are two.
+        // The number of parts of each tombstone that cover the following keys: two if two inputs have it.
         let mut open: BTreeMap<SeqNo, usize> = BTreeMap::new();
-        // Of each stripe, by its first number: the newest, and from where on it is.
+        // For each stripe, by its first number: its newest tombstone and the place where that began.
         let mut newest: BTreeMap<SeqNo, (usize, SeqNo)> = BTreeMap::new();
         let (mut changed, mut reduced) = (Vec::new(), Vec::new());
         for at in 0..self.places.len() {
@@ -250,7 +251,7 @@ impl RangeTombstones {
         Self::new(reduced.iter().map(|range| self.tombstone(range)))
     }
 
-    /// About how many bytes of memory it takes.
+    /// Its approximate memory in bytes.
     pub(crate) fn memory_len(&self) -> usize {
         let Self { places, ranges, nodes, up, seqnos } = self;
         let tree = size_of_val(&nodes[..]) + size_of_val(&up[..]) + size_of_val(&seqnos[..]);
@@ -268,16 +269,16 @@ impl RangeTombstones {
         self.places.len().saturating_sub(1)
     }
 
-    /// How many spans begin at `key` or before it. The last place begins none.
+    /// The number of spans that begin at `key` or before it. No span begins at the last place.
     fn places_upto(&self, key: &[u8]) -> usize {
         self.places[..self.spans()].partition_point(|place| **place <= *key)
     }
 
-    /// The same if it is about `near`: O(log distance).
+    /// The same if the result is near `near`: O(log distance).
     fn places_upto_from(&self, near: usize, key: &[u8]) -> usize {
         let starts = &self.places[..self.spans()];
         let is_upto = |at: usize| starts.get(at).is_some_and(|place| **place <= *key);
-        // Up to `low` they are, from `high` on they are not.
+        // Starts up to `low` are at or before `key`, those from `high` on are not.
         let (mut low, mut high, mut step) = (near.min(starts.len()), near.min(starts.len()), 1);
         while is_upto(high) {
             (low, high, step) = (high + 1, (high + step).min(starts.len()), 2 * step);
@@ -288,7 +289,7 @@ impl RangeTombstones {
         low + starts[low..high].partition_point(|place| **place <= *key)
     }
 
-    /// The span of `key`, before which so many spans begin; `None` if it lies outside of all ranges.
+    /// The span of `key`, where `upto` spans begin at or before it; `None` if it lies outside of all ranges.
     fn span_of(&self, key: &[u8], upto: usize) -> Option<usize> {
         let span = upto.checked_sub(1)?;
         is_before_end(key, &self.places[upto]).then_some(span)
@@ -306,7 +307,7 @@ impl RangeTombstones {
     }
 }
 
-/// Visits the highest nodes of a tree over so many spans that stand over spans of `range` alone: they have all of them.
+/// Visits the highest nodes, in a tree over this many spans, whose leaves are all in `range`. Together they have all of its spans.
 fn nodes_of(range: &Range, spans: usize, mut visit: impl FnMut(usize)) {
     let (mut from, mut to) = (spans + range.from, spans + range.to);
     while from < to {

@@ -1,5 +1,5 @@
-//! [`Slice`]: bytes shared by reference count, so that a value read from a cached block or a mapped table is not copied. Short ones are held
-//! in place: they cost neither an allocation nor an atomic operation.
+//! [`Slice`]: bytes shared by reference count, so that a value read from a cached block or a mapped table is not copied. Short bytes are held in
+//! place: they cost neither an allocation nor an atomic operation.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -27,7 +27,7 @@ enum Repr {
     Mapped { file: Arc<MappedBytes>, start: usize, len: u32 },
 }
 
-/// Which of the shared bytes are meant. Of more than 4 GiB only all.
+/// The range within the shared bytes. If there are more than 4 GiB, only the whole range is possible.
 #[derive(Clone, Copy)]
 struct SharedPart {
     start: u32,
@@ -87,7 +87,7 @@ impl Slice {
         (head.unwrap_or_default(), tail.unwrap_or_default())
     }
 
-    /// A view of a part of this; `None` if it does not lie within.
+    /// A view of a part of this; `None` if the range does not lie within it.
     fn part(&self, range: Range<usize>) -> Option<Self> {
         let at = |start: usize| Some(start.checked_add(range.start)?..start.checked_add(range.end)?);
         match &self.0 {
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn both_forms_split_anywhere_and_take_no_more_room_than_one() {
-        // Catches a part that begins or ends beside its place, and a tag that makes every slice larger.
+        // Catches a part that begins or ends at a wrong place, and a tag that makes every slice larger.
         assert_eq!(size_of::<Slice>(), size_of::<(Arc<[u8]>, usize, usize)>());
         for len in [0, 1, INLINE, INLINE + 1, 100] {
             let bytes: Vec<u8> = (0..len as u8).collect();

@@ -1,4 +1,4 @@
-//! Says what a log holds, frame by frame, whole ones behind a tear too.
+//! Dumps the contents of a log, frame by frame, including whole frames after a tear.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -8,15 +8,15 @@ use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::types::{BatchOp, BatchOps, Lines, Shown};
 
-/// Writes a line for each frame and each operation of log `number`, and how it ends. Before `begin` there is nothing but a hole.
+/// Writes a line for each frame and each operation of log `number`, and for its end. Before `begin` there is only a hole.
 ///
 /// # Errors
-/// As of [`super::replay`]: damage comes after the lines of the frames before it.
+/// The same as for [`super::replay`]: damage comes after the lines of the frames before it.
 pub(crate) fn dump(fs: &dyn FileSystem, path: &Path, number: u64, begin: u64, lines: &mut Lines<'_>) -> Result<()> {
     let mut broke_off = false;
     let visited = replay::replay(fs, path, number, |frame| {
         broke_off = dump_frame(path, frame, lines)?.is_break();
-        // Any error ends the replay; this one is not told.
+        // Any error ends the replay; this one is not reported.
         if broke_off { Err(Error::Closed) } else { Ok(()) }
     });
     if broke_off {

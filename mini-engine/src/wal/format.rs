@@ -1,7 +1,7 @@
-//! Bytes of a log: the segment header and the frame header, both ways.
+//! Bytes of a log: encoding and decoding of the segment header and the frame header.
 //!
-//! Segment: header (56 bytes), then frames, each starting at a multiple of 8; the rest of the file is zeros, or
-//! frames of the log that it was before, or torn.
+//! Segment: header (56 bytes), then frames, each starting at a multiple of 8; the rest of the file is zeros, or frames of the log that used the
+//! file before, or torn.
 //!
 //! ```text
 //! segment header   magic [8], version u32, zero u32, number u64, salt u64, number u64 and salt u64 of the log that the file was before
@@ -25,7 +25,7 @@ use crate::types::{MAX_BATCH_LEN, MAX_SEQNO, SeqNo};
 const MAGIC: &[u8; 8] = b"mini-wal";
 const VERSION: u32 = 1;
 pub(super) const HEADER_LEN: usize = 56;
-/// Bytes of it under its checksum.
+/// The number of its bytes under its checksum.
 const SUMMED_LEN: usize = HEADER_LEN - 8;
 pub(super) const FIRST_FRAME: u64 = HEADER_LEN as u64;
 pub(super) const FRAME_HEADER_LEN: usize = 48;
@@ -55,7 +55,7 @@ pub(crate) fn parse_file_name(name: &str) -> Option<u64> {
     number_in(name, ".log")
 }
 
-/// What tells this log's frames from all others.
+/// The identity of a log, which distinguishes its frames from all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) number: u64,
@@ -68,11 +68,11 @@ impl Identity {
     }
 }
 
-/// What the header of a segment says.
+/// The contents of a segment's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SegmentHeader {
     pub(super) log: Identity,
-    /// The log that the file was before, whose frames may stand behind those of this one.
+    /// The log that used the file before; its frames may follow those of this one.
     pub(super) previous_generation: Option<Identity>,
 }
 
@@ -92,7 +92,7 @@ impl SegmentHeader {
         out
     }
 
-    /// Decodes the header in `bytes`, the first of the file, of the log that `path` says to be number `expected`.
+    /// Decodes the header in `bytes`, the first of the file, of the log at `path`, which should be number `expected`.
     pub(super) fn decode(bytes: &[u8], path: &Path, expected: u64) -> Result<Self> {
         let corrupt = |offset: u64, what: String| Error::corruption(path, offset, what);
         let mut reader = Reader::new(bytes);
@@ -162,8 +162,8 @@ impl FrameHeader {
         out
     }
 
-    /// The header in the first bytes of `bytes`, if a frame of `log` whose payload is at most `room` bytes starts at
-    /// `offset`. The cheap checks come first: replay asks this at every step of a damaged region.
+    /// The header in the first bytes of `bytes`, if a frame of `log` whose payload is at most `room` bytes starts at `offset`. The cheap checks
+    /// come first: replay calls this at every step of a damaged region.
     pub(super) fn decode(bytes: &[u8], log: Identity, offset: u64, room: u64) -> Option<Self> {
         let mut reader = Reader::new(bytes.get(..FRAME_HEADER_LEN)?);
         let checksum = reader.u32()?;
@@ -187,13 +187,13 @@ impl FrameHeader {
         (next <= MAX_SEQNO + 1).then_some(header)
     }
 
-    /// Whether `rest`, the bytes after the header up to the frame's end, are what was written.
+    /// Whether `rest`, the bytes after the header up to the frame's end, are the written ones.
     pub(super) fn accepts(&self, rest: &[u8], log: Identity, offset: u64) -> bool {
         let Some((payload, padding)) = rest.split_at_checked(self.payload_len as usize) else { return false };
         padding.iter().all(|&byte| byte == 0) && codec::checksum(payload, log.seed(offset)) == self.payload_checksum
     }
 
-    /// The batch that `payload` is. The error says what was expected and found.
+    /// The batch in `payload`. The error names the expected and the found value.
     pub(super) fn batch<'a>(&self, payload: &'a [u8]) -> Result<Cow<'a, [u8]>, String> {
         if self.is_compressed { decompress(payload).map(Cow::Owned) } else { Ok(Cow::Borrowed(payload)) }
     }
@@ -203,7 +203,7 @@ impl FrameHeader {
     }
 }
 
-/// Writes `field` to the beginning of `out`; what is behind it.
+/// Writes `field` to the beginning of `out`. Returns the rest.
 fn put<const N: usize>(out: &mut [u8], field: [u8; N]) -> &mut [u8] {
     let (place, rest) = out.split_at_mut(N);
     place.copy_from_slice(&field);

@@ -1,9 +1,9 @@
 //! Group commit: the positions up to which a log is whole and durable, and one sync for all threads that wait.
 //!
-//! S2 `complete` is an end before which every frame is whole, in the file or in its mapping. The callers that move it know that all
-//!    earlier writes are published; it may lag behind what is whole.
-//! S3 `synced` is where `complete` was when the last sync began that succeeded. So a sync record never covers a hole.
-//! S4 one sync at a time: the kernel reports a failure once, so a second sync beside the failing one would lie.
+//! S2 every frame before `complete` is whole, in the file or in its mapping. The callers that advance it know that all earlier writes are
+//! published; it may lag behind the whole frames.
+//! S3 `synced` is the value of `complete` when the last successful sync began. So a sync record never covers a hole.
+//! S4 one sync at a time: the kernel reports a failure once, so a second sync at the same time as a failing one would wrongly succeed.
 //!
 //! Neither position ever goes back. Shown by the models of `loom-tests`, which compile this file.
 
@@ -18,32 +18,32 @@ pub(crate) struct GroupCommit {
 }
 
 impl GroupCommit {
-    /// Of a log that is synced up to `start`.
+    /// The positions of a log that is synced up to `start`.
     pub(crate) fn new(start: u64) -> Self {
         Self { complete: AtomicU64::new(start), synced: AtomicU64::new(start), syncing: Mutex::new(()) }
     }
 
     /// Says that every frame before `end` is whole (S2): a sync that begins from now on covers them.
     pub(crate) fn complete(&self, end: u64) {
-        // ORDERING(complete): AcqRel; pairs with Acquire in `Turn::sync`. Weaker: a sync could be taken to cover frames that other
-        // threads had not stored yet. That they were whole before this call the caller knows from their publication.
+        // ORDERING(complete): AcqRel; pairs with Acquire in `Turn::sync`. Weaker: a sync could count as covering frames that other threads had not
+        // stored yet. The caller knows from their publication that they were whole before this call.
         self.complete.fetch_max(end, Ordering::AcqRel);
     }
 
-    /// Up to where the log is synced.
+    /// The position up to which the log is synced.
     pub(crate) fn synced(&self) -> u64 {
-        // ORDERING(synced): Acquire; pairs with Release in `Turn::sync`. Weaker: a frame could record a sync that had not taken place
-        // for all who see the frame.
+        // ORDERING(synced): Acquire; pairs with Release in `Turn::sync`. Weaker: a frame could record a sync that threads which see the frame do
+        // not see yet.
         self.synced.load(Ordering::Acquire)
     }
 
     /// Waits for the turn to sync (S4).
     pub(crate) fn turn(&self) -> Turn<'_> {
-        // It guards nothing that could be half done.
+        // It guards no data that could be inconsistent.
         Turn { commit: self, _syncing: self.syncing.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 
-    /// The turn to sync, if nobody has it.
+    /// The turn to sync, if no thread has it.
     pub(crate) fn try_turn(&self) -> Option<Turn<'_>> {
         self.syncing.try_lock().ok().map(|syncing| Turn { commit: self, _syncing: syncing })
     }
@@ -56,12 +56,12 @@ pub(crate) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Makes every [complete](GroupCommit::complete) frame durable by `device`, unless they are. Whether that was called.
+    /// Makes every [complete](GroupCommit::complete) frame durable by `device`, unless they already are. Returns whether `device` was called.
     ///
     /// # Errors
-    /// Those of `device`; nothing counts as synced then that did not before.
+    /// Those of `device`; then nothing more counts as synced.
     pub(crate) fn sync<E>(&self, device: impl FnOnce() -> Result<(), E>) -> Result<bool, E> {
-        // Before the sync: what becomes complete meanwhile it may miss.
+        // Read before the sync, which may miss frames that become complete meanwhile.
         let target = self.commit.complete.load(Ordering::Acquire);
         if self.commit.synced() >= target {
             return Ok(false);
@@ -78,14 +78,14 @@ mod tests {
 
     #[test]
     fn a_sync_covers_what_was_complete_when_it_began_and_nothing_more() {
-        // Catches a frame that counts as durable though it was stored while the device was at work, or was never said to be whole.
+        // Catches a frame that counts as durable although it was stored during the sync, or was never reported as whole.
         let commit = GroupCommit::new(40);
         assert_eq!((commit.turn().sync(|| Err(())), commit.synced()), (Ok(false), 40));
         commit.complete(100);
         let during = || {
             assert!(commit.try_turn().is_none(), "two syncs at once");
             commit.complete(200);
-            // One that is told late.
+            // A frame that is reported late.
             commit.complete(150);
             Ok::<_, ()>(())
         };

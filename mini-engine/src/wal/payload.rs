@@ -1,8 +1,8 @@
-//! A batch as the payload of a frame: as it is, or compressed.
+//! A batch as the payload of a frame: uncompressed or compressed.
 //!
-//! A compressed payload is the length of the batch (u32) and one Zstandard frame. It is used where it saves 12 % or more,
-//! of batches of 512 bytes and more: below that the frame's own header outweighs what is saved. Memory for the batch is taken
-//! only after the frame's checksum has matched, and at most what the compression can have made of the stored bytes.
+//! A compressed payload is the length of the batch (u32) and one Zstandard frame. It is used for batches of 512 bytes and more if it saves 12 % or
+//! more; for smaller ones the frame's own header outweighs the savings. Memory for the batch is allocated only after the frame's checksum has
+//! matched, and at most as much as the compression can produce from the stored bytes.
 
 use crate::codec::{self, Reader};
 use crate::types::MAX_BATCH_LEN;
@@ -11,14 +11,14 @@ use crate::types::MAX_BATCH_LEN;
 const MIN_BATCH_LEN: usize = 512;
 /// Fast: writers wait for it.
 const ZSTD_LEVEL: i32 = 1;
-/// The most that Zstandard makes of a byte: 128 KiB come from four at least.
+/// The maximum that Zstandard produces from a byte: 128 KiB need at least four bytes.
 const ZSTD_EXPANSION: u64 = 1 << 15;
 
-/// What a frame stores.
+/// The stored form of a batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Payload<'a> {
     Raw(&'a [u8]),
-    /// What [`compress`] made of it.
+    /// The result of [`compress`].
     Compressed(&'a [u8]),
 }
 
@@ -30,19 +30,19 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// The batch compressed, if that is worth it.
+/// The batch compressed, if that saves enough.
 pub(crate) fn compress(batch: &[u8]) -> Option<Vec<u8>> {
     if batch.len() < MIN_BATCH_LEN {
         return None;
     }
     let mut out = Vec::new();
     codec::put_u32(&mut out, u32::try_from(batch.len()).ok()?);
-    // Compression is an economy: a batch that it fails on is stored as it is.
+    // If compression fails, the batch is stored uncompressed.
     out.extend_from_slice(&codec::zstd_compress(batch, ZSTD_LEVEL).ok()?);
     codec::is_worth_compressing(batch.len(), out.len()).then_some(out)
 }
 
-/// The batch that `stored` was made of. The error says what was expected and found.
+/// The batch from which `stored` was made. The error names the expected and the found value.
 pub(super) fn decompress(stored: &[u8]) -> Result<Vec<u8>, String> {
     let mut reader = Reader::new(stored);
     let Some(len) = reader.u32() else {
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_compressed_from_512_bytes_on_and_where_that_saves_enough() {
-        // Catches frames that grow by being compressed, and short ones that cost more time than they save.
+        // Catches frames that become larger by compression, and short ones that cost more time than they save.
         assert_eq!(compress(&[7; 511]), None);
         let compressed = compress(&[7; 512]).expect("worth it");
         assert!(compressed.len() < 100);
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_forged_length_is_refused_before_memory_is_taken_for_it() {
-        // Catches an allocation of what a frame says it holds.
+        // Catches an allocation of a length that a frame only claims.
         let mut forged = compress(&[7; 600]).expect("worth it");
         for (len, what) in [(u32::MAX, "expected at most"), (599, "not decompress"), (601, "expected 601, found 600")] {
             forged[..4].copy_from_slice(&len.to_le_bytes());

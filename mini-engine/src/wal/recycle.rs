@@ -1,15 +1,15 @@
 //! Recycles log files: a later log overwrites the file of an obsolete one, so its space is already allocated.
 //!
-//! K1 Only a file that this process created as a log is recycled, and only when nothing uses it any more: its writer is gone, its
-//!    segment is released, no sync of it runs and none will ([`super::Segment::retire`]). Logs of earlier opens may have a second
-//!    name, given by a quarantine; they are removed.
-//! K2 What is kept of the file is whole, synced frames of one log; the file is cut behind them (the sync of K3 makes the cut
-//!    durable). So the file holds frames of one previous generation at most, and the sync of the new header has little else to
-//!    write. A log that was never synced is not kept: writing its dead bytes to the device would cost more than it saves.
-//! K3 The new header names the previous generation, and is synced before the file gets the new log's name. So a file with a log's
-//!    name never has the header of another log, nor a part of one.
-//! K4 Each write is followed by zeros, up to the next frame of the previous generation or to the end of what was kept. Without
-//!    them, the rest of a frame that was partly overwritten would look like a new frame that was damaged (replay B3).
+//! K1 Only a file that this process created as a log is recycled, and only when nothing uses it any more: its writer is gone, its segment is
+//! released, no sync of it is running, and none will run ([`super::Segment::retire`]). Logs of earlier opens may have a second name, given by a
+//! quarantine; they are removed.
+//! K2 The file keeps only whole, synced frames of one log; it is cut behind them (the sync of K3 makes the cut durable). So the file holds frames
+//! of at most one previous generation, and the sync of the new header has little else to write. A log that was never synced is not kept: writing
+//! its dead bytes to the device would cost more than it saves.
+//! K3 The new header names the previous generation, and is synced before the file gets the new log's name. So a file with a log's name never has
+//! the header of another log, or a part of one.
+//! K4 Each write is followed by zeros, up to the next frame of the previous generation or to the end of the kept frames. Without them, the rest of
+//! a frame that was partly overwritten would look like a new frame that was damaged (replay B3).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,25 +18,25 @@ use super::format::{FIRST_FRAME, Identity, SegmentHeader, file_name};
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem, unlink};
 
-/// The name of the file that waits to become a log. Never the name of a log: no recovery reads it.
+/// The name of the file that will become a log. It is not the name of a log, so recovery never reads it.
 pub(crate) const SPARE: &str = "SPARE";
-/// About one frame start per so many bytes of a log is remembered, which takes 8 bytes of memory. A write then zeroes at most
-/// about that much behind its end; writing a whole sector rarely costs more than a part of one.
+/// About one frame start per this many bytes of a log is remembered, which takes 8 bytes of memory. A write then zeroes at most about this much
+/// behind its end; writing a whole sector rarely costs more than writing a part of one.
 pub(super) const STARTS_APART: u64 = 512;
-/// What is kept of a file ends where two remembered starts are further apart, so that no write has more to clear.
+/// The kept part of a file ends where two remembered starts are further apart than this, so that no write has more to clear.
 const MAX_APART: u64 = 1 << 20;
 
-/// What is known of the file [`SPARE`].
+/// The known facts about the file [`SPARE`].
 #[derive(Debug)]
 pub(crate) struct Spare {
-    /// The log that it holds frames of.
+    /// The log whose frames it holds.
     generation: Identity,
     pub(super) rest: PreviousGeneration,
 }
 
 impl Spare {
-    /// What is worth keeping of log `generation`, synced up to `synced`, in which frames start at `starts`: at most `max_len`
-    /// bytes. `None` if not one frame is.
+    /// The part of log `generation` that is worth keeping: at most `max_len` bytes. The log is synced up to `synced`, and frames start at `starts`.
+    /// `None` if not even one frame can be kept.
     pub(super) fn of(generation: Identity, mut starts: Vec<u64>, synced: u64, max_len: u64) -> Option<Spare> {
         starts.retain(|&start| start < synced);
         let first = *starts.first()?;
@@ -51,8 +51,8 @@ impl Spare {
         (end > first).then_some(Spare { generation, rest: PreviousGeneration { starts, end, cleared: 0 } })
     }
 
-    /// Makes the file [`SPARE`] in `dir` that of `log`: header and zeros written and synced, renamed, the name synced. The file, and how
-    /// many bytes were written. `None` if the file cannot be opened; nothing is changed then.
+    /// Turns the file [`SPARE`] in `dir` into that of `log`: writes and syncs header and zeros, renames it, and syncs the name. Returns the file
+    /// and the number of written bytes. `None` if the file cannot be opened; then nothing is changed.
     ///
     /// # Errors
     /// [`Error::Io`]; the file is removed then, if it can be.
@@ -85,7 +85,7 @@ impl Spare {
         begin().inspect_err(|_| unlink(fs, &spare))?;
         let name = || {
             fs.sync_dir(dir).map_err(Error::io("sync", dir))?;
-            // By its name: a file system that goes by names shall know it as a log.
+            // Opened by its new name, so that a file system that distinguishes files by name sees a log.
             fs.open_write(&path).map_err(Error::io("open", &path))
         };
         let file = name().inspect_err(|_| unlink(fs, &path))?;
@@ -93,19 +93,19 @@ impl Spare {
     }
 }
 
-/// What a file still holds of its previous generation.
+/// The frames of its previous generation that a file still holds.
 #[derive(Debug)]
 pub(super) struct PreviousGeneration {
-    /// Where frames start, some of them, the first among them. Ascending, below `end`.
+    /// The starts of some frames, the first one included. Ascending, below `end`.
     starts: Vec<u64>,
     /// The end of the last frame that is kept, in bytes from the file's start.
     pub(super) end: u64,
-    /// There are zeros up to here, from the end of the last write on.
+    /// From the end of the last write up to here there are zeros.
     cleared: u64,
 }
 
 impl PreviousGeneration {
-    /// How many zeros must follow the bytes of a write that ends at `end` (K4).
+    /// The number of zeros that must follow a write that ends at `end` (K4).
     pub(super) fn zeros_behind(&mut self, end: u64) -> usize {
         if end <= self.cleared {
             return 0;

@@ -1,4 +1,4 @@
-//! The log of a database that takes no writes: there is no file, and every append and sync is refused.
+//! The log of a read-only database: there is no file, and every append and sync is refused.
 
 use std::io::{ErrorKind, Result};
 use std::path::Path;
@@ -16,13 +16,13 @@ impl Writer {
     pub(crate) fn refusing(dir: &Path, number: u64, cause: &str, counters: Arc<Counters>) -> Self {
         let identity = Identity { number, salt: 0 };
         let segment = Segment::new(Arc::new(NoFile), dir.join(file_name(number)), identity, None, counters);
-        // The failure is what this is made for; it is kept in the segment.
+        // The segment keeps the failure, which is the purpose of this log.
         drop(segment.fail(Error::ReadOnly { cause: cause.to_owned() }));
         Self::at_start(segment, None)
     }
 }
 
-/// A file that is nowhere. Nothing asks for it, since a failed segment refuses first.
+/// A file that does not exist. Nothing uses it, since a failed segment refuses first.
 #[derive(Debug)]
 struct NoFile;
 

@@ -1,16 +1,15 @@
 //! Reads a log back, and tells a torn tail from corruption (durability rules 1 to 3).
 //!
-//! B1 frames are handed out in order from the start, whole and unaltered, up to the first that is not valid.
+//! B1 frames are visited in order from the start, whole and unaltered, up to the first that is not valid.
 //! B2 the rest is scanned, at every place a frame could start, for valid frames: if one records that the logs were
 //!    synced beyond the stop, then synced bytes are damaged: [`Error::Corruption`]. Otherwise nothing proves that the
 //!    rest was ever durable, and it is a torn tail. The same proof from later logs: [`newest_sync_record`],
 //!    [`Tail::contradicted_by`].
-//! B3 a rest of zeros is not a tear but space that was not used. In a file that was another log before (see
-//!    [`super::recycle`]) so is a rest of zeros up to a valid frame of that log: a writer leaves no other bytes between the
-//!    end of its own frames and one of those. What follows that frame is not looked at, but for own frames (B2).
-//! B4 of a torn tail the part from the first valid frame of the previous log on, behind all own frames, is not kept: nothing of
-//!    it was written by this log, or not so that a frame is left. Nor are pages of zeros at its end: space that was
-//!    not used.
+//! B3 a rest of zeros is not a tear but unused space. In a file that was used by another log before (see [`super::recycle`]), so is a rest of zeros
+//! up to a valid frame of that log: a writer leaves no other bytes between the end of its own frames and one of those. Bytes after that frame are
+//! ignored, except for own frames (B2).
+//! B4 the copy of a torn tail ends at the first valid frame of the previous log after all own frames: the rest was not written by this log, or
+//! contains no frame of it. Pages of zeros at its end, which are unused space, are not copied either.
 
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
@@ -26,10 +25,10 @@ use crate::types::SeqNo;
 const COPIED_AT_ONCE: usize = 1 << 20;
 const PAGE: u64 = 4096;
 
-/// One batch as it was appended.
+/// One appended batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame<'a> {
-    /// Where the frame starts in the log, in bytes.
+    /// The offset of the frame in the log, in bytes.
     pub(crate) offset: u64,
     /// The sequence number of the first operation; the others follow without gaps.
     pub(crate) first_seqno: SeqNo,
@@ -50,32 +49,32 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// How a log ended.
+/// The kind of end of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tail {
-    /// After the last frame there is nothing, or what was there before: zeros, frames of the log that the file was.
+    /// After the last frame there is nothing, or older contents: zeros, or frames of the log that used the file before.
     Clean {
         /// The end of the last frame, in bytes.
         end: u64,
     },
-    /// The log stops at bytes that are no frame and were, as far as this log tells, never synced.
+    /// The log stops at bytes that are no frame and, as far as this log shows, were never synced.
     Torn {
         /// The end of the last valid frame; 0 if not even the header is there.
         offset: u64,
-        /// Bytes from there to the end of the last page that is not zeros, or to what the log that the file was before has left.
+        /// Bytes from there to the end of the last page that is not zeros, or to the remains of the log that used the file before.
         dropped_bytes: u64,
     },
 }
 
 impl Tail {
-    /// The corruption that the stop in log `log` (at `path`) is, given that everything before `synced` was once
-    /// synced; `None` if it can be an honest end.
+    /// The corruption error if log `log` (at `path`) stops here although everything before `synced` was once synced; `None` if the stop can be a
+    /// regular end.
     pub(crate) fn contradicted_by(&self, path: &Path, log: u64, synced: Position) -> Option<Error> {
         let (stop, whole) = match *self {
             Self::Clean { end } => (end, true),
             Self::Torn { offset, .. } => (offset, false),
         };
-        // That this log was synced whole does not speak against a clean end.
+        // A record that this log was synced as a whole does not contradict a clean end.
         let damaged = if synced.log == log { synced.offset > stop } else { synced.log > log && !whole };
         damaged.then(|| {
             let Position { log, offset } = synced;
@@ -87,11 +86,11 @@ impl Tail {
     }
 }
 
-/// Calls `visit` for each frame of log `number` in order and says how the log ends.
+/// Calls `visit` for each frame of log `number` in order and returns the end of the log.
 ///
 /// Memory: one frame, its batch if that is compressed, and a constant. Time: linear in the file's length.
 ///
-/// # Errors [`Error::Corruption`] if the header is damaged or later frames prove that what is missing was once synced;
+/// # Errors [`Error::Corruption`] if the header is damaged or later frames prove that the missing part was once synced;
 /// [`Error::UnsupportedVersion`]; [`Error::Io`]; whatever `visit` returns. Frames before the place of an error have
 /// been visited.
 pub(crate) fn replay(
@@ -119,19 +118,19 @@ pub(crate) fn replay(
 
 /// The newest position that any valid frame of log `number` records as synced; `None` if it has no valid frame.
 ///
-/// For the logs after one that did not end cleanly: their frames are looked for at every place, past any damage.
+/// Used for the logs after one that did not end cleanly: their frames are searched at every place, past any damage.
 ///
 /// # Errors
-/// As [`replay`], except that damaged frames are passed over.
+/// Like [`replay`], except that damaged frames are passed over.
 pub(crate) fn newest_sync_record(fs: &dyn FileSystem, path: &Path, number: u64) -> Result<Option<Position>> {
     let (mut log, segment) = open_log(fs, path, number)?;
     segment.map_or(Ok(None), |segment| Ok(log.frames_from(segment.log, FIRST_FRAME)?.0))
 }
 
-/// Whether log `number` holds nothing: no frame, and nothing that could be damaged ones. So is a log that was made ahead.
+/// Whether log `number` is empty: it has no frame, and no bytes that could be damaged ones. A log that was made in advance is empty.
 ///
 /// # Errors
-/// As [`replay`].
+/// Like [`replay`].
 pub(crate) fn is_unused(fs: &dyn FileSystem, path: &Path, number: u64) -> Result<bool> {
     let (mut log, segment) = open_log(fs, path, number)?;
     let Some(segment) = segment else { return Ok(true) };
@@ -139,11 +138,11 @@ pub(crate) fn is_unused(fs: &dyn FileSystem, path: &Path, number: u64) -> Result
     Ok(log.frame_at(segment.log, start)?.is_none() && matches!(log.tail(&segment, start)?.0, Tail::Clean { .. }))
 }
 
-/// Where the tail begins that [`keep_torn`] has kept: at the first place of a frame behind the header and the zeros that stand for what it was
-/// cut off from.
+/// The offset of the tail that [`keep_torn`] has kept: the first possible place of a frame after the header and the zeros that replace the part
+/// from which it was cut off.
 ///
 /// # Errors
-/// As of [`replay`].
+/// The same as for [`replay`].
 pub(crate) fn begin_of_tail(fs: &dyn FileSystem, path: &Path, number: u64) -> Result<u64> {
     let (mut log, segment) = open_log(fs, path, number)?;
     let start = segment.map_or(0, |_| FIRST_FRAME);
@@ -151,10 +150,10 @@ pub(crate) fn begin_of_tail(fs: &dyn FileSystem, path: &Path, number: u64) -> Re
     Ok(log.first_byte(start..len)?.map_or(len, |byte| byte - byte % ALIGN))
 }
 
-/// Calls `visit` with each valid frame of log `number` at or after `from`, past any damage, until it breaks off.
+/// Calls `visit` with each valid frame of log `number` at or after `from`, past any damage, until `visit` returns `Break`.
 ///
 /// # Errors
-/// As [`newest_sync_record`].
+/// Like [`newest_sync_record`].
 pub(super) fn frames_behind(
     fs: &dyn FileSystem,
     path: &Path,
@@ -166,9 +165,9 @@ pub(super) fn frames_behind(
     segment.map_or(Ok(()), |segment| log.scan(segment.log, from, |at, header, _| Ok(visit(at, header))))
 }
 
-/// Keeps `tail` of log `number`, which [`truncate_torn`] is about to cut off with all behind it, in the file `to`: the log's
-/// header, and each byte of the tail at the place that it had. So frames in it, whole ones behind a hole perhaps, still pass
-/// their checks. Synced; its name is not. What an interrupted try has left at `to` is written over.
+/// Keeps `tail` of log `number`, which [`truncate_torn`] is about to cut off with everything after it, in the file `to`: the log's header, and each
+/// byte of the tail at its old place. So frames in it, such as whole ones after a hole, still pass their checks. The file is synced; its name is
+/// not. The remains of an interrupted try at `to` are overwritten.
 ///
 /// Memory: a constant. Time: linear in the tail.
 ///
@@ -202,7 +201,7 @@ fn copy_tail(
             copied => at += copied,
         }
     }
-    // Behind that there may be what an interrupted try has kept of a longer tail.
+    // After that there may be remains of a longer tail from an interrupted try.
     kept.truncate(at).map_err(Error::io("truncate", to))?;
     kept.sync().map_err(Error::io("sync", to))
 }
@@ -235,7 +234,7 @@ impl<'a> LogReader<'a> {
         Ok(Self { window: Window::new(file, path)?, path })
     }
 
-    /// As [`LogReader::open`], to read all that is before a place that cannot be read.
+    /// Like [`LogReader::open`], but reads everything before an unreadable place.
     pub(super) fn open_damaged(fs: &dyn FileSystem, path: &'a Path) -> Result<Self> {
         let mut log = Self::open(fs, path)?;
         log.window.spares_ahead = true;
@@ -251,10 +250,10 @@ impl<'a> LogReader<'a> {
         self.window.get(0, len)
     }
 
-    /// The log's header; `None` if it was never completed, which is so only before the first frame.
+    /// The log's header; `None` if it was never completed, which can only be the case before the first frame.
     pub(super) fn read_header(&mut self, number: u64) -> Result<Option<SegmentHeader>> {
         let len = self.window.len;
-        // The header mostly tells by itself, and the bytes behind it may be unreadable.
+        // The header is usually enough, and the bytes after it may be unreadable.
         if len < FIRST_FRAME || self.is_zero(0..FIRST_FRAME)? && self.is_zero(0..len)? {
             return Ok(None);
         }
@@ -262,8 +261,9 @@ impl<'a> LogReader<'a> {
         SegmentHeader::decode(bytes, self.path, number).map(Some)
     }
 
-    /// How the log ends, whose last frame before the first place without one ends at `stop`; and the newest sync that frames
-    /// behind that place record.
+    /// The end of the log, where `stop` is the end of the last frame before the first place without a frame; and the newest sync that frames after
+    /// that place
+    /// record.
     pub(super) fn tail(&mut self, segment: &SegmentHeader, stop: u64) -> Result<(Tail, Option<Position>)> {
         let len = self.window.len;
         if self.is_zero(stop..len)? {
@@ -277,7 +277,7 @@ impl<'a> LogReader<'a> {
                 Ok(ControlFlow::Break(()))
             })?;
         }
-        // Own frames are no zeros, so there are none behind such an end.
+        // Own frames are not zeros, so there are none after such an end.
         let end = self.end_of_bytes(stop..rest)?;
         if end == stop {
             return Ok((Tail::Clean { end: stop }, None));
@@ -297,13 +297,13 @@ impl<'a> LogReader<'a> {
         Ok(end)
     }
 
-    /// Calls `visit` with the parts of `range` that are not all zeros, and where they begin, until it breaks off.
+    /// Calls `visit` with the parts of `range` that are not all zeros, with their offsets, until it returns `Break`.
     fn visit_bytes(&mut self, range: Range<u64>, mut visit: impl FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<()> {
         let mut at = range.start;
         while at < range.end {
             let want = usize::try_from(range.end - at).unwrap_or(ZEROS.len()).min(ZEROS.len());
             let bytes = self.window.get(at, want)?;
-            // Most of what is looked at is zeros, and to compare them all at once takes a tenth of the time.
+            // Most of these bytes are zeros, and comparing them all at once takes a tenth of the time.
             if *bytes != ZEROS[..bytes.len()] && visit(at, bytes).is_break() {
                 break;
             }
@@ -330,7 +330,7 @@ impl<'a> LogReader<'a> {
         Ok(self.first_byte(range)?.is_none())
     }
 
-    /// Where in `range` the first byte is that is not zero.
+    /// The offset of the first byte in `range` that is not zero.
     fn first_byte(&mut self, range: Range<u64>) -> Result<Option<u64>> {
         let mut first = None;
         self.visit_bytes(range, |at, bytes| {
@@ -352,8 +352,8 @@ impl<'a> LogReader<'a> {
         Ok((newest, end))
     }
 
-    /// Looks for valid frames at every place from `offset` on where one could start. Calls `visit` with the place, the header and the
-    /// payload of each, until it breaks off.
+    /// Searches for valid frames at every possible place from `offset` on. Calls `visit` with the place, the header and the payload of each, until
+    /// it returns `Break`.
     pub(super) fn scan(
         &mut self,
         log: Identity,
@@ -374,11 +374,10 @@ impl<'a> LogReader<'a> {
         Ok(())
     }
 
-    /// The first place from `offset` on where a frame could start: none starts with a header of zeros, and a log may have much space
-    /// of zeros.
+    /// The first place from `offset` on where a frame could start. No frame starts with a header of zeros, and a log may have much space of zeros.
     fn next_candidate(&mut self, offset: u64) -> Result<u64> {
         let len = self.window.len;
-        // Of the headers that the byte may be part of, the first.
+        // The first place at which a header could contain the byte.
         let earliest = |byte: u64| (byte + 1).saturating_sub(FRAME_HEADER_LEN as u64).next_multiple_of(ALIGN);
         Ok(self.first_byte(offset..len)?.map_or(len, |byte| earliest(byte).max(offset)))
     }

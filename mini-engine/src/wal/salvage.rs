@@ -1,8 +1,8 @@
 //! Reads a log around damage: every batch whose frame is whole, wherever it is.
 //!
-//! Frames are found at every place where one could start, as when a torn tail is judged; their checksums are seeded with the log's
-//! number and its salt. So a log is only as good as the salt in its header. One damaged byte of the header can be put right, since the
-//! header has a checksum: exactly one byte has to be changed for it to match.
+//! Frames are searched at every possible place, as for a torn tail; their checksums are seeded with the log's number and its salt. So no frame can
+//! be read without the salt in the header. The header's checksum can correct one damaged byte in it: exactly one byte has to be changed for it to
+//! match.
 
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::types::{BatchOp, BatchOps, SeqNo};
 
-/// Batches that are missing in front of a whole frame.
+/// Batches that are missing before a whole frame.
 #[derive(Clone, Debug)]
 pub(crate) struct Missing {
     /// The bytes that are no frame; none if whole frames are missing.
@@ -22,32 +22,32 @@ pub(crate) struct Missing {
     pub(crate) seqnos: Range<SeqNo>,
 }
 
-/// What was found in a log.
+/// The findings in a log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SalvagedLog {
     pub(crate) frames: u64,
-    /// Those of them that come after bytes that are no frame.
+    /// The number of frames that come after bytes that are no frame.
     pub(crate) frames_behind: u64,
-    /// What is missing in front of whole frames.
+    /// The missing batches before whole frames.
     pub(crate) missing: Vec<Missing>,
-    /// Whether there is a header, or one that could be put right. Without it no frame can be recognised.
+    /// Whether there is a header, or one that could be corrected. Without it no frame can be recognised.
     pub(crate) has_header: bool,
-    /// Where the last whole frame ends.
+    /// The end of the last whole frame.
     pub(crate) end: u64,
-    /// Bytes behind that are neither a frame nor unused space.
+    /// The number of bytes after it that are neither a frame nor unused space.
     pub(crate) tail_bytes: u64,
     /// The sequence number after the last one.
     pub(crate) next_seqno: Option<SeqNo>,
     /// The newest sync that a frame records.
     pub(crate) synced: Option<Position>,
-    /// What is wrong with the header, if anything is.
+    /// The damage to the header, if any.
     pub(crate) header: Option<Error>,
-    /// Why nothing was read behind the last whole frame, if the device does not read it.
+    /// The error of reading after the last whole frame, if the device cannot read there.
     pub(crate) unreadable: Option<Error>,
 }
 
-/// Calls `visit` for each whole frame of log `number`, with whether it comes after damage. The first one should begin with `expected`,
-/// if that is known.
+/// Calls `visit` for each whole frame of log `number`, and tells it whether the frame comes after damage. The first frame should begin with
+/// `expected`, if that is known.
 ///
 /// # Errors
 /// [`Error::UnsupportedVersion`]; [`Error::Io`] if the file or its header cannot be read; whatever `visit` returns, which is no damage.
@@ -84,7 +84,7 @@ fn read_frames(
 ) -> Result<()> {
     log.scan(segment.log, FIRST_FRAME, |offset, header, payload| {
         found.synced = found.synced.max(Some(header.synced));
-        // Where the checksum is right and the batch cannot be read, it was written so.
+        // If the checksum is right and the batch still cannot be read, it was written in that way.
         if let Ok(batch) = header.batch(payload) {
             found.go_on_at(offset, header);
             let is_behind = !found.missing.is_empty();
@@ -113,7 +113,7 @@ impl SalvagedLog {
         self.frames == 0 && self.unreadable.is_none()
     }
 
-    /// Notes what is missing before the frame at `offset`.
+    /// Records the batches that are missing before the frame at `offset`.
     fn go_on_at(&mut self, offset: u64, header: &FrameHeader) {
         let first_seqno = header.first_seqno;
         let expected = self.next_seqno.unwrap_or(first_seqno);
@@ -125,7 +125,7 @@ impl SalvagedLog {
     }
 }
 
-/// The header, put right if one byte of it is damaged; `None` if there is none or it cannot be put right.
+/// The header, corrected if one byte of it is damaged; `None` if there is none or it cannot be corrected.
 fn read_header(
     log: &mut LogReader<'_>,
     path: &Path,

@@ -1,10 +1,10 @@
 //! The shared half of a log that is being written: its positions, its space in memory, and the way to sync it.
 //!
-//! W2, W3 and W4 of the [writer](super::writer) are kept here. S2 to S4, which are about syncs, are kept by [`GroupCommit`].
+//! This file keeps W2, W3 and W4 of the [writer](super::writer). [`GroupCommit`] keeps S2 to S4, which are about syncs.
 //!
-//! S1 `end` is the end of the last frame. It is known when the writer is done; until then the writer has it for itself.
-//! S5 a segment that is dropped closes its file and unmaps it, which takes long. So nothing that the holder of the write lock calls drops
-//!    an earlier segment: where it may be the last reference, it is handed out.
+//! S1 `end` is the end of the last frame. It is set when the writer is done; until then only the writer knows it.
+//! S5 dropping a segment closes its file and unmaps it, which takes long. So no function that is called with the write lock held drops an earlier
+//! segment: a function that may have the last reference returns it.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,10 +25,10 @@ use crate::types::SeqNo;
 pub(crate) struct Claim {
     pub(super) offset: u64,
     pub(super) end: u64,
-    /// The first sequence number, and how many there are.
+    /// The first sequence number, and their count.
     pub(super) range: (SeqNo, u32),
     pub(super) synced: Position,
-    /// The frame is there already.
+    /// Whether the frame is already written.
     pub(super) is_written: bool,
 }
 
@@ -51,19 +51,19 @@ pub(crate) struct Segment {
     /// `u64::MAX` until the writer is done.
     end: AtomicU64,
     commit: GroupCommit,
-    /// Where frames start, some of them, for the file's next generation.
+    /// The starts of some frames, for the file's next generation.
     starts: Mutex<Vec<u64>>,
-    /// The contents are durable elsewhere, and those of all earlier logs.
+    /// Whether the contents, and those of all earlier logs, are durable elsewhere.
     released: AtomicBool,
     /// The log before this one, until it is known to be synced whole or released.
     previous: Mutex<Option<Arc<Segment>>>,
-    /// There may be one that still matters: saves a look under the lock.
+    /// Whether there may be one that still matters: saves taking the lock.
     has_previous: AtomicBool,
     failure: OnceLock<String>,
 }
 
 impl Segment {
-    /// A log that has its header, which is synced.
+    /// A log with a synced header.
     pub(super) fn new(
         file: Arc<dyn File>,
         path: PathBuf,
@@ -91,21 +91,20 @@ impl Segment {
         self.identity.number
     }
 
-    /// Says that the writer is done: every frame is whole, and the last one ends at `end`. Frames start at `starts`, among other
-    /// places.
+    /// Tells that the writer is done: every frame is whole, and the last one ends at `end`. `starts` are the starts of some frames.
     pub(super) fn finish(&self, end: u64, starts: Vec<u64>) {
         *lock(&self.starts) = starts;
         self.end.store(end, Ordering::Release);
         self.complete(end);
     }
 
-    /// Says which log was written before this one.
+    /// Sets the log that was written before this one.
     pub(super) fn set_previous(&self, previous: Arc<Segment>) {
         *lock(&self.previous) = Some(previous);
         self.has_previous.store(true, Ordering::Release);
     }
 
-    /// Writes the frame of `claim` in its place, unless that is done. By any thread, beside any other.
+    /// Writes the frame of `claim` in its place, unless that is already done. Any number of threads may do this at once.
     pub(crate) fn fill(&self, claim: &Claim, payload: Payload<'_>) {
         if let Some(mapping) = self.mapping.get().filter(|_| !claim.is_written) {
             let header = FrameHeader::encode(self.identity, claim.offset, claim.range, claim.synced, payload);
@@ -114,12 +113,12 @@ impl Segment {
         }
     }
 
-    /// Says that every frame before `end` is whole (S2): a sync that begins from now on covers them.
+    /// Tells that every frame before `end` is whole (S2): a sync that begins from now on covers them.
     pub(crate) fn complete(&self, end: u64) {
         self.commit.complete(end);
     }
 
-    /// Up to where this file has been synced, in bytes. Says nothing of earlier logs.
+    /// The position up to which this file is synced, in bytes. Says nothing about earlier logs.
     pub(crate) fn synced(&self) -> u64 {
         self.commit.synced()
     }
@@ -128,13 +127,13 @@ impl Segment {
         self.synced() > FIRST_FRAME
     }
 
-    /// Makes every [complete](Self::complete) frame durable, and all of the earlier logs of the chain. Blocks for the
-    /// device, not for appends; a call that finds everything synced costs two locks. One that finds the log released has
-    /// nothing to do, and leaves the file alone: it may be another log's by now.
+    /// Makes every [complete](Self::complete) frame durable, and all of the earlier logs of the chain. Waits for the device, but does not block
+    /// appends. A call that finds everything synced costs two locks. A call that finds the log released has nothing to do, and does not touch the
+    /// file: it may already be another log's.
     ///
     /// # Errors
-    /// The failure of the sync, and [`Error::ReadOnly`] with its cause for every later call and append. So after a panic: it is not known
-    /// what the device has done, and the next sync would not tell (rule 7).
+    /// The failure of the sync, and [`Error::ReadOnly`] with its cause for every later call and append. The same holds after a panic: the effect on
+    /// the device is unknown, and the next sync would not report it (rule 7).
     pub(crate) fn sync(&self) -> Result<()> {
         let turn = self.commit.turn();
         self.check_usable()?;
@@ -157,15 +156,15 @@ impl Segment {
         Ok(())
     }
 
-    /// Tells later logs that they need not wait for this one: its contents are in an installed table. Ends the chain here, so that it does
-    /// not keep the files of old logs open; what was before, for the caller to drop (S5).
+    /// Tells later logs that they need not wait for this one: its contents are in an installed table. Ends the chain here, so that it does not keep
+    /// the files of old logs open. Returns the previous log for the caller to drop (S5).
     #[must_use = "it is dropped without the write lock"]
     pub(crate) fn release(&self) -> Option<Arc<Segment>> {
         self.released.store(true, Ordering::Release);
         self.take_previous()
     }
 
-    /// The log before this one, for the caller to drop (S5), if nothing of it has to be synced any more.
+    /// The log before this one, for the caller to drop (S5), if no part of it must be synced any more.
     #[must_use = "it is dropped without the write lock"]
     pub(crate) fn take_settled(&self) -> Option<Arc<Segment>> {
         let mut previous = lock(&self.previous);
@@ -182,9 +181,9 @@ impl Segment {
         previous.take()
     }
 
-    /// What is worth keeping of the file for another log, at most `max_len` bytes; the rest is cut off. The writer must be gone.
-    /// From then on nothing here touches the file. `None` if nothing is worth it, or if the file may still
-    /// be needed: as long as the log is not released, while it is being synced, after a failure. Asked once.
+    /// The part of the file that is worth keeping for another log, at most `max_len` bytes; the rest is cut off. The writer must be gone. From then
+    /// on nothing here touches the file. `None` if nothing is worth keeping, or if the file may still be needed: while the log is not released,
+    /// while it is being synced, and after a failure. Called once.
     pub(crate) fn retire(&self, max_len: u64) -> Option<Spare> {
         // A sync that comes later finds the log released.
         let _idle = self.commit.try_turn()?;
@@ -207,22 +206,22 @@ impl Segment {
         if self.has_previous.load(Ordering::Acquire) {
             match &*lock(&self.previous) {
                 Some(earlier) if !earlier.is_settled() => return earlier.frontier(),
-                // It stays: this is called with the write lock held (S5).
+                // It is not dropped, because this is called with the write lock held (S5).
                 Some(_) | None => self.has_previous.store(false, Ordering::Release),
             }
         }
         Position { log: self.number(), offset: self.synced() }
     }
 
-    /// Whether nothing of this log or those before it has to be synced any more. No frame is appended to it now.
+    /// Whether no part of this log or earlier ones must be synced any more. No frame is being appended to it.
     fn is_settled(&self) -> bool {
         self.released.load(Ordering::Acquire)
             || (self.synced() >= self.end.load(Ordering::Acquire)
                 && lock(&self.previous).as_ref().is_none_or(|previous| previous.is_settled()))
     }
 
-    /// Cuts off what an append without space has left behind `end`, for good (W4). Does not count as a sync of the frames before it:
-    /// that needs the earlier logs too (W3).
+    /// Durably cuts off the remains of an append without space after `end` (W4). Does not count as a sync of the frames before it: that needs the
+    /// earlier logs too (W3).
     pub(super) fn cut_behind(&self, end: u64) -> Result<()> {
         let _turn = self.commit.turn();
         self.check_usable()?;
@@ -237,7 +236,7 @@ impl Segment {
         }
     }
 
-    /// Ends this log with `error`. The first failure is the one that is remembered.
+    /// Ends this log with `error`. The first failure is kept.
     pub(super) fn fail(&self, error: Error) -> Error {
         self.failure.get_or_init(|| match &error {
             Error::ReadOnly { cause } => cause.clone(),

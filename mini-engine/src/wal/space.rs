@@ -1,4 +1,4 @@
-//! The space of a log: zeros that are written ahead of frames, and pages that are made ready (W5 and W6 of the
+//! The space of a log: zeros that are written in advance, and pages that are populated (W5 and W6 of the
 //! [writer](super::writer)).
 
 use std::io;
@@ -7,9 +7,9 @@ use std::sync::Arc;
 use super::segment::Segment;
 use crate::error::{Error, Result};
 
-/// Zeros are written so many bytes at a time.
+/// The zeros that are written at a time.
 pub(super) static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
-/// How much of a log is mapped: addresses, not memory. What is behind it is written by calls.
+/// The length of a log's mapping: addresses, not memory. Bytes behind it are written by system calls.
 pub(super) const MAPPED_LEN: u64 = 1 << 30;
 
 /// Space for a log, to be written by another thread.
@@ -21,9 +21,9 @@ pub(crate) struct Extension {
 }
 
 impl Extension {
-    /// Writes it. If that fails the file is cut to what it had: a part of the space is of no use, and the disk may be full. Nobody
-    /// else writes behind `from` until the log has learnt of the end of this (W6). Frames are before it, so nothing is lost whatever the
-    /// cut leaves, now or after a crash: replay takes zeros and missing bytes for space (W5).
+    /// Writes it. If that fails, the file is cut to its old length: a part of the space is useless, and the disk may be full. Nothing else is
+    /// written behind `from` until the log knows the result of this (W6). Frames come before it, so nothing is lost whatever the cut leaves, now or
+    /// after a crash: replay treats zeros and missing bytes as space (W5).
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -40,7 +40,7 @@ impl Extension {
     }
 }
 
-/// Writes a part of a frame by a call. The caller counts the frame's bytes.
+/// Writes a part of a frame by a system call. The caller counts the frame's bytes.
 pub(super) fn write(segment: &Segment, bytes: &[u8], at: u64) -> io::Result<()> {
     segment.file.write_all_at(bytes, at)?;
     segment.counters.wal_writes.add(1);
@@ -55,13 +55,13 @@ pub(super) fn write_zeros(segment: &Segment, at: u64, len: u64) -> io::Result<()
     })
 }
 
-/// `len` zeros from `at` on, in parts, each with its place.
+/// `len` zeros from `at` on, in parts, each with its offset.
 pub(super) fn zeros_at(at: u64, len: u64) -> impl Iterator<Item = (u64, &'static [u8])> {
     let part = move |done| &ZEROS[..ZEROS.len().min((len - done) as usize)];
     (0..len).step_by(ZEROS.len()).map(move |done| (at + done, part(done)))
 }
 
-/// Makes the mapped space from `from` to `to` ready to be written.
+/// Makes the mapped space from `from` to `to` ready for writing.
 pub(super) fn populate(segment: &Segment, from: u64, to: u64) {
     if let Some(mapping) = segment.mapping.get() {
         mapping.populate(from, to.min(MAPPED_LEN).saturating_sub(from));

@@ -1,4 +1,4 @@
-//! [`Window`]: a file read in order through a buffer, without ever holding more than one frame and one chunk of it.
+//! [`Window`]: a file read in order through a buffer, without ever holding more than one frame and one chunk.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use crate::fs::File;
 /// Bytes that are read at once.
 const CHUNK: usize = 1 << 20;
 
-/// A sliding view of a file whose length was taken once.
+/// A sliding view of a file whose length was read once.
 pub(super) struct Window<'a> {
     file: Arc<dyn File>,
     path: &'a Path,
     pub(super) len: u64,
     buffer: Vec<u8>,
-    /// Where in the file the buffer starts.
+    /// The offset of the buffer in the file.
     start: u64,
-    /// How much is read at least.
+    /// The minimum number of bytes that are read.
     chunk: usize,
-    /// Whether what cannot be read fails only what wants it, and not what was to be read in one step with it.
+    /// Whether unreadable bytes fail only the calls that want them, and not a call that would only read ahead over them.
     pub(super) spares_ahead: bool,
 }
 
@@ -29,7 +29,7 @@ impl<'a> Window<'a> {
         Ok(Self { file, path, len, buffer: Vec::new(), start: 0, chunk: CHUNK, spares_ahead: false })
     }
 
-    /// The bytes from `offset` on: `want` of them, fewer only if the file ends before.
+    /// The bytes from `offset` on: `want` of them, fewer only if the file ends before that.
     pub(super) fn get(&mut self, offset: u64, want: usize) -> Result<&[u8]> {
         let want = self.len.saturating_sub(offset).min(want as u64) as usize;
         let buffered = offset >= self.start && offset + want as u64 <= self.start + self.buffer.len() as u64;
@@ -49,7 +49,7 @@ impl<'a> Window<'a> {
         let len = self.len.saturating_sub(offset).min(want.max(self.chunk) as u64) as usize;
         self.buffer.truncate(len);
         self.buffer.resize(len, 0);
-        // Should the read fail, nothing is buffered.
+        // If the read fails, nothing is buffered.
         self.start = offset;
         let read = self.file.read_exact_at(&mut self.buffer, offset);
         if read.is_err() {

@@ -1,16 +1,14 @@
-//! Gives frames their places in a log, and writes them where that needs a system call.
+//! Assigns places in a log to frames, and writes the frames if that needs a system call.
 //!
-//! A log has space ahead: zeros, or the frames of the log that its file was before. Where the file system can, the space is mapped
-//! into memory. Then a frame only gets its place from the [`Writer`], under the engine's write lock, and any number of threads
-//! [fill](Segment::fill) their places at once, without the lock and without a system call. Without a mapping the writer writes the
-//! frame itself, before it gives out the next place. [`Writer`] belongs to the holder of the engine's write lock; [`Segment`] is the
-//! shared half.
+//! A log has space in advance: zeros, or the frames of the log that used its file before. Where the file system allows it, the space is mapped into
+//! memory. Then a frame only gets its place from the [`Writer`], under the engine's write lock, and any number of threads [fill](Segment::fill)
+//! their places at once, without the lock and without a system call. Without a mapping the writer writes the frame itself, before it assigns the
+//! next place. [`Writer`] belongs to the holder of the engine's write lock; [`Segment`] is the shared half.
 //!
-//! W1 places are given out in order, without gaps but for padding, and never twice. In a file that was a log before, zeros may follow
-//!    the last place (see [`super::recycle`]), which later frames are written over.
-//! W2 after a failed append or sync nothing is appended or synced here any more, and no later log of the chain can be
-//!    synced: what is on the device is unknown until a reopen (durability rule 7). The exception is an append that finds no
-//!    space: see W4.
+//! W1 places are assigned in order, without gaps except padding, and never twice. In a file that another log used before, zeros may follow the last
+//! place (see [`super::recycle`]); later frames overwrite them.
+//! W2 after a failed append or sync nothing is appended or synced here any more, and no later log of the chain can be synced: the contents of the
+//! device are unknown until a reopen (durability rule 7). The exception is an append that finds no space: see W4.
 //! W3 a segment is synced after all earlier ones of its chain that still matter (durability rule 5), so "log L is
 //!    synced up to offset O" means that all logs before L are synced whole. Frames record that position.
 //! W4 an append without space closes its log: the file is cut behind the last place, and the cut is synced before
@@ -21,12 +19,12 @@
 //!    fails, W2 applies.
 //! W5 space may be written as zeros ahead of the frames ([`Writer::reserve`]). To replay, zeros behind the last frame are
 //!    unused space, whether they were written or lost.
-//! W6 only space that was written before is used through a mapping: there a full disk has shown already, as an error of the writing.
-//!    More of it is written by another thread, behind what there is, while frames fill the rest ([`Extension`]). Nothing else is
-//!    written there until that has ended, and the file is no other log's until then.
-//! W7 a process that is killed while threads fill their places leaves holes. Replay ends at the first. What is behind it was not
-//!    acknowledged, since writes are published in the order of their places; and no frame records a sync beyond a hole (S3), so that
-//!    it is a torn tail. What a power cut leaves is no different from what it leaves of `write` calls: any of the unsynced pages.
+//! W6 only space that was written before is used through a mapping: a full disk has shown there already, as an error of that earlier write. Another
+//! thread writes more space behind the existing one, while frames fill the rest ([`Extension`]). Nothing else is written there until that has
+//! ended, and the file becomes no other log's until then.
+//! W7 a process that is killed while threads fill their places leaves holes. Replay ends at the first. The frames behind it were not acknowledged,
+//! since writes are published in the order of their places; and no frame records a sync beyond a hole (S3), so it is a torn tail. A power cut has
+//! the same effect as after `write` calls: any of the unsynced pages may be missing.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -49,22 +47,22 @@ use crate::types::{Durability, MAX_BATCH_LEN, SeqNo};
 #[derive(Debug)]
 pub(crate) struct Writer {
     segment: Arc<Segment>,
-    /// The end of the last place that was given out.
+    /// The end of the last assigned place.
     end: u64,
-    /// The next frame that starts here or later has its start remembered.
+    /// The start of the next frame that begins here or later is remembered.
     next_start: u64,
-    /// The file was written up to here: so much space it has.
+    /// The file was written up to here, so it has this much space.
     allocated: u64,
-    /// Where frames start, some of them, for the file's next generation.
+    /// The starts of some frames, for the file's next generation.
     starts: Vec<u64>,
-    /// What is left of the file's previous generation, if it had one.
+    /// The remains of the file's previous generation, if it had one.
     previous_generation: Option<PreviousGeneration>,
-    /// A frame that is being written by a call.
+    /// A frame that is being written by a system call.
     frame: Vec<u8>,
-    /// Mapping it was tried.
+    /// Whether a mapping was tried.
     was_mapped: bool,
     growth: Growth,
-    /// An append found no space (W4).
+    /// Whether an append found no space (W4).
     is_closed: bool,
 }
 
@@ -76,15 +74,15 @@ pub(crate) struct Append<'a> {
     pub(crate) payload: Payload<'a>,
 }
 
-/// A frame up to this length is written by one call, a longer one by several: a copy of it would cost more. In bytes.
+/// A frame up to this length is written by one call, a longer one by several, because a copy of it would cost more. In bytes.
 const ONE_CALL: usize = 64 << 10;
-/// A log without reserved space is mapped when it has grown to this length: many a database is opened for a few writes. In bytes.
+/// A log without reserved space is mapped when it has grown to this length: many databases are opened for a few writes. In bytes.
 const MAPPED_FROM: u64 = 64 << 10;
-/// A mapped log that runs out of space gets as much again as it has, but at least and at most so much at a time, in bytes.
+/// A mapped log that runs out of space doubles it, but adds at least and at most this much at a time, in bytes.
 const SPACE_STEPS: (u64, u64) = (4 << 10, 16 << 20);
-/// More space is asked for when less than a quarter of it is left, or less than this, in bytes.
+/// More space is requested when less than a quarter of it is left, or less than this, in bytes.
 const LOW_WATER: u64 = 512 << 10;
-/// A writer that needs space at once writes so much at the most, and a frame that needs more by calls. In bytes.
+/// The maximum space that a writer allocates itself; a frame that needs more is written by calls. In bytes.
 const SPACE_AT_ONCE: u64 = 1 << 20;
 
 /// Whether another thread gives a log more space.
@@ -93,7 +91,7 @@ enum Growth {
     Idle,
     Wanted,
     Begun,
-    /// It could not be had. A writer that needs it tries once more, for itself.
+    /// It could not be allocated. A writer that needs it tries once more itself.
     Failed,
 }
 
@@ -104,7 +102,7 @@ impl Writer {
     /// must be done.
     ///
     /// # Errors
-    /// [`Error::Io`]; the file is removed then, if it can be. One that is left behind has no valid frame.
+    /// [`Error::Io`]; the file is removed then, if it can be. A file that remains has no valid frame.
     pub(crate) fn create(
         fs: &dyn FileSystem,
         dir: &Path,
@@ -118,20 +116,20 @@ impl Writer {
         let header = SegmentHeader { log: identity, previous_generation: None }.encode();
         let begin = || {
             file.write_all_at(&header, 0).map_err(Error::io("write", &path))?;
-            // Synced before the first frame: so a header that is missing or torn means a log without frames, always.
+            // Synced before the first frame: so a missing or torn header always means a log without frames.
             file.sync().map_err(Error::io("sync", &path))?;
             fs.sync_dir(dir).map_err(Error::io("sync", dir))
         };
-        // Otherwise each attempt to open a database on a full disk would leave one more.
+        // Otherwise each attempt to open a database on a full disk would leave one more file.
         begin().inspect_err(|_| unlink(fs, &path))?;
         counters.wal_bytes.add(FIRST_FRAME);
         Ok(Self::at_start(Segment::new(file, path, identity, previous, counters), None))
     }
 
-    /// As [`Writer::create`], in the file `spare` if that can be opened.
+    /// Like [`Writer::create`], in the file `spare` if that can be opened.
     ///
     /// # Errors
-    /// As of [`Writer::create`]; the spare file is gone then, if it can be removed.
+    /// The same as for [`Writer::create`]; the spare file is gone then, if it can be removed.
     pub(crate) fn create_on(
         mut spare: Spare,
         fs: &dyn FileSystem,
@@ -167,12 +165,12 @@ impl Writer {
         }
     }
 
-    /// Says which log was written before this one; its writer must be done. For a log that was created ahead.
+    /// Sets the log that was written before this one; its writer must be done. For a log that was created in advance.
     pub(crate) fn follow(&self, previous: Arc<Segment>) {
         self.segment.set_previous(previous);
     }
 
-    /// The end of the last place that was given out, in bytes from the log's start.
+    /// The end of the last assigned place, in bytes from the log's start.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }
@@ -204,21 +202,21 @@ impl Writer {
         }
     }
 
-    /// Writes zeros up to `len`, as far as the file is shorter.
+    /// Writes zeros up to `len`, if the file is shorter.
     fn allocate(&mut self, len: u64) -> io::Result<()> {
         write_zeros(&self.segment, self.allocated, len.saturating_sub(self.allocated))?;
         self.allocated = self.allocated.max(len);
         Ok(())
     }
 
-    /// Where the log will end when its memtable takes `full` bytes, if it takes `used` now.
+    /// The expected end of the log when its memtable takes `full` bytes, if it takes `used` now.
     pub(crate) fn expected_end(&self, used: usize, full: usize) -> u64 {
         let expected = u128::from(self.end) * full as u128 / used.max(1) as u128;
         u64::try_from(expected).unwrap_or(u64::MAX)
     }
 
-    /// Asks for more space if little is left, and less than a memtable of `full` bytes, of which `used` are, is expected to want: the
-    /// log of a memtable that is about to be full needs none, and its rotation would wait for it. Whether this is news.
+    /// Requests more space if little is left and the memtable, with `used` of its `full` bytes in use, is expected to need more than that.
+    /// The log of a memtable that is about to be full needs no space, and its rotation would wait for it. Returns whether the request is new.
     pub(crate) fn wants_space(&mut self, used: usize, full: usize) -> bool {
         let left = self.allocated - self.end.min(self.allocated);
         let is_short = self.growth == Growth::Idle && left < LOW_WATER.min(self.allocated / 4);
@@ -230,7 +228,7 @@ impl Writer {
         is_news
     }
 
-    /// Begins to give the log more space, if that was asked for.
+    /// Begins to give the log more space, if that was requested.
     pub(crate) fn begin_extension(&mut self) -> Option<Extension> {
         if self.growth != Growth::Wanted || self.is_closed {
             return None;
@@ -241,7 +239,7 @@ impl Writer {
         Some(Extension { segment: Arc::clone(&self.segment), from, to })
     }
 
-    /// Ends it. If the space was not written the log has what it had before.
+    /// Ends the extension. If the space was not written, the log keeps its old space.
     pub(crate) fn end_extension(&mut self, extension: &Extension, is_written: bool) {
         self.growth = if is_written { Growth::Idle } else { Growth::Failed };
         if is_written {
@@ -249,12 +247,12 @@ impl Writer {
         }
     }
 
-    /// Whether another thread is giving the log more space: the log must not end before that has.
+    /// Whether another thread is giving the log more space: the log must not end before that is done.
     pub(crate) fn is_growing(&self) -> bool {
         self.growth == Growth::Begun
     }
 
-    /// Whether a frame with `payload` bytes has to wait for that.
+    /// Whether a frame with `payload` bytes has to wait for more space.
     pub(crate) fn waits_for_space(&self, payload: usize) -> bool {
         self.is_growing() && self.end + frame_len(payload as u32) > self.allocated
     }
@@ -268,7 +266,7 @@ impl Writer {
         }
     }
 
-    /// Whether an append has found no space: a later log has to take what follows.
+    /// Whether an append has found no space: later frames must go to another log.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed
     }
@@ -278,13 +276,13 @@ impl Writer {
         &self.segment
     }
 
-    /// Gives the frame of a batch its place, and space. The caller has it [filled](Segment::fill) then. From then on, and once all
-    /// frames before it are filled, the batch survives a killed process; a power cut after a [sync](Segment::sync).
+    /// Assigns a place and space to the frame of a batch. The caller then has it [filled](Segment::fill). Once it and all earlier frames are
+    /// filled, the batch survives a killed process; after a [sync](Segment::sync) it survives a power cut.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a payload longer than [`MAX_BATCH_LEN`]; nothing has happened. Any failure to
-    /// write; after it, and after a failed sync, every call is [`Error::ReadOnly`]. After want of space the log
-    /// [is closed](Self::is_closed) instead, if that is possible, and nothing of the batch is in it.
+    /// write; after it, and after a failed sync, every call is [`Error::ReadOnly`]. If there is no space, the log [is closed](Self::is_closed)
+    /// instead, if that is possible, and no part of the batch is in it.
     pub(crate) fn claim(&mut self, append: &Append<'_>) -> Result<Claim> {
         self.segment.check_usable()?;
         assert!(!self.is_closed, "W4: an append to a log that is closed");
@@ -317,7 +315,7 @@ impl Writer {
         Ok(claim)
     }
 
-    /// Whether the frame goes into the mapping. Its space is there then (W6).
+    /// Whether the frame goes into the mapping; then its space exists (W6).
     fn has_mapped_space(&mut self, claim: &Claim) -> io::Result<bool> {
         if !self.was_mapped && claim.offset >= MAPPED_FROM {
             self.map();
@@ -329,7 +327,7 @@ impl Writer {
             assert!(self.growth != Growth::Begun, "W6: another thread is writing there");
             self.growth = Growth::Idle;
             if claim.end - self.allocated > SPACE_AT_ONCE {
-                // Zeros first would be twice the work.
+                // Writing zeros first would be twice the work.
                 return Ok(false);
             }
             let from = self.allocated;
@@ -340,7 +338,7 @@ impl Writer {
         Ok(true)
     }
 
-    /// Clears what the file's previous generation left behind `end`, in the mapping.
+    /// Clears the remains of the file's previous generation behind `end`, in the mapping.
     fn clear_behind(&mut self, end: u64) {
         let zeros = self.zeros_behind(end);
         let Some(mapping) = self.segment.mapping.get().filter(|_| zeros > 0) else { return };
@@ -353,7 +351,7 @@ impl Writer {
         self.previous_generation.as_mut().map_or(0, |previous| previous.zeros_behind(end) as u64)
     }
 
-    /// Writes a frame to the file, and the zeros that belong behind it. The first byte may be there without the last.
+    /// Writes a frame to the file, and the zeros that must follow it. The first byte may be there without the last.
     fn write_frame(&mut self, claim: &Claim, payload: Payload<'_>) -> io::Result<()> {
         let header = FrameHeader::encode(self.segment.identity, claim.offset, claim.range, claim.synced, payload);
         let zeros_end = claim.end + self.zeros_behind(claim.end);
@@ -363,7 +361,7 @@ impl Writer {
         if len > ONE_CALL {
             write(&self.segment, &header, claim.offset)?;
             write(&self.segment, bytes, payload_at)?;
-            // What is missing of the frame is zeros too.
+            // The missing part of the frame is zeros too.
             let payload_end = payload_at + bytes.len() as u64;
             write_zeros(&self.segment, payload_end, zeros_end - payload_end)?;
         } else {
@@ -387,7 +385,7 @@ impl Writer {
         if self.is_closed { error } else { segment.fail(error) }
     }
 
-    /// Appends the frame of one batch. The end of it.
+    /// Appends the frame of one batch. Returns its end.
     #[cfg(test)]
     pub(super) fn append(&mut self, first_seqno: SeqNo, count: u32, batch: &[u8]) -> Result<u64> {
         self.append_payload(first_seqno, count, Payload::Raw(batch))

@@ -1,7 +1,7 @@
 //! Crashes at every operation of a checkpoint, and after it.
 //!
-//! The database that is copied must come through as from any crash. Its copy must be whole, a database that is the state
-//! after some number of batches, or no database at all; whole once the call had returned.
+//! The database that is copied must recover as from any crash. Its copy must be a whole database in the state after some number of batches, or no
+//! database at all; once the call has returned, it must be whole.
 
 use crate::prelude::*;
 
@@ -12,7 +12,7 @@ const RETURNED: u64 = u64::MAX;
 const ROUNDS: usize = 6;
 const DRAWS: u64 = 2;
 
-/// A database before its checkpoint, and what was recorded from there on.
+/// A database before its checkpoint, and the record of its disk from there on.
 struct Recorded {
     disk: Disk,
     record: Vec<Step>,
@@ -25,7 +25,7 @@ struct Recorded {
 /// Writes, makes a checkpoint, with links or without, and goes on writing.
 fn recorded(seed: u64, links: bool, lie: Lie) -> Recorded {
     let mut script = Script::new(Shape::Flushes, seed);
-    // Where the writes end and the copy begins shall not depend on what was drawn.
+    // The point where the writes end and the copy begins must not depend on random draws.
     script.acts.push(Act::Flush);
     let mem = MemFs::default();
     let fs = FaultFs::new(Arc::new(mem.clone()));
@@ -58,7 +58,7 @@ fn open_copy(mem: &MemFs) -> Result<Db, Error> {
     Db::builder(COPY).create_if_missing(false).file_system(Arc::new(mem.clone())).open()
 }
 
-/// What crashes made of checkpoints.
+/// Counts of the outcomes of crashes during checkpoints.
 #[derive(Debug, Default)]
 struct Met {
     points: u64,
@@ -67,7 +67,7 @@ struct Met {
 }
 
 impl Recorded {
-    /// Judges both databases on what a crash left.
+    /// Judges both databases after a crash.
     fn judge(&self, left: &Disk, progress: Progress, returned: bool, met: &mut Met) -> Result<(), String> {
         met.points += 1;
         let mem = MemFs::on(left.clone());
@@ -98,7 +98,7 @@ impl Recorded {
         }
     }
 
-    /// What an interrupted checkpoint has left opens whole or says what it is, and does not stand in the way of the next one.
+    /// An interrupted checkpoint leaves a copy that opens whole, or whose error says what it is. It does not stop the next checkpoint.
     fn check_leftover(&self, mem: &MemFs, db: &Db) -> Result<(), String> {
         let left = incomplete_directory(COPY);
         match Db::builder(&left).create_if_missing(false).read_only(true).file_system(Arc::new(mem.clone())).open() {
@@ -137,7 +137,7 @@ impl Recorded {
 
 #[test]
 fn a_crash_during_a_checkpoint_harms_nobody_and_leaves_a_whole_copy_or_none() {
-    // Catches a copy that opens without a table, a pointer before what it points to, and a source that shares too much.
+    // Catches a copy that opens without a table, a pointer that is durable before its target, and a source that shares too much.
     let (seed, mut met) = (seed(), Met::default());
     for round in 0..ROUNDS {
         let seed = seed.wrapping_add(round as u64);
@@ -151,7 +151,7 @@ fn a_crash_during_a_checkpoint_harms_nobody_and_leaves_a_whole_copy_or_none() {
 
 #[test]
 fn a_checkpoint_on_a_disk_that_lies_is_found_out() {
-    // Catches a cut that takes nothing of a copy, and an oracle that does not look at one.
+    // Catches a cut that removes nothing of a copy, and an oracle that does not check a copy.
     let outcomes = (0..8).map(|seed| recorded(seed, false, Lie::Copies).cut_all(seed, &mut Met::default()));
     let verdict = outcomes.into_iter().find_map(Result::err).expect("a lie that was not found out");
     assert!(verdict.contains("copy, returned: "), "{verdict}");
@@ -159,8 +159,8 @@ fn a_checkpoint_on_a_disk_that_lies_is_found_out() {
 
 #[test]
 fn a_checkpoint_that_fails_leaves_a_whole_copy_or_none_to_a_power_cut() {
-    // Catches tables of a copy that go before its pointer has gone for good, half a copy that stands in the way of the next try, and a
-    // source turned read-only.
+    // Catches tables of a copy that are removed before its pointer is durably removed, half a copy that stops the next try, and a source that has
+    // become read-only.
     let made = || {
         let mem = MemFs::default();
         let faults = FaultFs::new(Arc::new(mem.clone()));

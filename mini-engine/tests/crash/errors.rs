@@ -1,19 +1,20 @@
-//! One error at every operation of whole runs: writes, flushes, compactions, closes and recoveries. The caller is stubborn and
-//! goes on as long as writes are taken. An error surfaces, unless what failed was not needed or is tried again. Each run is recorded, and crashes strike at its end and at places before it.
+//! One error at every operation of whole runs: writes, flushes, compactions, closes and recoveries. The caller is stubborn and goes on as long as
+//! writes are accepted. An error must surface, unless the failed operation was not needed or is tried again. Each run is recorded, and crashes are
+//! simulated at its end and at places before it.
 
 use crate::hook::{Failure, HookFs, Op};
 use crate::prelude::*;
 
 const EFFORT: Effort = Effort { draws: 1, nested_one_in: 1, depth: 0 };
 const SHAPES: [Shape; 3] = [Shape::Flushes, Shape::Logs, Shape::Reopens];
-/// Of the first shape. Each shape has its own, and so its own policy.
+/// The policy of the first shape. Each shape has its own.
 const SEED: u64 = 6;
 
 /// A run that met errors.
 struct Ended {
     run: Run,
     errors: Vec<Error>,
-    /// A write has failed: nothing is written any more.
+    /// A write has failed: nothing is written after it.
     read_only: bool,
 }
 
@@ -22,7 +23,7 @@ impl Ended {
         result.map_err(|error| self.errors.push(error)).ok()
     }
 
-    /// Opens the database, if need be more than once: a single error hits one try only.
+    /// Opens the database, more than once if needed: a single error affects only one try.
     fn open(&mut self) {
         for _ in 0..2 {
             if self.run.db.is_none() {
@@ -33,7 +34,7 @@ impl Ended {
         assert!(self.run.db.is_some(), "two opens in a row fail: {:?}", self.errors);
     }
 
-    /// Lets a failure surface that a worker has met last.
+    /// Lets the last failure of a worker surface.
     fn surface(&mut self) {
         let is_busy = |db: &Db| {
             let metrics = db.metrics();
@@ -68,7 +69,7 @@ impl Ended {
 fn is_harmless(failure: &Failure, fault: Fault) -> bool {
     let event = &failure.event;
     let pointer = event.name.contains("MANIFEST") || event.name.contains("CURRENT");
-    // What has no space is cut off and written elsewhere: in the next log, the next manifest.
+    // A part that has no space is cut off and written elsewhere: in the next log, the next manifest.
     let is_moved = event.op == Op::Write && fault != Fault::Device && !event.name.contains("CURRENT");
     match failure.thread.as_str() {
         _ if event.op == Op::Remove || (is_moved && !failure.thread.is_empty()) => true,
@@ -82,8 +83,8 @@ fn is_harmless(failure: &Failure, fault: Fault) -> bool {
     }
 }
 
-/// Runs `script` and does not mind errors. After one it does not wait for the workers any more. In the end all is read, which may fail
-/// too, and is never wrong.
+/// Runs `script` and continues after errors, but then no longer waits for the workers. At the end it reads everything; reads may fail too, but are
+/// never wrong.
 fn run(script: &Script, mem: &MemFs, faults: &HookFs, has_failed: impl Fn() -> bool) -> Ended {
     mem.record();
     let run = Run::closed(script, mem.clone(), faults.arc(), Lie::None);
@@ -104,12 +105,12 @@ fn run(script: &Script, mem: &MemFs, faults: &HookFs, has_failed: impl Fn() -> b
     ended
 }
 
-/// Where crashes strike a run that met an error, beside its end.
+/// The places, beside its end, where crashes strike a run that met an error.
 #[derive(Clone, Copy)]
 enum Places {
     /// At a few places, drawn at random.
     Few,
-    /// At the operations after a sync in vain.
+    /// At the operations after a failed sync.
     AfterSync,
 }
 
@@ -126,7 +127,7 @@ impl Places {
     }
 }
 
-/// Errors say what failed and where; what is there still can be read, and what was promised survives.
+/// Errors say what failed and where; existing data can still be read, and every promised write survives.
 fn check(script: &Script, mut ended: Ended, places: Places, context: &str) {
     for error in &ended.errors {
         let says_what_and_where = error.to_string().contains("injected") && error.to_string().contains('/');
@@ -144,12 +145,12 @@ fn check(script: &Script, mut ended: Ended, places: Places, context: &str) {
     struck.unwrap_or_else(|what| panic!("{context}: {what}, after {:?}", ended.errors));
 }
 
-/// Runs every script with every fault that `count` finds room for, armed by `arm`. How many runs met an error.
+/// Runs every script with every fault that `count` finds room for, armed by `arm`. Returns how many runs met an error.
 fn at_each(count: impl Fn(&FaultFs) -> u64, arm: impl Fn(&FaultFs, u64, Fault), faults: &[Fault]) -> (u64, u64) {
     let (mut runs, mut failed, mut recycled) = (0, 0, 0);
     for (shape, seed) in SHAPES.into_iter().zip(SEED..) {
         let script = Script::new(shape, seed);
-        // What a worker has met last goes with the handle.
+        // The last error of a worker goes with the handle.
         let is_dropped = script.acts.iter().any(|act| matches!(act, Act::Reopen { close: false }));
         let mem = MemFs::default();
         let sound = FaultFs::new(Arc::new(mem.clone()));
@@ -207,7 +208,7 @@ fn an_error_of_any_read_loses_nothing() {
 
 #[test]
 fn rule_7_a_failed_sync_whose_bytes_no_later_sync_saves_loses_nothing_promised() {
-    // Catches a sync that is tried again, and a recovery that goes on with what only the page cache has.
+    // Catches a sync that is tried again, and a recovery that goes on with data that only the page cache has.
     let (mut runs, mut failed) = (0, 0);
     // Every sync where more is wanted, else every third; not those of one residue in all shapes.
     let step = if crate::number("CRASH_POINTS").is_some() { 1 } else { 3 };

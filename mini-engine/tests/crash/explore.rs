@@ -1,26 +1,24 @@
 //! Cuts a recorded run at every operation, and recovers.
 //!
-//! A run is recorded once; every state that its disk went through is made again from the record, so a cut costs one
-//! recovery and not one run. Threads of the engine may have taken turns in another order than in the run before: what is
-//! cut is the order that there was. All else follows from the seed.
+//! A run is recorded once. Every state of its disk is then made again from the record, so a cut costs one recovery instead of one run. The threads
+//! of the engine may take turns in another order than in an earlier run; the cuts follow the recorded order. Everything else follows from the seed.
 //!
-//! At each operation the disk is cut several times, each time another part of what is not synced survives, and once the
-//! process is killed, which leaves all. An open that only reads must show the same as recovery does after it, and change
-//! nothing. What recovery makes of it is judged, written to, and itself cut, at every operation of the recovery and of the
-//! writes after it.
+//! At each operation, the disk is cut several times; each time another part of the unsynced data survives. Once, the process is killed instead,
+//! which leaves all data. An open that only reads must show the same as the recovery after it, and change nothing. The recovered database is
+//! judged, written to, and itself cut, at every operation of the recovery and of the writes after it.
 
 use crate::prelude::*;
 
-/// How a run ends too early.
+/// The reasons why a run ends too early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Crash {
     Power,
     Kill,
 }
 
-/// How often an exploration met what it is to meet, by name:
-/// * `points`: crashes of which the recovery was judged; of these `kills`; and `nested`, during a recovery or after it, before it was
-///   closed;
+/// Counts of the situations that an exploration must meet, by name:
+/// * `points`: crashes whose recovery was judged; `kills`: those of them that were kills; `nested`: crashes during a recovery or after it, before
+///   the database was closed;
 /// * `cut flushes`, `cut compactions`, and these by the number of their policy: the worker's next operation did not take place;
 /// * `below level 0`, `several runs` (on a level below), `narrowed` (a compaction had taken a piece and was to go on) and
 ///   `range tombstones`: recoveries of a database with such tables;
@@ -58,11 +56,11 @@ impl Counts {
 /// How much is tried at each operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
-    /// Power cuts at each operation of the run.
+    /// The number of power cuts at each operation of the run.
     pub(crate) draws: u64,
-    /// One in so many recoveries is cut again.
+    /// One of this many recoveries is cut again.
     pub(crate) nested_one_in: u64,
-    /// How deep recoveries are cut within recoveries.
+    /// The depth to which recoveries are cut within recoveries.
     pub(crate) depth: u32,
 }
 
@@ -70,8 +68,8 @@ pub(crate) struct Explorer {
     script: Script,
     lie: Lie,
     effort: Effort,
-    /// What is drawn at the places of the run. Each place draws for itself, so that one whose threads took turns in another
-    /// way does not change what is drawn at the next.
+    /// The random draws at the places of the run. Each place draws for itself, so a place whose threads took turns in another way does not change
+    /// the draws at the next place.
     seed: u64,
     pub(crate) counts: Counts,
 }
@@ -84,7 +82,7 @@ struct Struck<'a> {
     depth: u32,
 }
 
-/// Runs a script of `shape` and explores its crashes. What was met; or what is wrong, and where.
+/// Runs a script of `shape` and explores its crashes. Returns the counts, or what is wrong and where.
 pub(crate) fn explore(shape: Shape, seed: u64, lie: Lie, effort: Effort) -> Result<Counts, String> {
     let script = Script::new(shape, seed);
     let mem = MemFs::default();
@@ -108,7 +106,7 @@ impl Explorer {
         Explorer { script, lie, effort, seed, counts: Counts::default() }
     }
 
-    /// Cuts a record that was made on an empty disk, at those of its places that `is_wanted` names.
+    /// Cuts a record that was made on an empty disk, at the places that `is_wanted` names.
     pub(crate) fn cut_some(
         &mut self,
         record: &[Step],
@@ -119,7 +117,7 @@ impl Explorer {
         self.cut_all(&Disk::default(), (record, is_wanted), batches, Progress::default(), 0, &random)
     }
 
-    /// Cuts before each operation of `record`, which was made on `disk`, and after the last, where that is wanted.
+    /// Cuts before each wanted operation of `record`, which was made on `disk`, and after the last one.
     fn cut_all(
         &mut self,
         disk: &Disk,
@@ -183,7 +181,7 @@ impl Explorer {
         self.recover(struck, (left, crash), random)
     }
 
-    /// Opens what is left, judges it, goes on with it, and perhaps cuts all that again.
+    /// Opens the database after a crash, judges it, goes on with it, and perhaps cuts all that again.
     fn recover(
         &mut self,
         struck: &Struck<'_>,
@@ -223,8 +221,8 @@ impl Explorer {
         if struck.depth >= self.effort.depth || !random.one_in(self.effort.nested_one_in) {
             return Ok(());
         }
-        // A power cut leaves nothing unsynced: recovery finds the same again, however often it is cut. After a kill
-        // only what was synced before is sure until the open has returned.
+        // After a power cut nothing is unsynced: recovery finds the same again, however often it is cut. After a kill, only data that was synced
+        // before is safe until the open has returned.
         let sure = if crash == Crash::Power { found } else { synced.min(found) };
         let progress = Progress { begun: found, acknowledged: found, synced: sure };
         let record = mem.take_record();
@@ -281,7 +279,7 @@ fn is_recycled(log: &[u8]) -> bool {
     log.get(32..40).is_some_and(|number| number != [0; 8])
 }
 
-/// What recovery cut off a log is in a file of its own, byte for byte (rule 2).
+/// The bytes that recovery cut off a log are in a file of their own, byte for byte (rule 2).
 fn check_kept(run: &Run, left: &Disk) -> Result<(), String> {
     let Some(torn) = run.db().recovery().torn.as_ref().filter(|torn| torn.dropped_bytes > 0) else { return Ok(()) };
     let (disk, aside) = (run.mem.disk(), torn.log.with_extension("log.tail.aside"));

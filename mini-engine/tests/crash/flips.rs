@@ -1,5 +1,5 @@
-//! Damage to the files of a small database, opened without what is damaged. What a strict open says of each byte is compared with the
-//! independent reader in `tests/engine/formats/damaged.rs`.
+//! Damage to the files of a small database, which is then opened without the damaged files. `tests/engine/formats/damaged.rs` compares what a
+//! strict open says of each byte with the independent reader.
 
 use crate::prelude::*;
 
@@ -64,8 +64,8 @@ fn database(log: Log) -> (Disk, Vec<Map>) {
         let mut map = states[n - 1].clone();
         // The file of a log that was synced is used again.
         let is_previous = log == Log::Recycled && n <= 8;
-        // So long that frames of the previous log are left; and no frame of the other begins where 512 zeros do: zeros from the
-        // end of a frame on are space that was not used.
+        // It is so long that frames of the previous log are left. Also, no frame of the other log begins where 512 zeros do: zeros from the end of
+        // a frame on are space that was not used.
         let padding = match log {
             Log::Fresh => 0,
             Log::Recycled if is_previous => 300,
@@ -93,9 +93,8 @@ fn is_typed(error: &Error) -> bool {
     }
 }
 
-/// What an open that goes on without damaged files makes of them: every read is right for some number of writes, at least
-/// those before the damage to a log, or refused; and the next open, a strict one, agrees, as does one before that only reads. Whether a
-/// table was given up.
+/// Opens without damaged files, and checks: every read is refused, or right for some number of writes, at least those before the damage to a log.
+/// The next open, a strict one, must agree, and so must an open before it that only reads. Returns whether a table was given up.
 fn quarantined(disk: &Disk, path: &Path, damage: Damage, states: &[Map]) -> bool {
     let context = || format!("{} with {damage:?}", path.display());
     let mem = MemFs::on(disk.clone());
@@ -132,7 +131,7 @@ fn quarantined(disk: &Disk, path: &Path, damage: Damage, states: &[Map]) -> bool
     given_up
 }
 
-/// What a point read of each key shows: a value, none, or that it is refused (`None`).
+/// The result of a point read of each key: a value, none, or a refusal (`None`).
 fn read_each(db: &Db) -> BTreeMap<Vec<u8>, Option<Option<Vec<u8>>>> {
     let read = |n: u64| {
         let key = format!("key{n}").into_bytes();

@@ -1,10 +1,9 @@
 //! Real threads that write and read at once, killed or cut off from power at a random operation, reopened on what is left,
 //! round after round.
 //!
-//! Sequence numbers give all writes one order, so histories are checked in polynomial time. A read must have returned a
-//! write that is no older than the newest one of its key that had ended when the read began, and that had begun when the
-//! read ended. What a crash leaves must be exactly the state after some number of writes, in the order of their sequence
-//! numbers: all that were promised, and none that had not begun.
+//! Sequence numbers give all writes one order, so histories are checked in polynomial time. A read must have returned a write that had begun when
+//! the read ended, and that is no older than the newest write of its key that had ended when the read began. A crash must leave exactly the state
+//! after some number of writes, in the order of their sequence numbers: all promised writes, and none that had not begun.
 
 use crate::prelude::*;
 
@@ -109,7 +108,7 @@ impl Round<'_> {
     }
 }
 
-/// What the record says of a write.
+/// The record's facts about a write.
 struct Word {
     id: u64,
     ended: bool,
@@ -125,7 +124,7 @@ impl Word {
     }
 }
 
-/// `writes` are in the order of their numbers, `before` is what each key held at first.
+/// `writes` are in the order of their numbers; `before` has the first value of each key.
 fn check_reads(writes: &[Write], reads: &[Read], before: &BTreeMap<u64, u64>) {
     for key in 0..KEYS {
         let of_key: Vec<&Write> = writes.iter().filter(|write| write.keys.contains(&key)).collect();
@@ -160,13 +159,13 @@ fn crash(disk: &Disk, record: &[Step], at: usize) -> (Disk, BTreeSet<u64>, BTree
     (disk, ended, begun)
 }
 
-/// The write that each key is of.
+/// The write that stored the value of each key.
 fn ids(db: &Db) -> BTreeMap<u64, u64> {
     let id = |value: Vec<u8>| u64::from_le_bytes(value[..8].try_into().unwrap());
     contents(db).into_iter().map(|(key, value)| (u64::from(key[3] - b'0'), id(value))).collect()
 }
 
-/// Checks what a crash left, on which the next round goes on. An error if a promised write is lost.
+/// Checks the state after a crash, on which the next round goes on. An error if a promised write is lost.
 fn check_left(
     db: &Db,
     writes: &[Write],
@@ -196,8 +195,8 @@ struct Met {
     shortened: u64,
 }
 
-/// Rounds of threads on one database, each cut off somewhere: so many, and on, up to five times as many, until a buffered write
-/// was missing after one. An error if a promised write is lost.
+/// Rounds of threads on one database, each cut off somewhere: this many, and then up to five times as many, until a buffered write was missing
+/// after one. An error if a promised write is lost.
 fn rounds(seed: u64, rounds: u64, lie: Lie) -> Result<Met, String> {
     let mut random = Random(seed);
     let (mut disk, mut before) = (Disk::default(), BTreeMap::new());
@@ -245,7 +244,7 @@ fn threads_killed_and_reopened_find_a_history_without_a_hole() {
 
 #[test]
 fn a_history_on_a_disk_whose_syncs_do_nothing_is_found_out() {
-    // Catches rounds whose cuts take nothing that was synced, and a check that does not look.
+    // Catches rounds whose cuts remove nothing that was synced, and a check that does not check.
     let verdict = (0..40).find_map(|seed| rounds(seed, 10, Lie::AllFiles).err()).expect("a lie that was not found out");
     let is_a_loss = ["LOST", "it does not open: corruption"].iter().any(|word| verdict.contains(word));
     assert!(is_a_loss, "{verdict}");

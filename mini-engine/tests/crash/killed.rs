@@ -1,5 +1,5 @@
-//! A process that is killed again and again: in the middle of a record of the manifest, while it recovers, anywhere. What it leaves on
-//! the disk stays little, and nothing acknowledged is lost.
+//! A process that is killed again and again: in the middle of a record of the manifest, while it recovers, anywhere. The files that it leaves on
+//! the disk stay small, and nothing acknowledged is lost.
 
 use crate::prelude::*;
 
@@ -10,7 +10,7 @@ const MEMTABLE_BYTES: usize = 4096;
 /// Torn tails that may be aside, and as many tables; of at most twice a memtable each.
 const MOST_ASIDE: usize = 16;
 
-/// Where a kill strikes: after this many steps, in the middle of the last one if that is a record of a manifest.
+/// The place of a kill: after this many steps, in the middle of the last one if that is a record of a manifest.
 struct Kill {
     steps: usize,
     tears: bool,
@@ -35,7 +35,7 @@ impl Kill {
         }
     }
 
-    /// What is left, and how many writes had been acknowledged.
+    /// The remaining files, and the number of writes that had been acknowledged.
     fn strike(&self, mut disk: Disk, record: &[Step]) -> (Disk, usize) {
         let (mut acknowledged, mut manifest) = (0, "");
         for step in &record[..self.steps] {
@@ -59,8 +59,8 @@ impl Kill {
 
 #[test]
 fn files_stay_few_however_often_the_process_is_killed() {
-    // Catches tables that each kill in the middle of a record of the manifest leaves for ever, and ones that are removed though nothing
-    // else has their entries.
+    // Catches tables that each kill in the middle of a record of the manifest leaves for ever, and tables that are removed although nothing else
+    // has their entries.
     let mut random = Random(crate::points::seed());
     let (mut disk, mut before, mut torn, mut removed) = (Disk::default(), Map::new(), 0, 0);
     for round in 0..ROUNDS {

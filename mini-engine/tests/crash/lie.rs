@@ -1,10 +1,10 @@
-//! Disks that lie: syncs that do nothing and say that they have.
+//! Disks that lie: their syncs do nothing and report success.
 
 use mini_engine::fs::Synced;
 
 use crate::prelude::*;
 
-/// Which syncs do nothing and say that they have.
+/// The syncs that do nothing and report success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lie {
     None,

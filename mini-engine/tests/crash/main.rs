@@ -1,8 +1,8 @@
-//! Power cuts and kills at every operation of the file system, over a model of a disk; errors at every operation; flipped
-//! bits. Start with `oracle`: it says what is right.
+//! Power cuts and kills at every operation of the file system, over a model of a disk; errors at every operation; flipped bits. Start with
+//! `oracle`: it defines the right states.
 //!
-//! `CRASH_SEED=n` repeats a run, `CRASH_POINTS=n` makes the exploration longer than it is at every commit; `CRASH_ROUNDS=n` is the
-//! same for rounds with threads.
+//! `CRASH_SEED=n` repeats a run. `CRASH_POINTS=n` makes the exploration longer than at each commit; `CRASH_ROUNDS=n` does the same for rounds with
+//! threads.
 
 mod checkpoint;
 mod errors;
@@ -19,7 +19,7 @@ mod points;
 mod run;
 mod script;
 
-/// What the modules import.
+/// The names that the modules import.
 mod prelude {
     pub(crate) use std::collections::{BTreeMap, BTreeSet};
     pub(crate) use std::path::{Path, PathBuf};

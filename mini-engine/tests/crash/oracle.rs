@@ -1,8 +1,8 @@
 //! The states that a crash may leave.
 //!
-//! All writing is a sequence of batches, numbered from 1. Each batch does what it does and also sets the key `count` to
-//! its own number. So the database says itself how many batches it has, and everything else follows: it must be exactly
-//! what an ordinary map is after these first batches, no more and no less.
+//! All writing is a sequence of batches, numbered from 1. Each batch makes its changes and also sets the key `count` to its own number. So the
+//! database itself says how many batches it has. Everything else follows: it must be exactly what an ordinary map is after these first batches, no
+//! more and no less.
 //! * a batch that is partly there, or missing before one that is there, makes another state than that;
 //! * `count` below what was promised to survive is a loss;
 //! * `count` above what was ever begun is a phantom.
@@ -12,20 +12,20 @@ use crate::prelude::*;
 /// The key that each batch sets to its number.
 pub(crate) const COUNT: &[u8] = b"count";
 
-/// What happens to a key, or to a range of them.
+/// A change of a key, or of a range of keys.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     Set(Vec<u8>, Vec<u8>),
     Remove(Vec<u8>),
-    /// All keys from the first on and before the second, or all without a second.
+    /// All keys from the first on and before the second, or to the end if there is no second.
     RemoveRange(Vec<u8>, Option<Vec<u8>>),
-    /// Sorted entries from outside, which have one sequence number. A batch by itself.
+    /// Sorted entries from outside, which have one sequence number. This is a batch by itself.
     Load(Map),
 }
 
 pub(crate) type Batch = Arc<Vec<Change>>;
 
-/// What a database holds.
+/// The contents of a database.
 pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 pub(crate) fn contents(db: &Db) -> Map {
@@ -37,13 +37,13 @@ pub(crate) fn contents(db: &Db) -> Map {
 pub(crate) struct Progress {
     /// Handed to the engine.
     pub(crate) begun: usize,
-    /// Acknowledged: a killed process leaves them.
+    /// Acknowledged: these batches survive a killed process.
     pub(crate) acknowledged: usize,
-    /// Acknowledged as synced: a power cut leaves them.
+    /// Acknowledged as synced: these batches survive a power cut.
     pub(crate) synced: usize,
 }
 
-/// What an ordinary map is after `batches`.
+/// The contents of an ordinary map after `batches`.
 fn state_after(batches: &[Batch]) -> Map {
     let mut map = Map::new();
     for change in batches.iter().flat_map(|batch| batch.iter()) {
@@ -59,8 +59,8 @@ fn state_after(batches: &[Batch]) -> Map {
     map
 }
 
-/// Reads all of `db`, of which `batches` were written, every one of them or the first few. How many are there, or what
-/// is wrong: fewer than `least`, more than `most`, or not the state after any number of them.
+/// Reads all of `db`, to which all of `batches` were written, or the first few. Returns how many there are, or what is wrong: fewer than `least`,
+/// more than `most`, or not the state after any number of them.
 pub(crate) fn judge(db: &Db, batches: &[Batch], least: usize, most: usize) -> Result<usize, String> {
     let found = db.iter().map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())));
     let found: Map = found.collect::<Result<_, _>>().map_err(|error| format!("a scan fails: {error}"))?;

@@ -1,17 +1,17 @@
-//! The exploration at each commit, and the proof that it can fail.
+//! The exploration that runs at each commit, and the proof that it can fail.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::prelude::*;
 
-/// Crash points where nothing else is asked for. `.ci/run` asks for more.
+/// The number of crash points if no other is asked for. `.ci/run` asks for more.
 const POINTS: u64 = 2_000;
-/// Runs that there are at most at each commit for the sake of what is rare.
+/// The most runs at each commit that wait for rare situations.
 const MOST_RUNS: u64 = 100;
 const EFFORT: Effort = Effort { draws: 3, nested_one_in: 80, depth: 2 };
 
-/// What is to be met at each commit, of [`Counts`].
+/// The situations that must be met at each commit, of [`Counts`].
 const WANTED: &str = "kills, nested, cut flushes, cut compactions, holes, torn blocks, lost entries, torn tails, torn manifests, set aside, \
                       orphans, shortened, recycled, recycled torn, torn fills, below level 0, narrowed, range tombstones";
 
@@ -25,14 +25,14 @@ pub(crate) fn seed() -> u64 {
 
 #[test]
 fn no_crash_at_any_operation_loses_a_promised_write_or_leaves_a_part_of_one() {
-    // Catches any step that comes before what it depends on is durable, and any tear taken for what it is not.
+    // Catches any step that is made before a step that it depends on is durable, and any tear that is taken for something else.
     let (seed, points) = (seed(), number("CRASH_POINTS").unwrap_or(POINTS));
-    // The shapes in turn, each at least once, and on until all that is to be met was met: a compaction of each policy was cut, too.
+    // The shapes in turn, each at least once, until all required situations were met. A compaction of each policy was cut, too.
     let lacks = |sum: &Counts| {
         let of_policies = (0..POLICIES.len()).map(|policy| format!("cut compactions {policy}"));
         !WANTED.split(", ").map(str::to_owned).chain(of_policies).all(|name| sum.of(&name) > 0)
     };
-    // How many scripts were begun, and what those that ended met.
+    // The number of scripts that were begun, and the counts of those that ended.
     let progress = Mutex::new((0, Counts::default()));
     let next_script = || {
         let (begun, sum) = &mut *progress.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,12 +1,12 @@
-//! Runs a script and notes, in the disk's record, how far the writing has come: each note stands behind all operations
-//! that took effect before it was true. So a cut at any place of the record knows what had been promised by then.
+//! Runs a script and notes in the disk's record how far the writing has come. Each note stands after all operations that took effect before it
+//! became true. So for a cut at any place, the record says what had been promised by then.
 
 use crate::prelude::*;
 
 /// Where every database is.
 pub(crate) const DIR: &str = "/db";
 
-/// A word of a record: which of the three numbers of [`Progress`] has come to what.
+/// A word of a record: which of the three numbers of [`Progress`] reached which value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Note {
     Begun(usize),
@@ -92,7 +92,7 @@ impl Run {
             .table_reads(if self.l0_trigger.is_multiple_of(2) { TableReads::Mmap } else { TableReads::Pread })
             .cache_bytes(64 << 10);
         self.db = Some(builder.file_system(Arc::new(self.fs.clone())).open()?);
-        // What an open has found is durable.
+        // The contents that an open has found are durable.
         self.note_all_synced();
         Ok(())
     }
@@ -106,7 +106,7 @@ impl Run {
         self.mem.note(note.word());
     }
 
-    /// Takes `batches` for what the database holds. It has been opened: so they are durable.
+    /// Takes `batches` as the contents of the database. It has been opened, so they are durable.
     pub(crate) fn adopt(&mut self, batches: &[Batch]) {
         self.batches = batches.to_vec();
         let all = batches.len();

@@ -22,7 +22,7 @@ pub(crate) enum Shape {
     Logs,
     /// Closed, dropped and opened again and again.
     Reopens,
-    /// All of that, and nobody waits for the workers: operations of several threads mingle, each time in another way.
+    /// All of that, without waiting for the workers: operations of several threads mix, each time in another way.
     Mingled,
 }
 
@@ -88,13 +88,13 @@ impl Script {
             acts.insert(acts.len() - 3, Act::RefuseTables(false));
         }
         let memtable_bytes = match shape {
-            // Never filled: a write would wait for a flush that cannot be.
+            // Never filled: a write would wait for a flush that is impossible.
             Shape::Logs => 1 << 20,
             _ => 8 << 10 << (3 * random.below(2)),
         };
         let l0_trigger = 1 + random.below(2) as usize;
-        // Among 24 neighbouring seeds, whose shapes take turns, each shape comes with each policy: drawn, one would be missing now and
-        // then.
+        // Among 24 neighbouring seeds, whose shapes take turns, each shape comes with each policy. With random policies, a pair would sometimes be
+        // missing.
         let policy = (seed.wrapping_add(seed / SHAPES.len() as u64) % POLICIES.len() as u64) as usize;
         Script { shape, memtable_bytes, l0_trigger, policy, acts }
     }
@@ -114,8 +114,8 @@ fn load(number: u64, origin: u64, random: &mut Random) -> Batch {
     Arc::new(vec![Change::Load(load)])
 }
 
-/// Batch `number`, whose values say where they are from: `origin` differs for each branch of a history, so that what was
-/// lost before and comes back is not taken for what was written instead.
+/// Batch `number`. Its values name their origin: `origin` differs for each branch of a history, so that a lost value that comes back is not taken
+/// for the one that was written instead.
 pub(crate) fn batch(shape: Shape, number: u64, origin: u64, random: &mut Random) -> Batch {
     let ops = if shape == Shape::Singles { 1 } else { 1 + random.below(5) };
     let mut batch = Vec::new();

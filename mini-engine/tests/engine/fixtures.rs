@@ -1,7 +1,7 @@
-//! A database of each format version, opened for ever: one directory each under `tests/fixtures`.
+//! A database of each format version, which must open for ever: one directory each under `tests/fixtures`.
 //!
-//! `FIXTURE_WRITE=name cargo test -p mini-engine --test engine fixtures` makes `tests/fixtures/name` in the format of now, to be
-//! committed with a new version. Those that are there are never made anew.
+//! `FIXTURE_WRITE=name cargo test -p mini-engine --test engine fixtures` makes `tests/fixtures/name` in the current format. Commit it with a new
+//! format version. Existing fixtures are never made again.
 
 use crate::support::*;
 
@@ -19,8 +19,8 @@ fn copy_fixture(from: &Path, to: &Path) {
     }
 }
 
-/// What is done to the database: 12 rounds of batches, after each but the last two a flush, and after these a compaction that is
-/// stopped. Keys are overwritten, removed, empty, binary and long; values are empty, text that compresses, and noise that does not.
+/// The changes made to the database: 12 rounds of batches; a flush after each round except the last two; then a compaction that is stopped. Keys
+/// are overwritten, removed, empty, binary and long; values are empty, text that compresses, and noise that does not.
 fn write_all(db: Option<(&Db, &HookFs, &Path)>) -> Map {
     let mut model = Map::new();
     for round in 0..12u32 {
@@ -92,7 +92,7 @@ fn remove_ranges(db: &Db, round: u32) -> Option<Snapshot> {
     }
 }
 
-/// Makes this log longer than the last one will be, which gets its file: frames of this one are left behind the end of that.
+/// Makes this log longer than the last log, which gets its file: so frames of this log remain behind the end of the last one.
 fn pad_log(db: &Db) {
     for _ in 0..20 {
         let mut batch = WriteBatch::new();
@@ -102,8 +102,8 @@ fn pad_log(db: &Db) {
     }
 }
 
-/// Compacts all, and stops that after two pieces, as a full disk does: tables are left narrowed, and a compact pointer says where the
-/// compaction goes on.
+/// Compacts everything, and stops after two pieces, as a full disk would: tables stay narrowed, and a compact pointer says where the compaction
+/// goes on.
 fn stop_a_compaction(db: &Db, fs: &HookFs) {
     let made = AtomicUsize::new(0);
     fs.set(move |event| match event.is(Op::Create, ".sst") && made.fetch_add(1, Ordering::SeqCst) >= 2 {
@@ -137,7 +137,7 @@ fn make(directory: &Path) {
 
 #[test]
 fn databases_of_every_format_version_open_and_hold_what_they_held() {
-    // Catches a change of a format that no longer reads what an older version has written.
+    // Catches a change of a format that can no longer read files of an older version.
     if let Ok(name) = std::env::var("FIXTURE_WRITE") {
         make(&fixtures().join(name));
     }
@@ -147,13 +147,13 @@ fn databases_of_every_format_version_open_and_hold_what_they_held() {
         let name = fixture.file_name().unwrap().to_string_lossy().into_owned();
         let room = TempDir::new().unwrap();
         copy_fixture(&fixture, room.path());
-        // Catches a page that forgets what an older build wrote.
+        // Catches a page that no longer describes the files of an older build.
         let by_page = crate::formats::read(&fixture);
         assert!(by_page.state(u64::MAX) == expected, "{name}");
         let reader = Db::builder(room.path()).read_only(true).open().unwrap();
         assert!(narrowed(&reader) > 0 && sum(&reader.metrics(), |level| level.range_tombstones) > 0, "{name}");
         drop(reader);
-        // What is salvaged is the same, narrowed tables, compressed blocks and recycled logs included.
+        // Salvage finds the same, with narrowed tables, compressed blocks and recycled logs included.
         let saved = room.path().with_extension("saved");
         let report = Db::builder(room.path()).salvage().unwrap().write_to(&saved).unwrap();
         assert!(report.is_complete() && report.unknown().is_empty(), "{name}: {report}");
@@ -167,7 +167,7 @@ fn databases_of_every_format_version_open_and_hold_what_they_held() {
             assert!(pairs(db.iter().rev()).into_iter().eq(expected.clone().into_iter().rev()), "{name}");
             assert!(expected.iter().all(|(key, value)| db.get(key).unwrap().as_deref() == Some(value)), "{name}");
             assert_sound(&db);
-            // The second time in the format of now.
+            // The second time in the current format.
             db.insert("new", "").unwrap();
             db.remove("new").unwrap();
             db.close().unwrap();

@@ -13,7 +13,7 @@ pub(crate) struct Sources(pub(crate) BTreeMap<String, String>);
 pub(crate) type Graph = BTreeMap<String, BTreeSet<String>>;
 
 impl Sources {
-    /// The sources below `src`, without what only tests compile, and without `lib.rs`: what that names is only handed on.
+    /// The sources below `src`, without code that only tests compile, and without `lib.rs`: the names in it are only re-exported.
     pub(crate) fn read(src: &Path) -> Sources {
         let mut files = BTreeMap::new();
         collect(src, "", &mut files);
@@ -32,7 +32,7 @@ impl Sources {
         paths.iter().filter_map(|path| self.resolve(module, path)).filter(|used| used != module).collect()
     }
 
-    /// The file that `path`, as it stands in `module`, leads to. `None` for what is not of this crate.
+    /// The file that `path`, as written in `module`, leads to. `None` if it is not of this crate.
     fn resolve(&self, module: &str, path: &str) -> Option<String> {
         let mut segments = path.split("::").peekable();
         let mut at = module.to_owned();
@@ -80,7 +80,7 @@ pub(crate) fn reached<'a>(graph: &'a Graph, from: &str) -> BTreeSet<&'a str> {
     reached
 }
 
-/// The files of circles of imports: those from which imports lead back.
+/// The files in cycles of imports: those from which imports lead back.
 pub(crate) fn in_circles(graph: &Graph) -> Vec<&str> {
     graph.keys().map(String::as_str).filter(|file| reached(graph, file).contains(file)).collect()
 }
@@ -100,7 +100,7 @@ fn collect(dir: &Path, module: &str, files: &mut BTreeMap<String, String>) {
     }
 }
 
-/// A file's code, without comments and what only tests compile.
+/// A file's code, without comments and without code that only tests compile.
 pub(crate) fn shipped_code(text: &str) -> String {
     let shipped = text.split("#[cfg(test)]\nmod tests").next().unwrap();
     shipped.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
@@ -174,8 +174,8 @@ fn parent(module: &str) -> String {
 
 #[test]
 fn planted_circles_are_found_and_nothing_else() {
-    // Catches a check that passes whatever is there: circles are planted in each way in which files can import each other. And one that
-    // takes signposts, comments, tests or other crates for circles.
+    // Catches a check that always passes: cycles are planted in each way in which files can import each other. Also catches a check that takes
+    // re-exports, comments, tests or other crates for cycles.
     let tests = shipped_code("// use super::A;\nfn f() {}\n#[cfg(test)]\nmod tests { use super::super::A; }");
     type Files<'a> = &'a [(&'a str, &'a str)];
     let cases: [(usize, Files<'_>); 6] = [

@@ -1,7 +1,7 @@
-//! Two journeys, an insert down to the compare-and-swap and a read down to the block, are as short as the book draws them.
+//! Two journeys, an insert down to the compare-and-swap and a read down to the block, are as short as the book says.
 //!
-//! The lists in `docs/src/design.md` are what is checked: each numbered item is a file and the functions that call one another
-//! there, the last of which calls the first of the next item; a bullet below is another file that the item's functions ask.
+//! The tests check the lists in `docs/src/design.md`. Each numbered item is a file and the functions that call one another there; the last of them
+//! calls the first function of the next item. A bullet below an item is another file that the item's functions call.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::imports::{Graph, Sources, reached, shipped_code};
 struct Stop {
     file: String,
     functions: Vec<String>,
-    /// Only asked: the journey goes on from the stop above.
+    /// Only called: the journey goes on from the stop above.
     is_aside: bool,
 }
 
@@ -30,7 +30,7 @@ fn stops(book: &str, opening: &str) -> Vec<Stop> {
     lines.take_while(|line| !line.is_empty() && !line.starts_with('#')).filter_map(stop).collect()
 }
 
-/// The stop of a line, unless it only goes on with the text of the line before: `` 1. `file`: `function`, `function`: why``.
+/// The stop of a line, unless the line only continues the text of the line before: `` 1. `file`: `function`, `function`: why``.
 fn stop(line: &str) -> Option<Stop> {
     let item = line.trim_start();
     let is_aside = item.starts_with("- ");
@@ -46,7 +46,7 @@ fn stop(line: &str) -> Option<Stop> {
     Some(Stop { file, functions, is_aside })
 }
 
-/// The bodies of the functions called `name` in `code`: each from its first brace to the partner of that.
+/// The bodies of the functions called `name` in `code`: each from its first brace to the matching brace.
 fn bodies<'a>(code: &'a str, name: &str) -> Vec<&'a str> {
     let declaration = format!("fn {name}");
     let starts = code.match_indices(&declaration).map(|(at, _)| &code[at + declaration.len()..]);
@@ -68,7 +68,7 @@ fn calls(code: &str, caller: &str, callee: &str) -> bool {
     bodies(code, caller).iter().any(|body| body.match_indices(&called).any(|(at, _)| !body[..at].ends_with(is_name)))
 }
 
-/// Whether one of `functions` in `code` calls `callee`, itself or by further functions of the file.
+/// Whether one of `functions` in `code` calls `callee`, directly or through other functions of the file.
 fn asks(code: &str, functions: &[String], callee: &str) -> bool {
     let declared: BTreeSet<&str> = code.split("fn ").skip(1).filter_map(|rest| rest.split(['(', '<']).next()).collect();
     let mut open: Vec<&str> = functions.iter().map(String::as_str).collect();
@@ -82,7 +82,7 @@ fn asks(code: &str, functions: &[String], callee: &str) -> bool {
     false
 }
 
-/// What is wrong with a journey whose last function calls `end`. `code` gives the code of a file.
+/// The faults of a journey whose last function calls `end`. `code` gives the code of a file.
 fn faults(stops: &[Stop], end: &str, code: impl Fn(&str) -> String) -> Vec<String> {
     let mut faults = Vec::new();
     let mut check = |file: &str, caller: &str, callee: &str| {
@@ -147,12 +147,12 @@ fn check(opening: &str, end: &str, most_files: usize) {
 
 #[test]
 fn the_journeys_are_as_the_book_draws_them_and_short() {
-    // Catches a detour of writes or of reads, and a book that draws another way than the sources go.
+    // Catches a detour of writes or of reads, and a book that describes another path than the sources have.
     check("An insert", "compare_exchange", 11);
     check("A read", "read_exact_at", 12);
 }
 
-/// Catches a check that passes whatever the book says.
+/// Catches a check that passes for any text of the book.
 #[test]
 fn a_wrong_drawing_is_noticed() {
     let book = "## Two journeys\n\nA way:\n\n1. `a.rs`: `f`, `g`: first.\n   Text `x`.\n   - `c.rs`: `ask`: aside.\n2. `b.rs`: `h`: last.\n\nEnd";

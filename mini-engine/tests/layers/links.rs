@@ -1,6 +1,6 @@
-//! Links of the book, of the README and of CONTRIBUTING lead somewhere: to a file, to a heading in it, and from the book to the book.
+//! Links of the book, of the README and of CONTRIBUTING have a target: a file, or a heading in it. Links of the book stay within the book.
 //!
-//! `mdbook` copies `docs/src` and nothing else: a link that leads out of it works in the repository, and nowhere else.
+//! `mdbook` copies only `docs/src`: a link out of it works in the repository, and nowhere else.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -14,7 +14,7 @@ fn targets(page: &str) -> Vec<&str> {
     of("](", ')').chain(of("href=\"", '"')).filter(|target| !target.contains("://")).collect()
 }
 
-/// What is wrong with a link from `page` to `target`.
+/// The fault of a link from `page` to `target`.
 fn broken(page: &Path, target: &str, book: &Path) -> Option<&'static str> {
     let (file, heading) = target.split_once('#').unwrap_or((target, ""));
     let path = if file.is_empty() { page.to_path_buf() } else { resolved(&page.with_file_name(file)) };
@@ -43,7 +43,7 @@ fn resolved(path: &Path) -> PathBuf {
     })
 }
 
-/// The name that a heading is linked by, as `mdbook` and code hosts make it.
+/// The anchor of a heading, as `mdbook` and code hosts make it.
 fn anchor(line: &str) -> String {
     let Some(title) = line.starts_with('#').then(|| line.trim_start_matches('#').trim()) else { return String::new() };
     let kept = title.chars().filter(|c| c.is_alphanumeric() || " _-".contains(*c));
@@ -77,7 +77,7 @@ fn every_link_leads_to_a_file_and_the_books_links_stay_in_the_book() {
 
 #[test]
 fn every_path_that_a_newcomer_is_sent_to_exists() {
-    // Catches a file that was moved while the page that shows where things go still names its old place.
+    // Catches a file that was moved while the page that shows where code belongs still names its old place.
     let mut paths = 0;
     for page in ["CONTRIBUTING.md", "docs/src/map.md"] {
         let text = fs::read_to_string(workspace().join(page)).unwrap();

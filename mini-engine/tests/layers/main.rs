@@ -1,5 +1,5 @@
-//! Dependencies between modules run one way, down to single files, in the engine, the server and the program; two journeys through the
-//! engine stay short; and links lead somewhere.
+//! Dependencies between modules run one way, down to single files, in the engine, the server and the program. Two journeys through the engine stay
+//! short. All links have a target.
 
 mod imports;
 mod journeys;
@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use imports::{Sources, in_circles};
 
-/// A crate: its sources below this package, its layers, lowest first, and the files that may start threads. A module may use those of
-/// lower layers, none beside it; the parts of one module may use each other.
+/// A crate: its sources below this package, its layers, lowest first, and the files that may start threads. A module may use modules of lower
+/// layers, but none of its own layer. The parts of one module may use each other.
 struct Crate {
     src: &'static str,
     layers: &'static [&'static [&'static str]],
@@ -55,7 +55,7 @@ const CRATES: [Crate; 3] = [ENGINE, SERVER, PROGRAM];
 
 /// The lowest layer of the engine that may name the memtable crate.
 const MEMTABLE_FROM: usize = 7;
-/// The layers inside folders of the engine. The files beside these folders, which are the face, are above all of them.
+/// The layers inside folders of the engine. The files beside a folder are its public face, above everything in it.
 const FOLDERS: [(&str, &[&[&str]]); 2] = [
     ("db", &[&["core"], &["write", "read"], &["background", "conditional"], &["recovery", "admin"]]),
     ("table", &[&["format"], &["block"], &["index"], &["builder", "salvage"], &["read"]]),
@@ -79,8 +79,8 @@ fn layer_of(module: &str, layers: &[&[&str]]) -> Option<usize> {
     layers.iter().position(|layer| layer.contains(&module))
 }
 
-/// Catches an import upward or sideways, a module without a layer, the memtable crate below the layer that owns it, and files that can
-/// only be understood together: a circle of imports anywhere.
+/// Catches an import upward or sideways, a module without a layer, the memtable crate below the layer that owns it, and files that can only be
+/// understood together: a cycle of imports anywhere.
 #[test]
 fn modules_use_only_lower_layers_and_files_never_each_other() {
     for house in CRATES {
@@ -102,7 +102,7 @@ fn modules_use_only_lower_layers_and_files_never_each_other() {
     }
 }
 
-/// Catches a way back up inside a folder: a read that knows of threads, a core that knows of writes, recovery beside administration.
+/// Catches a way back up inside a folder: a read that depends on threads, a core that depends on writes, recovery beside administration.
 #[test]
 fn folders_use_only_lower_ones() {
     let graph = ENGINE.sources().graph();
@@ -124,7 +124,7 @@ fn folders_use_only_lower_ones() {
     }
 }
 
-/// Catches a dependency of the program or of the server alone that a user of the engine would have to compile, and an engine that knows them.
+/// Catches a dependency of only the program or the server that a user of the engine would have to compile, and an engine that depends on them.
 #[test]
 fn the_engine_is_a_library_and_nothing_else() {
     let manifest = |package: &Path| std::fs::read_to_string(package.join("Cargo.toml")).unwrap();
@@ -141,7 +141,7 @@ fn the_engine_is_a_library_and_nothing_else() {
     }
 }
 
-/// Catches threads that nobody joins at the end.
+/// Catches threads that are not joined at the end.
 #[test]
 fn only_the_workers_are_threads() {
     for house in CRATES {

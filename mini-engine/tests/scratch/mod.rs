@@ -1,8 +1,8 @@
-//! Directories that tests work in: in memory where the system has room for them there.
+//! Directories for tests: in memory, where the system has enough room there.
 //!
-//! The engine syncs all the time, and a device takes longer for that than everything else does. No test depends on it: what a
-//! power cut leaves is shown on `MemFs`, and a killed process leaves the page cache. With `TMPDIR` set, tests use that
-//! directory: `TMPDIR=/var/tmp cargo test -p mini-engine` runs them on a disk.
+//! The engine syncs all the time, and on a device that takes longer than everything else. No test needs a device: `MemFs` shows what a power cut
+//! leaves, and a killed process leaves the page cache. With `TMPDIR` set, tests use that directory: `TMPDIR=/var/tmp cargo test -p mini-engine`
+//! runs them on a disk.
 
 use std::io::Result;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ use crate::mem::lanes::ROW_WORDS;
 use crate::node::Target;
 use crate::tuning::{SLOTS, STUCK_LOOKS};
 
-/// How many rows a block has: a leaf two or three, any other two or four.
+/// The number of rows of a block: two or three in a leaf, two or four in any other block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rows {
     Two,
@@ -39,23 +39,23 @@ impl Header {
     /// Slots in use.
     #[inline(always)]
     pub(crate) fn count(self) -> usize {
-        // No published header says more; the bound spares the callers a check.
+        // No published header has more; the bound saves the callers a check.
         (self.0 as u8 as usize).min(SLOTS)
     }
 
-    /// How many bytes the keys under this block share, which its partial keys leave out.
+    /// The number of bytes that all keys under this block share. Its partial keys leave them out.
     #[inline(always)]
     pub(crate) fn prefix(self) -> u32 {
         (self.0 >> 8) as u8 as u32
     }
 
-    /// 0 for a leaf.
+    /// The level; 0 for a leaf.
     #[inline(always)]
     pub(crate) fn level(self) -> u32 {
         (self.0 >> 16) as u32 & 0xf
     }
 
-    /// How many rows the block has: that never changes.
+    /// The number of rows of the block, which never changes.
     pub(crate) fn rows(self) -> Rows {
         [Rows::Two, Rows::Three, Rows::Four, Rows::Four][(self.0 >> 20) as usize & 3]
     }
@@ -85,7 +85,7 @@ impl Header {
         Self(self.0 & !0xff00 | u64::from(prefix) << 8)
     }
 
-    /// With one more look counted at the taken lock. [`STUCK_LOOKS`] of them count as none.
+    /// The header after one more look that found the lock taken. After [`STUCK_LOOKS`] looks, the count is 0 again.
     pub(super) fn looked_at(self) -> Self {
         const { assert!(STUCK_LOOKS > 1 && STUCK_LOOKS * Self::LOOK <= Self::LOOKS) };
         let looks = ((self.0 & Self::LOOKS) / Self::LOOK + 1) % STUCK_LOOKS;
@@ -117,7 +117,7 @@ pub(crate) fn partial_in(header: Header, target: Target<'_>) -> i32 {
 mod tests {
     use super::*;
 
-    /// Catches blocks larger than their rows, whose memory nothing uses.
+    /// Catches blocks larger than their rows, which would waste memory.
     #[test]
     fn a_block_has_the_words_of_its_rows() {
         assert_eq!([Rows::Two, Rows::Three, Rows::Four].map(Rows::words), [2, 3, 4].map(|rows| rows * ROW_WORDS));

@@ -1,4 +1,4 @@
-//! Changing the slots of a block: by the holder of its lock, or before it is published.
+//! Changes the slots of a block, as the holder of its lock or before the block is published.
 
 use super::header::{Header, Rows};
 use super::shared::{Block, BlockId, FIRST, RELATIVE, RETIRED, SEPARATORS, SlotContent};
@@ -10,11 +10,11 @@ use crate::node::Predecessor;
 use crate::sync::{Ordering, ord, overwrite};
 use crate::tuning::SLOTS;
 
-/// How a new slot and the one behind it differ from the slots before them.
+/// The differences of a new slot, and of the slot after it, from the slots before them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Relative {
     pub(crate) own: PartialKey,
-    /// `None` if there is no slot behind.
+    /// `None` if there is no slot after it.
     pub(crate) next: Option<PartialKey>,
 }
 
@@ -35,13 +35,13 @@ impl<'a> Block<'a> {
             Ordering::Relaxed,
         );
         steps::step();
-        // A retired block stays locked: nobody has a use for it.
-        // Made only then: dropping it would unlock the block of another.
+        // A retired block stays locked, since no thread uses it. The guard is made only after the check: dropping it would unlock the block of
+        // another thread.
         (locked.is_ok() && !self.is_retired()).then(|| Locked { block: self, header })
     }
 }
 
-/// A block whose slots may be changed, for it is locked, or not published yet. Unlocks it when dropped.
+/// A block whose slots may be changed, because it is locked or not yet published. Unlocks it when dropped.
 pub(crate) struct Locked<'a> {
     block: Block<'a>,
     header: Header,
@@ -69,8 +69,8 @@ impl<'a> Locked<'a> {
     /// Makes an empty block.
     ///
     /// # Safety
-    /// The [`words`](Rows::words) from `off` on, which is a multiple of 8 and greater than 1, are the caller's and were used for
-    /// nothing else since the table was made or reset.
+    /// The [`words`](Rows::words) from `off` on belong to the caller and were used for nothing else since the table was made or reset. `off` is a
+    /// multiple of 8 and greater than 1.
     pub(crate) unsafe fn make(
         storage: &'a Storage,
         off: u32,
@@ -104,9 +104,9 @@ impl<'a> Locked<'a> {
         self.block.word(ROW_WORDS).store(next | u64::from(lower.to_stored()), Ordering::Relaxed);
     }
 
-    /// Puts a hint into a leaf, or a block of the level below into a block above. Moves the slots from `slot` on one further.
-    /// Above the leaves the last one is doubled and counted first, so that none is out of sight at any time; then offsets move
-    /// before partial keys. A tied block must be told how the slot differs.
+    /// Puts a hint into a leaf, or a block of the level below into a higher block. Moves the slots from `slot` on by one. Above the leaves the last
+    /// slot is doubled and counted first, so that no child is invisible at any time; then offsets move before partial keys. For a tied block the
+    /// caller must give the difference of the slot.
     #[inline(always)]
     pub(crate) fn insert(&mut self, slot: usize, partial: i32, held: SlotContent, relative: Option<Relative>) {
         debug_assert_eq!(relative.is_some(), self.is_tied());
@@ -134,19 +134,19 @@ impl<'a> Locked<'a> {
         self.set_count(count + 1);
     }
 
-    /// Changes how a slot differs from the one before, in a block that has row 2.
+    /// Changes the difference of a slot from the one before, in a block that has row 2.
     pub(crate) fn set_relative(&mut self, slot: usize, relative: PartialKey) {
         debug_assert!(self.rows() > Rows::Two);
         self.set_lane(RELATIVE, slot, relative.0);
     }
 
-    /// Says that row 2 is right, and from now on kept.
+    /// Marks row 2 as valid; it is maintained from now on.
     pub(crate) fn set_tied(&mut self) {
         self.set_header(Header(self.header.0 | Header::TIED));
     }
 
-    /// Puts `value` into the lane of `slot` in the row that begins with word `row`, after moving the lanes of the slots up
-    /// to `end` one further, the last one first.
+    /// Puts `value` into the lane of `slot` in the row that begins with word `row`, after it has moved the lanes of the slots up
+    /// to `end` by one, the last one first.
     #[inline(always)]
     fn shift_in(&self, row: u32, slot: usize, end: usize, value: u32) {
         let (lane, end) = (slot + FIRST, end + FIRST);
@@ -183,20 +183,20 @@ impl<'a> Locked<'a> {
         self.set_lane(0, slot, partial as u32);
     }
 
-    /// Lets a slot name `child`, which has the lower bound and the nodes of the block that it named before.
+    /// Makes a slot name `child`, which has the lower bound and the nodes of the block that it named before.
     pub(crate) fn set_child(&mut self, slot: usize, child: BlockId) {
         debug_assert_ne!(self.level(), 0);
         self.set_lane(ROW_WORDS, slot, child.to_stored());
     }
 
-    /// Whether the block was retired meanwhile: then its copy may lack what was just put into it.
+    /// Whether the block was retired meanwhile: then its copy may lack the latest changes.
     pub(crate) fn is_retired(&self) -> bool {
         // Relaxed, but a read-modify-write, as `retire` is: it sees the latest mark.
         let bounds = self.block.word(ROW_WORDS).fetch_or(0, Ordering::Relaxed);
         bounds >> 32 == u64::from(RETIRED)
     }
 
-    /// Drops the slots from `count` on. What a reader finds in them that still sees the old count is valid.
+    /// Drops the slots from `count` on. A reader that still sees the old count finds valid contents in them.
     pub(crate) fn cut(&mut self, count: usize) {
         self.set_count(count);
     }
@@ -205,8 +205,8 @@ impl<'a> Locked<'a> {
         self.set_header(self.header.with_count(count));
     }
 
-    /// Says how many bytes the partial keys leave out; readers between this and [`set_partial`](Self::set_partial) are misled, and
-    /// notice.
+    /// Sets the number of bytes that the partial keys leave out. Between this and [`set_partial`](Self::set_partial) readers are misled, and notice
+    /// it.
     pub(crate) fn set_prefix(&mut self, prefix: u32) {
         self.set_header(self.header.with_prefix(prefix));
     }
@@ -222,7 +222,7 @@ impl<'a> Locked<'a> {
 mod tests {
     use crate::list::tests::ascending;
 
-    /// Catches a hint that is put into a block which was replaced, where no search comes by.
+    /// Catches a hint that is put into a replaced block, which no search visits.
     #[test]
     fn a_replaced_block_is_not_locked_again() {
         let list = ascending(1000);

@@ -1,32 +1,32 @@
-//! A block of the index: a sorted row of partial keys, and beside it the nodes or blocks that they stand for.
+//! A block of the index: a sorted row of partial keys, and a row of the nodes or blocks to which they belong.
 //!
 //! ```text
 //! row 0    header | partial key of slot 0, 1 | 2, 3 | ...      4 bytes a slot, the top bit flipped for signed comparison
 //! row 1    bounds | slot 0, 1                | 2, 3 | ...      4 bytes a slot: hints (nodes) in a leaf, else blocks
-//! row 2    -      | slot 0, 1                | 2, 3 | ...      4 bytes a slot: how it differs from the slot before (`relative.rs`)
-//! row 3    -      | slot 0, 1                | 2, 3 | ...      4 bytes a slot: the lower bound of the block that it names
+//! row 2    -      | slot 0, 1                | 2, 3 | ...      4 bytes a slot: its difference from the slot before (`relative.rs`)
+//! row 3    -      | slot 0, 1                | 2, 3 | ...      4 bytes a slot: the lower bound of its block
 //! header   { slots in use: 8 bits, length of the shared prefix: 8, level: 4, rows: 2, tied: 1, unused: 1,
 //!            locked: 1, looks at the taken lock: 3, version: 36 }
-//! bounds   { lower bound: a node (or the head) at or before all that the slots name, the next block of the level }
+//! bounds   { lower bound: a node (or the head) at or before all nodes under the slots, the next block of the level }
 //! ```
 //!
-//! A block has two rows. Where partial keys tied when it was made, a leaf has three, and any other block four. Row 2
-//! is kept from a block's first tie on.
+//! A block has two rows. If partial keys tied when it was made, a leaf has three, and any other block four. Row 2 is maintained from a block's
+//! first tie on.
 //!
-//! Blocks only guide searches. What a search finds through them it verifies (`search.rs`), so nothing here is needed for a
-//! right answer but this:
+//! Blocks only guide searches. A search verifies every node that it finds through them (`search.rs`). So a right answer
+//! needs only this property:
 //!
 //! I2 hints: once a block is published, each of its fields is empty or holds
 //!
 //! * in a slot of a leaf, in row 3, and as a lower bound: the head, or a node that was linked before it was stored there;
-//! * in a slot above the leaves: a block of the level below, completely written before;
-//! * as `next`: such a block of the same level.
+//! * in a slot above the leaves: a block of the level below that was completely written before;
+//! * as `next`: a block of the same level that was completely written before.
 //!
-//! Blocks are never freed, moved or used for another level while the table lives. `validate` checks this, and so do the models,
-//! where words that were never written name nothing that exists.
+//! Blocks are never freed, moved or used for another level while the table lives. `validate` checks this, and so do the models, where a word that
+//! was never written names nothing that exists.
 //!
-//! Only the holder of a block's lock writes its slots. The lock is a bit that is tried and never waited for: a writer that finds
-//! it taken leaves the index as it is. If the lock stays with the same holder, the block is retired (`replace.rs`).
+//! Only the holder of a block's lock writes its slots. The lock is a bit. Threads try it and never wait for it: a writer that finds it taken leaves
+//! the index unchanged. If the lock stays with the same holder, the block is retired (`replace.rs`).
 
 mod header;
 mod locked;

@@ -1,4 +1,4 @@
-//! A block as every thread may see and mark it, whoever holds its lock.
+//! The operations on a block that every thread may do, whoever holds its lock.
 
 use core::num::NonZeroU32;
 
@@ -21,16 +21,16 @@ pub(super) const FIRST: usize = 2;
 pub(super) const RELATIVE: u32 = 2 * ROW_WORDS;
 pub(super) const SEPARATORS: u32 = 3 * ROW_WORDS;
 
-/// In place of the next block: this block was replaced. No block lies there.
+/// The mark in place of the next block that says that this block was replaced. No block has this offset.
 pub(super) const RETIRED: u32 = 1;
 
-/// A block of one table: its offset in the arena. Only this file makes ids: from blocks it has written, and from where it
+/// A block of one table: its offset in the arena. Only this file makes ids: from blocks that it has written, and from places where it
 /// stored them (I2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BlockId(NonZeroU32);
 
 impl BlockId {
-    /// The number to store where an id cannot be. Never 0, which says "none".
+    /// The id as a number to store. Never 0, which means "none".
     #[inline(always)]
     pub(crate) fn to_stored(self) -> u32 {
         self.0.get()
@@ -39,7 +39,7 @@ impl BlockId {
     /// The id that was stored, or `None` for 0.
     ///
     /// # Safety
-    /// `stored` is 0, or was returned by [`to_stored`](Self::to_stored) of a block of the same table, whose writing happens before.
+    /// `stored` is 0, or was returned by [`to_stored`](Self::to_stored) of a block of the same table, and the writing of that block happens before.
     #[inline(always)]
     pub(crate) unsafe fn from_stored(stored: u32) -> Option<Self> {
         NonZeroU32::new(stored).map(Self)
@@ -53,12 +53,12 @@ pub(crate) struct Block<'a> {
     pub(super) off: u32,
 }
 
-/// What a slot holds.
+/// The content of a slot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SlotContent {
-    /// In a leaf.
+    /// The hint in a slot of a leaf.
     Hint(Predecessor),
-    /// Above the leaves, with the lower bound.
+    /// The block in a slot above the leaves, with its lower bound.
     Child(BlockId, Predecessor),
 }
 
@@ -71,7 +71,7 @@ impl SlotContent {
         }
     }
 
-    /// The node that bounds from below what the slot holds.
+    /// The node that is the lower bound of the slot's content.
     #[inline(always)]
     pub(crate) fn separator(self) -> Predecessor {
         match self {
@@ -80,7 +80,7 @@ impl SlotContent {
     }
 }
 
-/// Reading. The answers may be old, torn between old and new, or contradict each other.
+/// Reading. The results may be old, a mixture of old and new, or contradict each other.
 impl<'a> Block<'a> {
     /// The block `id` of the table that lies in `storage`.
     #[inline(always)]
@@ -90,25 +90,25 @@ impl<'a> Block<'a> {
 
     #[inline(always)]
     pub(crate) fn id(self) -> BlockId {
-        // Made from an id, so not 0.
+        // The offset comes from an id, so it is not 0.
         BlockId(NonZeroU32::new(self.off).unwrap_or(NonZeroU32::MIN))
     }
 
     #[inline(always)]
     pub(super) fn word(self, index: u32) -> &'a AtomicU64 {
         debug_assert!(index < BLOCK_WORDS || index < self.header().rows().words());
-        // SAFETY: one of the block's words (`BlockId`), which are only ever atomics. Rows 2 and 3 are asked for where a header of the block,
-        // or its level, says that they are there.
+        // SAFETY: one of the block's words (`BlockId`), which are only ever atomics. Rows 2 and 3 are accessed only if a header of the block, or
+        // its level, says that they exist.
         unsafe { self.storage.word(self.off + index) }
     }
 
     #[inline(always)]
     pub(crate) fn header(self) -> Header {
-        // Relaxed: it only says where to look.
+        // Relaxed: it only guides the search.
         Header(self.word(0).load(Ordering::Relaxed))
     }
 
-    /// How many slots have partial keys not greater than `partial`.
+    /// The number of slots whose partial keys are not greater than `partial`.
     #[inline(always)]
     pub(crate) fn count_not_greater(self, header: Header, partial: i32) -> usize {
         let count = header.count();
@@ -145,7 +145,7 @@ impl<'a> Block<'a> {
         (self.word(lane as u32 / 2).load(Ordering::Relaxed) >> (32 * (lane & 1))) as i32
     }
 
-    /// How a slot's key differs from that of the slot before, in a tied block.
+    /// The difference of a slot's key from that of the slot before, in a tied block.
     #[inline(always)]
     pub(crate) fn relative(self, slot: usize) -> PartialKey {
         debug_assert!(slot < SLOTS);
@@ -153,7 +153,7 @@ impl<'a> Block<'a> {
         PartialKey((self.word(RELATIVE + lane as u32 / 2).load(Ordering::Relaxed) >> (32 * (lane & 1))) as u32)
     }
 
-    /// What the row that begins with word `row`, row 1 or 3, says of a slot.
+    /// The value of a slot in the row that begins with word `row`, row 1 or 3.
     #[inline(always)]
     pub(super) fn lane(self, row: u32, slot: usize) -> u32 {
         debug_assert!(slot < SLOTS);
@@ -164,16 +164,16 @@ impl<'a> Block<'a> {
         (word >> (32 * (lane & 1))) as u32
     }
 
-    /// What a slot of this block, which is of `level`, holds.
+    /// The content of a slot of this block, which is on `level`.
     pub(crate) fn held(self, level: u32, slot: usize) -> Option<SlotContent> {
         match level {
             0 => self.hint(slot).map(SlotContent::Hint),
-            // The bound as the child says it: read here, it could be that of another slot, as slots move.
+            // The child's own bound: in this block it could be that of another slot, because slots move.
             _ => self.child(slot).map(|child| SlotContent::Child(child, Block::new(self.storage, child).lower())),
         }
     }
 
-    /// The node that bounds a slot of this block from below.
+    /// The lower bound of a slot of this block.
     #[inline(always)]
     pub(crate) fn separator(self, header: Header, slot: usize) -> Option<Predecessor> {
         if header.rows() != Rows::Four {
@@ -203,7 +203,7 @@ impl<'a> Block<'a> {
         self.word(ROW_WORDS).load(ord("block.bounds.read", Ordering::Acquire))
     }
 
-    /// The node that none of the block's is before.
+    /// The lower bound: no node of the block is before it.
     pub(crate) fn lower(self) -> Predecessor {
         // SAFETY: I2, and the word was acquired. A published block has a lower bound.
         unsafe { Predecessor::from_stored(self.bounds() as u32) }.unwrap_or(Predecessor::HEAD)
@@ -221,7 +221,7 @@ impl<'a> Block<'a> {
         self.word(ROW_WORDS).load(Ordering::Relaxed) >> 32 == u64::from(RETIRED)
     }
 
-    /// Asks the processor for the whole block.
+    /// Prefetches the whole block.
     #[inline(always)]
     pub(crate) fn prefetch(self) {
         for line in 0..BLOCK_WORDS.div_ceil(8) {
@@ -229,30 +229,30 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Asks the processor for the lower bound.
+    /// Prefetches the lower bound.
     pub(crate) fn prefetch_bounds(self) {
         self.storage.prefetch(self.off + ROW_WORDS);
     }
 
-    /// Asks the processor for the rows behind the first two, which a tied block of this level has.
+    /// Prefetches the rows after the first two, which a tied block of this level has.
     pub(crate) fn prefetch_rest(self, level: u32) {
         let rows = if level == 0 { Rows::Three } else { Rows::Four };
         for line in BLOCK_WORDS / 8..rows.words().div_ceil(8) {
-            // A block without these rows may lie at the very end of what offsets name: only a hint, whatever is there.
+            // A block without these rows may be at the very end of the offsets: a prefetch is only a hint, whatever is there.
             self.storage.prefetch(self.off.wrapping_add(8 * line));
         }
     }
 }
 
-/// Changing.
+/// Changes to a block.
 impl<'a> Block<'a> {
-    /// Counts a look at the lock, if it is taken. Whether it was the last of [`STUCK_LOOKS`](crate::tuning::STUCK_LOOKS) that found
-    /// it with the same holder, whose header did not change meanwhile either: then the count begins anew.
+    /// Counts a look at the lock, if it is taken. Returns whether it was the last of [`STUCK_LOOKS`](crate::tuning::STUCK_LOOKS) looks that found
+    /// the same holder, with an unchanged header: then the count begins again.
     pub(crate) fn look(self) -> bool {
         let header = self.header();
         let looked = header.looked_at();
-        // Relaxed: the count publishes nothing. A CAS comes right behind the header that it read, which is one of this hold: so before
-        // the holder's next one, and no unlocking is lost (loom `too_few_looks_leave_a_block_to_its_holder_i2`); and never
+        // Relaxed: the count publishes nothing. The CAS directly follows the header that it has read, which belongs to this hold. So it comes
+        // before the holder's next header, and no unlocking is lost (loom `too_few_looks_leave_a_block_to_its_holder_i2`); and it never comes
         // between `block.unlock` and the `block.lock` that reads it.
         let counted =
             || self.word(0).compare_exchange(header.0, looked.0, Ordering::Relaxed, Ordering::Relaxed).is_ok();
@@ -263,8 +263,8 @@ impl<'a> Block<'a> {
     pub(crate) fn retire(self) -> Option<BlockId> {
         let next = self.next();
         let mark = |bounds| Some(u64::from(RETIRED) << 32 | bounds & u64::from(u32::MAX));
-        // Relaxed: the mark leads to nothing, and the lower bound beside it does not change. If a splitter misses the mark, and the copy
-        // misses what the splitter has done, some nodes lose their hints, which are mended.
+        // Relaxed: the mark leads to no memory, and the lower bound beside it does not change. If a splitter misses the mark, and the copy misses
+        // the splitter's changes, some nodes lose their hints, which are mended.
         let _ = self.word(ROW_WORDS).fetch_update(Ordering::Relaxed, Ordering::Relaxed, mark);
         next
     }
@@ -277,7 +277,7 @@ impl<'a> Block<'a> {
         self.word(ROW_WORDS).store(next | u64::from(lower.to_stored()), ord("block.bounds", Ordering::Release));
     }
 
-    /// Lets the block be followed by `next` and not `was`, unless it has another next one by now.
+    /// Makes `next` the next block instead of `was`, unless the block already has another next one.
     pub(crate) fn replace_next(self, was: Option<BlockId>, next: BlockId) {
         let stored = |id: Option<BlockId>| u64::from(id.map_or(0, BlockId::to_stored)) << 32;
         let seen = self.bounds();

@@ -1,8 +1,8 @@
-//! Chunks and limits to the word, where one too many or too few would stay unseen in a table.
+//! Chunks and limits, exact to the word: in a table, one word too many or too few would go unnoticed.
 
 use super::*;
 
-/// Less than what a shard's first chunk and any refill is.
+/// Smaller than a shard's first chunk and than any refill.
 const SMALL: u32 = MIN_CHUNK as u32 / 8;
 
 const LAYOUT: Layout =
@@ -16,7 +16,7 @@ fn arena(shards: usize, limit_words: u64) -> Arena<()> {
     arena_of(Layout { shards, max_memory_bytes: limit_words as usize * WORD, ..LAYOUT })
 }
 
-/// Catches a chunk whose last words are left over, or given out twice.
+/// Catches a chunk whose last words are left over, or allocated twice.
 #[test]
 fn a_chunk_is_used_to_its_last_word() {
     let arena = arena(1, 0);
@@ -48,7 +48,7 @@ fn large_pieces_lie_apart_and_rests_are_waste() {
     assert_eq!(idle, MIN_CHUNK - u64::from(SMALL) - 3);
 }
 
-/// Catches a limit that is a word off, in what is given out and in what is said of it.
+/// Catches a limit that is a word off, in allocations and in figures.
 #[test]
 fn the_limit_is_met_to_the_word() {
     let arena = arena(1, 100);
@@ -60,7 +60,7 @@ fn the_limit_is_met_to_the_word() {
     assert_eq!(arena.alloc(0, 1, 1), None, "it would lie past the limit whole");
 }
 
-/// Catches an entry that passes the limit though it begins behind it, and a table that goes on after one did.
+/// Catches an entry that begins beyond the limit, and a table that accepts more after an entry has exceeded it.
 #[test]
 fn one_tail_may_pass_the_limit_and_is_the_last() {
     let arena = arena(1, 100);
@@ -75,7 +75,7 @@ fn one_tail_may_pass_the_limit_and_is_the_last() {
     assert_eq!(arena.alloc(0, 20, 11), Some(91), "another may");
 }
 
-/// Catches words that go back into a shard's chunk, and from there to others, while the limit is passed.
+/// Catches words that go back into a shard's chunk, and from there to others, while the limit is exceeded.
 #[test]
 fn what_comes_back_while_the_limit_is_passed_stays_back() {
     let arena = arena(1, 100);
@@ -88,7 +88,7 @@ fn what_comes_back_while_the_limit_is_passed_stays_back() {
     assert_eq!(arena.alloc(0, 24, 0), Some(9));
 }
 
-/// Catches requests that no table could fill counted as possible, and the other way round.
+/// Catches impossible requests that count as possible, and the reverse.
 #[test]
 fn could_hold_is_what_an_empty_table_holds() {
     let empty = arena(1, 1000);
@@ -127,7 +127,7 @@ fn the_last_piece_can_be_given_back() {
     assert_eq!(arena.alloc(0, MIN_CHUNK as u32, 0), Some(101 + MIN_CHUNK as u32), "not what is too small");
 }
 
-/// Catches pieces that do not come together again behind the frontier, where the range has no other room.
+/// Catches pieces that are not joined with the space behind the frontier when the range has no other room.
 #[test]
 fn the_frontier_moves_back_over_all_that_is_free() {
     let arena = arena(1, 1_000_000);
@@ -139,7 +139,7 @@ fn the_frontier_moves_back_over_all_that_is_free() {
     assert_eq!(arena.alloc(0, 900_000, 0), Some(1));
 }
 
-/// Catches a piece that is not used though it just fits, and one that is handed out word by word where a chunk could be made of it.
+/// Catches a piece that is not used although it just fits, and one that is used word by word instead of as a chunk.
 #[test]
 fn what_came_back_is_used_before_the_range_grows() {
     let arena = arena(1, 0);
@@ -194,7 +194,7 @@ fn a_reset_forgets_the_pieces_that_came_back() {
     assert_eq!([(); 2].map(|()| arena.alloc(0, 100, 0)), [Some(1), Some(101)]);
 }
 
-/// Catches idle chunks that make a value pass the limit which fits below it, or that are used after one did.
+/// Catches idle chunks that make a fitting value exceed the limit, or that are used after a value has exceeded it.
 #[test]
 fn what_idles_in_chunks_is_taken_back_before_the_limit_is_passed() {
     let arena = arena(4, 4 * MIN_CHUNK);
@@ -218,7 +218,7 @@ fn shares_grow_with_the_table_up_to_a_bound() {
     arena.alloc(0, 16 * MAX_CHUNK as u32 + 1000, 0).unwrap();
     assert_eq!(arena.chunk_words(), MAX_CHUNK);
     assert_eq!(arena_of(Layout { chunk_bytes: 800, ..LAYOUT }).chunk_words(), 100);
-    // What the caller laid out in front is no share of the table.
+    // Words that the caller lays out at the front are not part of the table's share.
     let behind = arena_of(Layout { head_words: 100_000, ..LAYOUT });
     assert_eq!(behind.chunk_words(), MIN_CHUNK);
     behind.alloc(0, 16_000, 0).unwrap();

@@ -1,4 +1,4 @@
-//! I5: a batch is seen whole or not at all by who reads at a published number.
+//! I5: a reader at a published number sees a batch whole or not at all.
 
 use super::{config, table};
 use crate::schedules::Program;
@@ -10,7 +10,7 @@ const BATCH: u64 = 3;
 /// Batches of a writer.
 const ROUNDS: u64 = 3;
 
-/// What writers and readers share.
+/// The data that writers and readers share.
 pub(super) struct Batches {
     memtable: Memtable,
     next: Mutex<u64>,
@@ -20,7 +20,7 @@ pub(super) struct Batches {
 impl Batches {
     fn write(&self) {
         let ops = [b"b", b"d", b"f"].map(|key| Op::Put { key, value: b"v" });
-        // Number and room in one step, so that who comes later has the higher number.
+        // Number and room in one step, so that a later writer has the higher number.
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let reservation = self.memtable.reserve(&ops).expect("the table has room");
         let first = *next;
@@ -40,9 +40,9 @@ impl Batches {
     }
 }
 
-/// Threads 0 and 1 write batches over the same keys, apply them at once and publish their numbers in order, as an engine
-/// does; threads 2 and 3 read at what is published. Batches are searched for as
-/// groups or, with `RUN`, follow what their shard stored before where it was in order.
+/// Threads 0 and 1 write batches over the same keys, apply them at once and publish their numbers in order, as an engine does. Threads 2 and 3 read
+/// at the published number. The places of a batch are searched for in groups; with `RUN`, a batch that is in order follows the last entries of its
+/// shard without a search.
 pub(super) fn batches<const RUN: bool>() -> Program<Batches, ()> {
     Program {
         new: || {

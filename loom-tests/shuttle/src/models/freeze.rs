@@ -1,4 +1,4 @@
-//! I7: what was acknowledged is in the frozen table, what was refused is not, and nothing comes later.
+//! I7: the frozen table has every acknowledged entry and no refused one, and nothing is added later.
 
 use super::{config, table};
 use crate::schedules::{Program, THREADS};
@@ -16,9 +16,9 @@ fn accepted<T>(result: Result<T, InsertError>) -> bool {
     result.inspect_err(|refusal| assert_eq!(*refusal, InsertError::Sealed)).is_ok()
 }
 
-/// Threads 0 and 1 insert and thread 2 deletes until they are refused, all through two shards; thread 3 freezes and looks.
+/// Threads 0 and 1 insert and thread 2 deletes until they are refused, all through two shards; thread 3 freezes and reads.
 pub(super) fn seal() -> Program<ConcurrentSkipList, Entries> {
-    // There from the start, to be deleted.
+    // Stored before the threads start, to be deleted.
     const OLD: [[u8; 1]; 3] = [[3], [6], [9]];
     Program {
         new: || {
@@ -59,8 +59,7 @@ pub(super) fn seal() -> Program<ConcurrentSkipList, Entries> {
     }
 }
 
-/// Threads 0 and 1 reserve batches through one shard and apply them or, every other one, drop them; threads 2 and 3 freeze
-/// and look.
+/// Threads 0 and 1 reserve batches through one shard and apply and drop them in turns; threads 2 and 3 freeze and read.
 pub(super) fn drain() -> Program<Memtable, u64> {
     Program {
         new: || {

@@ -5,9 +5,9 @@ use crate::node::Predecessor;
 use crate::schedules::Program;
 use crate::{InsertError, Lookup, Memtable};
 
-/// What is there from the start.
+/// The keys stored before the threads start.
 const OLD: [u8; 6] = [20, 60, 100, 140, 180, 220];
-/// What the writers store, in this order and in the reverse.
+/// The keys that the writers store, in this order and in the reverse.
 const NEW: [[u8; 6]; 2] = [[30, 70, 110, 150, 190, 230], [10, 50, 90, 130, 170, 210]];
 
 fn filled() -> Memtable {
@@ -22,7 +22,7 @@ fn find(memtable: &Memtable, keys: &[u8]) {
     }
 }
 
-/// Stores keys until the table is frozen. Returns what was stored.
+/// Stores keys until the table is frozen. Returns the stored keys.
 fn store(memtable: &Memtable, keys: impl Iterator<Item = u8>) -> Vec<u8> {
     let stored = keys.take_while(|key| {
         let put = memtable.put(&[*key], 1, &[*key]);
@@ -31,10 +31,9 @@ fn store(memtable: &Memtable, keys: impl Iterator<Item = u8>) -> Vec<u8> {
     stored.collect()
 }
 
-/// Threads 0 and 1 store keys that alternate, one ascending and one descending, so that both split the same blocks. Thread 2
-/// mends the index from its first node on, again and again, and so replaces what it finds locked; thread 3 looks for all that
-/// was there before or, with `FREEZES`, freezes. Catches a key that a search does not find, an index that is broken at rest,
-/// and one that changes after the freeze.
+/// Threads 0 and 1 store alternating keys, one ascending and one descending, so that both split the same blocks. Thread 2 mends the index from its
+/// first node on, again and again, and so replaces blocks that it finds locked. Thread 3 searches for all keys stored before or, with `FREEZES`,
+/// freezes. Catches a key that a search does not find, an index that is broken at rest, and an index that changes after the freeze.
 pub(super) fn upkeep<const FREEZES: bool>() -> Program<Memtable, Vec<u8>> {
     Program {
         new: filled,
@@ -45,7 +44,7 @@ pub(super) fn upkeep<const FREEZES: bool>() -> Program<Memtable, Vec<u8>> {
                 2 if FREEZES => find(memtable, &OLD),
                 2 => (0..3).for_each(|_| _ = memtable.list.index.mend(number, Predecessor::HEAD, 4)),
                 _ if FREEZES => {
-                    // Lookups beside it may still mend the index, so whether it is whole is asked at rest.
+                    // Lookups at the same time may still mend the index, so it is checked for completeness only at rest.
                     let frozen = memtable.freeze();
                     return frozen.all_versions().map(|version| version.key[0]).collect();
                 }
@@ -67,11 +66,10 @@ pub(super) fn upkeep<const FREEZES: bool>() -> Program<Memtable, Vec<u8>> {
     }
 }
 
-/// I6: however the threads take turns, blocks that are replaced take a bounded part of the table. All threads mend the index
-/// without end, so that each meets locks of the others, and two store beside it. Catches mends that fill a table with blocks
-/// that nobody uses any more.
+/// I6: replaced blocks take a bounded part of the table, in whatever order the threads take turns. All threads mend the index without end, so that
+/// each finds locks of the others, and two also store. Catches mends that fill a table with blocks that are no longer used.
 pub(super) fn mends() -> Program<Memtable, ()> {
-    // Of a thread: were each to replace a block, these would not fit.
+    // The number for one thread: if each of them replaced a block, the blocks would not fit.
     const MENDS: usize = 16;
     Program {
         new: filled,
@@ -87,7 +85,8 @@ pub(super) fn mends() -> Program<Memtable, ()> {
         at_rest: |memtable, _| {
             memtable.validate();
             let stats = memtable.stats();
-            // A part for what was replaced, one for what writers could not use because of that, and each aligned; and what is in use.
+            // The sum of a part for replaced blocks, a part for space that writers could not use because of them, both aligned, and the space in
+            // use.
             let most = stats.effective_max_memory_bytes / 2;
             assert!(stats.memory_usage <= most, "I6 broken: {} bytes used of {most}", stats.memory_usage);
         },

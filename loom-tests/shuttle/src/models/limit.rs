@@ -1,4 +1,4 @@
-//! I6: limits hold whoever writes, and what is refused leaves nothing behind.
+//! I6: limits hold for every writer, and a refused write leaves nothing behind.
 
 use super::{config, table};
 use crate::builder::Config;
@@ -27,7 +27,7 @@ pub(super) fn entries() -> Program<Memtable, usize> {
             let stored: usize = seen.iter().sum();
             assert_eq!(memtable.len(), stored);
             assert!(stored <= MOST, "I6 broken: {stored} entries stored, {MOST} allowed");
-            // Who was refused while another held room may have left some; it is there for the next one.
+            // A thread that was refused while another held room may have left some room unused; the next writer can take it.
             let more = (stored..MOST).filter(|round| accepted(memtable.put(&[9, *round as u8], 1, b""))).count();
             assert_eq!(stored + more, MOST, "I6 broken: room is lost");
             assert!(!accepted(memtable.put(b"more", 1, b"")));
@@ -38,7 +38,7 @@ pub(super) fn entries() -> Program<Memtable, usize> {
 
 /// All threads store until the limit on memory refuses them.
 pub(super) fn memory() -> Program<Memtable, usize> {
-    // Bytes allowed, and of an entry.
+    // The allowed bytes, and the bytes of an entry.
     const LIMIT: usize = 64 * 8;
     const ENTRY: usize = 3 * 8;
     Program {

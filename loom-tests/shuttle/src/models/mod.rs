@@ -14,9 +14,9 @@ use crate::tuning::{Hinting, hint};
 
 /// A program to run.
 pub struct Model {
-    /// Its name: what it shows, and the number of the invariant.
+    /// Its name: the property that it shows, and the number of the invariant.
     pub name: &'static str,
-    /// Runs it in so many schedules, and panics if what it shows is not so; see [`run`](crate::schedules::Program::run).
+    /// Runs it in this many schedules, and panics if its property does not hold; see [`run`](crate::schedules::Program::run).
     pub run: fn(Draw, u64, usize) -> usize,
 }
 
@@ -50,8 +50,8 @@ macro_rules! declare {
 }
 every_program!(declare);
 
-/// Settings with this many shards. The limit is that of the storage, 16 KiB, of which no program has used more than a sixth; replaced
-/// blocks take at most a sixteenth (`replace.rs`). So a table that is full is a defect, and no chance of the schedule.
+/// Settings with this many shards. The limit is that of the storage, 16 KiB. No program has used more than a sixth of it, and replaced blocks take
+/// at most a sixteenth (`replace.rs`). So a full table is a defect, and not the result of an unlucky schedule.
 fn config(shards: usize) -> Config {
     Config { shards, chunk_bytes: 0, huge_pages: false, ..Config::default() }
 }

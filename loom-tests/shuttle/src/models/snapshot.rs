@@ -1,4 +1,4 @@
-//! I5: a snapshot shows the same whenever it is looked at, and has all that its thread saw before.
+//! I5: a snapshot shows the same entries at every read, and has all that its thread saw before.
 
 use super::{config, table};
 use crate::schedules::Program;
@@ -10,7 +10,7 @@ const KEYS: [&[u8]; 4] = [b"b", b"d", b"f", b"h"];
 /// Keys, values, and whether they are tombstones.
 type Entries = Vec<(Vec<u8>, Vec<u8>, bool)>;
 
-/// What `snapshot` says in a scan either way; lookups must say the same.
+/// The entries that `snapshot` shows in a scan in either direction; lookups must show the same.
 fn look(snapshot: &Snapshot<'_>) -> Entries {
     let entry = |entry: crate::Entry<'_>| (entry.key.to_vec(), entry.value.to_vec(), entry.is_tombstone);
     let forward: Entries = snapshot.iter().map(entry).collect();
@@ -24,8 +24,7 @@ fn look(snapshot: &Snapshot<'_>) -> Entries {
     forward
 }
 
-/// Thread 0 inserts and deletes, thread 1 does the same in another order and so helps; threads 2 and 3 take snapshots and
-/// look at each twice.
+/// Thread 0 inserts and deletes; thread 1 does the same in another order and so helps. Threads 2 and 3 take snapshots and read each twice.
 pub(super) fn snapshots() -> Program<ConcurrentSkipList, usize> {
     Program {
         new: || {
@@ -61,8 +60,7 @@ pub(super) fn snapshots() -> Program<ConcurrentSkipList, usize> {
     }
 }
 
-/// Thread 0 inserts and deletes; threads 1 and 2 look, take a snapshot and look there; thread 3 only takes snapshots, so
-/// that stamps differ.
+/// Thread 0 inserts and deletes; threads 1 and 2 read, take a snapshot and read it; thread 3 only takes snapshots, so that stamps differ.
 pub(super) fn seen_before() -> Program<ConcurrentSkipList, ()> {
     Program {
         new: || {

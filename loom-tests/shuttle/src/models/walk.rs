@@ -1,4 +1,4 @@
-//! I1: walks beside writers keep the order, yield nothing twice, and miss nothing that was there before.
+//! I1: walks beside writers keep the order, yield nothing twice, and miss nothing that was there when they began.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::{config, table};
 use crate::Memtable;
 use crate::schedules::Program;
 
-/// The keys that a walk yields which goes on `ahead` times as often as back; with 0, back only.
+/// The keys that a walk yields if it goes forward `ahead` times as often as back; with 0, it goes only back.
 fn walk(memtable: &Memtable, ahead: usize) -> BTreeSet<u8> {
     let mut walk = memtable.all_versions().map(|version| version.key[0]);
     let (mut front, mut back) = (Vec::new(), Vec::new());
@@ -24,10 +24,10 @@ fn walk(memtable: &Memtable, ahead: usize) -> BTreeSet<u8> {
     front.into_iter().collect()
 }
 
-/// Threads 0 and 1 store amid what is there, one in order, as a run, and one backward; threads 2 and 3 walk either
-/// way and from both ends.
+/// Threads 0 and 1 store between existing keys, one in order, as a run, and one backward; threads 2 and 3 walk in either direction and from both
+/// ends.
 pub(super) fn walks() -> Program<Memtable, ()> {
-    // What is there from the start; the writers store what lies between.
+    // The existing keys; the writers store keys between them.
     const OLD: [u8; 12] = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120];
     Program {
         new: || {

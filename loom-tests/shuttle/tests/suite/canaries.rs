@@ -1,4 +1,4 @@
-//! Mistakes that schedules must find. If they were too few, or all alike, these would fail.
+//! Mistakes that the schedules must find. These tests fail if there are too few schedules, or if they are all alike.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -6,7 +6,7 @@ use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use shuttle::sync::{Condvar, Mutex};
 use shuttle_tests::schedules::{Draw, Program};
 
-/// What a failed run of a program said.
+/// The message of a failed run of a program.
 fn complaint<T: Send + Sync + 'static, S: Send + 'static>(program: Program<T, S>, draw: Draw) -> String {
     let failed = catch_unwind(AssertUnwindSafe(|| program.run(draw, 1, 10_000)));
     let failed = failed.expect_err("no schedule shows the mistake");
@@ -14,7 +14,7 @@ fn complaint<T: Send + Sync + 'static, S: Send + 'static>(program: Program<T, S>
     text.or(failed.downcast_ref::<&str>().copied()).unwrap_or_default().to_owned()
 }
 
-/// Catches schedules that never part a look from the write that follows it: writers look whether the table is frozen and then write, in
+/// Catches schedules that never switch between a load and the write that follows it. Writers check whether the table is frozen and then write, in
 /// two steps; thread 3 freezes.
 #[test]
 fn a_freeze_between_look_and_write_is_found() {
@@ -39,8 +39,8 @@ fn a_freeze_between_look_and_write_is_found() {
     }
 }
 
-/// Catches schedules in which a thread that waits for ever goes unnoticed: thread 0 wakes who waits without taking the lock under which
-/// the others look; it may come between look and wait.
+/// Catches schedules in which an endless wait is not noticed. Thread 0 wakes waiting threads without taking the lock under which they check their
+/// condition, so it may come between a check and the wait.
 #[test]
 fn a_lost_wake_up_is_found() {
     for draw in [Draw::Even, Draw::Priorities] {

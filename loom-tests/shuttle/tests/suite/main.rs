@@ -1,4 +1,4 @@
-//! The programs, and whether their schedules would find what is wrong: one program, so that it is linked once.
+//! Runs the programs, and checks that their schedules would find mistakes. One test program, so that it is linked once.
 
 mod canaries;
 mod schedules;

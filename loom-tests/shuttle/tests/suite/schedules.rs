@@ -1,5 +1,5 @@
-//! Runs every program in schedules of both kinds. `SHUTTLE_SCHEDULES=n` sets how many of each, `SHUTTLE_SEED=n` repeats a
-//! run; what fails prints how to repeat it.
+//! Runs every program in schedules of both kinds. `SHUTTLE_SCHEDULES=n` sets the number of schedules of each kind, `SHUTTLE_SEED=n` repeats a run.
+//! A failure prints how to repeat it.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Instant;
@@ -7,7 +7,7 @@ use std::time::Instant;
 use shuttle_tests::models::ALL;
 use shuttle_tests::schedules::Draw;
 
-/// Of each kind, unless the environment wants more: `.ci/run` runs ten times as many.
+/// The number of schedules of each kind, unless the environment sets another: `.ci/run` runs ten times as many.
 const SCHEDULES: u64 = 1_000;
 
 fn number(name: &str, otherwise: impl FnOnce() -> u64) -> u64 {

@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::{number, size};
 
-/// The arguments that say how much is written and read, and how.
+/// The arguments for the amount and the manner of writes and reads.
 #[derive(Args)]
 pub(crate) struct Amounts {
     /// Threads that share the operations of each name
@@ -27,7 +27,7 @@ pub(crate) struct Amounts {
     pub(crate) seed: u64,
 }
 
-/// A size of values that a batch can hold many of.
+/// Parses a size of values; a batch can hold many of such values.
 fn value_size(text: &str) -> Result<usize, String> {
     let bytes = size::parse_in_memory(text)?;
     if bytes <= 16 << 20 { Ok(bytes) } else { Err("expected at most 16M".into()) }

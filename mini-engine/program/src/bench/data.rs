@@ -2,7 +2,7 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Bytes of a key: a number in 16 digits, which sort as the numbers do.
+/// Bytes of a key: a number in 16 digits, which have the order of the numbers.
 pub(crate) const KEY_LEN: usize = 16;
 
 /// A sequence of numbers that look random and that a seed determines: hashes of 1, 2, 3 and so on.
@@ -28,10 +28,10 @@ impl Random {
     }
 }
 
-/// What is written and read.
+/// The data that is written and read.
 #[derive(Debug)]
 pub(crate) struct Data {
-    /// How many keys there are.
+    /// The number of keys.
     pub(crate) keys: u64,
     value_len: usize,
 }
@@ -51,7 +51,7 @@ impl Data {
         key
     }
 
-    /// The number that `key` is of, if it is one of ours.
+    /// The number of `key`, if it is a key of the benchmark.
     pub(crate) fn number(key: &[u8]) -> Option<u64> {
         let digits = std::str::from_utf8(key).ok().filter(|digits| digits.len() == KEY_LEN)?;
         digits.parse().ok()
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn keys_sort_as_their_numbers_and_values_have_the_length_asked_for() {
-        // Catches a key that is not what it is checked against, and a value of a byte too few.
+        // Catches a key that differs from the checked one, and a value that is a byte too short.
         for number in [0, 9, 10, 123_456, 9_999_999_999_999_999] {
             assert_eq!(Data::number(&Data::key(number)), Some(number));
             assert_eq!(Data::key(number), format!("{number:016}").as_bytes());

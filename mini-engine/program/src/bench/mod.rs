@@ -1,4 +1,4 @@
-//! The parts of the benchmark: how much, of which data, in which directory, and what is timed.
+//! The parts of the benchmark: the amounts, the data, the directory, and the timed workloads.
 
 pub(crate) mod amounts;
 pub(crate) mod bench_dir;

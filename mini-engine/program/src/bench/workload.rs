@@ -16,7 +16,7 @@ use super::data::{Data, Random};
 /// Operations between two steps of the progress bar.
 const STEP: u64 = 1024;
 
-/// The names, as `db_bench` has them.
+/// The names of `db_bench`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Workload {
     Fillseq,
@@ -30,7 +30,7 @@ pub(crate) enum Workload {
     Readwhilewriting,
 }
 
-/// What a workload works on.
+/// The input of a workload.
 #[derive(Clone, Copy)]
 pub(crate) struct Run<'a> {
     pub(crate) db: &'a Db,
@@ -38,23 +38,23 @@ pub(crate) struct Run<'a> {
     pub(crate) amounts: &'a Amounts,
     pub(crate) bar: &'a ProgressBar,
     pub(crate) path: &'a Path,
-    /// Which of the threads works on it.
+    /// The number of the thread.
     pub(crate) thread: u64,
 }
 
-/// What a workload did.
+/// The result of a workload.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) operations: u64,
-    /// Of keys and values.
+    /// Bytes of keys and values.
     pub(crate) bytes: u64,
-    /// Of reads that may miss: how many did not.
+    /// The number of hits, for reads that may miss.
     pub(crate) found: Option<u64>,
-    /// How long each took.
+    /// The time of each operation.
     pub(crate) nanos: Histogram<u64>,
 }
 
-/// How exactly percentiles are kept: 3 digits of the figure, in at most 432 KiB.
+/// The precision of percentiles: 3 digits, in at most 432 KiB.
 const DIGITS: u8 = 3;
 
 impl Done {
@@ -68,7 +68,7 @@ impl Done {
         self.operations == 0 || self.found == Some(0)
     }
 
-    /// Does one operation, and notes how long it takes.
+    /// Does one operation, and records its time.
     fn time<T>(&mut self, operation: impl FnOnce() -> T) -> T {
         let begun = Instant::now();
         let done = operation();
@@ -78,7 +78,7 @@ impl Done {
 
     fn note(&mut self, took: Duration) {
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        // The other methods that record stay within the bounds that the histogram has at first, of a few nanoseconds.
+        // The other recording methods stay within the histogram's initial bounds, of a few nanoseconds.
         self.nanos.record(nanos).expect("without an upper bound, the histogram grows to any duration");
     }
 
@@ -127,7 +127,7 @@ impl Run<'_> {
         self.amounts.threads.into()
     }
 
-    /// How many this thread does.
+    /// The number of operations of this thread.
     fn operations(&self) -> u64 {
         let (all, threads) = (self.amounts.num, self.threads());
         all / threads + u64::from(self.thread < all % threads)
@@ -272,14 +272,14 @@ mod tests {
 
     #[test]
     fn durations_from_nanoseconds_to_hours_are_kept_to_three_digits() {
-        // Catches a histogram that keeps its first bounds, and so takes every duration for a few microseconds at most.
+        // Catches a histogram that keeps its first bounds, and so records every duration as a few microseconds at most.
         let mut done = Done::new();
         let nanoseconds = Duration::from_nanos(120);
         let milliseconds = Duration::from_millis(13);
         let seconds = Duration::from_secs(2);
         let minutes = Duration::from_secs(3 * 60);
         let hours = Duration::from_secs(5 * 3600);
-        // Of 10,000, one took hours, and another thread has noted the other half.
+        // One of 10,000 took hours, and another thread has recorded half of them.
         let mut other = Done::new();
         for done in [&mut done, &mut other] {
             [(nanoseconds, 2000), (milliseconds, 2950), (seconds, 40), (minutes, 9)]

@@ -1,6 +1,6 @@
-//! `bench`: times what the engine does most, under the names that LevelDB's `db_bench` has made common.
+//! `bench`: times the most common operations of the engine, under the names that LevelDB's `db_bench` uses.
 //!
-//! What is read is checked, within the time: a wrong answer is an error and no figure.
+//! Results of reads are checked, within the measured time: a wrong answer is an error and gives no figure.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<Exit, Failure> {
             let name = name_of(*name);
             output::say(format_args!("mini-engine: {name} found nothing: write first, for instance with fillrandom"));
         }
-        // Each figure is told when it is there.
+        // Each figure is printed as soon as it is known.
         output.flush()?;
     }
     db.close()?;

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &CheckpointArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Refuses a directory above which there is none: that is more likely mistyped than wished for.
+/// Refuses a directory whose parent does not exist: it is more likely mistyped than intended.
 pub(crate) fn check_parent(command: &str, directory: &Path) -> Result<(), Failure> {
     match directory.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.is_dir()) {
         None => Ok(()),

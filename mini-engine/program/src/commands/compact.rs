@@ -1,4 +1,4 @@
-//! `compact`: brings a range of keys into one run.
+//! `compact`: compacts a range of keys into one run.
 
 use clap::Args;
 use indicatif::BinaryBytes;

@@ -1,4 +1,4 @@
-//! `count`: prints how many keys there are.
+//! `count`: prints the number of keys.
 
 use clap::Args;
 

@@ -67,11 +67,11 @@ pub(crate) fn run(args: &DeleteArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Which keys these are, in words.
+/// A description of these keys, in words.
 fn described(keys: &Keys, hex: &HexArgs) -> String {
     let shown = |key: &[u8]| {
         let mut shown = Vec::new();
-        // A vector takes all that is written to it.
+        // Writing to a vector cannot fail.
         hex.print(&mut shown, key).ok();
         String::from_utf8_lossy(&shown).into_owned()
     };

@@ -1,4 +1,4 @@
-//! `dump`: prints what one file of a database holds.
+//! `dump`: prints the contents of one file of a database.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ enum FileKind {
 }
 
 impl FileKind {
-    /// What a file is by its name, which may have more behind it: `000012.log.tail.aside`.
+    /// The kind of a file by its name, which may have a suffix: `000012.log.tail.aside`.
     fn of(file: &Path) -> Result<Self, Failure> {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         let mut endings = name.split('.').skip(1);
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &DumpArgs) -> Result<Exit, Failure> {
         FileKind::Manifest => dump::manifest(&fs, &args.file, &mut lines),
     };
     written?;
-    // What was read comes first, whatever was wrong with the rest.
+    // The readable part comes first, whatever is wrong with the rest.
     output.finish()?;
     dumped?;
     Ok(Exit::Done)

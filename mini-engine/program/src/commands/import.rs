@@ -1,8 +1,8 @@
 //! `import`: stores the records of a file or of stdin.
 //!
-//! Lines are handled in order, in batches that are each stored whole or not at all. So whenever the program dies, by ^C too, the
-//! database holds the records of the first N lines for some N that is at least the last one acknowledged; the import can be
-//! continued after them, or simply run again.
+//! Lines are handled in order, in batches that are each stored as a whole or not at all. So whenever the program dies, also by ^C, the database
+//! holds the records of the first N lines, and N is at least the last acknowledged line. The import can be continued after them, or simply run
+//! again.
 //!
 //! A file is opened before the database: a mistyped name creates nothing.
 
@@ -92,15 +92,15 @@ fn import(args: &ImportArgs, db: Db, source: Source) -> Result<(), Failure> {
     import.progress.finish_and_clear();
     let (stored, lines, rejected) = (import.stored, import.lines_in(), import.rejects.count());
     let handled = import.handled;
-    // Whatever stopped the import, the batches that were stored shall be durable before their number is told.
+    // Whatever stopped the import, the batches that were stored must be durable before their number is reported.
     let closed = db.close();
-    // In the log, at least, where there is no space for tables.
+    // At least in the log, if there is no space for tables.
     if closed.is_ok() || closed.as_ref().is_err_and(is_want_of_space) {
         let stored = size::counted(stored, "line", "lines");
         output::say(format_args!("imported {stored}, rejected {rejected}"));
     }
     match (outcome, closed) {
-        // That lines may not be durable is worse than that they are not all.
+        // Lines that may not be durable are worse than missing lines.
         (Err(Failure::Interrupted { .. } | Failure::Stopped { .. }), Err(error)) if !is_want_of_space(&error) => {
             Err(Failure::Engine(error))?;
         }
@@ -111,7 +111,7 @@ fn import(args: &ImportArgs, db: Db, source: Source) -> Result<(), Failure> {
         let lines = size::counted(handled, "line", "lines");
         return Err(Failure::Usage(format!("the input has {lines}: there is nothing behind --skip {}", args.skip)));
     }
-    // Behind lines that an earlier import has stored there may be bad ones only.
+    // After the lines of an earlier import there may be only bad ones.
     if args.skip == 0 && stored == 0 && rejected > 0 {
         return Err(Failure::Usage(
             "no line of the input is a record: expected key, TAB, value, or JSON with --json".into(),
@@ -120,7 +120,7 @@ fn import(args: &ImportArgs, db: Db, source: Source) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Drawn without being moved as well: a batch may wait long for lines.
+/// Also redrawn when it does not move, because a batch may wait long for lines.
 fn bar(bytes: Option<u64>) -> ProgressBar {
     let bar = progress::of_bytes(bytes);
     if !bar.is_hidden() {
@@ -140,12 +140,12 @@ struct Import<'a> {
     handled: u64,
     /// Lines handled when the last batch was stored.
     acknowledged: u64,
-    /// Records in the batches that were stored.
+    /// Records in stored batches.
     stored: u64,
     rejects: Rejects,
     progress: ProgressBar,
     interrupt: Arc<Interrupt>,
-    /// Where acknowledgements go, until their reader has closed it.
+    /// The output for acknowledgements, until their reader has closed it.
     acks: Option<Output>,
 }
 
@@ -175,7 +175,7 @@ impl<'a> Import<'a> {
             Failure::Engine(cause) => Failure::Stopped { cause, lines: self.lines_in() },
             other => other,
         });
-        // Also after a failure: how much of the input was bad may be what explains it.
+        // Also after a failure: the amount of bad input may explain it.
         self.rejects.finish();
         outcome
     }
@@ -193,7 +193,7 @@ impl<'a> Import<'a> {
             }
         };
         if self.handled > self.acknowledged {
-            // Lines before the one that could not be read, or that `--strict` stopped at, are as good as any.
+            // Lines before the unreadable one, or before the one that `--strict` stopped at, are valid.
             self.store()?;
         }
         outcome
@@ -202,7 +202,7 @@ impl<'a> Import<'a> {
     /// Handles one line; false at the end of the input.
     fn step(&mut self) -> Result<bool, Failure> {
         let line = self.lines.next()?;
-        // After it was read: what wrote the input may have got the same signal, and have left half a line.
+        // Checked after the line was read: the writer of the input may have got the same signal, and have left half a line.
         self.interrupt.check()?;
         let added = match line {
             None => return Ok(false),
@@ -237,7 +237,7 @@ impl<'a> Import<'a> {
         self.acknowledge()
     }
 
-    /// How many lines of the input are in the database: by this import, and by the one whose lines it leaves out.
+    /// The number of lines of the input in the database: from this import, and from the earlier one whose lines it skips.
     fn lines_in(&self) -> u64 {
         self.acknowledged.max(self.args.skip)
     }
@@ -252,7 +252,7 @@ impl<'a> Import<'a> {
             acks.flush()
         });
         match told {
-            // The one who listened has gone; the input has not.
+            // The reader of acknowledgements has gone, but the input continues.
             Err(Failure::ClosedPipe) => self.acks = None,
             told => told?,
         }

@@ -4,12 +4,12 @@ use clap::Subcommand;
 
 use crate::failure::{Exit, Failure};
 
-/// Of each line: the file, whose `run` carries the command out, and its arguments, whose documentation is the command's help.
+/// Each line has the file, whose `run` carries the command out, and its arguments, whose documentation is the command's help.
 macro_rules! commands {
     ($($module:ident: $name:ident($arguments:ident),)*) => {
         $(mod $module;)*
 
-        /// What the program is asked to do.
+        /// The command that the program carries out.
         #[derive(Subcommand)]
         pub(crate) enum Command {
             $($name($module::$arguments),)*

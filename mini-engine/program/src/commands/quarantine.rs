@@ -1,4 +1,4 @@
-//! `quarantine`: lists the tables that were given up for now, and gives them up for good.
+//! `quarantine`: lists the quarantined tables, and drops them.
 
 use clap::Args;
 use mini_engine::QuarantinedTable;
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &QuarantineArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// What would be lost, and what to do instead.
+/// The refusal, with the possible loss and the advice to repair first.
 fn refuse_drop(args: &QuarantineArgs) -> Failure {
     let db = match args.database.open(OpenFor::Reading) {
         Ok(db) => db,

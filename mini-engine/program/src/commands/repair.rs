@@ -1,4 +1,4 @@
-//! `repair`: makes a new database of what can be read of a damaged one.
+//! `repair`: makes a new database from everything that can be read in a damaged one.
 
 use std::fs;
 use std::ops::Bound;
@@ -45,14 +45,14 @@ pub(crate) struct RepairArgs {
     json: bool,
 }
 
-/// The greatest limit that the option takes. As much as there is: what a log holds is wanted.
+/// The greatest limit that the option accepts, because all writes in the logs are wanted.
 pub(super) const MOST_LOG_BYTES: u64 = 1 << 50;
 
 pub(crate) fn run(args: &RepairArgs) -> Result<Exit, Failure> {
     check_parent("repair", &args.new)?;
     let builder = Db::builder(&args.path).replay_memory_bytes(MOST_LOG_BYTES);
     let salvage = builder.salvage()?.leave_older_out(args.leave_older_out);
-    // What there will be of it in the end is not known before all is read.
+    // The final size is not known before everything is read.
     let bar = progress::of_bytes(None).with_message(" written");
     let incomplete = incomplete_directory(&args.new);
     let report = progress::watch(&bar, || bytes_in(&incomplete), || salvage.write_to(&args.new))?;
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn progress_is_the_bytes_of_all_files_so_far() {
-        // Catches a bar that stands still, and one that fails before there is a directory.
+        // Catches a bar that does not move, and one that fails before there is a directory.
         let dir = tempfile::tempdir().expect("a temporary directory");
         for (name, len) in [("a", 10), ("b", 32)] {
             fs::write(dir.path().join(name), vec![0; len]).expect("written");

@@ -84,7 +84,7 @@ pub(crate) struct ServeArgs {
     idle_timeout: u64,
 }
 
-/// A size that a request may have: a command at least, and a value of the engine at most.
+/// Parses the size of a request: at least that of a command, and at most that of a value of the engine.
 fn request_size(text: &str) -> Result<u64, String> {
     let bytes = size::parse(text)?;
     let (least, most) = (Limits::MIN_REQUEST_BYTES as u64, MAX_VALUE_LEN as u64);
@@ -141,8 +141,8 @@ impl ServeArgs {
 
     fn beside_the_database(&self) -> PathBuf {
         let path = &self.database.path;
-        // In full, and without a slash at the end: behind `notes.db/` or `.` the ending would be a name inside the database. One that is
-        // still to be made has no canonical name.
+        // The full path, without a slash at the end: after `notes.db/` or `.` the suffix would be a name inside the database. A database that does
+        // not exist yet has no canonical path.
         let full = std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.clone());
         let mut beside = full.components().collect::<PathBuf>().into_os_string();
         beside.push(".checkpoints");
@@ -155,7 +155,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     let server = Server::bind(&args.listen, settings)?;
     let address = server.address();
     let db = args.database.open(OpenFor::Creating)?;
-    // Nobody waits for a server's exit code: what goes wrong later is in its log, whether or not -v asked for more.
+    // Nobody waits for a server's exit code: later errors are in its log, with or without -v.
     trace::to_stderr(LevelFilter::WARN);
     stop_at_signals(server.stopper()?).map_err(|source| Failure::Io {
         action: "wait for",
@@ -176,12 +176,12 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Has ^C and SIGTERM end the server in order. A second signal ends the process at once.
+/// Makes ^C and SIGTERM end the server in order. A second signal ends the process at once.
 fn stop_at_signals(stopper: Stopper) -> io::Result<()> {
     let is_second = Arc::new(AtomicBool::new(false));
     let socket = stopper.into_socket();
     for signal in [SIGINT, SIGTERM] {
-        // The default of the signal if one came before; in this order the first one does not see itself.
+        // The default action of the signal if one came before; in this order the first signal does not see itself.
         signal_hook::flag::register_conditional_default(signal, Arc::clone(&is_second))?;
         signal_hook::flag::register(signal, Arc::clone(&is_second))?;
         signal_hook::low_level::pipe::register(signal, socket.try_clone()?)?;

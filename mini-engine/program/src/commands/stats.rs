@@ -1,4 +1,4 @@
-//! `stats`: draws the levels, and prints what opening found and what the engine counted since.
+//! `stats`: draws the levels, and prints the findings of the open and the engine's counters.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -36,7 +36,7 @@ pub(crate) struct StatsArgs {
     json: bool,
 }
 
-/// A number by its name, the same in JSON and in words.
+/// A number with its name, which is the same in JSON and in text.
 type Named = (&'static str, u64);
 
 pub(crate) fn run(args: &StatsArgs) -> Result<Exit, Failure> {
@@ -67,12 +67,12 @@ fn recovered(report: &RecoveryReport) -> [Named; 7] {
     ]
 }
 
-/// Since the database was created.
+/// Counters since the database was created.
 fn counted_ever(metrics: &Metrics) -> [Named; 1] {
     [("flushed_user_bytes", metrics.flushed_user_bytes)]
 }
 
-/// Since it was opened.
+/// Counters since it was opened.
 fn counters(metrics: &Metrics) -> [Named; 33] {
     [
         ("writes", metrics.writes),
@@ -117,7 +117,7 @@ fn json(recovery: &RecoveryReport, metrics: &Metrics, aside: &[AsideFile]) -> Va
     let amplification = json!({
         "write": metrics.write_amplification(),
         "space": metrics.space_amplification(),
-        // As Pebble counts it. How many blocks gets have looked at is not known here: a process that prints this did none.
+        // As in Pebble. The blocks that gets have looked at are not known here, since the printing process did no gets.
         "read": metrics.levels.iter().map(|level| level.runs).sum::<u64>(),
     });
     json!({

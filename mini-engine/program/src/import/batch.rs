@@ -16,13 +16,13 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// A batch for memtables of the given size: one that fills half a memtable would be treated as a table of its own.
+    /// A batch for memtables of the given size: one that fills half a memtable would get a table of its own.
     pub(crate) fn new(memtable_bytes: Option<usize>) -> Self {
         let most_bytes = memtable_bytes.map_or(MOST_BYTES, |bytes| MOST_BYTES.min(bytes / 4));
         Self { records: WriteBatch::new(), bytes: 0, most_bytes }
     }
 
-    /// Adds the record that a line holds, or says why it holds none.
+    /// Adds the record of a line, or returns the reason why there is none.
     pub(crate) fn add(&mut self, line: &[u8], format: Format) -> Result<(), String> {
         let record = record::parse(line, format)?;
         self.records.insert(&record.key, &record.value).map_err(|error| error.to_string())?;

@@ -1,11 +1,11 @@
-//! ^C during an import: it ends behind a whole line, and says how to go on.
+//! ^C during an import: it ends after a whole line, and says how to continue.
 //!
-//! The thread that reads the input looks at [`Interrupt::signal`] after each line and ends the import itself, so that the last lines are
-//! durable when it says how many there are. If it waits for input it cannot look; then the process ends here, and what was stored so far
-//! is in the hands of the operating system.
+//! The thread that reads the input checks [`Interrupt::signal`] after each line and ends the import itself, so that the last lines are durable when
+//! it reports their number. While it waits for input it cannot check; then the process ends here, and the operating system has the lines that were
+//! stored so far.
 //!
-//! ^C in a terminal also ends what writes to the pipe, in the middle of a line perhaps. So the signal's handler itself sets `signal`: the
-//! thread that reads runs it before it sees the end of the pipe. Another thread could come too late to keep half a line out.
+//! ^C in a terminal also ends the program that writes to the pipe, perhaps in the middle of a line. So the signal handler itself sets `signal`: it
+//! runs before the reading thread sees the end of the pipe. Another thread could be too late to prevent half a line.
 
 use std::io;
 use std::process;
@@ -22,7 +22,7 @@ use signal_hook::iterator::Signals;
 use crate::failure::Failure;
 use crate::output;
 
-/// How long the thread that reads has to notice. A person does not feel it.
+/// The time that the reading thread has to notice. It is too short to disturb a person.
 const GRACE: Duration = Duration::from_millis(300);
 
 /// The signals that would end the process.
@@ -30,20 +30,20 @@ const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
 
 /// Whether a signal has come, shared by the thread that imports and the one that takes signals.
 ///
-/// All orderings are relaxed: each of the three is a fact of its own, and says nothing about other memory.
+/// All orderings are relaxed: each of the three is independent, and says nothing about other memory.
 pub(crate) struct Interrupt {
     /// The last signal; 0 before the first.
     signal: Arc<AtomicUsize>,
-    /// The import has noticed, and ends by itself.
+    /// Whether the import has noticed, and ends by itself.
     is_ending: AtomicBool,
-    /// How many lines are in the database, those that an earlier import has stored included.
+    /// The number of lines in the database, including those of an earlier import.
     lines: AtomicU64,
-    /// To be taken away before the process ends, if it is drawn.
+    /// The bar to remove before the process ends, if it is drawn.
     progress: Option<ProgressBar>,
 }
 
 impl Interrupt {
-    /// Takes the signals that would end the process, during an import whose first `skipped` lines are in already.
+    /// Takes the signals that would end the process, during an import whose first `skipped` lines are already stored.
     pub(crate) fn watch(skipped: u64, progress: ProgressBar) -> Result<Arc<Self>, Failure> {
         let failure = |source: io::Error| Failure::Io { action: "watch for", place: "signals".into(), source };
         let (signal, is_ending) = (Arc::default(), AtomicBool::new(false));
@@ -63,7 +63,7 @@ impl Interrupt {
         if !is_second {
             thread::sleep(GRACE);
         }
-        // A second signal ends the process at once: the database is sound whenever that happens.
+        // A second signal ends the process at once: the database is sound at any time.
         if is_second || !self.is_ending.load(Ordering::Relaxed) {
             let failure = self.failure(signal);
             if let Some(progress) = self.progress.as_ref().filter(|_| !is_second) {
@@ -85,7 +85,7 @@ impl Interrupt {
         }
     }
 
-    /// Notes that the first `lines` lines are in.
+    /// Records that the first `lines` lines are stored.
     pub(crate) fn stored(&self, lines: u64) {
         self.lines.store(lines, Ordering::Relaxed);
     }
@@ -95,7 +95,7 @@ impl Interrupt {
     }
 }
 
-/// Takes the bar away, unless that takes long: the import holds it while it prints, and the reader of what it prints may have stopped.
+/// Removes the bar, unless that takes long: the import holds it while it prints, and the reader of its output may have stopped.
 fn clear(progress: &ProgressBar) {
     let (cleared, is_cleared) = mpsc::channel();
     let progress = progress.clone();

@@ -1,6 +1,6 @@
 //! Cuts the input into lines, holding one at a time.
 //!
-//! A line is held only up to a limit and skipped past it: an input without newlines cannot fill the memory.
+//! A line is held only up to a limit, and the rest is skipped, so an input without newlines cannot fill the memory.
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::source::Source;
 
 const BUFFER_BYTES: usize = 1 << 18;
-/// A buffer that one long line has grown past this is given back before the next line.
+/// A buffer that one long line has made larger than this is freed before the next line.
 const KEPT_BYTES: usize = 1 << 20;
 
 /// A line of the input, without its newline.
@@ -32,7 +32,7 @@ impl Lines {
         Self { source: BufReader::with_capacity(BUFFER_BYTES, source), line: Vec::new(), longest, bytes_read: 0 }
     }
 
-    /// Bytes of all lines handed out so far, newlines included.
+    /// Bytes of all lines returned so far, newlines included.
     pub(crate) fn bytes_read(&self) -> u64 {
         self.bytes_read
     }
@@ -78,8 +78,8 @@ mod tests {
 
     #[test]
     fn lines_end_at_newlines_and_those_past_the_limit_are_skipped() {
-        // Catches a lost last line, an invented empty one, and a carriage return that is taken away; a long line that is held in memory,
-        // or whose rest is taken for a line of its own.
+        // Catches a lost last line, an invented empty one, and a carriage return that is removed; also a long line that is held in memory, or whose
+        // rest is treated as a separate line.
         let whole = |line: &[u8]| Some(line.to_vec());
         assert_eq!(cut(b"", 9), []);
         assert_eq!(cut(b"a\nb", 9), [whole(b"a"), whole(b"b")]);

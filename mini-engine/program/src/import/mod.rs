@@ -1,4 +1,4 @@
-//! The parts of an import: lines of the input, batches of records, lines that are no record, and the end by a signal.
+//! The parts of an import: lines of the input, batches of records, rejected lines, and the end by a signal.
 
 pub(crate) mod batch;
 pub(crate) mod interrupt;

@@ -1,8 +1,8 @@
-//! The lines that were no records: the first ones are reported each, the others are counted.
+//! The lines that are not records: the first ones are reported individually, the others are counted.
 
 use crate::{output, size};
 
-/// An input in the wrong format has as many bad lines as lines; nobody reads more than this.
+/// An input in the wrong format has as many bad lines as lines; nobody reads more reports than this.
 const REPORTED: u64 = 20;
 
 /// The bad lines of one input.
@@ -20,7 +20,7 @@ impl Rejects {
         self.count
     }
 
-    /// What is wrong, and where.
+    /// A message with the fault and the line.
     pub(crate) fn describe(&self, line: u64, why: &str) -> String {
         format!("{} line {line}: {why}", self.input)
     }
@@ -32,7 +32,7 @@ impl Rejects {
         }
     }
 
-    /// Says how many bad lines were not reported.
+    /// Prints the number of bad lines that were not reported.
     pub(crate) fn finish(&self) {
         if self.count > REPORTED {
             let more = size::counted(self.count - REPORTED, "more line", "more lines");

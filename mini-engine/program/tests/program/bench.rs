@@ -1,4 +1,4 @@
-//! `bench`: every name runs, checks what it reads, and tells a figure.
+//! `bench`: every workload runs, checks what it reads, and prints a figure.
 
 use crate::support::{Ran, Room, check_says, names, program, run_with};
 

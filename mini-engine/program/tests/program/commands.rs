@@ -126,7 +126,7 @@ fn stats_shows_the_tables_that_were_written() {
     assert!(drawing.lines().all(|line| line.chars().count() <= 80), "{drawing}");
     let (_, ever) = drawing.split_once("counted since it was created\n").expect("a section");
     assert!(ever.starts_with("  flushed user bytes") && json["counters"]["flushed_user_bytes"] != 0, "{drawing}");
-    // Of another process, so out of the database itself.
+    // The process is another one, so the figures come from the database itself.
     assert!(json["amplification"]["write"].as_f64().expect("a number") > 0.5, "{json}");
     assert_eq!((&json["amplification"]["read"], &json["compaction"]), (&Value::from(1), &Value::from("leveled")));
 }
@@ -181,7 +181,7 @@ fn values_come_from_files_and_go_to_files_as_they_are() {
     room.refuses(1, &[("get absent --output none", "")]);
     assert!(!room.path("-").exists() && !room.path("none").exists());
     room.refuses(4, &[("put k --input absent", "absent")]);
-    // Of its 6 GiB nothing is read: how many there are is known before.
+    // None of its 6 GiB is read: its length is known before.
     std::fs::File::create(room.path("long")).and_then(|file| file.set_len(6 << 30)).expect("a sparse file");
     let too_long = "long: expected a value of at most 1073741824 bytes, found 6442450944";
     room.refuses(2, &[("put k", "VALUE"), ("put k --input long", too_long)]);

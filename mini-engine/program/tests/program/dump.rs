@@ -1,4 +1,4 @@
-//! `dump`: what single files hold, and what is wrong with them.
+//! `dump`: the contents of single files, and the damage in them.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `import`: what a line means, which lines are refused, and what is acknowledged.
+//! `import`: the meaning of a line, the lines that are refused, and what is acknowledged.
 
 use std::io::Write;
 
@@ -77,8 +77,8 @@ fn interrupt(child: &std::process::Child, signal: rustix::process::Signal) {
 #[cfg(unix)]
 #[test]
 fn an_interrupted_import_says_how_to_go_on_and_going_on_imports_the_rest() {
-    // Catches lines that are told and not stored, half a line that is stored, and `--skip` off by one; while the import reads, and while
-    // it waits for input.
+    // Catches lines that are reported and not stored, half a line that is stored, and `--skip` off by one; while the import reads, and while it
+    // waits for input.
     for waits in [false, true] {
         let room = Room::new();
         let (child, mut stdin, mut acks) = room.begin_import("--batch 3");
@@ -113,8 +113,8 @@ fn an_interrupted_import_says_how_to_go_on_and_going_on_imports_the_rest() {
 #[cfg(unix)]
 #[test]
 fn half_a_line_is_left_out_when_its_writer_is_interrupted_too() {
-    // Catches half a line that is stored, and an import that takes the end of an interrupted writer for the end of the input: a terminal
-    // sends ^C to both.
+    // Catches half a line that is stored, and an import that takes the end of an interrupted writer for the end of the input: a terminal sends ^C
+    // to both processes.
     for line in [&b"half\tof a l"[..], b""] {
         let room = Room::new();
         for _ in 0..10 {
@@ -141,7 +141,7 @@ fn skip_means_lines_that_are_there_and_stored() {
 #[cfg(unix)]
 #[test]
 fn an_interrupted_import_counts_the_lines_that_it_left_out() {
-    // Catches advice to import again what is in.
+    // Catches advice to import again lines that are stored already.
     let room = Room::new();
     let (child, mut stdin, mut acks) = room.begin_import("--batch 1 --skip 3");
     stdin.write_all(b"a\t1\n").expect("write");

@@ -1,12 +1,12 @@
-//! A process that imports is killed with SIGKILL at a random point, fifty times. What it leaves must be the first lines of its
-//! input, at least those it had acknowledged, and the rest must go in after them.
+//! A process that imports is killed with SIGKILL at a random point, fifty times. The database must then hold the first lines of the input, at least
+//! those that were acknowledged, and a second import must add the rest.
 //!
-//! `KILL_SEED=n` repeats a run; `KILL_ROUNDS=n` makes it longer; `KILL_LINES=n` gives each round an input of `n` lines, with
-//! batches and memtables that are smaller in proportion: shorter rounds, so more kills in the same time.
+//! `KILL_SEED=n` repeats a run. `KILL_ROUNDS=n` makes it longer. `KILL_LINES=n` gives each round an input of `n` lines, with batches and memtables
+//! that are smaller in proportion: rounds become shorter, so there are more kills in the same time.
 //!
-//! Every line names its own number, so the state that is found says which lines made it; the input repeats keys, so that a lost
-//! or reordered line would show as an old value. Before the kill a process is offered a few batches more than it has to
-//! acknowledge, and never the last lines of the input: no import can have finished, however slow the machine is to kill it.
+//! Every line names its own number, so the state after the kill says which lines were stored. The input repeats keys, so a lost or reordered line
+//! would show as an old value. Before the kill, a process gets only a few batches more than it has to acknowledge, and never the last lines of the
+//! input. So no import can have finished, however late the kill comes.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};
@@ -25,10 +25,9 @@ const ROUNDS: usize = 50;
 const LINES: usize = 30_000;
 /// Batches of an input. The last is kept back until after the kill.
 const BATCHES: usize = 60;
-/// Batches that a process is offered beyond the one whose acknowledgement is waited for: so many can it write until the kill
-/// comes, however late that is.
+/// Batches that a process gets beyond the one whose acknowledgement is awaited: it can write at most this many before the kill.
 const BATCHES_AHEAD: usize = 3;
-/// Of memtables, for each line of the input: so that some are filled, whatever its length.
+/// The size of memtables, for each line of the input: so that some are filled, whatever its length.
 const MEMTABLE_BYTES_PER_LINE: usize = 35;
 /// Taken for the time of a batch where none was measured.
 const LEAST_PACE: Duration = Duration::from_micros(100);
@@ -36,7 +35,7 @@ const SIGKILL: i32 = 9;
 
 type State = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// How large an input is, and what follows from that.
+/// The size of an input, and the values that follow from it.
 #[derive(Clone, Copy)]
 struct Size {
     lines: usize,
@@ -63,7 +62,7 @@ fn text(lines: &[(String, String)]) -> String {
     lines.iter().map(|(key, value)| format!("{key}\t{value}\n")).collect()
 }
 
-/// What a database holds after the first lines of the input.
+/// The contents of a database after the first lines of the input.
 fn state_after(lines: &[(String, String)]) -> State {
     lines.iter().map(|(key, value)| (key.clone().into_bytes(), value.clone().into_bytes())).collect()
 }
@@ -84,8 +83,8 @@ fn next_ack(stdout: &mut BufReader<ChildStdout>) -> Option<usize> {
     Some(number.strip_prefix("acked ").expect("an ack").parse().expect("a number"))
 }
 
-/// Starts an import of `text`, kills it after it has acknowledged `batches` batches and gone on for `part` of the time that one
-/// takes, and returns how many lines it acknowledged.
+/// Starts an import of `text`. Kills it after it has acknowledged `batches` batches and continued for `part` of the time of one batch. Returns how
+/// many lines it acknowledged.
 fn killed_import(database: &Path, size: Size, text: &str, batches: usize, part: f64) -> usize {
     let mut child = start_import(database, size);
     let mut stdin = child.stdin.take().expect("piped");
@@ -95,7 +94,7 @@ fn killed_import(database: &Path, size: Size, text: &str, batches: usize, part: 
         let feeder = threads.spawn(move || {
             let fed = stdin.write_all(text.as_bytes());
             assert!(fed.is_ok() || fed.is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe));
-            // Given back, hence still open when the process is killed: it cannot take the pause for the end of the input.
+            // Returned, so that it is open when the process is killed: the process cannot take the pause for the end of the input.
             stdin
         });
         let mut begun = Instant::now();
@@ -106,13 +105,13 @@ fn killed_import(database: &Path, size: Size, text: &str, batches: usize, part: 
                 begun = Instant::now();
             }
         }
-        // An acknowledgement is always the same moment of an import. What lies between two must be met too.
+        // An acknowledgement is always the same moment of an import. The moments between two must be tested too.
         let pace = begun.elapsed() / (batches as u32).saturating_sub(1).max(1);
         thread::sleep(pace.max(LEAST_PACE).mul_f64(part));
         child.kill().expect("kill");
         drop(feeder.join().expect("feeder"));
     });
-    // What it had acknowledged when the kill came may still be in the pipe.
+    // The last acknowledgements before the kill may still be in the pipe.
     while let Some(ack) = next_ack(&mut stdout) {
         acked = ack;
     }
@@ -130,7 +129,7 @@ fn read_all(database: &Path) -> State {
     state
 }
 
-/// How many lines made it: the newest one that any value names.
+/// How many lines were stored: the newest one that any value names.
 fn lines_in(state: &State) -> usize {
     let number = |value: &Vec<u8>| {
         let text = std::str::from_utf8(value).expect("text");

@@ -1,4 +1,4 @@
-//! The program as its users meet it: started as a process, judged by stdout, stderr, exit code, and what its server answers.
+//! The program as its users see it: started as a process, and tested by its stdout, stderr, exit code, and the replies of its server.
 
 mod bench;
 mod commands;

@@ -28,7 +28,7 @@ fn state(directory: &Path) -> Vec<(String, Vec<u8>, SystemTime)> {
     names(directory).into_iter().map(file).collect()
 }
 
-/// Runs each command that reads: it prints something, and says nothing.
+/// Runs each command that reads: it prints something to stdout, and nothing to stderr.
 #[track_caller]
 fn read_all(room: &Room) {
     for line in READERS {
@@ -88,7 +88,7 @@ fn commands_that_read_work_on_a_read_only_mount_and_on_a_full_disk() {
     for (name, bytes, _) in state(&source.database()) {
         fs::write(room.database().join(name), bytes).expect("copy");
     }
-    // A write that fails for want of space has taken what there was.
+    // A write that fails for lack of space has taken what there was.
     assert!(fs::write(room.path("filler"), vec![7; 4 << 20]).is_err());
     for refusal in ["No space left", "Read-only file system"] {
         room.refuses(4, &[("put k v", refusal)]);

@@ -1,11 +1,11 @@
-//! Databases that were not left in order, and what the program says of them.
+//! Databases that were not closed cleanly, and the program's messages about them.
 
 use std::fs;
 
 use crate::support::{Room, check_says, cut, finished, flip};
 
-/// What a command that writes says of it, once. Before that, `count` prints the records and says what was found, each time; and
-/// nothing any more after it.
+/// The messages of a command that writes, printed once. Before that, `count` prints the records and these messages, each time; after it, no
+/// messages.
 #[track_caller]
 fn said_once(room: &Room, records: &str) -> String {
     let count = || {
@@ -64,14 +64,14 @@ fn an_end_that_may_be_damage_is_not_called_sound() {
     let said = checked + &said;
     check_says(&said, "damage to the last writes looks the same|may be damage");
     assert!(!said.contains("all there") && !said.contains("no damage"), "{said}");
-    // An open for writing cuts it off and keeps it; what is left is sound.
+    // An open for writing cuts it off and keeps it; the rest is sound.
     check_says(&said_once(&room, "1\n"), "synced ones may be among them|.tail.aside");
     check_says(&room.run("verify").text(), "no damage");
 }
 
 #[test]
 fn a_torn_manifest_and_what_is_set_aside_are_told() {
-    // Catches a file that is renamed behind the back of who looks after the database.
+    // Catches a file that is renamed without a message to the operator.
     let room = Room::new();
     let (child, stdin) = room.importing(&["a\t1"]);
     let log = room.file(".log");
@@ -82,7 +82,7 @@ fn a_torn_manifest_and_what_is_set_aside_are_told() {
     fs::write(&log, held).expect("write");
     cut(&room.file("MANIFEST"), 1);
     let table = room.file(".sst");
-    // One that can be read is removed: the log has all that it holds.
+    // A log that can be read is removed: another log has all its entries.
     cut(&table, 1);
     let said = said_once(&room, "1\n");
     let lines: Vec<&str> = said.lines().collect();
@@ -94,7 +94,7 @@ fn a_torn_manifest_and_what_is_set_aside_are_told() {
 
 #[test]
 fn a_damaged_table_is_set_aside_on_request_listed_and_dropped() {
-    // Catches a flag without effect, a loss without words, and a way in that has no way out.
+    // Catches a flag without effect, a loss without a message, and a flag after which the database cannot be opened without it.
     let room = Room::holding("a\t1\nb\t2\n");
     let table = room.file(".sst");
     room.prints(&[("put c 3", "")]);

@@ -1,5 +1,4 @@
-//! Refusals of the program, which lose and create nothing: paths that are no database, newer formats, locks,
-//! damage, missing permission.
+//! Refusals of the program, which lose and create nothing: paths that are no database, newer formats, locks, damage, missing permission.
 
 use std::fs;
 
@@ -10,7 +9,7 @@ const READERS: [&str; 9] =
     ["get k", "delete k", "scan", "count", "stats", "stats --json", "verify", "checkpoint copy", "quarantine"];
 const PUT: &str = "put k v";
 
-/// Runs each command that does not create a database, and some more, which have to be refused with `code` and these words.
+/// Runs each command that does not create a database, and some more. All must be refused with `code` and these words.
 #[track_caller]
 fn refuses(room: &Room, code: i32, more: &[&str], words: &str) {
     for line in READERS.iter().chain(more) {
@@ -106,7 +105,7 @@ fn a_damaged_table_is_corruption_with_its_file_and_offset() {
 
 #[test]
 fn a_damaged_or_missing_manifest_is_corruption_and_not_an_empty_database() {
-    // Catches a database that starts anew over files that it does not understand.
+    // Catches a database that starts from nothing over files that it does not understand.
     let room = Room::of_a_thousand();
     let manifest = room.file("MANIFEST-");
     flip(&manifest, 40);

@@ -1,4 +1,4 @@
-//! `repair` and `scan --skip-damaged`: what is left of a damaged database, and what is said of the rest.
+//! `repair` and `scan --skip-damaged`: the readable rest of a damaged database, and the report about the lost part.
 
 use std::fs;
 use std::path::Path;
@@ -11,13 +11,13 @@ fn repair(room: &Room, args: &str) -> Ran {
     room.run(&format!("repair new {args}"))
 }
 
-/// What a command prints of another database.
+/// The output of a command on another database.
 #[track_caller]
 fn of(command: &str, database: &Path) -> String {
     run(&format!("{command} '{}'", database.display())).text()
 }
 
-/// What the new database holds.
+/// The contents of the new database.
 #[track_caller]
 fn repaired(room: &Room) -> String {
     of("scan", &room.path("new"))
@@ -64,7 +64,7 @@ fn a_damaged_block_costs_its_keys_and_is_told_by_scan_and_repair() {
     let before = all.lines().take_while(|line| *line != lost[0]).last().expect("a line before");
     let before = before.split('\t').next().expect("a key");
     check_says(&said, &format!("keys after \"{before}\" to \""));
-    // Outside of the damage nothing is wrong.
+    // Outside of the damage, nothing may be wrong.
     assert_eq!(room.run(&format!("scan --skip-damaged --from key0000 --to {before}")).ended(0).1, "");
     let last = format!("{}\n", all.lines().last().expect("a line"));
     room.prints(&[("scan --skip-damaged --prefix key0999", &last)]);
@@ -77,7 +77,7 @@ fn a_damaged_block_costs_its_keys_and_is_told_by_scan_and_repair() {
 
 #[test]
 fn a_damaged_table_is_repaired_first_and_dropped_only_on_request() {
-    // Catches a message that gives up a table of a thousand entries for one block of it, and a repair after that which finds no loss.
+    // Catches a message that gives up a table of a thousand entries for one damaged block, and a later repair that finds no loss.
     let room = Room::of_a_thousand();
     let all = room.records();
     flip(&room.file(".sst"), 20_000);
@@ -143,8 +143,8 @@ fn what_is_no_database_is_not_repaired() {
 
 #[test]
 fn frames_behind_damage_are_listed_and_repaired() {
-    // Catches writes behind a damaged frame that nothing can bring back, values that are cut, and an import of what is listed: it would
-    // store old versions as new ones.
+    // Catches writes behind a damaged frame that cannot be restored, values that are cut, and an import of listed writes that would store old
+    // versions as new ones.
     let room = Room::new();
     let long = "long ".repeat(100);
     {

@@ -1,4 +1,4 @@
-//! `scan`: which records, in which order, in which form; and its reader going away.
+//! `scan`: which records, in which order, in which form; and a reader that closes the pipe.
 
 use std::io::{BufRead, BufReader};
 

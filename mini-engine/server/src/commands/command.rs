@@ -1,25 +1,25 @@
-//! Facts about a command, beside what it does.
+//! Facts about commands: names, arities, flags, positions of keys.
 
 use crate::protocol::reply::Reply;
 use crate::state::context::Run;
 
-/// What else is to be known of a command. The names are those that COMMAND gives to clients.
+/// The flags of a command. The names are those that COMMAND gives to clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flag {
     Write,
     Readonly,
     Fast,
     Admin,
-    /// May run before the password was told.
+    /// May run before the password was sent.
     NoAuth,
     /// Not in a transaction.
     NoMulti,
     /// In a transaction it runs instead of being queued.
     AtOnce,
-    /// May be carried out together with its neighbours of a pipeline, if it has no options: reads or writes the value of one key. It
-    /// writes last, and then its reply is short: nothing refuses it after that.
+    /// May be carried out together with its neighbours of a pipeline, if it has no options: it reads or writes the value of one key. It writes
+    /// last, and then its reply is short, so nothing refuses it afterwards.
     Together,
-    /// As `Together`, and does not read.
+    /// Like `Together`, but does not read.
     Blind,
 }
 
@@ -48,7 +48,7 @@ impl Flag {
     }
 }
 
-/// Which parts of a request are keys.
+/// The parts of a request that are keys.
 #[derive(Clone, Copy)]
 pub(super) enum Keys {
     None,
@@ -73,7 +73,7 @@ impl Keys {
 pub(crate) struct Command {
     /// In capitals.
     pub(super) name: &'static str,
-    /// How many parts the request has with the name; negative if that is the least.
+    /// The number of parts of the request, including the name; negative if it is a minimum.
     pub(super) arity: i64,
     pub(super) flags: &'static [Flag],
     pub(super) keys: Keys,
@@ -98,7 +98,7 @@ impl Command {
         self.flags.contains(&Flag::AtOnce)
     }
 
-    /// Whether it reads its key where it has no options.
+    /// Whether it reads its key if it has no options.
     pub(crate) fn reads_its_key(&self) -> bool {
         !self.flags.contains(&Flag::Blind)
     }
@@ -111,7 +111,7 @@ impl Command {
         self.arity.unsigned_abs() as usize
     }
 
-    /// What COMMAND says of it: name, arity, flags, keys, categories; and no tips, no further places of keys, no subcommands.
+    /// Its entry in the reply of COMMAND: name, arity, flags, keys, categories; but no tips, further key positions or subcommands.
     pub(super) fn info(&self) -> Reply {
         let words = |word: fn(Flag) -> Option<&'static str>| {
             Reply::Array(self.flags.iter().copied().filter_map(word).map(Reply::Simple).collect())

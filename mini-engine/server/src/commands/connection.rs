@@ -10,7 +10,7 @@ use crate::state::keyspace::Keyspace;
 
 type Answer = Result<Reply, Refusal>;
 
-/// The version of Redis whose commands these are: clients decide by it what they may send.
+/// The version of Redis whose commands these are: clients decide from it which commands they may send.
 pub(super) const REDIS_VERSION: &str = "7.0.0";
 
 pub(super) fn ping(_: &mut Context<'_>, _: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
@@ -89,7 +89,7 @@ fn authenticate(context: &mut Context<'_>, user: &[u8], password: &[u8]) -> Resu
     Ok(())
 }
 
-/// Takes as long wherever the two first differ, so that a password cannot be guessed byte by byte.
+/// Takes the same time wherever the two first differ, so that a password cannot be guessed byte by byte.
 fn is_same(expected: &[u8], found: &[u8]) -> bool {
     let pairs = expected.iter().zip(found);
     let differences = pairs.fold(0, |differences, (a, b)| std::hint::black_box(differences | (a ^ b)));
@@ -122,7 +122,7 @@ pub(super) fn reset(context: &mut Context<'_>, _: &mut Keyspace<'_>, _: Args<'_>
 /// The longest name of a connection.
 const LONGEST_NAME: usize = 256;
 
-/// Checks a name: it appears in lists that spaces divide.
+/// Checks a name: it appears in lists that are separated by spaces.
 fn client_name(name: &[u8]) -> Result<Vec<u8>, Refusal> {
     in_lists(name)
         .ok_or_else(|| Refusal::new("ERR Client names cannot contain spaces, newlines or special characters."))
@@ -168,7 +168,7 @@ fn client_list(context: &Context<'_>, args: Args<'_>) -> Answer {
     let lines = match (words.next(), words.len()) {
         (None, _) => clients.lines(|_| true),
         (Some(word), 1) if is(word, "TYPE") => {
-            // There are no others.
+            // All clients are of this type.
             let is_normal = is(args.at(3), "NORMAL");
             if !is_normal && !["MASTER", "REPLICA", "SLAVE", "PUBSUB"].iter().any(|name| is(args.at(3), name)) {
                 return Err(Refusal::new(format!("ERR Unknown client type '{}'", shown(args.at(3)))));
@@ -186,7 +186,7 @@ fn client_list(context: &Context<'_>, args: Args<'_>) -> Answer {
     Ok(Reply::Text(lines))
 }
 
-/// CLIENT SETINFO LIB-NAME name, or LIB-VER version: what libraries tell of themselves when they connect.
+/// CLIENT SETINFO LIB-NAME name, or LIB-VER version: the facts that libraries report about themselves when they connect.
 fn set_info(context: &mut Context<'_>, args: Args<'_>) -> Answer {
     let (what, text) = (args.at(2), in_lists(args.at(3)));
     let text = text.ok_or_else(|| {
@@ -203,7 +203,7 @@ fn set_info(context: &mut Context<'_>, args: Args<'_>) -> Answer {
     Ok(Reply::OK)
 }
 
-/// As much of a word as errors repeat.
+/// The part of a word that errors repeat.
 fn shown(word: &[u8]) -> impl std::fmt::Display {
     word[..word.len().min(128)].escape_ascii()
 }

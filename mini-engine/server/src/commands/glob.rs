@@ -1,12 +1,11 @@
-//! Patterns of SCAN's MATCH, with the meaning that Redis gives them: `*`, `?`, `[abc]`, `[^a-z]`, and `\` before a character that
-//! stands for itself.
+//! Patterns of SCAN's MATCH, with the same meaning as in Redis: `*`, `?`, `[abc]`, `[^a-z]`, and `\` before a character that is meant literally.
 //!
-//! A match takes at most pattern times key steps: of several stars only the last one is tried at other places.
+//! A match takes at most (length of the pattern) * (length of the key) steps: only the last star that was passed is tried at other places.
 
 /// The longest pattern.
 pub(crate) const LONGEST_PATTERN: usize = 1024;
 
-/// The bytes that every key that matches begins with.
+/// The bytes with which every matching key begins.
 pub(crate) fn literal_prefix(pattern: &[u8]) -> Vec<u8> {
     let mut prefix = Vec::new();
     let mut rest = pattern;
@@ -28,7 +27,7 @@ pub(crate) fn literal_prefix(pattern: &[u8]) -> Vec<u8> {
 
 pub(crate) fn matches(pattern: &[u8], key: &[u8]) -> bool {
     let (mut pattern, mut key) = (pattern, key);
-    // Behind the last star, and where it was tried last.
+    // The pattern after the last star, and the place where it was tried last.
     let mut retry: Option<(&[u8], &[u8])> = None;
     loop {
         if let Some((b'*', behind)) = pattern.split_first() {
@@ -53,7 +52,7 @@ pub(crate) fn matches(pattern: &[u8], key: &[u8]) -> bool {
     }
 }
 
-/// Matches one byte; the pattern behind what matched it.
+/// Matches one byte. Returns the pattern after the matching part.
 fn one(pattern: &[u8], byte: u8) -> Option<&[u8]> {
     let (&first, behind) = pattern.split_first()?;
     match first {
@@ -67,8 +66,8 @@ fn one(pattern: &[u8], byte: u8) -> Option<&[u8]> {
     }
 }
 
-/// Whether `byte` is in the class whose inside begins `pattern`, and the pattern behind the class. One without an end goes to the
-/// end of the pattern.
+/// Whether `byte` is in the class whose inside begins `pattern`, and the pattern after the class. A class without an end goes to the end of the
+/// pattern.
 fn class(pattern: &[u8], byte: u8) -> (bool, &[u8]) {
     let is_negated = pattern.first() == Some(&b'^');
     let mut rest = if is_negated { &pattern[1..] } else { pattern };
@@ -105,7 +104,7 @@ mod tests {
 
     #[test]
     fn patterns_mean_what_they_mean_in_redis() {
-        // Catches each construct read in another way. Each row was tried with `redis-cli keys`.
+        // Catches a different meaning of each construct. Each row was tried with `redis-cli keys`.
         let yes = r"= *= *=a h?llo=hello h*llo=hllo h*llo=heeello h[ae]llo=hallo h[^e]llo=hallo h[a-b]llo=hbllo
             h[b-a]llo=hallo h\*llo=h*llo [\]]=] a*b*c=axxbxxbyc *a=aaa **=x [abc=b \\=\ \=\";
         let no =
@@ -121,7 +120,7 @@ mod tests {
     proptest! {
         #[test]
         fn keys_that_match_begin_with_the_literal_prefix(pattern in "[ab*?\\[\\]^\\\\-]{0,8}", key in "[ab*\\[\\]\\\\-]{0,8}") {
-            // Catches a scan that leaves out keys since it took something special for a literal.
+            // Catches a scan that leaves out keys because it treats a special character as a literal.
             if matches(pattern.as_bytes(), key.as_bytes()) {
                 prop_assert!(key.as_bytes().starts_with(&literal_prefix(pattern.as_bytes())));
             }

@@ -1,4 +1,4 @@
-//! Commands of clients, a function for each, and one table of them.
+//! Commands of clients: a function for each, and one table of all.
 
 mod command;
 mod connection;

@@ -1,4 +1,4 @@
-//! Commands that go through keys in their order.
+//! Commands that visit keys in order.
 
 use std::ops::Bound;
 
@@ -15,7 +15,7 @@ use crate::state::listing::{BYTES_OF_STEP, Listing, too_long};
 
 type Answer = Result<Reply, Refusal>;
 
-/// Keys that one SCAN looks at, whatever COUNT asks for: other clients wait meanwhile.
+/// The maximum number of keys that one SCAN looks at, whatever COUNT is, because other clients wait meanwhile.
 const MOST_SCANNED: usize = 10_000;
 /// Keys that SCAN looks at by default, as in Redis.
 const SCANNED: usize = 10;
@@ -23,7 +23,7 @@ const SCANNED: usize = 10;
 /// RANGE from to [LIMIT n] [REV]
 pub(super) fn range(context: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
     let (from, to) = (args.at(1).to_vec(), args.at(2).to_vec());
-    // No key comes before the empty one, so that as an end it would only mean nothing.
+    // No key comes before the empty one, so as an end it would make every range empty.
     let end = if to.is_empty() { Bound::Unbounded } else { Bound::Excluded(to) };
     entries(context, keys, (Bound::Included(from), end), args, 3)
 }
@@ -48,7 +48,7 @@ fn bounds_of_prefix(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     (Bound::Included(prefix.to_vec()), end)
 }
 
-/// Keys and values by turns, a step of them; the options begin at `options`.
+/// One step of keys and values in turn; the options begin at `options`.
 fn entries(
     context: &mut Context<'_>,
     keys: &Keyspace<'_>,
@@ -84,7 +84,7 @@ fn entries(
     Ok(Reply::Nothing)
 }
 
-/// The reply of one step, for a transaction: nothing comes in between its commands.
+/// The whole reply in one step, for a transaction, whose commands must not be interrupted.
 fn all_entries(entries: impl Iterator<Item = Entry>, most: usize) -> Answer {
     let (mut replies, mut bytes) = (Vec::new(), 0);
     for entry in entries {
@@ -99,11 +99,11 @@ fn all_entries(entries: impl Iterator<Item = Entry>, most: usize) -> Answer {
     Ok(Reply::Array(replies))
 }
 
-/// What SCAN was asked for.
+/// The arguments of SCAN.
 struct Scan<'a> {
     pattern: Option<&'a [u8]>,
     count: usize,
-    /// Whether keys of this type are asked for that there are none of.
+    /// Whether the request asks for keys of a type that does not exist here.
     is_of_another_type: bool,
 }
 
@@ -129,8 +129,7 @@ fn options<'a>(args: &Args<'a>) -> Result<Scan<'a>, Refusal> {
     Ok(scan)
 }
 
-/// SCAN cursor [MATCH pattern] [COUNT n] [TYPE t]. A pattern that begins with literal bytes is looked for among the keys that begin
-/// with them only.
+/// SCAN cursor [MATCH pattern] [COUNT n] [TYPE t]. For a pattern that begins with literal bytes, only the keys that begin with them are searched.
 pub(super) fn scan(context: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
     let scan = options(&args)?;
     let cursor = parse_number(args.at(1)).and_then(|cursor| u64::try_from(cursor).ok());

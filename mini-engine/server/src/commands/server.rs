@@ -15,8 +15,7 @@ use crate::state::shared::Shared;
 
 type Answer = Result<Reply, Refusal>;
 
-/// Counting reads every key. On its own it is done beside the other clients; in a transaction it holds them up, since it belongs to
-/// one moment.
+/// Counting reads every key. Alone it is a job beside the other clients; in a transaction it blocks them, because it belongs to one moment.
 pub(super) fn dbsize(context: &mut Context<'_>, keys: &mut Keyspace<'_>, _: Args<'_>) -> Answer {
     if !keys.is_of_several() {
         context.after = After::Later(Job::Count);
@@ -31,7 +30,7 @@ pub(super) fn dbsize(context: &mut Context<'_>, keys: &mut Keyspace<'_>, _: Args
     Ok(Reply::Integer(count))
 }
 
-/// Removes all keys: all or none, across crashes too.
+/// Removes all keys, or none, also across crashes.
 pub(super) fn flushall(context: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
     if args.from(1).any(|word| !is(word, "SYNC") && !is(word, "ASYNC")) {
         return Err(Refusal::syntax());
@@ -48,7 +47,7 @@ pub(super) fn save(context: &mut Context<'_>, _: &mut Keyspace<'_>, _: Args<'_>)
     Ok(Reply::Nothing)
 }
 
-/// The job of BGSAVE is the server's: nobody waits for it.
+/// The job of BGSAVE belongs to the server: no client waits for it.
 pub(super) fn bgsave(context: &mut Context<'_>, _: &mut Keyspace<'_>, _: Args<'_>) -> Answer {
     let job = begin_save(context.shared)?;
     context.shared.background.push(job);
@@ -77,7 +76,7 @@ pub(super) fn shutdown(context: &mut Context<'_>, _: &mut Keyspace<'_>, args: Ar
     Ok(Reply::Nothing)
 }
 
-/// There are no replicas, so there is nothing to wait for, and nothing that waiting would bring.
+/// There are no replicas, so there is nothing to wait for.
 pub(super) fn wait(_: &mut Context<'_>, _: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
     for number in args.from(1) {
         if integer(number)? < 0 {
@@ -101,7 +100,7 @@ pub(super) fn time(_: &mut Context<'_>, _: &mut Keyspace<'_>, _: Args<'_>) -> An
     Ok(Reply::Array(vec![Reply::text(now.as_secs().to_string()), Reply::text(now.subsec_micros().to_string())]))
 }
 
-/// The settings by the names that Redis gives them.
+/// The settings under their Redis names.
 fn settings(shared: &Shared) -> [(&'static str, String); 10] {
     let settings = &shared.settings;
     let limits = settings.limits;
@@ -158,7 +157,7 @@ pub(super) fn info(context: &mut Context<'_>, _: &mut Keyspace<'_>, args: Args<'
 
 type Section = (&'static str, Vec<(&'static str, String)>);
 
-/// Whether the last write was refused, by the name that Redis gives to that; how many operations were, and why the last of them.
+/// Whether the last write was refused, under its Redis name; the number of refused operations, and the reason of the last refusal.
 fn writes(shared: &Shared) -> Section {
     let writes = &shared.writes;
     let status = if writes.are_refused { "err" } else { "ok" };
@@ -260,7 +259,7 @@ fn sections(shared: &Shared) -> [Section; 9] {
     ]
 }
 
-/// Bytes of the process that are in memory, mapped files included, where the system tells.
+/// Bytes of the process that are in memory, mapped files included, if the system provides it.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

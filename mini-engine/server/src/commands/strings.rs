@@ -23,7 +23,7 @@ pub(super) fn set(_: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) 
             _ if is(option, "NX") => if_absent = true,
             _ if is(option, "XX") => if_present = true,
             _ if is(option, "GET") => returns_old = true,
-            // Values have no end of life that could be kept.
+            // Values do not expire, so there is no time to keep.
             _ if is(option, "KEEPTTL") => {}
             _ if ["EX", "PX", "EXAT", "PXAT"].iter().any(|name| is(option, name)) => {
                 return Err(Refusal::new("ERR values do not expire: SET takes NX, XX and GET"));
@@ -78,7 +78,7 @@ pub(super) fn mget(context: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Arg
     let (mut replies, mut bytes) = (Vec::with_capacity(args.len() - 1), 0);
     let names: Vec<&[u8]> = args.from(1).collect();
     for part in names.chunks(MGET_PART) {
-        // So no more values are in memory than a reply may have, and one. Without an answer for a key they are too many.
+        // So at most the values of one reply, plus one value, are in memory. A key without an answer means that they are too many.
         for found in keys.get_many(part, most - bytes + 1)? {
             bytes += found.iter().flatten().map(|value| value.len()).sum::<usize>();
             let Some(value) = found.filter(|_| bytes <= most) else {
@@ -90,7 +90,7 @@ pub(super) fn mget(context: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Arg
     Ok(Reply::Array(replies))
 }
 
-/// Keys that MGET looks for together.
+/// The number of keys that MGET searches together.
 const MGET_PART: usize = 64;
 
 /// A key and a value.
@@ -127,7 +127,7 @@ pub(super) fn msetnx(_: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_
 
 pub(super) fn del(_: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
     let mut removed = 0;
-    // A key that is named twice is there once.
+    // A key that is named twice counts once.
     for key in args.from(1).collect::<BTreeSet<_>>() {
         if keys.contains(key)? {
             keys.remove(key)?;
@@ -159,7 +159,7 @@ pub(super) fn getrange(_: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<
     let value = keys.get(args.at(1))?.unwrap_or_default();
     let len = i64::try_from(value.len()).unwrap_or(i64::MAX);
     let place = |place: i64| if place < 0 { place.saturating_add(len).max(0) } else { place.min(len) };
-    // The byte at `end` is included. An end before the first byte is that byte, as in Redis, unless the start is behind it.
+    // The byte at `end` is included. An end before the first byte counts as that byte, as in Redis, unless the start is after it.
     let (from, to) = (place(start), place(end).saturating_add(1).min(len));
     if (start < 0 && end < 0 && start > end) || from >= to {
         return Ok(Reply::Bulk(Slice::default()));

@@ -1,4 +1,4 @@
-//! All commands in one table, which requests are looked up in and which answers COMMAND. A new command is a function and a row here.
+//! The table of all commands. Requests are looked up in it, and it answers COMMAND. A new command is a function and a row here.
 
 use super::command::{Command, Flag, Keys};
 use super::connection::unknown_subcommand;
@@ -81,14 +81,14 @@ fn lookup(name: &[u8]) -> Option<&'static Command> {
     COMMANDS.get(place)
 }
 
-/// The command that a request names, if requests of that kind may be carried out together.
+/// The command that a request names, if such requests may be carried out together.
 pub(crate) fn of_pipelines(args: Args<'_>) -> Option<&'static Command> {
     let command = lookup(args.from(0).next()?)?;
     let may_join = command.flags.iter().any(|flag| matches!(flag, Flag::Together | Flag::Blind));
     (may_join && args.len() == command.least_parts()).then_some(command)
 }
 
-/// The command that a request names, if its parts are as many as they have to be.
+/// The command that a request names, if the request has the right number of parts.
 pub(crate) fn find(args: Args<'_>) -> Result<&'static Command, Refusal> {
     let name = args.at(0);
     let Some(command) = lookup(name) else {

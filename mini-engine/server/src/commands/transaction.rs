@@ -1,9 +1,8 @@
 //! MULTI, EXEC and DISCARD: commands are queued, then carried out together.
 //!
-//! All that they write is one batch, so after a crash all of it is there or none. No other client's command comes in between,
-//! since one thread executes. As in Redis, a command that is refused when it is queued keeps the whole transaction from being
-//! carried out, and one that is refused when it runs does not: the others' writes stay. Unlike in Redis, a failure to write is
-//! the failure of all.
+//! All their writes are one batch, so after a crash all of it is there or none. No other client's command comes in between, since one thread
+//! executes them. As in Redis, a command that is refused when it is queued prevents the whole transaction, and one that is refused when it runs
+//! does not: the writes of the others stay. Unlike in Redis, a failure to write is a failure of all.
 
 use super::command::Command;
 use crate::protocol::reply::{Refusal, Reply};
@@ -11,7 +10,7 @@ use crate::protocol::request::{Args, OwnedArgs};
 use crate::state::context::{Context, Transaction};
 use crate::state::keyspace::Keyspace;
 
-/// Commands in one transaction.
+/// The maximum number of commands in one transaction.
 const MOST_COMMANDS: usize = 100_000;
 
 pub(crate) fn queue(context: &mut Context<'_>, command: &'static Command, args: Args<'_>) -> Result<Reply, Refusal> {
@@ -67,7 +66,7 @@ pub(crate) fn exec(context: &mut Context<'_>, _: &mut Keyspace<'_>, _: Args<'_>)
         if size > most {
             return Err(Refusal::new(format!("EXECABORT the replies are longer than {most} bytes: nothing was done")));
         }
-        // APPEND writes the whole value anew each time.
+        // APPEND rewrites the whole value each time.
         if keyspace.bytes() > most {
             return Err(Refusal::new(format!("EXECABORT the writes are longer than {most} bytes: nothing was done")));
         }

@@ -1,7 +1,7 @@
 //! Addresses on which the server may listen.
 //!
-//! An address of this machine alone is fine. Others are reached by whoever is on the network, so they need a password, or the
-//! explicit word of the operator that none is wanted.
+//! An address of this machine alone is allowed. Anyone on the network can reach the others, so they need a password, or the operator's explicit
+//! setting that none is wanted.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -11,7 +11,7 @@ use mio::net::TcpListener;
 use crate::error::{Error, Result, io};
 use crate::settings::{Protocol, Settings};
 
-/// Listens on the first address of those that `listen` means that can be had.
+/// Listens on the first available address of `listen`.
 pub(crate) fn bind(listen: &str, settings: &Settings) -> Result<TcpListener> {
     let mut last = None;
     for address in resolve(listen, settings)? {
@@ -24,7 +24,7 @@ pub(crate) fn bind(listen: &str, settings: &Settings) -> Result<TcpListener> {
     Err(last.unwrap_or_else(none))
 }
 
-/// The addresses that `listen` means, if all of them may be listened on.
+/// The addresses of `listen`, if the server may listen on all of them.
 fn resolve(listen: &str, settings: &Settings) -> Result<Vec<SocketAddr>> {
     let resolved = listen.to_socket_addrs().map_err(|source| Error::Address { listen: listen.into(), source })?;
     let addresses: Vec<SocketAddr> = resolved.collect();
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn only_loopback_needs_no_password() {
-        // Catches a server that is open to the network since nobody said otherwise.
+        // Catches a server that is open to the network by default.
         let password = || Some(b"secret".to_vec());
         for listen in ["127.0.0.1:0", "127.0.0.2:1", "[::1]:0"] {
             assert!(resolve(listen, &Settings::default()).is_ok(), "{listen}");

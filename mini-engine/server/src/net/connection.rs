@@ -1,4 +1,4 @@
-//! One client's socket, with what it has sent and what it is still to receive.
+//! One client's socket, with the input that it has sent and the output that it has yet to receive.
 //!
 //! Bounds: input is read only while no whole request is left in it, so it holds one request and one read at most. Requests are
 //! carried out only while little output waits, so a client that does not read its replies stops its own requests, and its output
@@ -21,18 +21,18 @@ use crate::session::{Session, Step};
 use crate::state::job::Job;
 use crate::state::shared::Shared;
 
-/// Bytes that are read at once.
+/// The number of bytes that are read at once.
 pub(crate) const READ_BYTES: usize = 64 << 10;
-/// Bytes of waiting output from which on a client's requests wait too.
+/// The number of bytes of waiting output at which a client's requests wait too.
 const STOP_AT: usize = 1 << 20;
 /// An empty input keeps no more memory than this.
 const KEPT_BYTES: usize = 64 << 10;
-/// For how long a client may take nothing of the output that waits for it.
+/// The maximum time for which a client may receive none of its waiting output.
 const SLOW: Duration = Duration::from_secs(60);
-/// For how long the rest of a client's input is read and dropped.
+/// The time for which the rest of a client's input is read and dropped.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// What becomes of the connection.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
@@ -47,7 +47,7 @@ enum State {
     Closed,
 }
 
-/// What a client waits for that other threads do.
+/// Work of other threads that a client waits for.
 #[derive(Debug)]
 pub(crate) enum Wanted {
     /// The reply of a job.
@@ -58,12 +58,12 @@ pub(crate) enum Wanted {
 
 pub(crate) struct Connection {
     stream: TcpStream,
-    /// Tells connections that had the same place from each other.
+    /// The number that distinguishes connections that had the same place.
     pub(crate) number: u64,
     session: Session,
     state: State,
     input: Vec<u8>,
-    /// How much of the input was carried out.
+    /// The number of bytes of the input that were carried out.
     consumed: usize,
     output: Output,
     /// The length of the output when this turn began, and the replies of this turn.
@@ -74,9 +74,9 @@ pub(crate) struct Connection {
     has_request: bool,
     /// Whether the client has ended its side, and all that it sent was read.
     is_at_end: bool,
-    /// Whether the end of the client's side is on its way: no event will tell of it again.
+    /// Whether the end of the client's side was announced: no further event will report it.
     is_end_near: bool,
-    /// Whether nothing more is read, since the server ends.
+    /// Whether nothing more is read because the server is ending.
     is_last: bool,
     pub(crate) is_queued: bool,
     /// Its part of the memory of all connections, as last counted.
@@ -113,7 +113,7 @@ impl Connection {
         }
     }
 
-    /// The number by which the client knows itself.
+    /// The client's number, as it is shown to the client.
     pub(crate) fn id(&self) -> u64 {
         self.session.id()
     }
@@ -154,8 +154,8 @@ impl Connection {
         self.counted = size;
     }
 
-    /// A turn: carries out requests that are there, and reads if there is no whole one. Nothing is sent. What to begin for it, if
-    /// the last request has to wait.
+    /// A turn: carries out the waiting requests, and reads if there is no whole one. Nothing is sent. Returns the work to begin for it, if the last
+    /// request has to wait.
     pub(crate) fn turn(&mut self, shared: &mut Shared, buffer: &mut [u8], now: Instant) -> Option<Wanted> {
         self.turn = (self.output.len(), 0);
         if let State::Lingering(_) = self.state {
@@ -168,7 +168,7 @@ impl Connection {
             self.read(buffer);
             wanted = self.carry_out(shared, &mut left, now);
         }
-        // What the client sent before it ended its side is answered.
+        // Requests that the client sent before it ended its side are answered.
         if (self.is_at_end || self.is_last) && self.state == State::Open && !self.has_request {
             self.state = State::Ending;
         }
@@ -186,7 +186,7 @@ impl Connection {
             match step {
                 Step::Incomplete => self.has_request = false,
                 Step::Empty(len) => self.consumed += len,
-                // The other clients have their turn first.
+                // The other clients get their turn first.
                 Step::Continue => *left = 0,
                 Step::Done { len, requests } => {
                     self.consumed += len;
@@ -226,7 +226,7 @@ impl Connection {
                 make_room(&mut self.input, len, self.session.expects());
                 self.input.extend_from_slice(&buffer[..len]);
                 self.has_request = true;
-                // A short read has taken all that there was, but for an end; the next event tells of more.
+                // A short read has taken everything except an end; the next event reports more.
                 self.is_readable = len == buffer.len() || self.is_end_near;
             }
             Err(error) => self.failed(&error, |connection| connection.is_readable = false),
@@ -250,8 +250,8 @@ impl Connection {
         }
     }
 
-    /// Takes the replies of this turn back: their writes could not be made durable. Each of these requests is answered with
-    /// `error`, and no other one: a client counts its replies.
+    /// Takes the replies of this turn back, because their writes could not be made durable. Each of these requests, and no other, is answered with
+    /// `error`: a client counts its replies.
     pub(crate) fn take_back(&mut self, error: &Reply) {
         let (len, replies) = self.turn;
         if replies == 0 {
@@ -263,7 +263,7 @@ impl Connection {
         }
     }
 
-    /// Sends what the network takes.
+    /// Sends as much as the network accepts.
     pub(crate) fn send(&mut self, now: Instant) {
         while self.is_writable && !self.output.is_empty() && self.state != State::Closed {
             match self.output.send(&mut self.stream) {
@@ -295,7 +295,7 @@ impl Connection {
         }
     }
 
-    /// There is room for the write that was held, or it is to be refused.
+    /// There is room for the held write, or it must be refused.
     pub(crate) fn resume(&mut self, refusal: Option<Error>) {
         if self.state == State::Held {
             self.session.refuse(refusal);
@@ -303,7 +303,7 @@ impl Connection {
         }
     }
 
-    /// The server ends: what was received is carried out and answered, and no more is read.
+    /// The server is ending: received requests are carried out and answered, and no more are read.
     pub(crate) fn end(&mut self) {
         self.is_last = true;
         if let State::Open | State::Waiting | State::Held = self.state {
@@ -311,7 +311,7 @@ impl Connection {
         }
     }
 
-    /// Closes the connection if it takes up a place in vain.
+    /// Closes the connection if it has been idle or slow for too long.
     pub(crate) fn check_time(&mut self, now: Instant, idle_seconds: u64) {
         let is_slow = !self.output.is_empty() && now.duration_since(self.last_progress) > SLOW;
         let idle = now.duration_since(self.last_request).as_secs();
@@ -327,8 +327,8 @@ impl Connection {
     }
 }
 
-/// Makes room for `more` bytes behind `input`. It doubles, so that memory follows what has arrived and not what is announced, but not past
-/// `end`, where the request is expected to end.
+/// Makes room for `more` bytes behind `input`. It doubles, so that memory follows the bytes that have arrived, not those that were announced, but
+/// not past `end`, the expected end of the request.
 fn make_room(input: &mut Vec<u8>, more: usize, end: usize) {
     let len = input.len() + more;
     if len > input.capacity() {

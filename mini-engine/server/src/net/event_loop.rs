@@ -1,19 +1,19 @@
-//! The loop that serves all clients: see `lib.rs` for why it is one thread.
+//! The loop that serves all clients; `lib.rs` explains why it is one thread.
 //!
 //! A turn:
-//! 1. Waits until something is ready, unless some client's requests are left over.
-//! 2. Gives each client that has work its turn: so many requests and no more, so that a flood waits behind the others.
-//! 3. Has a thread sync, if a reply of this turn has to wait for that. The next turn begins when that is done. If the sync fails, the
-//!    replies are taken back and errors sent: of no request of the turn is it known what is durable. The engine refuses every write
-//!    from then on.
+//! 1. Waits until something is ready, unless requests of some client are left from the last turn.
+//! 2. Gives each client that has work its turn, of a limited number of requests, so that a flood waits behind the others.
+//! 3. Has a thread sync, if a reply of this turn has to wait for that. The next turn begins when the sync is done. If it fails, the replies are
+//!    taken back and errors sent, because it is unknown for all requests of the turn whether they are durable. The engine refuses every write from
+//!    then on.
 //! 4. Sends the replies.
 //!
-//! It never waits for the engine. A write that would have to, for a flush or for a compaction of level 0, is not begun: its client is held,
-//! and a thread waits in its place; then the request is carried out again, or refused with the reason. Meanwhile other clients read.
-//! So requests are carried out here alone, one after the other, whatever waits.
+//! The loop never waits for the engine. A write that would have to wait for a flush or a compaction of level 0 is not begun: its client is held,
+//! and a thread waits in its place; then the request is carried out again, or refused with the reason. Other clients read meanwhile. So only the
+//! loop carries out requests, one after the other, whatever waits.
 //!
-//! Told to stop, it stops to accept and to read; it carries out what it has received, sends the replies, and ends once every client
-//! has its own, or after a while.
+//! When it is told to stop, it accepts and reads no more. It carries out the received requests, sends the replies, and ends once every client has
+//! its replies, or after a while.
 
 use std::io::{ErrorKind, Write};
 use std::os::unix::net::UnixStream as StdUnixStream;
@@ -34,35 +34,35 @@ const LISTENER: Token = Token(usize::MAX);
 const WAKER: Token = Token(usize::MAX - 1);
 const STOP: Token = Token(usize::MAX - 2);
 
-/// Events that are looked at together.
+/// The number of events that are handled together.
 const EVENTS: usize = 1024;
-/// How often clients are looked at that do nothing.
+/// The interval at which idle clients are checked.
 const TICK: Duration = Duration::from_millis(500);
-/// For how long the last replies may take.
+/// The maximum time for sending the last replies.
 const DRAIN: Duration = Duration::from_secs(10);
 
 pub(crate) struct EventLoop {
-    // In the order in which they are to be dropped: the threads before the poll that they wake.
+    // Declared in the order in which they must be dropped: the threads before the poll that they wake.
     threads: Workers,
     poll: Poll,
     /// `None` once the server ends.
     listener: Option<TcpListener>,
-    /// A byte comes to the first one when the server is to end. The second one keeps its side open.
+    /// The first one receives a byte when the server must end. The second one keeps its side open.
     _stop: (UnixStream, StdUnixStream),
     shared: Shared,
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
     /// The places of the connections that have work.
     queue: Vec<usize>,
-    /// The places of the connections whose turn is over when the sync under way is.
+    /// The places of the connections whose turn ends with the sync under way.
     syncing: Option<Vec<usize>>,
-    /// The clients whose writes wait for room, which a thread does if there are any.
+    /// The clients whose writes wait for room; if there are any, a thread waits for them.
     held: Vec<Client>,
     /// Whether clients may be waiting to be accepted.
     may_accept: bool,
     next_number: u64,
     next_tick: Instant,
-    /// When the server ends, whoever has not received its replies.
+    /// The time at which the server ends, even if some clients have not received their replies.
     end_by: Option<Instant>,
 }
 
@@ -137,7 +137,7 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Says in the log what has changed since it was last asked.
+    /// Reports in the log the changes since the last call.
     fn say_news(&mut self) {
         if let Some(news) = self.shared.writes.news() {
             tracing::warn!("{news}");
@@ -149,14 +149,14 @@ impl EventLoop {
     }
 
     fn ready(&mut self, place: usize, event: &Event) {
-        // An event may be of a connection that had the place before: then nothing is found to be ready.
+        // An event may belong to an earlier connection with this place: then nothing is ready.
         if let Some(Some(connection)) = self.connections.get_mut(place) {
             connection.ready(event);
             enqueue(&mut self.queue, place, connection);
         }
     }
 
-    /// Accepts all who wait.
+    /// Accepts all waiting clients.
     fn accept(&mut self) {
         while self.may_accept {
             let Some(listener) = &self.listener else { return };
@@ -165,7 +165,7 @@ impl EventLoop {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.may_accept = false,
                 Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
                 Err(error) => {
-                    // No file handles, for instance. The next tick tries again.
+                    // For example, no file handles are left. The next tick tries again.
                     tracing::warn!(%error, "could not accept a client");
                     self.may_accept = false;
                 }
@@ -177,11 +177,11 @@ impl EventLoop {
         self.shared.counters.connections += 1;
         if self.shared.counters.clients >= self.shared.settings.limits.clients {
             self.shared.counters.rejected += 1;
-            // A socket that is new takes so little at once.
+            // A new socket accepts so few bytes at once.
             stream.write_all(b"-ERR max number of clients reached\r\n").ok();
             return;
         }
-        // Replies are sent whole, so there is nothing to gather.
+        // Replies are sent as a whole, so the kernel need not collect them.
         stream.set_nodelay(true).ok();
         let place = self.free.pop().unwrap_or_else(|| {
             self.connections.push(None);
@@ -201,7 +201,7 @@ impl EventLoop {
         self.connections[place] = Some(connection);
     }
 
-    /// Hands the replies of jobs to who waits for them.
+    /// Passes the replies of jobs to the waiting clients.
     fn finish_jobs(&mut self) -> Result<()> {
         while let Some(((job, client), outcome)) = self.threads.jobs.next_done()? {
             let reply = self.shared.end_job(&job, outcome);
@@ -213,11 +213,11 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Has the writes that were held carried out again, or refused, once a thread has waited for them.
+    /// Carries out the held writes again, or refuses them, once a thread has waited for them.
     fn resume_held(&mut self) -> Result<()> {
         if let Some(waited) = self.threads.room.next_done()? {
             let refusal = waited.err();
-            // Before the others, and the first one first: the room is for its batch.
+            // They come before the others, and the first one first, because the room is for its batch.
             let others = std::mem::take(&mut self.queue);
             for client in std::mem::take(&mut self.held) {
                 self.wake(Some(client), |connection| connection.resume(refusal.clone()));
@@ -227,7 +227,7 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Tells a client, if it is still there, of what it has waited for.
+    /// Tells a client that the awaited work is done, if it is still connected.
     fn wake(&mut self, client: Option<Client>, tell: impl FnOnce(&mut Connection)) {
         let Some((place, number)) = client else { return };
         let connection = self.connections.get_mut(place).and_then(Option::as_mut);
@@ -243,7 +243,7 @@ impl EventLoop {
         let mut turn = std::mem::take(&mut self.queue);
         let most = self.shared.settings.limits.buffer_bytes;
         let mut served = 0;
-        // Past the bound the others wait: who takes the most has to go first.
+        // Above the bound the other clients wait until the one with the most memory was disconnected.
         while served < turn.len() && self.shared.counters.buffer_bytes <= most {
             let place = turn[served];
             served += 1;
@@ -288,7 +288,7 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Ends the turn of these clients.
+    /// Ends the turn of these clients, and sends their replies.
     fn send(&mut self, turn: Vec<usize>, failed: Option<&Reply>) {
         let now = Instant::now();
         for place in turn {
@@ -308,7 +308,7 @@ impl EventLoop {
         self.bound_buffers();
     }
 
-    /// Disconnects those who take the most memory until all together take what they may.
+    /// Disconnects the clients with the most memory until all together are within the limit.
     fn bound_buffers(&mut self) {
         while self.shared.counters.buffer_bytes > self.shared.settings.limits.buffer_bytes {
             let open = self.connections.iter().enumerate();
@@ -337,7 +337,7 @@ impl EventLoop {
         }
         self.next_tick = now + TICK;
         self.say_news();
-        // In case accepting failed for want of something.
+        // Accepting may have failed for lack of resources.
         self.may_accept = true;
         let idle_seconds = self.shared.settings.limits.idle_seconds;
         for place in 0..self.connections.len() {
@@ -349,7 +349,7 @@ impl EventLoop {
         }
     }
 
-    /// Accepts and reads no more.
+    /// Stops accepting and reading.
     fn begin_end(&mut self) {
         self.end_by = Some(Instant::now() + DRAIN);
         if let Some(mut listener) = self.listener.take() {

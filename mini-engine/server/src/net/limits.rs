@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn settings_that_no_server_could_work_with_are_refused() {
-        // Catches a loop that turns for ever since no request may be carried out, and an empty password.
+        // Catches a loop that turns for ever because no request may be carried out, and an empty password.
         let with = |change: fn(&mut Settings)| {
             let mut settings = Settings { password: Some(b"secret".to_vec()), ..Settings::default() };
             change(&mut settings);

@@ -1,4 +1,4 @@
-//! A server from its address to its end.
+//! [`Server`]: a server, from its address to its end.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -38,7 +38,7 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     settings: Settings,
-    /// What a byte comes through when the server is to end, and where it is sent.
+    /// The two ends of the socket through which a byte tells the server to end.
     stop: (UnixStream, StdUnixStream),
 }
 
@@ -56,7 +56,7 @@ impl Server {
         let stop = || {
             let (receiver, sender) = StdUnixStream::pair()?;
             receiver.set_nonblocking(true)?;
-            // Nobody reads what is sent: one byte is enough, and more may not block.
+            // One byte is enough, and further ones must not block.
             sender.set_nonblocking(true)?;
             Ok((UnixStream::from_std(receiver), sender))
         };
@@ -69,7 +69,7 @@ impl Server {
         self.address
     }
 
-    /// What ends it from another thread.
+    /// A [`Stopper`] to end the server from another thread.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io): no file handle is left.
@@ -78,18 +78,18 @@ impl Server {
         Ok(Stopper { socket })
     }
 
-    /// Serves until a client sends SHUTDOWN, or a [`Stopper`] ends it: then it carries out what it has received, sends the replies, and
-    /// closes the database: everything is written and synced. Replies that a client does not take are given up after ten seconds.
+    /// Serves until a client sends SHUTDOWN, or a [`Stopper`] ends it. Then it carries out the received requests, sends the replies, and closes the
+    /// database: everything is written and synced. Replies that a client does not receive are given up after ten seconds.
     ///
-    /// What happens beside, such as writes that are refused for want of space, is traced as warnings and errors.
+    /// Other events, such as writes refused for lack of space, are logged as warnings and errors.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) of the loop itself, not of single clients; [`Error::Engine`](crate::Error::Engine) if the database
-    /// could not be [closed](Db::close): what was acknowledged is in the log.
+    /// could not be [closed](Db::close): all acknowledged writes are in the log.
     pub fn run(self, db: Db) -> Result<()> {
         let mut event_loop = self.event_loop(db.clone())?;
         let outcome = event_loop.run();
-        // Whatever ended the loop, what was written shall be durable. Before its threads are joined, of which one may wait for the engine.
+        // Whatever ended the loop, all writes must become durable. Closed before the threads are joined, because one may wait for the engine.
         let closed = db.close();
         drop(event_loop);
         if let (Err(_), Err(error)) = (&outcome, &closed) {
@@ -105,20 +105,20 @@ impl Server {
     }
 }
 
-/// Ends a server from another thread, or from the handler of a signal.
+/// Ends a server from another thread, or from a signal handler.
 #[derive(Debug)]
 pub struct Stopper {
     socket: StdUnixStream,
 }
 
 impl Stopper {
-    /// Has the server end. It goes on with what it has received; [`Server::run`] returns when that is done.
+    /// Tells the server to end. It still handles the received requests; [`Server::run`] returns when that is done.
     pub fn stop(&self) {
-        // It fails if the server has ended, or was told so often that the socket is full.
+        // It fails if the server has ended, or if the socket is full of earlier calls.
         (&self.socket).write_all(&[1]).ok();
     }
 
-    /// A socket: the server ends when a byte is written to it, which a handler of signals may do.
+    /// A socket: the server ends when a byte is written to it, which a signal handler may do.
     pub fn into_socket(self) -> StdUnixStream {
         self.socket
     }

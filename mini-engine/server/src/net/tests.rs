@@ -52,7 +52,7 @@ fn ask(client: &mut TcpStream, request: &str, lines: usize) -> Vec<String> {
 
 #[test]
 fn no_write_is_acknowledged_whose_sync_failed() {
-    // Catches a reply that is sent before the sync or in spite of it, to a read that has seen the write too.
+    // Catches a reply that is sent before the sync or despite its failure, also to a read that has seen the write.
     let server = Running::start();
     let (mut client, faults) = (server.client(), server.faults.clone());
     assert_eq!(ask(&mut client, "SET a 1\r\nGET a\r\n", 3), ["+OK", "$1", "1"]);
@@ -71,14 +71,14 @@ fn no_write_is_acknowledged_whose_sync_failed() {
 
 #[test]
 fn a_pipeline_whose_batch_may_be_in_the_log_is_not_called_refused() {
-    // Catches a second try of writes that a reopen may find in the log: the engine refuses it, and a client that counts on that would
-    // write them twice.
+    // Catches a second try of writes that a reopen may find in the log: the engine refuses it, and a client that relies on that would write them
+    // twice.
     let (faults, db) = database(1 << 20);
     let mut shared = Shared::new(db, settings(ServerDurability::Synced), 1);
     let mut session = Session::new(&mut shared);
-    // Replies of earlier steps, more than are enough for one.
+    // Replies of earlier steps, more than enough for one.
     let earlier = "earlier ".repeat(10_000);
-    // Of each step how many requests it carried out, and the first words of its lines.
+    // For each step, the number of requests that it carried out, and the first words of its lines.
     let mut say = |mut input: &[u8]| {
         let mut steps = Vec::new();
         while !input.is_empty() {
@@ -112,20 +112,20 @@ fn a_pipeline_whose_batch_may_be_in_the_log_is_not_called_refused() {
         &[(5, &["-IOERR", "$1", "1", "-IOERR", "$1", "1", "-ERR"])],
     );
     check(b"INCR a\r\nGET a\r\n", &[(2, &["-MISCONF", "$1", "1"])]);
-    // Long replies end the step before the last request, which is told when its turn comes.
+    // Long replies end the step before the last request, which gets its reply in its own turn.
     let long = ["$40000", "V"];
     check(
         b"SET b 2\r\nGET long\r\nGET long\r\nSET c 3\r\n",
         &[(3, &["-MISCONF", long[0], long[1], long[0], long[1]]), (1, &["-MISCONF"])],
     );
-    // What was short as long as the write before it counted.
+    // Replies that were short while the write before them counted.
     check(
         b"SET long x\r\nGET long\r\nGET long\r\nGET long\r\nGET a\r\n",
         &[(5, &["-MISCONF", long[0], long[1], long[0], long[1], "-MISCONF", "-MISCONF"])],
     );
 }
 
-/// A server of small memtables on a disk of the test's; and clients of it, which do not wait for ever.
+/// A server of small memtables on the test's disk, and its clients, which do not wait for ever.
 struct Running {
     faults: FaultFs,
     address: SocketAddr,
@@ -200,7 +200,7 @@ fn a_full_disk_refuses_writes_with_the_reason_and_the_server_goes_on() {
 
 #[test]
 fn others_are_served_while_writes_wait_for_a_flush_and_no_write_is_lost_or_done_twice() {
-    // Catches a wait on the loop, a write that is done before an earlier one of its client, or beside one that has read the same value.
+    // Catches a wait on the loop, a write that overtakes an earlier one of its client, and two writes that have read the same value.
     let server = Running::start();
     let (held, is_held) = mpsc::channel();
     let (go, goes) = mpsc::channel::<()>();
@@ -208,7 +208,7 @@ fn others_are_served_while_writes_wait_for_a_flush_and_no_write_is_lost_or_done_
     server.faults.ignore_syncs(move |synced| {
         if matches!(synced, Synced::File(path) if path.extension().is_some_and(|found| found == "sst")) {
             held.send(()).ok();
-            // Until the test lets go of it.
+            // It waits until the test releases it.
             goes.lock().expect("no panic").recv().ok();
         }
         false
@@ -217,7 +217,7 @@ fn others_are_served_while_writes_wait_for_a_flush_and_no_write_is_lost_or_done_
     let requests = format!("INCR n\r\nSET filler {}\r\nGET filler\r\n", "v".repeat(400)).repeat(50);
     writers.iter_mut().for_each(|writer| writer.write_all(requests.as_bytes()).expect("send"));
     is_held.recv().expect("a flush");
-    // Until nothing is written any more: two memtables are full.
+    // Until no write is accepted any more: two memtables are full.
     let mut reader = server.client();
     let writes = |reader: &mut TcpStream| ask(reader, "INFO engine\r\n", 13)[2].clone();
     let mut before = String::new();
@@ -240,7 +240,7 @@ fn others_are_served_while_writes_wait_for_a_flush_and_no_write_is_lost_or_done_
 
 #[test]
 fn the_loop_syncs_nothing_itself() {
-    // Catches a loop that hears nobody while the device is at work: no client, and no signal.
+    // Catches a loop that handles no client and no signal while the device is at work.
     let server = Running::start();
     let syncing = Arc::new(Mutex::new(BTreeSet::new()));
     let threads = Arc::clone(&syncing);
@@ -286,8 +286,8 @@ fn what_a_client_sends_after_its_last_reply_is_read_for_a_while() {
 
 const LONG: usize = 32 << 20;
 
-/// The most memory that the loop's thread takes at one time while `talk` goes on, for each byte of a long value. A memtable is not counted:
-/// its memory comes from the system.
+/// The maximum memory that the loop's thread takes at one time during `talk`, for each byte of a long value. Memtables are not counted: their
+/// memory comes from the system.
 fn memory(db: &Db, talk: impl FnOnce(&mut TcpStream) + Send + 'static) -> f64 {
     let mut settings = settings(ServerDurability::Synced);
     settings.limits.request_bytes = 2 * LONG;

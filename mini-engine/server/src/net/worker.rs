@@ -1,7 +1,7 @@
 //! The threads beside the event loop: one carries out jobs, one syncs, one waits for room for a write, each one thing at a time; and
 //! with [`ServerDurability::Everysec`] one syncs each second. So the loop itself never waits for the engine.
 //!
-//! All end when the event loop drops its side, and it joins them: no thread outlives the database. What they have done goes back
+//! All end when the event loop drops its side, and it joins them: no thread outlives the database. Their results go back
 //! by a channel, and the loop is woken.
 
 use std::io;
@@ -22,7 +22,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// A client: the place of its connection, and its number.
 pub(crate) type Client = (usize, u64);
-/// A job, and the client that waits for it, if one does.
+/// A job, and the client that waits for it, if any.
 pub(crate) type Task = (Job, Option<Client>);
 
 /// The threads.
@@ -51,10 +51,10 @@ impl Workers {
     }
 }
 
-/// A thread that makes a `D` of each `T`, in their order.
+/// A thread that turns each `T` into a `D`, in order.
 pub(crate) struct Worker<T, D> {
     to_do: Option<Sender<T>>,
-    /// Set when the server ends: what takes long is given up.
+    /// Set when the server ends: long work is given up.
     is_over: Arc<AtomicBool>,
     done: Receiver<D>,
     thread: Option<JoinHandle<()>>,
@@ -68,7 +68,7 @@ impl<T: Send + 'static, D: Send + 'static> Worker<T, D> {
         let (given_up, waker) = (Arc::clone(&is_over), Arc::clone(waker));
         let thread = thread::Builder::new().name(name.into()).spawn(move || {
             for task in to_do {
-                // Nobody listens any more when the server ends.
+                // When the server ends, nobody receives this any more.
                 if report.send(run(task, &given_up)).is_err() || waker.wake().is_err() {
                     break;
                 }
@@ -77,7 +77,7 @@ impl<T: Send + 'static, D: Send + 'static> Worker<T, D> {
         Ok(Self { to_do: Some(begin), is_over, done, thread: Some(thread) })
     }
 
-    /// Has `task` done after those before it. A client waits for one at most, so they are no more than clients.
+    /// Queues `task` after the earlier ones. Each client waits for at most one, so there are no more tasks than clients.
     pub(crate) fn begin(&self, task: T) {
         if let Some(to_do) = &self.to_do {
             // If the thread has ended, `next_done` says so.
@@ -85,10 +85,10 @@ impl<T: Send + 'static, D: Send + 'static> Worker<T, D> {
         }
     }
 
-    /// The next one that is done.
+    /// The next finished task.
     ///
     /// # Errors
-    /// The thread has panicked: what was begun will never be done.
+    /// The thread has panicked: the begun tasks will never finish.
     pub(crate) fn next_done(&self) -> Result<Option<D>> {
         match self.done.try_recv() {
             Ok(done) => Ok(Some(done)),

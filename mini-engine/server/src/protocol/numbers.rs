@@ -1,8 +1,8 @@
-//! Whole numbers as keys and values, as the language of the coursework has them.
+//! Whole numbers as keys and values, in the language of the coursework.
 
 use std::fmt::Write;
 
-/// The first bit of an encoded key: set for numbers that are not negative, so that they come behind the others.
+/// The first bit of an encoded key: set for numbers that are not negative, so that they sort after the others.
 const SIGN: u64 = 1 << 63;
 
 /// A key of eight bytes whose order is that of the numbers.

@@ -1,7 +1,7 @@
-//! Replies on their way to a client. Short ones are copied one behind the other. A long value is kept as the engine returned it, so a reply
-//! takes the memory of its value once, and none of its own where the value is a view of a mapped table or of a cached block.
+//! Replies on their way to a client. Short ones are copied into parts. A long value is kept in the form in which the engine returned it. So a reply
+//! needs the memory of its value only once, and none of its own if the value is a view of a mapped table or a cached block.
 //!
-//! What was sent is dropped part by part, so nothing is moved to make room for more.
+//! Sent bytes are dropped part by part, so nothing is moved to make room for more.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
@@ -13,7 +13,7 @@ use mini_engine::Slice;
 const PART_BYTES: usize = 64 << 10;
 /// Values of this length and more are not copied, in bytes.
 const LONG: usize = 32 << 10;
-/// Parts that are sent by one call.
+/// The number of parts that are sent by one call.
 const SENT_TOGETHER: usize = 16;
 
 /// Whether a value is not copied.
@@ -68,7 +68,7 @@ impl Output {
         self.parts.iter().map(Part::size).sum()
     }
 
-    /// Appends what `encode` appends to its argument.
+    /// Appends the bytes that `encode` appends to its argument.
     pub(crate) fn write<T>(&mut self, encode: impl FnOnce(&mut BytesMut) -> T) -> T {
         if !matches!(self.parts.back(), Some(Part::Copied(bytes)) if bytes.len() < PART_BYTES) {
             self.parts.push_back(Part::Copied(BytesMut::new()));
@@ -94,7 +94,7 @@ impl Output {
         self.parts.push_back(Part::Value(value.clone()));
     }
 
-    /// Appends what `other` holds, of which nothing was sent.
+    /// Appends the contents of `other`, of which nothing was sent.
     pub(crate) fn append(&mut self, mut other: Output) {
         self.len += other.len;
         self.parts.append(&mut other.parts);
@@ -114,7 +114,7 @@ impl Output {
         }
     }
 
-    /// Sends what `to` takes at once, and drops it. How much that was.
+    /// Sends as many bytes as `to` accepts at once, and drops them. Returns their number.
     pub(crate) fn send(&mut self, to: &mut impl Write) -> io::Result<usize> {
         let mut together = [IoSlice::new(&[]); SENT_TOGETHER];
         let mut skip = self.sent;
@@ -126,7 +126,7 @@ impl Output {
         self.sent += sent;
         while let Some(first) = self.parts.pop_front_if(|first| self.sent >= first.bytes().len()) {
             self.sent -= first.bytes().len();
-            // The memory of the last part is kept for the next replies, unless it is much.
+            // The memory of the last part is kept for the next replies, unless it is large.
             if let (Part::Copied(mut bytes), true) = (first, self.parts.is_empty())
                 && bytes.capacity() <= 2 * PART_BYTES
             {
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn what_is_sent_in_pieces_is_what_was_put() {
-        // Catches a place in the first part that is not carried over to the next, and a value that is cut or sent twice.
+        // Catches an offset in the first part that is not carried over to the next, and a value that is cut or sent twice.
         let long: Slice = (0..LONG as u32 + 7).map(|n| n as u8).collect::<Vec<u8>>().into();
         for most in [1 << 20, 40_001, 30_011, 4093] {
             let (mut output, mut put, mut received) = (Output::default(), Vec::new(), Vec::new());
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn replies_are_taken_back_from_the_end_and_what_was_sent_stays_sent() {
-        // Catches a reply whose long value stays when the reply is taken back, and one cut where the first part was sent in part.
+        // Catches a reply whose long value stays when the reply is taken back, and a cut while the first part was partly sent.
         let mut output = Output::default();
         output.put(b"first");
         assert_eq!(sent(&mut output, 2), b"fi");

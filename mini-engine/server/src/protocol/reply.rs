@@ -1,6 +1,6 @@
-//! Replies of commands, and their bytes in either version of the protocol.
+//! Replies of commands, and their encoding in both versions of the protocol.
 //!
-//! `redis-protocol` writes each value. The headers of arrays, maps and long strings are written here: the library's frames would need the
+//! `redis-protocol` writes each value. The headers of arrays, maps and long strings are written here: because the library's frames would need the
 //! parts in memory once more.
 
 use std::io::ErrorKind;
@@ -131,10 +131,10 @@ pub(crate) fn header(kind: u8, len: usize, out: &mut Output) {
     out.put(b"\r\n");
 }
 
-/// What a command or a job comes to. `Shared::reply` makes a reply of it.
+/// The outcome of a command or a job. `Shared::reply` makes a reply of it.
 pub(crate) type Outcome = Result<Reply, Refusal>;
 
-/// Why a command was not carried out.
+/// The reason why a command was not carried out.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     text: String,
@@ -156,7 +156,7 @@ impl Refusal {
         self.cause.as_ref()
     }
 
-    /// What the client is told.
+    /// The reply for the client.
     pub(crate) fn into_reply(self) -> Reply {
         // An error is one line.
         Reply::Error(self.text.replace(['\r', '\n'], " "))

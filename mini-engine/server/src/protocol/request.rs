@@ -1,23 +1,23 @@
-//! Finds requests in what a client has sent: an array of bulk strings, or a line of words.
+//! Finds requests in a client's input: an array of bulk strings, or a line of words.
 //!
 //! Only these two forms are requests, so this is not a decoder of the whole protocol. The decoder of `redis-protocol` is not used for
 //! untrusted input: it follows nested arrays recursively, so that a short request of nested array headers would overflow the
 //! stack, and it starts from the beginning each time more of a request arrives. Tests compare the two on valid requests.
 //!
-//! The parser keeps its place between calls, so each byte of an array is looked at once however many reads bring it. Nothing is
-//! allocated for a length that a client only announces: a part takes memory once it is there. Limits are checked when a length is
-//! announced, so a request past them is refused before its bytes are kept.
+//! The parser keeps its place between calls, so it looks at each byte of an array once, however many reads deliver it. Nothing is allocated for a
+//! length that a client only announces: a part takes memory once it has arrived. Limits are checked when a length is announced, so a request beyond
+//! them is refused before its bytes are kept.
 
 use std::fmt;
 
-/// The most bytes of a line: of a request in words, as in Redis.
+/// The maximum length of a line, that is, of a request in words, as in Redis.
 const LONGEST_LINE: usize = 64 << 10;
-/// The most bytes of a length with its type, without the line's end: enough for any 64-bit number.
+/// The maximum length of a header (a type and a number), without the line's end: enough for any 64-bit number.
 const LONGEST_HEADER: usize = 32;
-/// What follows a header and a bulk string.
+/// The end of a header and of a bulk string.
 const CRLF: &[u8] = b"\r\n";
 
-/// What a client may send in one request.
+/// The limits of one request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestLimits {
     /// Bytes of the whole request.
@@ -26,7 +26,7 @@ pub(crate) struct RequestLimits {
     pub(crate) parts: usize,
 }
 
-/// Bytes that are no request, or one past a limit. Nothing behind them can be understood either.
+/// Bytes that are not a request, or that exceed a limit. Nothing after them can be parsed either.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed(String);
 
@@ -53,7 +53,7 @@ impl<'a> Args<'a> {
         self.parts.len()
     }
 
-    /// Part `index`, which has to be there: the arity of a command is checked before it runs.
+    /// Part `index`, which must exist: the arity of a command is checked before it runs.
     pub(crate) fn at(&self, index: usize) -> &'a [u8] {
         let (start, end) = self.parts[index];
         &self.bytes[start..end]
@@ -98,19 +98,19 @@ impl OwnedArgs {
 pub(crate) struct Parser {
     /// The parts found so far, within the input from the beginning of this request.
     parts: Vec<(usize, usize)>,
-    /// How many parts the array has; `None` before its header was read.
+    /// The number of parts of the array; `None` before its header was read.
     announced: Option<usize>,
     /// The length of the bulk string whose header was read.
     bulk: Option<usize>,
-    /// Up to where the input was understood.
+    /// The length of the input that was parsed.
     at: usize,
     /// The error that ends this input, once it is known.
     malformed: Option<Malformed>,
 }
 
 impl Parser {
-    /// Looks for the end of the request at the beginning of `input`, which is the input of the call before and perhaps more. The
-    /// length of the request once all of it is there.
+    /// Searches for the end of the request at the beginning of `input`, which is the input of the last call and perhaps more. Returns the length of
+    /// the request once it is complete.
     pub(crate) fn find(&mut self, input: &[u8], limits: RequestLimits) -> Result<Option<usize>, Malformed> {
         if let Some(malformed) = &self.malformed {
             return Err(malformed.clone());
@@ -153,7 +153,7 @@ impl Parser {
         Args::new(input, &self.parts)
     }
 
-    /// Where its parts begin and end, from the beginning of that request on.
+    /// The start and end of each part, relative to the beginning of the request.
     pub(crate) fn parts(&self) -> &[(usize, usize)] {
         &self.parts
     }
@@ -166,7 +166,7 @@ impl Parser {
         (self.announced, self.bulk, self.at, self.malformed) = (None, None, 0, None);
     }
 
-    /// Where the part ends that is being received, from the beginning of its request; 0 if that is not known.
+    /// The end of the part that is being received, relative to the beginning of its request; 0 if unknown.
     pub(crate) fn end_of_part(&self) -> usize {
         self.bulk.map_or(0, |len| self.at + len + CRLF.len())
     }
@@ -176,7 +176,7 @@ impl Parser {
         self.parts.capacity() * size_of::<(usize, usize)>()
     }
 
-    /// Reads one bulk string; false if it is not all there.
+    /// Reads one bulk string; false if it is not complete.
     fn part(&mut self, input: &[u8], limits: RequestLimits) -> Result<bool, Malformed> {
         let len = match self.bulk {
             Some(len) => len,
@@ -207,7 +207,7 @@ impl Parser {
         Ok(true)
     }
 
-    /// Reads a type and a number, the length of a `what`; `None` if they are not all there.
+    /// Reads a type and a number, the length of a `what`; `None` if they are not complete.
     fn header(&mut self, input: &[u8], kind: u8, what: &str) -> Result<Option<i64>, Malformed> {
         let rest = &input[self.at..];
         let Some((&found, rest)) = rest.split_first() else {
@@ -250,7 +250,7 @@ impl Parser {
         Ok(Some(end + 1))
     }
 
-    /// Reads the word at `at`, quoted or not; returns the place behind it.
+    /// Reads the word at `at`, quoted or not; returns the place after it.
     fn word(&mut self, line: &[u8], at: usize) -> Result<usize, Malformed> {
         let quote = line[at];
         if quote != b'"' && quote != b'\'' {
@@ -266,8 +266,8 @@ impl Parser {
     }
 }
 
-/// Whether a request begins as one of a browser does. The connection has to end there, as in Redis: the lines behind it may be
-/// commands that a web page has put into what the browser sends.
+/// Whether a request begins like one of a browser. The connection has to end there, as in Redis: the following lines may be commands that a web
+/// page has put into the browser's request.
 pub(crate) fn is_http(word: &[u8]) -> bool {
     word.eq_ignore_ascii_case(b"POST") || word.eq_ignore_ascii_case(b"Host:")
 }

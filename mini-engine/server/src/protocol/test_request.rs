@@ -9,7 +9,7 @@ const WIDE: RequestLimits = RequestLimits { bytes: 1 << 20, parts: 1000 };
 /// The parts of a request, and its length.
 type Found = (Vec<Vec<u8>>, usize);
 
-/// The first request of `input`, or why there is none.
+/// The first request of `input`, or the reason why there is none.
 fn find(input: &[u8], limits: RequestLimits) -> Result<Option<Found>, Malformed> {
     let mut parser = Parser::default();
     let len = parser.find(input, limits)?;
@@ -28,7 +28,7 @@ fn request(parts: &[Vec<u8>]) -> Vec<u8> {
 
 #[test]
 fn what_is_no_request_is_refused_and_what_may_become_one_is_waited_for() {
-    // Catches a parser that waits for ever for bytes that cannot come, takes part of a request, or trusts an announced length.
+    // Catches a parser that waits for ever for impossible bytes, takes part of a request, or trusts an announced length.
     let refused = [
         "*1\r\n+OK\r\n",
         "*1\r\n:1\r\n",
@@ -62,7 +62,7 @@ fn what_is_no_request_is_refused_and_what_may_become_one_is_waited_for() {
 
 #[test]
 fn a_request_may_be_words_or_nothing_at_all() {
-    // Catches a line whose words or whose length are taken wrongly.
+    // Catches a line with wrong words or a wrong length.
     let words = |words: &[&str]| words.iter().map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>();
     let cases: [(&str, &[&str], usize); 6] = [
         ("get a\r\nget b\r\n", &["get", "a"], 7),
@@ -79,7 +79,7 @@ fn a_request_may_be_words_or_nothing_at_all() {
 
 #[test]
 fn limits_hold_for_what_is_announced() {
-    // Catches a limit that is checked only once the bytes are there, or off by one.
+    // Catches a limit that is checked only after the bytes have arrived, or that is off by one.
     let limits = RequestLimits { bytes: 20, parts: 2 };
     assert!(find(b"*3\r\n", limits).is_err());
     // The array's header and the string's take nine bytes.
@@ -121,7 +121,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_a_request_or_refused_or_waited_for(bytes in "[*$0-9a\\r\\n -]{0,60}") {
-        // Catches a panic, and a request that is longer than what is there.
+        // Catches a panic, and a request that is longer than the input.
         if let Ok(Some((parts, len))) = find(bytes.as_bytes(), WIDE) {
             prop_assert!(len <= bytes.len() && parts.iter().map(Vec::len).sum::<usize>() < len);
         }

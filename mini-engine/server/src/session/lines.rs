@@ -1,17 +1,17 @@
-//! The small language of the Harvard LSM coursework (CS265), a command a line:
+//! The small language of the Harvard LSM coursework (CS265), one command per line:
 //!
 //! * `p KEY VALUE` stores; prints nothing.
 //! * `g KEY` prints the value, or an empty line.
 //! * `r FROM TO` prints `key:value` for each key from FROM up to TO, which is excluded, on one line with spaces between.
 //! * `d KEY` removes; prints nothing.
 //! * `l "FILE"` stores the pairs of a binary file of 32-bit numbers; prints nothing.
-//! * `s` prints how many pairs there are, what each level holds, and the pairs of a small database.
+//! * `s` prints the number of pairs, the size of each level, and the pairs of a small database.
 //!
-//! Keys and values are whole numbers of at most 64 bits, with a sign. A key is stored as eight bytes whose order is that of the numbers, and
-//! a value as its digits. A line that is no command prints a line that begins with `error:`, which the language does not know.
+//! Keys and values are whole numbers of at most 64 bits, with a sign. A key is stored as eight bytes in the order of the numbers, and a value as
+//! its digits. The reply to an invalid line begins with `error:`, which the language does not define.
 //!
-//! Differences: `s` gives bytes for each level, since an entry of this engine may still be in the log, and names no level beside
-//! a pair. `l` is refused unless the server was given a directory to load from.
+//! Differences: `s` gives bytes for each level, since an entry of this engine may still be in the log, and gives no level with
+//! each pair. `l` is refused unless the server was given a directory to load from.
 
 use std::ops::Bound;
 use std::path::{Component, Path};
@@ -115,7 +115,7 @@ fn range(shared: &Shared, keyspace: &Keyspace<'_>, from: i64, to: i64) -> Result
     Ok(line)
 }
 
-/// The file that `name` means: below the directory to load from, and not out of it.
+/// The file with this `name`, which must be inside the directory to load from.
 fn load(shared: &Shared, name: &str) -> Result<Job, Refusal> {
     let Some(directory) = &shared.settings.load_from else {
         return Err(Refusal::new("this server loads no files: start it with --load-from DIR"));
@@ -135,7 +135,7 @@ pub(crate) fn encode(reply: &Reply, output: &mut Output) {
         Reply::Bulk(bytes) => output.put_value(bytes),
         Reply::Text(text) => output.put(text.as_bytes()),
         Reply::Error(text) => output.put(format!("error: {text}").as_bytes()),
-        // No command answers with these.
+        // No command of this language has such replies.
         Reply::Integer(_) | Reply::Simple(_) | Reply::Null | Reply::Array(_) | Reply::Map(_) | Reply::Nothing => return,
     }
     output.put(b"\n");

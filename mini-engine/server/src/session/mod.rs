@@ -1,10 +1,10 @@
-//! Sessions, which make replies of the bytes of clients. No sockets and no threads, so that tests and the
+//! Sessions, which turn the bytes of clients into replies. They have no sockets and no threads, so that tests and the
 //! fuzzer drive exactly what the server runs.
 //!
-//! `Session::step` carries out one request of one client, or several that may go together. Writes go to the engine at once,
-//! buffered; so the next request, of whatever client, sees them. A write that would have to wait is not begun, and its step has not
-//! taken place: the caller waits for room, elsewhere, and then takes the step again or has it [refused](Session::refuse). The caller syncs before it sends any reply of that turn, if
-//! `Shared::must_sync` says so. So with `synced` no reply, of a read either, tells a client what power loss could take back. Only
+//! `Session::step` carries out one request of one client, or several that may go together. Writes go to the engine at once, buffered, so the next
+//! request of any client sees them. A write that would have to wait is not begun, and its step has no effect: the caller waits for room on another
+//! thread, and then repeats the step or has it [refused](Session::refuse). The caller syncs before it sends any reply of that turn, if
+//! `Shared::must_sync` says so. So with `synced` no reply, even of a read, tells a client about writes that a power failure could take back. Only
 //! reads after a failed sync may do so.
 
 mod lines;
@@ -53,12 +53,12 @@ impl Session {
         self.client.id
     }
 
-    /// What was held is refused if it still writes: there is no room for it.
+    /// The held request is refused if it still writes, because there is no room for it.
     pub(crate) fn refuse(&mut self, refusal: Option<Error>) {
         self.client.refusal = refusal;
     }
 
-    /// Carries out the first request of `input`, or as many as may go together but no more than `most`, and appends the replies to
+    /// Carries out the first request of `input`, or several that may go together, at most `most`, and appends the replies to
     /// `output`.
     pub(crate) fn step(&mut self, shared: &mut Shared, input: &[u8], most: usize, output: &mut Output) -> Step {
         let step = match self.protocol {
@@ -122,7 +122,7 @@ impl Session {
         context.shared.counters.commands += requests as u64;
         context.shared.clients.note(context.client.id, self.pipeline.last_command(requests));
         match context.after {
-            // What was done before it is not done again.
+            // Earlier requests of the step are not repeated.
             After::Hold(batch) if requests == 0 => Step::Held(batch),
             _ => Step::Done { len, requests },
         }
@@ -136,12 +136,12 @@ impl Session {
         }
     }
 
-    /// How long the input has to be at least until the request at its beginning is whole, as far as that is known.
+    /// The minimum length of the input at which the request at its beginning is complete, as far as known.
     pub(crate) fn expects(&self) -> usize {
         self.parser.end_of_part()
     }
 
-    /// Bytes of memory beside the input and the output.
+    /// Bytes of memory besides the input and the output.
     pub(crate) fn size(&self) -> usize {
         let transaction = self.client.transaction.as_ref().map_or(0, Transaction::size);
         let listing = self.client.listing.as_ref().map_or(0, Listing::size);
@@ -163,7 +163,7 @@ fn dispatch(shared: &mut Shared, client: &mut Client, args: Args<'_>) -> (Reply,
             context.shared.reply(outcome)
         }
         Err(refusal) => {
-            // A transaction that lacks a command is not carried out.
+            // A transaction with a missing command is not carried out.
             if let Some(transaction) = &mut context.client.transaction {
                 transaction.spoil();
             }
@@ -173,7 +173,7 @@ fn dispatch(shared: &mut Shared, client: &mut Client, args: Args<'_>) -> (Reply,
     (reply, context.after)
 }
 
-/// What becomes of a command that may be carried out.
+/// The next step for a command that may be carried out.
 enum Next {
     Run(&'static Command),
     /// It was queued.

@@ -1,18 +1,17 @@
-//! Requests of one client that have arrived together, and are carried out together.
+//! Requests of one client that arrive together and are carried out together.
 //!
-//! Each of them reads or writes the value of one key. The keys to be read are searched for side by side, as MGET does: a search spends
-//! most of its time waiting for memory. Their writes go into one batch, which is one record of the log. Each request sees the writes of
-//! those before it, and has its own reply.
+//! Each of them reads or writes the value of one key. Their keys are searched for together, as in MGET, because a search spends most of its time
+//! waiting for memory. Their writes go into one batch, which is one record of the log. Each request sees the writes of the earlier ones, and has
+//! its own reply.
 //!
-//! Bounds: a request longer than [`ENOUGH_BYTES`] goes alone. The values that are read together, and the replies of a step, have that
-//! many bytes and one value more; the requests behind wait for the next step, and go alone until replies are short. Otherwise their
-//! values would be read anew with each step.
+//! Bounds: a request longer than [`ENOUGH_BYTES`] goes alone. The values that are read together, and the replies of a step, have that many bytes
+//! plus one value; the remaining requests wait for the next step, and go one by one until replies are short. Otherwise their values would be read
+//! again in each step.
 //!
-//! If the batch would have to wait, nothing was done, and the requests are carried out again later.
+//! If the batch would have to wait, nothing is done, and the requests are carried out again later.
 //!
-//! If some value cannot be read, the requests are carried out one by one. If the batch cannot be written, every request that has
-//! something in it is told so, since part of the batch may be in the log. The others are carried out again: a database that refuses
-//! writes still answers reads.
+//! If some value cannot be read, the requests are carried out one by one. If the batch cannot be written, every request that has a write in it gets
+//! the error, since part of the batch may be in the log. The others are carried out again: a database that refuses writes still answers reads.
 
 use mini_engine::{Db, Result};
 
@@ -24,23 +23,23 @@ use crate::protocol::request::{Args, Parser, RequestLimits};
 use crate::state::context::Context;
 use crate::state::keyspace::Keyspace;
 
-/// Requests that are carried out together, at most.
+/// The maximum number of requests that are carried out together.
 const MOST: usize = 16;
-/// Bytes of values, or of replies, that are enough for one step, unless a request may not even have as many.
+/// Bytes of values, or of replies, that are enough for one step, unless the limit of a request is smaller.
 const ENOUGH_BYTES: usize = 64 << 10;
 
 struct Request {
     command: &'static Command,
-    /// Where its parts begin among those of all, and how many they are.
+    /// The start of its parts among all parts, and their number.
     parts: (usize, usize),
-    /// Where it ends in the input.
+    /// Its end in the input.
     end: usize,
 }
 
-/// The requests at the beginning of a client's input. It keeps its memory for those that follow.
+/// The requests at the beginning of a client's input. Its memory is kept for later requests.
 #[derive(Default)]
 pub(super) struct Pipeline {
-    /// Where the parts of all requests begin and end in the input.
+    /// The start and end in the input of each part of all requests.
     parts: Vec<(usize, usize)>,
     requests: Vec<Request>,
     /// Whether replies were long lately.
@@ -88,8 +87,8 @@ impl Pipeline {
         self.parts.capacity() * size_of::<(usize, usize)>() + self.requests.capacity() * size_of::<Request>()
     }
 
-    /// Carries out requests from the first on, and appends their replies to `output`, until these have [`ENOUGH_BYTES`]. Returns how many
-    /// were carried out, and their length in the input.
+    /// Carries out requests from the first on, and appends their replies to `output`, until these have [`ENOUGH_BYTES`]. Returns the number of
+    /// requests that were carried out, and their length in the input.
     pub(super) fn carry_out(
         &mut self,
         context: &mut Context<'_>,
@@ -103,18 +102,18 @@ impl Pipeline {
             Ok(None) | Err(_) => self.answer(context, (input, output), run_alone),
         };
         let enough = enough(context);
-        // Alone until the reply is so short that it would have been one of many.
+        // Requests go alone until a reply is short enough to be one of many.
         if !context.is_held() {
             self.goes_alone = done < self.requests.len() || done == 1 && output.len() - begun > enough / MOST;
         }
         if done < self.requests.len() {
-            // The parser is behind the requests that wait for the next step.
+            // The parser is already behind the requests that wait for the next step.
             parser.next();
         }
         (done, done.checked_sub(1).and_then(|last| self.requests.get(last)).map_or(0, |last| last.end))
     }
 
-    /// What the requests see, if they are several.
+    /// The keyspace of several requests.
     fn keyspace<'a>(&self, context: &Context<'_>, db: &'a Db, input: &[u8]) -> Result<Option<Keyspace<'a>>> {
         if self.requests.len() < 2 {
             return Ok(None);
@@ -122,7 +121,7 @@ impl Pipeline {
         let reading = self.all(input).filter(|(command, _)| command.reads_its_key());
         let keys: Vec<&[u8]> = reading.map(|(_, args)| args.at(1)).collect();
         if keys.is_empty() {
-            // Without an overlay: no request reads what those before it wrote.
+            // It needs no overlay: no request reads an earlier one's writes.
             return Ok(Some(Keyspace::of_command(db)));
         }
         Keyspace::of_several_reading(db, &keys, enough(context)).map(Some)
@@ -152,8 +151,8 @@ impl Pipeline {
                 output.truncate(begun);
                 let enough = begun + enough(context);
                 for ((command, args), has_written) in self.all(input).zip(has_written) {
-                    // None may wait for the next step: a write behind it would be tried twice. So reads that would be too much are told
-                    // the same.
+                    // None may wait for the next step, because a write behind it would be tried twice. So reads that would return too much get the
+                    // same reply.
                     let reply = match has_written || output.len() >= enough {
                         true => Err(Refusal::from(error.clone())),
                         false => run_alone(context, command, args),
@@ -165,7 +164,7 @@ impl Pipeline {
         done
     }
 
-    /// Has requests carried out by `run` and appends their replies until they are enough. How many those are.
+    /// Carries out requests with `run` and appends their replies until they are enough. Returns the number of requests.
     fn answer(
         &self,
         context: &mut Context<'_>,

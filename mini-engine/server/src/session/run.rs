@@ -1,4 +1,4 @@
-//! A command that is carried out.
+//! Carries out a command.
 
 use crate::commands::Command;
 use crate::protocol::reply::{Refusal, Reply};
@@ -8,7 +8,7 @@ use crate::state::keyspace::Keyspace;
 
 /// Runs a command on its own.
 pub(super) fn run_alone(context: &mut Context<'_>, command: &Command, args: Args<'_>) -> Result<Reply, Refusal> {
-    // A handle of its own, so that the command can change what is beside the database.
+    // A separate handle, so that the command can also change the rest of the shared state.
     let db = context.shared.db.clone();
     let mut keyspace = Keyspace::of_command(&db);
     let reply = run_in(context, &mut keyspace, command, args)?;

@@ -4,23 +4,23 @@ use mini_engine::WriteBatch;
 
 use crate::state::job::Job;
 
-/// What a step came to. Requests that were understood have their length.
+/// The outcome of a step. Requests that were understood have their length.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// The next request is not all there.
+    /// The next request is not complete.
     Incomplete,
     Done {
         len: usize,
-        /// How many they were: as many as the replies.
+        /// The number of requests, which is also that of the replies.
         requests: usize,
     },
-    /// It names no command, and has no reply.
+    /// An empty request, which has no reply.
     Empty(usize),
-    /// A part of the first request was carried out, and it goes on when it comes again.
+    /// A part of the first request was carried out, and it continues when it is repeated.
     Continue,
     /// The reply comes when the job is done; until then the client's next request waits.
     Later(usize, Job),
-    /// Nothing was carried out, since this would have had to wait to be written.
+    /// Nothing was carried out, because this batch would have had to wait.
     Held(WriteBatch),
     /// The connection ends when the reply is sent.
     Close,

@@ -1,4 +1,4 @@
-//! The session without a network: what commands do, in both versions and in transactions.
+//! The session without a network: the effects of commands, in both versions and in transactions.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ impl Server {
         Self { shared, session, most: 100, _directory: directory }
     }
 
-    /// Has this client, and those that come, speak the language of the coursework.
+    /// Makes this client, and later ones, speak the language of the coursework.
     fn speak_lines(&mut self) {
         self.shared.settings.protocol = Protocol::Lines;
         self.session = Session::new(&mut self.shared);
@@ -115,7 +115,7 @@ impl Server {
 
 #[test]
 fn values_are_set_read_and_removed() {
-    // Catches each command's answer against what Redis answers; the same lines were given to it.
+    // Catches answers that differ from those of Redis, which was given the same lines.
     Server::new().talk(
         "get a => $-1 | set a 1 => +OK | get a => $1 1 | set a 2 nx => $-1 | set b 2 nx => +OK
          set c 2 xx => $-1 | set a 3 xx get => $1 1 | set new x get => $-1 | set a 9 nx get => $1 3
@@ -133,7 +133,7 @@ fn values_are_set_read_and_removed() {
 
 #[test]
 fn numbers_count_up_and_down_to_their_ends() {
-    // Catches an overflow that wraps or panics, and a number that Redis would not take for one.
+    // Catches an overflow that wraps or panics, and a number that Redis would not accept.
     Server::new().talk(
         "incr n => :1 | decr n => :0 | decrby n 5 => :-5 | incrby n 15 => :10
          incrby n 9223372036854775807 => -ERR increment or decrement would overflow
@@ -146,7 +146,7 @@ fn numbers_count_up_and_down_to_their_ends() {
 
 #[test]
 fn a_transaction_sees_its_own_writes_and_is_all_or_nothing() {
-    // Catches a read past the transaction's own writes, in each kind of read, and a refused command that others do not notice.
+    // Catches a read that misses the transaction's own writes, for each kind of read, and a refused command without effect on the others.
     let mut server = Server::new();
     server.talk(
         "mset a 1 b 2 c 3 => +OK | multi => +OK | multi => -ERR MULTI calls can not be nested | exec => *0
@@ -193,7 +193,7 @@ fn scanned(reply: &[u8]) -> (u64, Vec<String>) {
 
 #[test]
 fn a_scan_returns_every_key_that_is_there_all_the_time_and_each_once() {
-    // Catches a position that is lost or repeated where keys come and go beside it.
+    // Catches a position that is lost or repeated while keys are added and removed near it.
     let mut server = Server::new();
     for n in 0..100 {
         server.talk(&format!("set key{n:03} v => +OK"));
@@ -202,7 +202,7 @@ fn a_scan_returns_every_key_that_is_there_all_the_time_and_each_once() {
     loop {
         let (next, keys) = scanned(&server.answers(format!("scan {cursor} count 7\r\n").as_bytes()));
         seen.extend(keys);
-        // The keys between are removed and put back, others come before and behind.
+        // The keys between are removed and put back, others are added before and after.
         server.answers(
             format!("set a{round} v\r\ndel key{:03}x\r\nset key{:03}x v\r\n", round * 7, round * 7).as_bytes(),
         );
@@ -231,7 +231,7 @@ fn a_scan_returns_every_key_that_is_there_all_the_time_and_each_once() {
 
 #[test]
 fn version_3_has_its_own_nulls_and_maps() {
-    // Catches a client of version 3 that is answered in version 2, or the other way round.
+    // Catches a client of version 3 that is answered in version 2, or the reverse.
     Server::new().talk(
         "config get save => *2 $4 save $0 | hello 4 => -NOPROTO unsupported protocol version
          hello 3 setname me => %7 $6 server $11 mini-engine $7 version $5 7.0.0 $5 proto :3 $2 id :1 \
@@ -244,7 +244,7 @@ fn version_3_has_its_own_nulls_and_maps() {
 
 #[test]
 fn nothing_but_the_password_is_taken_before_the_password() {
-    // Catches a command that runs for whoever reaches the port.
+    // Catches a command that runs without the password.
     let mut server = Server::with(|settings| settings.password = Some(b"secret".to_vec()));
     for command in ["get a", "set a 1", "ping", "info", "shutdown", "scan 0", "multi", "config get *", "command"] {
         server.talk(&format!("{command} => -NOAUTH Authentication required."));
@@ -263,7 +263,7 @@ fn nothing_but_the_password_is_taken_before_the_password() {
 
 #[test]
 fn everything_is_removed_only_where_that_is_allowed() {
-    // Catches a server that anybody can empty.
+    // Catches a server that any client can empty.
     let mut server = Server::new();
     let refusal = "-ERR FLUSHALL removes everything: start the server with --allow-flushall";
     server.talk(&format!("set a 1 => +OK | flushall => {refusal} | flushdb => {refusal} | get a => $1 1"));
@@ -273,7 +273,7 @@ fn everything_is_removed_only_where_that_is_allowed() {
 
 #[test]
 fn replies_and_transactions_are_bounded_and_a_refused_write_is_not_made() {
-    // Catches a reply that fills the memory, and a write that was made though its client was told otherwise.
+    // Catches a reply that fills the memory, and a write that was made although its client got an error.
     let mut server = Server::new();
     let value = "v".repeat(60_000);
     server.talk(&format!("mset a {value} => +OK"));
@@ -300,7 +300,7 @@ fn replies_and_transactions_are_bounded_and_a_refused_write_is_not_made() {
 
 #[test]
 fn a_key_past_the_engines_limit_is_refused() {
-    // Catches an engine's error that ends the server, or that is taken for success.
+    // Catches an engine's error that ends the server, or that is reported as success.
     let mut server = Server::with(|settings| settings.limits.request_bytes = 1 << 20);
     let key = "k".repeat(65_536);
     let found = server.answers(format!("set {} 1\r\n", &key[..100]).as_bytes());
@@ -312,7 +312,7 @@ fn a_key_past_the_engines_limit_is_refused() {
 
 #[test]
 fn the_commands_describe_themselves() {
-    // Catches a table that says something else than what is carried out.
+    // Catches a table that disagrees with the behaviour of the commands.
     let mut server = Server::new();
     server.talk(
         "command info get nope => *2 *10 $3 get :2 *2 +readonly +fast :1 :1 :1 *2 +@read +@fast *0 *0 *0 $-1
@@ -341,8 +341,7 @@ const PIPELINE: &[u8] =
 
 #[test]
 fn a_pipelines_replies_are_those_of_its_requests_one_by_one() {
-    // Catches a request that does not see what those before it wrote, a refused one that takes others with it, and replies in another
-    // order.
+    // Catches a request that does not see the writes of earlier ones, a refused one that affects others, and replies in a wrong order.
     let mut one_by_one = Server::new();
     one_by_one.most = 1;
     let expected = one_by_one.answers(PIPELINE);
@@ -373,14 +372,14 @@ fn neighbours_of_a_pipeline_go_together_as_one_batch() {
     assert!(together * 2 < alone, "{together} bytes of log together, {alone} alone");
     let mut taken = |input: &[u8], most| step(input, most).1;
     assert_eq!(taken(&sets, 3), 3);
-    // The second set has an option, and the third is not all there.
+    // The second set has an option, and the third is not complete.
     assert_eq!(taken(b"set a 1\r\nset a 1 xx\r\n", 100), 1);
     assert_eq!(taken(b"set a 1\r\nget a\r\nset a", 100), 2);
 }
 
 #[test]
 fn a_long_request_goes_alone() {
-    // Catches a write that fails for want of space and takes its neighbours with it, and copies of what is long.
+    // Catches a write that fails for lack of space and makes its neighbours fail, and copies of long values.
     let mut server = Server::with(|settings| settings.limits.request_bytes = 1 << 20);
     let long = format!("*3\r\n$3\r\nset\r\n$1\r\nb\r\n$70000\r\n{}\r\n", "v".repeat(70_000));
     let input = format!("set a 1\r\nget a\r\n{long}{long}set c 1\r\nget b\r\nget a\r\n");
@@ -396,8 +395,8 @@ fn a_long_request_goes_alone() {
 
 #[test]
 fn long_values_do_not_gather_in_memory() {
-    // Catches a step whose replies are as many long values as its requests name, requests that are lost or answered twice where it stops, and
-    // bytes behind them that are taken for theirs.
+    // Catches a step that holds as many long values as its requests name, requests that are lost or answered twice where it stops, and later bytes
+    // that are treated as a part of them.
     let mut server = Server::new();
     for key in ["a", "b", "c", "d"] {
         server.shared.db.insert(key, vec![b'v'; 40_000]).expect("insert");
@@ -415,9 +414,9 @@ fn long_values_do_not_gather_in_memory() {
         at += len;
         steps.push(requests);
     }
-    // The third makes it enough. Then they go alone until a reply is short.
+    // The third reaches the limit. Then they go alone until a reply is short.
     assert_eq!(steps, [3, 1, 3, 1, 1]);
-    // Two values that are enough, and what is read alone, in each of the two steps of three; three requests alone.
+    // In each of the two steps of three: two values that reach the limit, and one that is read alone; then three requests alone.
     assert_eq!(server.shared.db.metrics().gets, 3 + 3 + 3);
     let replies = String::from_utf8(replies).expect("text").replace(&"v".repeat(40_000), "V");
     let replies: Vec<&str> = replies.lines().collect();
@@ -430,7 +429,7 @@ fn long_values_do_not_gather_in_memory() {
 
 #[test]
 fn reads_of_a_pipeline_are_answered_by_an_engine_that_refuses_writes() {
-    // Catches a batch that cannot be written and takes the reads beside it with it.
+    // Catches a batch that cannot be written and makes the reads beside it fail.
     let directory = tempfile::tempdir().expect("a temporary directory");
     let db = mini_engine::Db::open(directory.path()).expect("open");
     db.insert("a", "1").expect("insert");
@@ -468,8 +467,7 @@ fn what_must_be_synced_before_its_reply_says_so() {
 
 #[test]
 fn two_checkpoints_are_kept_and_open_as_databases() {
-    // Catches a SAVE that is no copy, one that fills the disk or removes what it did not make, and half a copy that takes the place of a
-    // whole one.
+    // Catches a SAVE that makes no copy, one that fills the disk or removes other files, and half a copy that replaces a whole one.
     let mut server = Server::new();
     let directory = server.shared.settings.checkpoints.clone();
     std::fs::create_dir_all(directory.join("checkpoint-mine")).expect("a directory of the user's");
@@ -477,7 +475,7 @@ fn two_checkpoints_are_kept_and_open_as_databases() {
         server.talk(&format!("set n {n} => +OK | save => +OK"));
         server.shared.is_saving = false;
         if n == 2 {
-            // As a crash leaves it that comes before CURRENT.
+            // As after a crash before CURRENT was written.
             std::fs::create_dir(directory.join("checkpoint-000003")).expect("a directory");
         }
     }
@@ -526,7 +524,7 @@ fn the_courseworks_examples_print_what_they_are_to_print() {
 
 #[test]
 fn files_are_loaded_from_their_directory_only() {
-    // Catches a client that reads the server's files.
+    // Catches a client that can read the server's files.
     let directory = tempfile::tempdir().expect("a temporary directory");
     let pairs: Vec<u8> = [(1i32, 10i32), (-2, 20), (3, -30)]
         .iter()
@@ -545,7 +543,7 @@ fn files_are_loaded_from_their_directory_only() {
 
 #[test]
 fn replies_wait_for_a_sync_as_long_as_a_file_is_loaded() {
-    // Catches a client that is told of pairs which power loss could take back: those of a load that is under way, or that has failed.
+    // Catches a client that sees pairs which a power failure could take back: those of a running or failed load.
     let directory = tempfile::tempdir().expect("a temporary directory");
     std::fs::write(directory.path().join("cut.dat"), [1; 12]).expect("write");
     for (durability, waits) in [(ServerDurability::Synced, true), (ServerDurability::Everysec, false)] {
@@ -557,7 +555,7 @@ fn replies_wait_for_a_sync_as_long_as_a_file_is_loaded() {
         let mut other = Session::new(&mut server.shared);
         let step = other.step(&mut server.shared, b"l cut.dat\n", 1, &mut Output::default());
         let Step::Later(_, job) = step else { panic!("{step:?}") };
-        // What the server's turns with a sync leave, before the load has written anything and after.
+        // The state after the server's turns with a sync, before the load has written anything and afterwards.
         server.shared.is_unsynced = false;
         assert_eq!(server.shared.must_sync(), waits);
         let outcome = job.run(&server.shared.db, &Default::default());
@@ -573,7 +571,7 @@ fn replies_wait_for_a_sync_as_long_as_a_file_is_loaded() {
 
 #[test]
 fn every_client_is_listed_with_its_name_and_last_command_until_it_has_gone() {
-    // Catches a list of the caller alone, a number that is another client's, and records of those who have gone.
+    // Catches a list of the caller only, a wrong client number, and records of disconnected clients.
     let mut server = Server::new();
     let mut other = Session::new(&mut server.shared);
     let (client, local) =
@@ -619,7 +617,7 @@ fn every_client_is_listed_with_its_name_and_last_command_until_it_has_gone() {
 
 #[test]
 fn info_has_the_numbers_that_redis_cli_shows() {
-    // Catches a field that `redis-cli --stat` looks for in vain, and shows as a negative size.
+    // Catches a missing field, which `redis-cli --stat` would show as a negative size.
     let mut server = Server::new();
     let fields = |server: &mut Server| {
         let text = server.said("info\r\n");
@@ -658,7 +656,7 @@ fn info_has_the_numbers_that_redis_cli_shows() {
 
 #[test]
 fn damage_that_reads_meet_is_counted_and_said_once() {
-    // Catches damage that only the client hears of who meets it, and that of a step of several, a transaction or a job that nobody counts.
+    // Catches damage that is reported only to the client that finds it, and uncounted damage in a pipeline, a transaction or a job.
     let mut server = Server::new();
     server.talk(
         "set a 1 => +OK
@@ -688,8 +686,7 @@ fn damage_that_reads_meet_is_counted_and_said_once() {
 
 #[test]
 fn a_long_range_lets_others_in_and_shows_one_moment() {
-    // Catches a range that holds up all clients until its last entry, one that sees what is written meanwhile, and one that is counted or
-    // answered more than once.
+    // Catches a range that blocks all clients until its last entry, one that sees later writes, and one that is counted or answered more than once.
     let mut server = Server::with(|settings| settings.limits.request_bytes = 1 << 20);
     let mut batch = mini_engine::WriteBatch::new();
     for n in 0..4500 {
@@ -717,7 +714,7 @@ fn a_long_range_lets_others_in_and_shows_one_moment() {
             }
             assert!(matches!(step, Step::Continue) && output.is_empty(), "{step:?}");
             assert!(server.session.size() >= taken * 1000 * 20);
-            // Neither is in the reply.
+            // Neither change is in the reply.
             write(&mut server, b"set key4499x new\r\n");
             write(&mut server, b"del key4000 key0500\r\n");
         }
@@ -727,12 +724,12 @@ fn a_long_range_lets_others_in_and_shows_one_moment() {
         write(&mut server, b"del key4499x\r\n");
         write(&mut server, b"mset key4000 v key0500 v\r\n");
     }
-    // In a transaction nothing comes in between.
+    // In a transaction no other request comes in between.
     server.talk("multi => +OK | prefix key => +QUEUED");
     let mut output = Output::default();
     let step = server.session.step(&mut server.shared, b"exec\r\n", 100, &mut output);
     assert!(matches!(step, Step::Done { .. }) && bytes(output).starts_with(b"*1\r\n*9000\r\n"));
-    // What is too long is so in a later step too.
+    // A reply that is too long is also refused in a later step.
     let mut small = server.shared.settings.limits;
     small.request_bytes = 60_000;
     server.shared.settings.limits = small;
@@ -762,7 +759,7 @@ fn a_scan_stops_at_long_values_too() {
 
 #[test]
 fn a_step_that_is_held_has_not_taken_place_and_one_that_is_refused_says_why() {
-    // Catches a transaction that is forgotten while it waits, a reply or a count of what was not done, a step that is begun by half, and a
+    // Catches a transaction that is forgotten while it waits, a reply or a count of work that was not done, a step that is half begun, and a
     // refusal that outlives its step.
     let faults = FaultFs::new(Arc::new(MemFs::default()));
     let disk = faults.clone();
@@ -826,7 +823,7 @@ fn a_step_that_is_held_has_not_taken_place_and_one_that_is_refused_says_why() {
         let expected = if input.starts_with("set") { together } else { format!("before{refused}") };
         assert!(said == expected && matches!(done, Step::Done { .. }), "{input}: {said} {done:?}");
     }
-    // The reads before what is held are answered, once.
+    // The reads before the held request are answered, once.
     server.session.refuse(None);
     let (done, said) = step(&mut server, "get filler0\r\ngetdel filler0\r\n");
     assert!(matches!(done, Step::Done { requests: 1, .. }) && said == format!("before$400\r\n{value}\r\n"), "{said}");

@@ -1,26 +1,26 @@
-//! The clients that are connected, for CLIENT LIST and CLIENT INFO. Each request notes its command here; nothing else waits for it.
+//! The clients that are connected, for CLIENT LIST and CLIENT INFO. Each request records its command here.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-/// What is told of one client beside its number.
+/// The record of one client, without its number.
 #[derive(Debug)]
 pub(crate) struct Record {
     /// The client's address and the server's.
     addresses: Option<(SocketAddr, SocketAddr)>,
     since: Instant,
     last_request: Instant,
-    /// Of the last request; as in Redis, `NULL` before the first.
+    /// The command of the last request; as in Redis, `NULL` before the first.
     command: &'static str,
-    /// Without spaces, as the following.
+    /// Without spaces, like the following fields.
     pub(crate) name: Vec<u8>,
     pub(crate) library: Vec<u8>,
     pub(crate) library_version: Vec<u8>,
 }
 
-/// The records by the clients' numbers, which are not used again.
+/// The records by the clients' numbers, which are never reused.
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     records: BTreeMap<u64, Record>,
@@ -28,7 +28,7 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// Adds a client. Its number.
+    /// Adds a client. Returns its number.
     pub(crate) fn add(&mut self) -> u64 {
         let now = Instant::now();
         self.last += 1;
@@ -45,19 +45,19 @@ impl Clients {
         self.last
     }
 
-    /// Forgets a client that has gone.
+    /// Removes a client that has disconnected.
     pub(crate) fn remove(&mut self, id: u64) {
         self.records.remove(&id);
     }
 
-    /// Notes where client `id` is, and where the server is to it.
+    /// Records the addresses of client `id`, and of the server as seen by the client.
     pub(crate) fn set_addresses(&mut self, id: u64, client: SocketAddr, server: SocketAddr) {
         if let Some(record) = self.records.get_mut(&id) {
             record.addresses = Some((client, server));
         }
     }
 
-    /// Notes a request of client `id`, whose command has this name.
+    /// Records a request of client `id` for the command with this name.
     pub(crate) fn note(&mut self, id: u64, command: &'static str) {
         if let Some(record) = self.records.get_mut(&id) {
             (record.last_request, record.command) = (Instant::now(), command);

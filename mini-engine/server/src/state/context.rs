@@ -1,4 +1,4 @@
-//! The context of a command: the server, the client that asks, and what is to happen after the reply.
+//! The context of a command: the server, the client, and the action after the reply.
 
 use mini_engine::{Durability, Error, WriteBatch};
 
@@ -10,20 +10,20 @@ use super::shared::Shared;
 use crate::protocol::reply::{Refusal, Reply, Version};
 use crate::protocol::request::{Args, OwnedArgs};
 
-/// What a command wants beside its reply.
+/// An action that a command requests besides its reply.
 pub(crate) enum After {
     Nothing,
-    /// The request is to go on from there.
+    /// The request continues from there.
     Continue(Listing),
-    /// That is the reply.
+    /// The listing is the reply.
     Listed(Listing),
     Later(Job),
-    /// To be carried out again when there is room for what it writes.
+    /// The request is carried out again when there is room for its writes.
     Hold(WriteBatch),
     Close,
 }
 
-/// What a command works with.
+/// The context of a command.
 pub(crate) struct Context<'a> {
     pub(crate) shared: &'a mut Shared,
     pub(crate) client: &'a mut Client,
@@ -31,12 +31,12 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// What is told of the client.
+    /// The record of the client.
     pub(crate) fn record(&mut self) -> Option<&mut Record> {
         self.shared.clients.get_mut(self.client.id)
     }
 
-    /// Hands what was written to the keyspace to the engine, unless that would have to wait: then `after` says so.
+    /// Passes the writes in the keyspace to the engine, unless that would have to wait: then `after` says so.
     pub(crate) fn commit(&mut self, keyspace: Keyspace<'_>) -> Result<(), Error> {
         let batch = keyspace.into_batch();
         if batch.is_empty() {
@@ -69,18 +69,18 @@ impl Context<'_> {
     }
 }
 
-/// What a command does. It answers, or refuses; what it wrote to the keyspace is committed if it answers.
+/// The function of a command. It answers or refuses; its writes to the keyspace are committed if it answers.
 pub(crate) type Run = fn(&mut Context<'_>, &mut Keyspace<'_>, Args<'_>) -> Result<Reply, Refusal>;
 
-/// Who a client is.
+/// The state of a client.
 pub(crate) struct Client {
     pub(crate) id: u64,
     pub(crate) version: Version,
     pub(crate) is_authenticated: bool,
     pub(crate) transaction: Option<Transaction>,
-    /// What the request under way has found, if it takes several steps.
+    /// The entries found so far by the current request, if it takes several steps.
     pub(crate) listing: Option<Listing>,
-    /// Why its next write is refused.
+    /// The reason for which its next write is refused.
     pub(crate) refusal: Option<Error>,
 }
 
@@ -96,7 +96,7 @@ pub(crate) struct Transaction {
 impl Transaction {
     pub(crate) fn spoil(&mut self) {
         self.is_spoilt = true;
-        // It will not be carried out: what it took is free at once.
+        // It will not be carried out, so its memory is freed at once.
         (self.commands, self.bytes) = (Vec::new(), 0);
     }
 

@@ -1,24 +1,22 @@
-//! The positions behind the numbers that SCAN hands out as cursors.
+//! The positions for the numbers that SCAN returns as cursors.
 //!
-//! A client expects a decimal number, and a key does not fit into one. So the server keeps the key from which each handed out
-//! cursor goes on. A position is a key, not a place in some table, so every key that is there during a whole scan is returned,
-//! once, whatever is written meanwhile.
+//! A client expects a decimal number, and a key does not fit into one. So the server stores the key at which each cursor continues. A position is a
+//! key, not a place in some table, so every key that exists during a whole scan is returned exactly once, whatever is written meanwhile.
 //!
-//! The positions are bounded in number and bytes; the oldest goes first. A cursor may be used again, so that a client can repeat
-//! a request whose reply was lost. A number that is not known, since it was dropped or is of a server that has ended, is an
-//! error: the client starts again at 0. A server's numbers begin at the time when it was started, so that
-//! those of an earlier one are not taken for its own.
+//! The positions are bounded in number and bytes; the oldest is dropped first. A cursor may be used again, so that a client can repeat a request
+//! whose reply was lost. An unknown number, because it was dropped or belongs to an earlier server, is an error: the client starts again at 0. A
+//! server's numbers begin at the time of its start, so those of an earlier one are not mistaken for its own.
 
 use std::collections::{HashMap, VecDeque};
 
-/// Cursors kept at most.
+/// The maximum number of stored cursors.
 const MOST: usize = 10_000;
-/// Bytes of their keys at most.
+/// The maximum number of bytes of their keys.
 const MOST_BYTES: usize = 16 << 20;
 
 pub(crate) struct Cursors {
     positions: HashMap<u64, Vec<u8>>,
-    /// The numbers in the order they were handed out.
+    /// The numbers in the order in which they were assigned.
     order: VecDeque<u64>,
     bytes: usize,
     next: u64,
@@ -31,7 +29,7 @@ impl Cursors {
         Self { positions: HashMap::new(), order: VecDeque::new(), bytes: 0, next: (first & (u64::MAX >> 2)).max(1) }
     }
 
-    /// A cursor that goes on at the first key at or after `position`.
+    /// A cursor that continues at the first key at or after `position`.
     pub(crate) fn hand_out(&mut self, position: Vec<u8>) -> u64 {
         let number = self.next;
         self.next += 1;

@@ -1,4 +1,4 @@
-//! Commands that take long, which a thread of their own carries out: other clients are served meanwhile.
+//! Commands that take long. A separate thread carries them out, so that other clients are served meanwhile.
 
 use std::fmt::Write;
 use std::fs;
@@ -11,12 +11,12 @@ use mini_engine::{Db, Durability, WriteBatch};
 use crate::protocol::numbers::{encode_key, push_pair};
 use crate::protocol::reply::{Outcome, Refusal, Reply};
 
-/// Checkpoints that are kept: the newest.
+/// The number of newest checkpoints that are kept.
 const KEPT: usize = 2;
 const CHECKPOINT_PREFIX: &str = "checkpoint-";
-/// Pairs of a loaded file that are written together.
+/// The number of pairs of a loaded file that are written together.
 const LOADED_TOGETHER: usize = 10_000;
-/// Pairs that `s` prints.
+/// The maximum number of pairs that `s` prints.
 const MOST_SHOWN: usize = 1000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,12 +27,12 @@ pub(crate) enum Job {
     Save(PathBuf),
     /// Stores the pairs of a binary file.
     Load(PathBuf),
-    /// Describes the database in the words of the coursework.
+    /// Describes the database as the coursework specifies.
     Statistics,
 }
 
 impl Job {
-    /// Carries the job out, unless `is_over` says that the server ends. Making a checkpoint is not given up.
+    /// Carries the job out, unless `is_over` says that the server ends. A checkpoint is always completed.
     pub(crate) fn run(&self, db: &Db, is_over: &AtomicBool) -> Outcome {
         match self {
             Self::Count => count(db, is_over).map(|n| Reply::Integer(n as i64)),
@@ -68,8 +68,8 @@ fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Refusal {
     move |error| Refusal::new(format!("IOERR cannot {action} {}: {error}", path.display()))
 }
 
-/// Makes the next checkpoint, and removes all but the newest ones: only names that this gives. What a crash has left of one,
-/// without CURRENT, is not counted; it goes when it is older than those that are kept.
+/// Makes the next checkpoint, and removes all but the newest ones; it touches only its own names. The remains of a crashed one, without CURRENT,
+/// are not counted; they are removed when they are older than the kept ones.
 fn save(db: &Db, directory: &Path) -> Result<(), Refusal> {
     fs::create_dir_all(directory).map_err(io("make", directory))?;
     let numbers = checkpoints(directory)?;
@@ -103,8 +103,8 @@ fn checkpoints(directory: &Path) -> Result<Vec<u64>, Refusal> {
     Ok(numbers)
 }
 
-/// Stores pairs of 32-bit numbers in the byte order of this machine, as the coursework's generator writes them. A part of a pair at
-/// the end is refused, after the whole pairs were stored. Synced on return.
+/// Stores pairs of 32-bit numbers in the byte order of this machine, as the coursework's generator writes them. An incomplete pair at the end is
+/// refused, after the whole pairs were stored. Synced on return.
 fn load(db: &Db, path: &Path, is_over: &AtomicBool) -> Result<(), Refusal> {
     let file = fs::File::open(path).map_err(io("open", path))?;
     let mut reader = io::BufReader::with_capacity(1 << 16, file);
@@ -143,7 +143,7 @@ fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// What `s` prints: how many pairs there are, the bytes of each level, and the pairs of a small database.
+/// The output of `s`: the number of pairs, the bytes of each level, and the pairs of a small database.
 fn statistics(db: &Db, is_over: &AtomicBool) -> Result<String, Refusal> {
     let mut pairs = 0;
     let mut shown = String::new();

@@ -1,10 +1,10 @@
-//! The keys as a command sees them: the database, and in a transaction what its earlier commands wrote.
+//! The keys that a command sees: the database, and in a transaction also the writes of its earlier commands.
 //!
-//! Writes gather in one batch, which `Context::commit` hands to the engine: all of it is there after a crash, or none. A command on its own
-//! reads nothing that it wrote itself. Of several commands, a transaction's or a pipeline's, an overlay holds the values of the batch, and
-//! reads ask it first.
+//! Writes are collected in one batch, which `Context::commit` passes to the engine: after a crash, all of it is there or none. A single command
+//! never reads its own writes. For several commands, of a transaction or a pipeline, an overlay holds the values of the batch, and reads ask it
+//! first.
 //!
-//! There is one thread that executes commands, so what is read here does not change before the commit.
+//! Only one thread executes commands, so the values read here do not change before the commit.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
@@ -14,7 +14,7 @@ use mini_engine::{Db, Result, Slice, WriteBatch};
 pub(crate) type Entry = Result<(Slice, Slice)>;
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// Which end of a range comes first.
+/// The order of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Forward,
@@ -26,22 +26,22 @@ pub(crate) struct Keyspace<'a> {
     batch: WriteBatch,
     /// Keys and values in the batch.
     bytes: usize,
-    /// The values that several commands have written, and those that were read for them: `None` for a key that is not there.
+    /// The values that several commands have written, and those that were read for them: `None` for an absent key.
     overlay: Option<BTreeMap<Vec<u8>, Option<Slice>>>,
 }
 
 impl<'a> Keyspace<'a> {
-    /// For one command.
+    /// A keyspace for one command.
     pub(crate) fn of_command(db: &'a Db) -> Self {
         Self { db, batch: WriteBatch::new(), bytes: 0, overlay: None }
     }
 
-    /// For several commands, of which each sees what those before it wrote.
+    /// A keyspace for several commands, where each sees the writes of the earlier ones.
     pub(crate) fn of_several(db: &'a Db) -> Self {
         Self { overlay: Some(BTreeMap::new()), ..Self::of_command(db) }
     }
 
-    /// How many bytes of keys and values were inserted.
+    /// The number of inserted bytes of keys and values.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -64,16 +64,16 @@ impl<'a> Keyspace<'a> {
         }
     }
 
-    /// For several commands that read `keys`, which are searched for side by side until the values have `soft_limit` bytes: `get` finds
-    /// those here.
+    /// A keyspace for several commands that read `keys`. The keys are searched for together until the values have `soft_limit` bytes; `get` then
+    /// finds them here.
     pub(crate) fn of_several_reading(db: &'a Db, keys: &[&[u8]], soft_limit: usize) -> Result<Self> {
         let values = keys.iter().map(|key| key.to_vec()).zip(db.get_many_up_to(soft_limit, keys)?);
         let overlay = values.filter_map(|(key, value)| Some((key, value?))).collect();
         Ok(Self { overlay: Some(overlay), ..Self::of_command(db) })
     }
 
-    /// The values of `keys`, searched for side by side. The outer `None` means that those which were found had `soft_limit` bytes before
-    /// this one was known.
+    /// The values of `keys`, searched for together. The outer `None` means that the values found reached `soft_limit` bytes before this one was
+    /// known.
     pub(crate) fn get_many(&self, keys: &[&[u8]], soft_limit: usize) -> Result<Vec<Option<Option<Slice>>>> {
         if self.overlay.is_none() {
             return self.db.get_many_up_to(soft_limit, keys);
@@ -90,7 +90,7 @@ impl<'a> Keyspace<'a> {
         Ok(answers)
     }
 
-    /// How many operations are in the batch.
+    /// The number of operations in the batch.
     pub(crate) fn writes(&self) -> usize {
         self.batch.len()
     }
@@ -129,7 +129,7 @@ impl<'a> Keyspace<'a> {
         }
     }
 
-    /// As `range` for one command, of this moment however late the entries are asked for.
+    /// Like `range` for one command, but showing the present moment however late the entries are read.
     pub(crate) fn stored(&self, bounds: Bounds, direction: Direction) -> Box<dyn Iterator<Item = Entry>> {
         let stored = self.db.range(bounds);
         match direction {
@@ -143,7 +143,7 @@ impl<'a> Keyspace<'a> {
         self.batch.remove_range(..)
     }
 
-    /// What was written, to be handed to the engine.
+    /// The writes, for the engine.
     pub(crate) fn into_batch(self) -> WriteBatch {
         self.batch
     }
@@ -159,7 +159,7 @@ fn is_inverted(bounds: &Bounds) -> bool {
     start > end || (start == end && !bounds.contains(start))
 }
 
-/// What is stored and what was written, each in `direction`, as one sequence. A written key hides the stored one.
+/// Merges the stored and the written entries, each in `direction`, into one sequence. A written key hides the stored one.
 fn merged<'a>(
     stored: impl Iterator<Item = Entry> + 'a,
     written: impl Iterator<Item = (&'a [u8], &'a Option<Slice>)> + 'a,

@@ -4,16 +4,16 @@ use super::keyspace::Entry;
 use crate::protocol::output::Output;
 use crate::protocol::reply::{self, Refusal, Reply, Version};
 
-/// Entries that are looked at in one step.
+/// The number of entries that are visited in one step.
 const ENTRIES_OF_STEP: usize = 1000;
-/// Bytes of keys and values that are enough for one step, of SCAN too.
+/// The bytes of keys and values at which a step ends, also for SCAN.
 pub(crate) const BYTES_OF_STEP: usize = 1 << 20;
 
 /// A RANGE or PREFIX under way. It takes as many steps as it needs, and shows the moment of the first.
 pub(crate) struct Listing {
-    /// What is to come.
+    /// The remaining entries.
     pub(crate) entries: Box<dyn Iterator<Item = Entry>>,
-    /// The keys and values so far, as they are sent, and how many they are.
+    /// The encoded keys and values so far, and their number.
     pub(crate) found: Output,
     pub(crate) strings: usize,
 }
@@ -24,13 +24,13 @@ impl Listing {
         self.found.size()
     }
 
-    /// The array of all that was found.
+    /// Appends the array of everything that was found.
     pub(crate) fn finish(self, output: &mut Output) {
         reply::header(b'*', self.strings, output);
         output.append(self.found);
     }
 
-    /// Looks at some entries. Whether there may be more.
+    /// Visits some entries. Returns whether there may be more.
     pub(crate) fn go_on(&mut self, version: Version, most: usize) -> Result<bool, Refusal> {
         let enough = self.found.len() + BYTES_OF_STEP;
         for _ in 0..ENTRIES_OF_STEP {

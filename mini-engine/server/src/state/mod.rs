@@ -1,4 +1,4 @@
-//! State that a server keeps between requests, and that its commands work with.
+//! State that a server keeps between requests and that its commands use.
 
 pub(crate) mod clients;
 pub(crate) mod clock;

@@ -13,12 +13,12 @@ use crate::protocol::reply::{Outcome, Reply};
 use crate::protocol::request::RequestLimits;
 use crate::settings::{ServerDurability, Settings};
 
-/// The most parts of a request, as in Redis.
+/// The maximum number of parts of a request, as in Redis.
 const MOST_PARTS: usize = 1 << 20;
-/// What a client may send before it has told the password, as in Redis.
+/// The limits of a client before it has sent the password, as in Redis.
 const BEFORE_PASSWORD: RequestLimits = RequestLimits { bytes: 16 << 10, parts: 10 };
 
-/// What INFO counts.
+/// The counters of INFO.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ServerCounters {
     pub(crate) commands: u64,
@@ -28,21 +28,21 @@ pub(crate) struct ServerCounters {
     pub(crate) buffer_bytes: usize,
 }
 
-/// What has become of the writes of clients, for INFO and for the log.
+/// The results of clients' writes, for INFO and for the log.
 #[derive(Debug, Default)]
 pub(crate) struct Writes {
     /// Operations that were refused.
     pub(crate) refused: u64,
-    /// Why the last one was, of those that were.
+    /// The reason of the last refusal.
     pub(crate) last_refusal: Option<String>,
     /// Whether the last write was refused.
     pub(crate) are_refused: bool,
-    /// What the log says: how many were refused, and whether they still are.
+    /// The last report in the log: the number of refused operations, and whether writes were still refused.
     said: (u64, bool),
 }
 
 impl Writes {
-    /// A batch of so many operations was written, or refused with an error.
+    /// Records that a batch of this many operations was written, or refused with an error.
     pub(crate) fn note(&mut self, operations: usize, refusal: Option<&Error>) {
         self.are_refused = refusal.is_some();
         if let Some(error) = refusal {
@@ -51,7 +51,7 @@ impl Writes {
         }
     }
 
-    /// What the log is to say, if anything has changed.
+    /// The message for the log, if anything has changed.
     pub(crate) fn news(&mut self) -> Option<String> {
         let (said, is_said) = std::mem::replace(&mut self.said, (self.refused, self.are_refused));
         let cause = self.last_refusal.as_deref()?;
@@ -81,7 +81,7 @@ pub(crate) struct Shared {
     pub(crate) wants_sync: bool,
     /// Whether a client asked the server to end.
     pub(crate) wants_shutdown: bool,
-    /// When the last checkpoint was made, in seconds since 1970.
+    /// The time of the last checkpoint, in seconds since 1970.
     pub(crate) last_save: u64,
     pub(crate) is_saving: bool,
     /// Jobs under way whose writes may be seen before they are synced.
@@ -113,7 +113,7 @@ impl Shared {
         }
     }
 
-    /// What a client may send.
+    /// The limits of a client's requests.
     pub(crate) fn limits_of_requests(&self, is_authenticated: bool) -> RequestLimits {
         let bytes = self.settings.limits.request_bytes;
         match is_authenticated {
@@ -122,7 +122,7 @@ impl Shared {
         }
     }
 
-    /// The reply that tells of `outcome`. Damage is noted.
+    /// The reply for `outcome`. Damage is recorded.
     pub(crate) fn reply(&mut self, outcome: Outcome) -> Reply {
         outcome.unwrap_or_else(|refusal| {
             if let Some(error) = refusal.cause() {
@@ -132,7 +132,7 @@ impl Shared {
         })
     }
 
-    /// A job has ended. Its reply.
+    /// Records the end of a job. Returns its reply.
     pub(crate) fn end_job(&mut self, job: &Job, outcome: Outcome) -> Reply {
         match job {
             Job::Save(_) => {
@@ -143,7 +143,7 @@ impl Shared {
             }
             Job::Load(_) => {
                 self.loads -= 1;
-                // One that failed has not synced.
+                // A failed job has not synced.
                 self.is_unsynced = true;
             }
             Job::Count | Job::Statistics => {}

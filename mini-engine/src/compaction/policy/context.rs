@@ -1,4 +1,4 @@
-//! The [`Context`] that every policy looks at, and the plans that several of them make.
+//! The [`Context`] that is the input of every policy, and the plans that several of them make.
 
 use std::collections::HashSet;
 
@@ -19,32 +19,31 @@ pub(crate) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// The plan that puts `chosen` at `output`.
+    /// The plan that moves `chosen` to `output`.
     pub(crate) fn plan(&self, chosen: Vec<Chosen<'a>>, output: RunId) -> Option<Plan> {
         plan::plan(self.version, self.options, chosen, output, |table| self.in_progress.is_free(table.number))
     }
 
-    /// The next piece of the compaction that `pointer` is of; `None` if nothing is left of it. It takes what lies within the pointer's keys
-    /// above the output, which is what was left and what came down since, and the narrowed table of the output's run.
+    /// The next piece of the compaction of `pointer`; `None` if nothing is left of it. It takes the tables above the output within the pointer's
+    /// keys (the remaining ones and those that came down since), and the narrowed table of the output's run.
     pub(crate) fn resume(&self, pointer: &CompactPointer) -> Option<Plan> {
         let goes = |run_id: RunId, table: &TableMeta| {
             let is_within = pointer.from <= table.smallest && table.largest <= pointer.upto;
             is_within && (table.narrowed || plan::is_newer(run_id, pointer.output))
         };
         let chosen = plan::expand_between(self.version, pointer.top, pointer.output, goes);
-        // Crumbs before it may be what the last piece has made: taken along each time, they could be all that a piece gets done.
+        // Crumbs before it may be outputs of the last piece: included each time, they could be the only progress of a piece.
         let is_free = |table: &TableMeta| self.in_progress.is_free(table.number) && table.largest >= pointer.from;
         let plan = plan::plan(self.version, self.options, chosen, pointer.output, is_free)?;
         Some(Plan { bytes: plan.bytes.max(pointer.bytes), resumes: vec![pointer.id], ..plan })
     }
 
-    /// All tables of levels `from` to `to - 1`, and what they overlap of level `to`.
+    /// All tables of levels `from` to `to - 1`, and the tables of level `to` that they overlap.
     pub(super) fn expand_inputs(&self, from: usize, to: usize) -> Vec<Chosen<'a>> {
         plan::expand_inputs(self.version, from, to, |level, _| level < to)
     }
 
-    /// The runs of `level`, to be compacted with their neighbours; those are not free of which a compaction that took a piece can go on
-    /// with a narrowed table.
+    /// The runs of `level`, to be compacted with their neighbours. A run with a narrowed table of an unfinished compaction is not free.
     pub(super) fn candidates(&self, level: usize) -> Vec<Candidate> {
         let resumable = self.version.pointers().iter().filter_map(|pointer| self.resume(pointer));
         let resumable = resumable.filter(|plan| self.in_progress.allows(plan));
@@ -60,7 +59,7 @@ impl<'a> Context<'a> {
         self.version.runs(0).len() > self.options.level_0_tables()
     }
 
-    /// All runs of `level` become one, where the oldest is.
+    /// All runs of `level` become one, in the place of the oldest.
     pub(super) fn join_runs(&self, level: usize) -> Option<Plan> {
         let all = plan::expand_inputs(self.version, level, level, |_, _| true);
         self.plan(all, plan::oldest_run(self.version, level))
@@ -72,7 +71,7 @@ impl<'a> Context<'a> {
         self.plan(all, plan::new_run(self.version, level + 1))
     }
 
-    /// All between level 0 and the deepest level goes into its oldest run.
+    /// Everything between level 0 and the deepest level goes into the oldest run of the deepest level.
     pub(super) fn push_tiers(&self) -> Option<Plan> {
         self.plan(self.expand_inputs(1, BOTTOM), plan::oldest_run(self.version, BOTTOM))
     }

@@ -1,11 +1,11 @@
-//! Tables that are mostly tombstones go down when nothing else is due, or reads would step over them, and over what they hide, until
-//! enough is written to push them down (RocksDB's and Pebble's compactions by density of tombstones).
+//! Moves tables that are mostly tombstones down when nothing else is due. Otherwise reads would step over the tombstones, and over the entries that
+//! they hide, until enough is written to push them down (RocksDB's and Pebble's compactions by density of tombstones).
 //!
-//! D1 Progress: such a table goes to an older run, the next one that has any of its keys. In the oldest run of all nothing is done for
-//!    it: what its tombstones are kept for there, a snapshot say, a compaction would not change.
-//! D2 Write amplification: a compaction reads no more entries of the older run, for each entry that comes down, than one between levels
-//!    that are as they should be. What is worth less waits for the compactions that are due by size.
-//! D3 Few tombstones cost reads little, and a compaction its syncs: below [`BYTES_PER_TOMBSTONE`] of a memtable for each, none begins.
+//! D1 Progress: such a table goes to an older run, the next one that has any of its keys. In the oldest run it stays: tombstones that are kept
+//! there, for example for a snapshot, would survive a compaction.
+//! D2 Write amplification: for each entry that comes down, a compaction reads no more entries of the older run than a compaction between levels at
+//! their target sizes. A table that is worth less waits for the compactions that are due by size.
+//! D3 A few tombstones cost reads little, and a compaction costs syncs: below [`BYTES_PER_TOMBSTONE`] of a memtable for each, none begins.
 
 use super::{Context, level_0, leveled};
 use crate::compaction::plan::{self, Plan};
@@ -14,7 +14,7 @@ use crate::table::TableMeta;
 
 const BYTES_PER_TOMBSTONE: usize = 64 << 10;
 
-/// The compaction of the table with most tombstones, if one has so many that it is worth its while. O(tables * log tables).
+/// The compaction of the table with most tombstones, if one has enough of them to be worth it. O(tables * log tables).
 ///
 /// `push_level_0` is the policy's.
 pub(super) fn plan(context: &Context<'_>, push_level_0: fn(&Context<'_>) -> Option<Plan>) -> Option<Plan> {
@@ -33,7 +33,7 @@ pub(super) fn plan(context: &Context<'_>, push_level_0: fn(&Context<'_>) -> Opti
     context.plan(chosen, to)
 }
 
-/// Level 0 goes as a whole, where the policy puts it.
+/// Level 0 goes down as a whole, to the place that the policy chooses.
 fn level_0_as_a_whole(context: &Context<'_>, push: fn(&Context<'_>) -> Option<Plan>) -> Option<Plan> {
     if context.level_0_is_due() || !context.version.level(0).any(|table| is_dense(context, table)) {
         return None;
@@ -50,14 +50,14 @@ fn entries(table: &TableMeta) -> u64 {
     table.entries + table.range_tombstones
 }
 
-/// Whether more than half of a table is tombstones, and they are many. A narrowed one, which a compaction is to go on with, counts as none.
+/// Whether a table has many tombstones and they are more than half of it. A narrowed table, which a compaction will continue with, does not count.
 fn is_dense(context: &Context<'_>, table: &TableMeta) -> bool {
     let least = (context.options.memtable_bytes / BYTES_PER_TOMBSTONE).max(1) as u64;
     let is_free = !table.narrowed && context.in_progress.is_free(table.number);
     is_free && tombstones(table) >= least && tombstones(table) > entries(table) / 2
 }
 
-/// The next run older than `from` that has any of the keys of `table`; the oldest of all if none has, so that the tombstones can go.
+/// The next run older than `from` that has any of the keys of `table`; the oldest of all if none has, so that the tombstones can be dropped.
 fn older_run(context: &Context<'_>, from: RunId, table: &TableMeta) -> Option<RunId> {
     let run_id = |(level, run): (usize, &Run)| RunId { level, run: run.id() };
     let older = || context.version.all_runs().filter(|&run| plan::is_newer(from, run_id(run)));
@@ -69,7 +69,7 @@ fn overlapped<'a>(run: &'a Run, table: &TableMeta) -> &'a [TableMeta] {
     leveled::overlapped(run.tables(), &table.smallest, &table.largest)
 }
 
-/// D2, for a table that is compacted into run `to`, of which no other compaction may have what it overlaps.
+/// D2, for a table that is compacted into run `to`. No other compaction may have the tables that it overlaps there.
 fn is_worth_its_while(context: &Context<'_>, table: &TableMeta, to: RunId) -> bool {
     let run = context.version.runs(to.level).iter().find(|run| run.id() == to.run);
     let overlapped = run.map_or(&[][..], |run| overlapped(run, table));

@@ -1,16 +1,15 @@
-//! Compactions of level 0: chooses the tables that can go down, or that are rather compacted among themselves.
+//! Compactions of level 0: chooses the tables that can go down, or that are better compacted among themselves.
 //!
-//! Writers wait for level 0, and a compaction into a large level takes long. So the tables of level 0 become fewer by a compaction among
-//! themselves (RocksDB's intra-level-0 compaction) in two cases:
+//! Writers wait for level 0, and a compaction into a large level takes long. So a compaction within level 0 reduces the number of its tables
+//! (RocksDB's intra-level-0 compaction) in two cases:
 //! * They cannot go down, since a compaction under way, or a table that cannot be read, is in the way.
-//! * They are tiny beside what they overlap below. After a session of one write each, many sessions would rewrite the level below
-//!   for a few bytes, and none would live to see the end of it. Nothing goes down then before level 0 is half way to where
-//!   writers are slowed down.
+//! * They are tiny beside the tables that they overlap below. If each session writes once, many sessions would rewrite the level below for a few
+//!   bytes, and none would last to the end of it. Then nothing goes down before level 0 has half as many tables as slow writers down.
 //!
 //! L1 Such a compaction takes neighbours in age, and makes one table of them: the sequence numbers of two tables of level 0 never
 //!    interleave (V2 of the version).
 //! L2 It keeps every tombstone: the tables below, and older ones of level 0, may hold what a tombstone hides.
-//! L3 What goes down passes over no older table that stays and shares keys with it (V4).
+//! L3 A table that goes down passes over no older table that stays and shares keys with it (V4).
 
 use std::collections::HashSet;
 
@@ -22,13 +21,13 @@ use crate::manifest::{Run, RunId};
 use crate::options::Options;
 use crate::table::TableMeta;
 
-/// Tables that become one, at least, where `l0_trigger` does not ask for fewer.
+/// The minimum number of tables that become one, unless `l0_trigger` is smaller.
 const TABLES: usize = 4;
-/// Memtables of which a table of level 0 may be made up. Larger ones are to go down.
+/// The maximum size of a table of level 0, in memtables. Larger ones must go down.
 const MEMTABLES: u64 = 8;
 
-/// The tables of level 0 that can go down to level `below`, and what they overlap up to there: all, or the oldest that nothing
-/// holds up. O(tables).
+/// The tables of level 0 that can go down to level `below`, and the tables that they overlap down to there: all, or the oldest ones that nothing
+/// blocks. O(tables).
 pub(super) fn inputs<'a>(context: &Context<'a>, below: usize) -> Vec<Chosen<'a>> {
     let in_the_way = |(level, _): &(usize, &Run)| (1..=below).contains(level);
     let mut waiting: Vec<&TableMeta> = match context.in_progress.is_idle() {
@@ -55,11 +54,11 @@ pub(super) fn push_as_run(context: &Context<'_>) -> Option<Plan> {
     context.plan(inputs(context, 0), plan::new_run(context.version, 1))
 }
 
-/// Puts a compaction within level 0 before `plans`, all of which can begin, if there is one that does more good than those of level 0
-/// among them. Takes a compaction down out that is not worth its while yet.
+/// Puts a compaction within level 0 before `plans`, all of which can begin, if there is one that is more useful than those of level 0 among them.
+/// Removes a compaction from level 0 to deeper levels that is not worth it yet.
 pub(super) fn arrange(context: &Context<'_>, plans: &mut Vec<Plan>) {
     let down = plans.iter().position(Plan::relieves_level_0);
-    // A piece makes level 0 no smaller, unless it is the last.
+    // A piece does not make level 0 smaller, unless it is the last.
     let is_passed_by = |plan: &Plan| !plan.resumes.is_empty() && is_pressing(context);
     let goes_first = |plan: &Plan| !is_passed_by(plan) && is_worth_its_while(context, plan, |table| table.size);
     if down.and_then(|at| plans.get(at)).is_some_and(goes_first) {
@@ -77,10 +76,10 @@ pub(super) fn patience(options: &Options) -> usize {
     (options.level_0_tables() + options.slowdown_tables().min(options.stop_tables())) / 2
 }
 
-/// Whether a compaction writes no more, as `weight` weighs tables, for what it takes off level 0 than it would between any two levels that
-/// are as they should be.
+/// Whether the compaction's cost, in table sizes given by `weight`, is no more per unit taken off level 0 than between two levels at their target
+/// sizes.
 pub(super) fn is_worth_its_while(context: &Context<'_>, plan: &Plan, weight: impl Fn(&TableMeta) -> u64) -> bool {
-    // One that took a piece already goes on: what it would cost was asked when it began.
+    // A compaction that has begun continues: its cost was checked when it began.
     if plan.action == Action::Move || !plan.resumes.is_empty() {
         return true;
     }
@@ -100,7 +99,7 @@ fn is_pressing(context: &Context<'_>) -> bool {
     context.version.runs(0).len() >= options.slowdown_tables().min(options.stop_tables().saturating_sub(1))
 }
 
-/// The compaction of neighbours on level 0 that saves most, if one is allowed.
+/// The compaction of neighbours on level 0 that saves the most, if one is allowed.
 fn within(context: &Context<'_>) -> Option<Plan> {
     let (version, options) = (context.version, context.options);
     let candidates = context.candidates(0);

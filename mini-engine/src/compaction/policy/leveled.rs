@@ -1,21 +1,21 @@
 //! Leveled compaction (O'Neil and others 1996; LevelDB): one run a level, each level larger than the one above by the size
 //! ratio. A level that is too large gives tables to the next one, where they are compacted with those that they overlap.
 //!
-//! Which tables go: neighbours that make up the excess, at the place where they overlap least of the next level for each
-//! byte that goes down, as LevelDB's successors pick single files. Most needed first: level 0 by its tables over the
-//! trigger, other levels by their bytes over their target.
+//! The tables that go down are neighbours that make up the excess, at the place where they overlap least of the next level for each byte that goes
+//! down; LevelDB's successors pick single files in the same way. The most urgent comes first: level 0 by its tables over the trigger, other levels
+//! by their bytes over their target.
 
 use super::targets::Targets;
 use super::{BOTTOM, Context, Policy, level_0};
 use crate::compaction::plan::{self, Plan};
 use crate::table::TableMeta;
 
-/// Above every other need: what stands where the policy wants nothing.
+/// Above every other need: for tables on levels that the policy wants empty.
 const FIRST: u64 = u64::MAX;
-/// A need of this is no need: the level is just full.
+/// A need up to this is no need: the level is just full.
 const FULL: u64 = 1000;
 
-/// How much goes down at once from a level that is too large.
+/// The amount that goes down at once from a level that is too large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Portion {
     Excess,
@@ -37,7 +37,7 @@ pub(super) fn plans_by(context: &Context<'_>, portion: Portion) -> Vec<Plan> {
     levels.into_iter().filter_map(|(_, level)| plan_for(context, &targets, level, portion)).collect()
 }
 
-/// In thousandths of what the level may hold.
+/// The fill of the level in thousandths of its target.
 fn need(context: &Context<'_>, targets: &Targets, level: usize) -> u64 {
     let (held, limit) = match level {
         0 if !context.level_0_is_due() => return 0,
@@ -60,7 +60,7 @@ fn plan_for(context: &Context<'_>, targets: &Targets, level: usize, portion: Por
     let output = plan::oldest_run(version, below);
     let excess = context.free_bytes(level).saturating_sub(targets.bytes(level));
     let wanted = match portion {
-        // Levels above the base are to be emptied.
+        // Levels above the base must be emptied.
         Portion::Table if targets.bytes(level) > 0 => 1,
         Portion::Table | Portion::Excess => excess,
     };
@@ -77,8 +77,8 @@ pub(super) fn push_level_0(context: &Context<'_>) -> Option<Plan> {
     context.plan(level_0::inputs(context, below), plan::oldest_run(context.version, below))
 }
 
-/// The neighbours among `tables` that have `wanted` bytes together, or all up to the end, all of them free and so what they
-/// overlap of level `below`, for which that is least for each byte that goes down. O(n log n).
+/// The neighbours among `tables` that together have `wanted` bytes, or all up to the end, for which the overlap with level `below` is smallest for
+/// each byte that goes down. They and the tables that they overlap must be free. O(n log n).
 fn cheapest<'a>(context: &Context<'_>, tables: &'a [TableMeta], below: usize, wanted: u64) -> Option<&'a [TableMeta]> {
     let runs: Vec<&[TableMeta]> = context.version.runs(below).iter().map(|run| run.tables()).collect();
     let is_taken = |table: &TableMeta| !context.in_progress.is_free(table.number);

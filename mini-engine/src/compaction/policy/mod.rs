@@ -1,5 +1,5 @@
-//! Picks the compaction that a version needs most: a pure function of the version, the options and the compactions under way, so that each
-//! policy is a page and can be tried without a file.
+//! Picks the compaction that a version needs most: a pure function of the version, the options and the compactions under way. So each policy fits
+//! on a page and can be tested without files.
 
 mod context;
 mod dense;
@@ -18,11 +18,11 @@ use crate::options::Compaction;
 
 pub(crate) use self::context::{BOTTOM, Context};
 
-/// What a policy does: each is a file here, a line in [`policy_of`], and one in [`Compaction`].
+/// A policy: each is a file here, a line in [`policy_of`], and one in [`Compaction`].
 struct Policy {
     /// The compactions that it wants, the most needed one first.
     plans: fn(&Context<'_>) -> Vec<Plan>,
-    /// All of level 0, to where the policy puts it.
+    /// The plan that moves all of level 0 to the place that the policy chooses.
     push_level_0: fn(&Context<'_>) -> Option<Plan>,
 }
 
@@ -45,12 +45,12 @@ pub(crate) enum Work {
     Deeper,
 }
 
-/// The compaction that is needed most among those that do not get into the way of the running ones; `None` if there is none.
+/// The compaction that is needed most among those that do not conflict with running ones; `None` if there is none.
 pub(crate) fn pick(context: &Context<'_>, work: Work) -> Option<Plan> {
     let policy = policy_of(context.options.compaction.unwrap_or_default());
     let plans = (policy.plans)(context);
     let (resumed, done) = resumed(context);
-    // A compaction that took a piece goes on before another begins on top of it; only level 0, which writers wait for, passes by a
+    // A compaction that has begun continues before another begins on top of it. The only exception is level 0, which writers wait for: it passes a
     // compaction of deeper levels.
     let passes = |plan: &Plan| plan.relieves_level_0() && !resumed.iter().any(Plan::relieves_level_0);
     let (first, others): (Vec<Plan>, Vec<Plan>) = plans.into_iter().partition(passes);
@@ -71,7 +71,7 @@ pub(crate) fn pick(context: &Context<'_>, work: Work) -> Option<Plan> {
     Some(plan)
 }
 
-/// The next pieces of the compactions that took one, and the pointers to those that have nothing left.
+/// The next pieces of unfinished compactions, and the pointers of compactions with nothing left.
 fn resumed(context: &Context<'_>) -> (Vec<Plan>, Vec<u64>) {
     let (mut plans, mut done) = (Vec::new(), Vec::new());
     for pointer in context.version.pointers().iter().filter(|pointer| !context.in_progress.is_claimed(pointer.id)) {

@@ -1,12 +1,12 @@
-//! Chooses the neighbours in age that become one run, for every compaction that stays on its level.
+//! Chooses the neighbours in age that become one run, for every compaction within a level.
 //!
-//! N1 Write amplification stays logarithmic: no run is more than half of what it is compacted into, so each time that an entry is
-//!    written again, its run has at least doubled. Only a caller under pressure asks for less.
-//! N2 Age: a window of neighbours leaves no other run between its members, so the order of the runs stays what it was.
+//! N1 Write amplification stays logarithmic: no run is more than half of its compaction's output, so each time that an entry is rewritten, its run
+//! has at least doubled. Only a caller under pressure asks for less.
+//! N2 Age: a window of neighbours leaves no other run between its members, so the order of the runs does not change.
 
 use std::ops::Range;
 
-/// No compaction takes more runs than this: each costs memory and a comparison for each entry.
+/// The maximum number of runs of a compaction: each costs memory, and a comparison for each entry.
 const MOST_RUNS: usize = 256;
 
 /// A run that may be chosen.
@@ -17,33 +17,33 @@ pub(super) struct Candidate {
     pub(super) is_free: bool,
 }
 
-/// What a choice has to keep to.
+/// The limits of a choice.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WindowLimits {
-    /// Runs that become one, at least.
+    /// The minimum number of runs that become one.
     pub(super) runs: usize,
-    /// Bytes that they have together, at most.
+    /// The maximum number of bytes that they have together.
     pub(super) bytes: u64,
     pub(super) growth: Growth,
 }
 
-/// How much the run of an entry has to grow when the entry is written again.
+/// The factor by which the run of an entry must grow when the entry is rewritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Growth {
-    /// At least to the double (N1).
+    /// At least by a factor of two (N1).
     Double,
-    /// By anything.
+    /// By any factor.
     Any,
 }
 
-/// Of all windows of free neighbours within `limits` the one that writes the fewest bytes for each run that it saves, as
-/// RocksDB's compactions within level 0 do. O(runs * [`MOST_RUNS`]).
+/// Of all windows of free neighbours within `limits`, the one that writes the fewest bytes for each run that it removes, as RocksDB's compactions
+/// within level 0 do. O(runs * [`MOST_RUNS`]).
 pub(super) fn cheapest_window(runs: &[Candidate], limits: WindowLimits) -> Option<Range<usize>> {
     let windows = (0..runs.len()).flat_map(|start| windows_from(runs, start, limits));
     windows
         .min_by(|(a, a_bytes), (b, b_bytes)| {
             let cost = |bytes: u64, other: &Range<usize>| u128::from(bytes) * (other.len() as u128 - 1);
-            // Crosswise: the bytes of each, divided by the runs that it saves. Of equals the newest.
+            // Cross-multiplied: the bytes of each, divided by the runs that it removes. Among equals, the newest comes first.
             cost(*a_bytes, b).cmp(&cost(*b_bytes, a)).then(a.start.cmp(&b.start))
         })
         .map(|(window, _)| window)
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn the_window_is_the_cheapest_for_each_run_that_it_saves() {
-        // Catches a large run that is written again to save one small one, and a choice across a run that is taken.
+        // Catches a large run that is written again to save one small one, and a choice across a run that another compaction has.
         assert_eq!(choose(&[1, 1, 1, 1, 1, 100], Growth::Double), Some(0..5));
         assert_eq!(choose(&[1, 1, 1, 100], Growth::Double), None);
         assert_eq!(choose(&[1, 1, 1, 100], Growth::Any), Some(0..4));

@@ -2,8 +2,8 @@
 //! granularity of a file in Sarkar, Staratzis, Zhu and Athanassoulis 2021, "Constructing and Analyzing the LSM Compaction
 //! Design Space").
 //!
-//! Compactions are small and all alike, so that none holds up what comes after it for long, and the space that inputs and
-//! output take side by side is small. Level 0 goes down as a whole here too: its tables overlap each other.
+//! Compactions are small and of similar size, so none delays the next one for long, and the additional space for inputs and output is small. Level
+//! 0 goes down as a whole here too, because its tables overlap each other.
 
 use super::leveled::{self, Portion};
 use super::{Context, Policy};

@@ -1,10 +1,9 @@
 //! Target sizes of levels of one run.
 //!
-//! Sizes are set from below, as RocksDB's dynamic level sizes are (its wiki, "Leveled Compaction"): the deepest level is
-//! as large as the data, each level above it is smaller by the size ratio, and levels that would be too small to be of
-//! use are left out, so that level 0 is compacted into the first that is not. Then what is obsolete, which is at most what
-//! stands above the deepest level, stays below one part in the ratio less one, however much data there is. Sizes set from
-//! above would leave a deepest level of any size, down to that of the level above it, and so twice the space.
+//! Sizes are set from below, like RocksDB's dynamic level sizes (its wiki, "Leveled Compaction"): the deepest level is as large as the data, and
+//! each level above it is smaller by the size ratio. Levels too small to be useful are left out, so level 0 is compacted into the first useful one.
+//! Obsolete entries, which are at most as many as the entries above the deepest level, then stay below one part in (ratio - 1), however much data
+//! there is. Sizes set from above would allow a deepest level of any size, down to that of the level above it, and so twice the space.
 
 use super::{BOTTOM, Context};
 
@@ -23,9 +22,9 @@ impl Targets {
         let batch = (options.level_0_tables() as u64).saturating_mul(options.memtable_bytes as u64);
         let mut targets = Targets { base: BOTTOM, bytes: [0; BOTTOM + 1] };
         targets.bytes[BOTTOM] = u64::MAX;
-        // Data that another policy left higher up will get down there.
+        // Data that another policy left higher up will move down there.
         let mut target = (1..=BOTTOM).map(|level| version.level_bytes(level)).max().unwrap_or(0);
-        // A level smaller than what comes from level 0 at once would be rewritten by it and hold nothing back.
+        // A level smaller than one compaction of level 0 would be rewritten each time and be useless.
         while targets.base > 1 && target > options.level1_bytes && target / options.size_ratio >= batch {
             target /= options.size_ratio;
             targets.base -= 1;
@@ -38,7 +37,7 @@ impl Targets {
         self.bytes.get(level).copied().unwrap_or(u64::MAX)
     }
 
-    /// Where tables of `level` go: to the base, or the next level below that, but never past a level that holds tables.
+    /// The level to which tables of `level` go: to the base, or the next level below that, but never past a level that holds tables.
     pub(super) fn below(&self, context: &Context<'_>, level: usize) -> usize {
         let next = self.base.max(level + 1).min(BOTTOM);
         (level + 1..next).find(|&between| !context.version.runs(between).is_empty()).unwrap_or(next)

@@ -23,9 +23,8 @@ proptest! {
         piece in prop::sample::select(&[1, 30, usize::MAX][..]),
         steps in vec(step(), 1..150),
     ) {
-        // Catches a compaction that passes over an older or newer version of its keys, a tombstone dropped too early, compactions
-        // that undo each other's outputs when they run at once, and a policy that is never content, also with what
-        // another has left.
+        // Catches a compaction that passes over an older or newer version of its keys, a tombstone dropped too early, concurrent compactions that
+        // undo each other's outputs, and a policy that never stops, also with the tables that another policy has left.
         let mut world = World::new(policy, ratio);
         world.piece = piece;
         for step in steps {
@@ -36,7 +35,7 @@ proptest! {
     }
 }
 
-/// A world with `rounds` times as many flushes of 5 random keys as make up its data, settled after each.
+/// A world after `rounds` overwrites of its data in flushes of 5 random keys, settled after each flush.
 fn overwritten(policy: Compaction, ratio: u64, rounds: u64) -> World {
     let mut world = World::new(policy, ratio);
     let mut random = Random(7);
@@ -50,7 +49,7 @@ fn overwritten(policy: Compaction, ratio: u64, rounds: u64) -> World {
 
 #[test]
 fn lazier_policies_write_less_and_keep_more() {
-    // Catches a policy that has become another one, or rewrites everything at each turn.
+    // Catches a policy that behaves like another one, or rewrites everything at each turn.
     let figures = POLICIES.map(|policy| {
         let world = overwritten(policy, 4, 40);
         (world.written * 10 / (world.seqno() * ENTRY_BYTES), world.version.tables().map(|table| table.size).sum())
@@ -64,7 +63,7 @@ fn lazier_policies_write_less_and_keep_more() {
 
 #[test]
 fn a_load_in_key_order_is_moved_and_not_rewritten() {
-    // Catches a compaction of tables that overlap nothing: a sorted load would be written once a level.
+    // Catches a compaction of tables that overlap nothing: a sorted load would be rewritten once per level.
     for policy in POLICIES {
         let mut world = World::new(policy, 4);
         world.options.table_file_bytes = 400;
@@ -94,8 +93,8 @@ fn small_tables_do_not_pile_up() {
 
 #[test]
 fn the_upper_keys_of_old_tables_do_not_wait_for_new_tables() {
-    // Catches a compaction that begins anew below its last key whenever a new table has come: it would never get to the upper keys, and
-    // level 0 would grow for ever.
+    // Catches a compaction that restarts below its last key whenever a new table has come: it would never reach the upper keys, and level 0 would
+    // grow for ever.
     for policy in POLICIES {
         let mut world = World::new(policy, 4);
         world.flush((0..KEYS).map(|n| (n, true)));
@@ -105,7 +104,7 @@ fn the_upper_keys_of_old_tables_do_not_wait_for_new_tables() {
         let (mut random, mut most) = (Random(7), 0);
         for _ in 0..600 {
             world.run(Step::Flush(vec![(random.below(KEYS.into()) as u8, true)]));
-            // As in a process that writes one key: a sixteenth of all there is.
+            // As in a process that writes one key: a sixteenth of everything.
             if world.begin() {
                 world.end_after(0, usize::from(KEYS) / 16, true);
             }

@@ -1,9 +1,9 @@
-//! Tiered compaction: up to as many runs on a level as the size ratio says; that many are compacted into one run of the next
-//! level, and touch nothing there. An entry is written once a level.
+//! Tiered compaction: up to `size_ratio` runs on a level; that many are compacted into one run of the next level, and touch nothing there. An entry
+//! is written once per level.
 //!
-//! Runs that overlap hold obsolete versions of each other's keys, up to the ratio times the data. RocksDB's universal
-//! compaction bounds that by the bytes above the oldest run; so does this: once they are as many as the oldest run has,
-//! everything below level 0 becomes one run. Level 0 stays out of that, since writers would wait for it as long.
+//! Runs that overlap hold obsolete versions of each other's keys, up to the ratio times the data. RocksDB's universal compaction bounds the bytes
+//! above the oldest run; so does this: once they are as many as the oldest run has, everything below level 0 becomes one run. Level 0 is not part
+//! of that compaction, because writers would wait until it ends.
 
 use super::neighbours::{Growth, WindowLimits, cheapest_window};
 use super::{BOTTOM, Context, Policy, level_0};
@@ -28,20 +28,20 @@ fn plans(context: &Context<'_>) -> Vec<Plan> {
     plans
 }
 
-/// Levels below level 0 and above `end` with as many runs as a level may have, the upper ones first: writers wait for them.
+/// Levels below level 0 and above `end` with the maximum number of runs, the upper ones first, because writers wait for them.
 pub(super) fn full_tiers<'a>(context: &'a Context<'_>, end: usize) -> impl Iterator<Item = usize> + use<'a> {
     let (version, ratio) = (context.version, context.options.size_ratio);
     (1..end).filter(move |&level| version.runs(level).len() as u64 >= ratio)
 }
 
-/// Whether all that may make the oldest run obsolete has as many bytes, level 0 apart.
+/// Whether the newer runs, without level 0, have as many bytes as the oldest one, which they may make obsolete.
 fn is_stale(context: &Context<'_>) -> bool {
     let deeper = || context.version.all_runs().filter(|(level, _)| *level > 0).map(|(_, run)| run.bytes());
     let Some(oldest) = deeper().next_back() else { return false };
     deeper().count() > 1 && deeper().sum::<u64>() - oldest >= oldest
 }
 
-/// Where a damaged table keeps a full level from going down, some of its other runs become one, or there would be ever more.
+/// If a damaged table keeps a full level from going down, some of its other runs become one, so that their number stays bounded.
 pub(super) fn join_around_damage(context: &Context<'_>, level: usize) -> Option<Plan> {
     let (runs, ratio) = (context.version.runs(level), context.options.size_ratio as usize);
     let is_damaged = |run: &Run| run.tables().iter().any(|table| context.in_progress.damage.is_avoided(table.number));

@@ -1,9 +1,9 @@
-//! Makes a checkpoint: a directory that is a database of its own, out of the tables of this one.
+//! Makes a checkpoint: a directory that is a separate database, made of the tables of this one.
 //!
-//! Everything written so far is flushed: the copy needs tables and no log. Then the directory is made (`new_directory.rs`). Each table
-//! gets a further name there, or is copied and synced; the names are synced. Tables never change (rule 14), so both databases can have
-//! one file. A compaction may replace a table meanwhile; its file stays as long as this has the table. Hard links as in the checkpoints of
-//! RocksDB.
+//! Everything written so far is flushed, because the copy needs tables and no log. Then the directory is made (`new_directory.rs`). Each table gets
+//! a second name there (a hard link), or is copied and synced; the names are synced. Tables never change (rule 14), so both databases can share a
+//! file. A compaction may replace a table meanwhile; its file stays as long as this holds the table. RocksDB's checkpoints use hard links in the
+//! same way.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::lock::lock;
 use crate::manifest::FileNumbers;
 use crate::table::{self, RunTable, Table};
 
-/// Makes `dir` a copy of the database as it is now.
+/// Makes `dir` a copy of the database in its present state.
 pub(crate) fn checkpoint(core: &Core, dir: &Path) -> Result<()> {
     let fs = &core.store.fs;
-    // Asked first: a flush for nothing would be a waste.
+    // Checked first, since a flush would be wasted otherwise.
     check_free(&**fs, dir)?;
     flush_all(core)?;
     let (state, tables): (_, Vec<_>) = {

@@ -1,4 +1,4 @@
-//! Compactions on demand: all that lies within a range of keys, on the caller's thread.
+//! Compactions on demand: of everything within a range of keys, on the caller's thread.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::lock::wait;
 use crate::types::OwnedBounds;
 
-/// Compacts all that lies within `bounds` now down to one run, on the lowest level that holds any of it.
+/// Compacts everything that is now within `bounds` into one run, on the lowest level that holds any of it.
 pub(crate) fn compact_range(core: &Core, bounds: OwnedBounds) -> Result<()> {
     flush_all(core)?;
     let (upto, made_from) = (core.visible(), first_number_since(core)?);
@@ -30,7 +30,7 @@ pub(crate) fn compact_range(core: &Core, bounds: OwnedBounds) -> Result<()> {
     Ok(())
 }
 
-/// A number that only tables of compactions which have yet to be planned get: those under way are waited for. They may keep what no
+/// A file number that only tables of compactions planned from now on get. Waits for the compactions under way, since they may keep entries that no
 /// compaction has to keep any more.
 fn first_number_since(core: &Core) -> Result<u64> {
     let mut state = core.lock();
@@ -44,15 +44,15 @@ fn first_number_since(core: &Core) -> Result<u64> {
     }
 }
 
-/// The compact pointer of the last piece. No worker goes on with it meanwhile: this does, and when it returns all is done, and the
-/// files of the inputs are gone.
+/// The compact pointer of the last piece. No worker continues from it meanwhile: the caller's thread does. When it returns, the whole compaction is
+/// done, and the files of the inputs are gone.
 struct Rest<'a> {
     core: &'a Core,
     pointer: Option<u64>,
 }
 
 impl Rest<'_> {
-    /// Takes another pointer in place of the last.
+    /// Replaces the last pointer by another.
     fn take(&mut self, state: &mut State, pointer: Option<u64>) {
         if let Some(last) = std::mem::replace(&mut self.pointer, pointer) {
             state.compacting.in_progress.release(last);
@@ -67,7 +67,7 @@ impl Drop for Rest<'_> {
     fn drop(&mut self) {
         let core = self.core;
         self.take(&mut core.lock(), None);
-        // After an error something may be left for the workers.
+        // After an error, some work may remain for the workers.
         core.wake_all();
     }
 }

@@ -1,14 +1,14 @@
-//! Bulk loads of sorted entries, straight into tables.
+//! Bulk loads of sorted entries, directly into tables.
 //!
 //! No log and no memtable take part, so each entry is written once. Order:
-//! 1. writers wait from here on, and what is in memory is flushed: so the load is newer than all there is, its sequence
-//!    numbers are known before its tables are written, and replay finds the numbers without a gap (rule 11): the active
-//!    log has no frame yet, and its first one will follow the last number of the load, which the edit records.
-//! 2. the entries are written to tables, as low as nothing overlaps them (`compaction/ingest.rs`), synced, named.
-//! 3. the edit is synced and installed (rule 6), and the last number published in the same step: all of the load is visible
-//!    at once. Writers go on.
+//! 1. writers wait from here on, and the memtables are flushed. So the load is newer than everything else, its sequence numbers are known before
+//!    its tables are written, and replay finds the numbers without a gap (rule 11): the active log has no frame yet, and its first one will follow
+//!    the last number of the load, which the edit records.
+//! 2. the entries are written to tables, as low in the tree as nothing overlaps them (`compaction/ingest.rs`), synced, named.
+//! 3. the edit is synced and installed (rule 6), and the last number is published in the same step: the whole load becomes visible at once. Writers
+//!    continue.
 //!
-//! A crash before the edit is durable leaves orphans, after it the whole load.
+//! A crash before the edit is durable leaves orphans; a later crash leaves the whole load.
 
 use std::sync::MutexGuard;
 
@@ -21,7 +21,7 @@ use crate::lock::wait;
 use crate::manifest::{RunId, VersionEdit};
 use crate::types::{SeqNo, check_seqno};
 
-/// Loads `entries`; the sequence number after which all of them are visible.
+/// Loads `entries`. Returns the sequence number at which all of them are visible.
 pub(crate) fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     core: &Core,
     entries: impl IntoIterator<Item = (K, V)>,
@@ -61,12 +61,12 @@ fn install(core: &Core, written: &mut Written, key_range: KeyRange, last: SeqNo)
     installed
 }
 
-/// Where the load goes. On level 0 there may be no room for it: then this waits for compactions, as writers do.
+/// The place of the load. If that is level 0 and it has no room, this waits for compactions, as writers do.
 fn find_place<'a>(core: &'a Core, key_range: &KeyRange) -> Result<(MutexGuard<'a, State>, RunId)> {
     let mut state = core.lock();
     let mut has_waited = false;
     loop {
-        // First, since it may give the lock away. What is asked after it holds until the wait.
+        // Comes first, because it may release the lock. The later checks hold until the wait.
         let stalled;
         (state, stalled) = core.check_not_stalled(state);
         core.check_writable(&state)?;

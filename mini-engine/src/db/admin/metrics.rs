@@ -1,4 +1,4 @@
-//! The metrics of a database: what its counters say, and what its levels are and have cost.
+//! The metrics of a database: its counters, and the state and the cost of its levels.
 
 use crate::db::background::progress;
 use crate::db::core::Core;
@@ -9,7 +9,7 @@ use crate::metrics::{LevelMetrics, Metrics};
 /// The metrics as of now. The levels are those of one view.
 pub(crate) fn metrics(core: &Core) -> Metrics {
     let view = core.view.load_full();
-    // Down to the deepest level that holds or has cost anything.
+    // Down to the deepest level that holds any data or has caused any work.
     let costs = view.stats.levels.iter().rposition(|level| *level != Default::default()).map_or(0, |last| last + 1);
     let deepest = view.version.levels().len().max(costs);
     let level = |level: usize| {

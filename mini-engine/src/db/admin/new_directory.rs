@@ -1,14 +1,14 @@
-//! Makes a directory a database of its own, out of tables.
+//! Turns a directory into a separate database, made of tables.
 //!
-//! It is written under another name, beside its own, so that its own name is there only with the whole of it. Order (rules 4 and 6):
-//! 1. `NEW.incomplete` is created and its lock taken; in it a file that says that the directory is incomplete.
+//! It is written under another name in the same parent, so that its own name exists only once it is complete. Order (rules 4 and 6):
+//! 1. `NEW.incomplete` is created and its lock taken; a file in it marks the directory as incomplete.
 //! 2. the caller puts tables there, whose bytes and names are synced.
-//! 3. an empty log, then a manifest that names all of it, then `CURRENT`: each synced before the next.
-//! 4. the directory is renamed to `NEW`, and that is synced. The file of step 1 is of no meaning beside `CURRENT`; it is removed.
+//! 3. an empty log is written, then a manifest that names everything, then `CURRENT`: each synced before the next.
+//! 4. the directory is renamed to `NEW`, and that is synced. Beside `CURRENT`, the file of step 1 has no meaning; it is removed.
 //!
-//! After an error what was made is removed, `CURRENT` first and the file of step 1 last. A crash, or a removal that fails, leaves
-//! `NEW.incomplete`. The next try removes it: it is known by that file, nothing else than ours is in it, and nobody holds its lock. An open
-//! says what it is.
+//! After an error the new files are removed, `CURRENT` first and the file of step 1 last. A crash, or a removal that fails, leaves
+//! `NEW.incomplete`. The next try removes it, if it has the file of step 1, holds only files of this engine, and nobody holds its lock. An open
+//! reports what it is.
 
 use std::ffi::OsString;
 use std::io;
@@ -22,8 +22,8 @@ use crate::manifest::{CURRENT, FileKind, FileNumbers, INCOMPLETE, LOCK, Manifest
 use crate::metrics::Counters;
 use crate::wal;
 
-/// Where [`Db::checkpoint`](crate::Db::checkpoint) and [`Salvage::write_to`](crate::Salvage::write_to) write `dir` before it has its name:
-/// `dir.incomplete`. If one was interrupted, the next one to `dir` removes it.
+/// The name under which [`Db::checkpoint`](crate::Db::checkpoint) and [`Salvage::write_to`](crate::Salvage::write_to) write `dir` before it is
+/// complete: `dir.incomplete`. If one was interrupted, the next one to `dir` removes its remains.
 pub fn incomplete_directory(dir: impl AsRef<Path>) -> PathBuf {
     let dir = dir.as_ref();
     let mut name = dir.file_name().unwrap_or_default().to_os_string();
@@ -46,8 +46,8 @@ fn taken(dir: &Path) -> Error {
     ))
 }
 
-/// Makes `dir`, which must not exist, a database of the tables that `fill` puts into the directory that it is given. It returns what the
-/// manifest is to say of them, and numbers above theirs.
+/// Makes `dir`, which must not exist, a database of the tables that `fill` puts into the directory that it is given. `fill` returns the manifest's
+/// state for them, and file numbers above theirs.
 pub(super) fn make_database(
     fs: &Arc<dyn FileSystem>,
     dir: &Path,
@@ -67,7 +67,7 @@ pub(super) fn make_database(
             sync_name(&**fs, dir)
         });
     match made {
-        // It is whole; the next open removes the file as well.
+        // The directory is complete; otherwise the next open removes the file.
         Ok(()) => crate::fs::unlink(&**fs, &dir.join(INCOMPLETE)),
         Err(_) => {
             let removed = remove_files(&**fs, at).and_then(|()| fs.remove(&at.join(LOCK)));
@@ -90,7 +90,7 @@ fn being_made(error: Error) -> Error {
     }
 }
 
-/// Removes what an interrupted try has left in `dir`, whose lock is held. Anything else is left alone.
+/// Removes the files of an interrupted try from `dir`, whose lock is held. Anything else is left alone.
 fn clear(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     let names = fs.read_dir(dir).map_err(Error::io("list", dir))?;
     if names.iter().all(|name| name == LOCK) {
@@ -119,8 +119,8 @@ fn make_current(fs: &Arc<dyn FileSystem>, dir: &Path, state: ManifestState, numb
     Ok(())
 }
 
-/// Removes all but the lock file, once nothing there opens as a database any more, and last what says that it is incomplete. After an
-/// error all others are left, so that what opens is whole.
+/// Removes everything except the lock file: first the files that make it a database, and last the file that marks it as incomplete. After an error
+/// all remaining files are left, so that a directory that still opens is complete.
 fn remove_files(fs: &dyn FileSystem, dir: &Path) -> io::Result<()> {
     let pointer = dir.join(CURRENT);
     if fs.exists(&pointer)? {

@@ -12,7 +12,7 @@ pub(crate) fn quarantined(core: &Core) -> Vec<QuarantinedTable> {
     core.view.load().version.quarantined().iter().map(|meta| QuarantinedTable::new(&core.store, meta)).collect()
 }
 
-/// Gives up table `number`: reads of its keys show what else there is. Durable on return. Its file stays, for salvage. What was dropped.
+/// Gives up table `number`: reads of its keys then show the other tables. Durable on return. Its file stays, for salvage. Returns the dropped table.
 pub(crate) fn drop_quarantined(core: &Core, number: u64) -> Result<QuarantinedTable> {
     core.check_writable(&core.lock())?;
     let not_quarantined = || Error::InvalidArgument(format!("table {number} is not quarantined"));
@@ -21,7 +21,7 @@ pub(crate) fn drop_quarantined(core: &Core, number: u64) -> Result<QuarantinedTa
         true => Ok(()),
         false => Err(not_quarantined()),
     };
-    // Asked where no other edit can come between: a second caller is refused, and not taken for a broken manifest.
+    // Checked where no other edit can come in between, so that a second caller gets an error and does not break the manifest.
     let edit = VersionEdit { dropped: vec![number], ..VersionEdit::default() };
     fail_on_unwind(core, || core.install_if(is_quarantined, edit, Vec::new(), |_| {}))?;
     Ok(table)
@@ -35,7 +35,7 @@ pub struct AsideFile {
     pub file: PathBuf,
     /// Its length in bytes; with holes, it takes less.
     pub bytes: u64,
-    /// Whether it is a table that is still quarantined: what is sound in it can be salvaged.
+    /// Whether it is a table that is still quarantined: its sound blocks can be salvaged.
     pub is_quarantined: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Reads everything that the database is made of and checks it.
+//! Reads and checks all files of the database.
 
 use crate::db::core::Core;
 use crate::db::read::quarantined_error;
@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::lock::lock;
 use crate::table::TableReport;
 
-/// What a verification read, and what it found wrong.
+/// The result of a verification: the amount of data read, and the problems found.
 #[derive(Clone, Debug, Default)]
 #[must_use = "damage is in the report, not in the result: see `into_result`"]
 #[non_exhaustive]
@@ -21,7 +21,7 @@ pub struct VerifyReport {
     pub tombstones: u64,
     /// Bytes of the tables' files.
     pub bytes: u64,
-    /// All that is wrong: each damaged block of the tables, and the first finding in the manifest. Empty for a sound database.
+    /// The problems: each damaged block of the tables, and the first finding in the manifest. Empty for a sound database.
     pub problems: Vec<Error>,
 }
 
@@ -40,8 +40,8 @@ impl VerifyReport {
     }
 }
 
-/// Verifies the manifest and every table of the current view. A problem of one file or block does not keep others from being
-/// checked. The logs were read when the database was opened; what came after is in memory too.
+/// Verifies the manifest and every table of the current view. A problem in one file or block does not stop the check of the others. The logs were
+/// read when the database was opened; later writes are also in memory.
 pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
     core.check_open()?;
     let mut report = VerifyReport::default();
@@ -59,14 +59,14 @@ pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
     Ok(report)
 }
 
-/// Whether what the files say is what the engine goes by. Edits are written meanwhile: no lock is held while files are read.
+/// Whether the files agree with the state in memory. Edits are written meanwhile, since no lock is held while files are read.
 fn verify_manifest(core: &Core) -> Result<()> {
     let on_disk = || lock(&core.manifest).on_disk();
     loop {
-        // After a failed append the file may hold more than was ever in force, or a torn record.
+        // After a failed append the file may hold an edit that never took effect, or a torn record.
         let Some(before) = on_disk() else { return Ok(()) };
         let checked = before.check(&*core.store.fs, core.dir());
-        // A manifest may have taken the place of this one.
+        // Another manifest may have replaced this one.
         let is_same = on_disk().is_some_and(|after| after.number() == before.number());
         if checked.is_ok() || is_same {
             return checked;

@@ -4,8 +4,8 @@
 //! that pinned an older view keep the inputs open (rule 14). An error leaves the inputs untouched, so an input that could not be
 //! read is never dropped (rules 8, 9).
 //!
-//! Several compactions may run at once. A plan is noted as in progress under the write lock, after a look that nothing has changed since it
-//! was made, and no plan is noted that conflicts with another one. So the inputs of a compaction stay in the version until it installs.
+//! Several compactions may run at once. Under the write lock, a plan is noted as in progress only if nothing has changed since it was made, and if
+//! it conflicts with no other plan in progress. So the inputs of a compaction stay in the version until it installs its result.
 
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
@@ -23,32 +23,32 @@ type LockedState<'a> = MutexGuard<'a, State>;
 pub(crate) struct CompactionJob {
     id: u64,
     pub(crate) plan: Plan,
-    /// Held until they are compacted. A view would hold the files of all other tables too, of which another compaction may replace some.
+    /// Held until they are compacted. A view would also hold the files of all other tables, some of which another compaction may replace.
     inputs: Vec<OpenRun>,
     version: Arc<Version>,
-    /// The compact pointer that it has left.
+    /// The compact pointer that it has set.
     pub(crate) pointer: Option<u64>,
 }
 
 impl CompactionJob {
-    /// Notes `plan`, whose inputs `view` has, as running. The holder of the lock ends it by [`end_compaction`].
+    /// Notes `plan` as running; `view` has its inputs. The holder of the lock ends it with [`end_compaction`].
     pub(crate) fn begin(state: &mut State, plan: Plan, view: &View) -> CompactionJob {
         let id = state.compacting.in_progress.begin(&plan);
         CompactionJob { id, inputs: view.inputs_of(&plan), version: view.version.clone(), plan, pointer: None }
     }
 
-    /// The table that this would write anew, where it is, without leaving anything out; `None` if it does any good.
+    /// The table that this would rewrite in place without dropping any entry; `None` if the compaction is useful.
     pub(crate) fn rewrites_nothing(&self) -> Option<u64> {
         let [input] = &self.plan.inputs[..] else { return None };
         let [number] = input.tables[..] else { return None };
         let stays = (input.level, input.run) == (self.plan.output.level, self.plan.output.run);
         let table = self.inputs.first().filter(|_| stays)?.tables().first()?;
-        // One that cannot be read is compacted, so that the caller learns of it.
+        // A table that cannot be read is compacted, so that the caller gets the error.
         table.is_minimal().unwrap_or(false).then_some(number)
     }
 }
 
-/// Begins the compaction of `work` that is needed most, if one is. The holder of the lock, which is given away meanwhile, ends it by
+/// Begins the compaction of `work` that is needed most, if one is. Releases the lock meanwhile; its holder ends the compaction with
 /// [`end_compaction`].
 pub(super) fn begin<'a>(
     core: &'a Core,
@@ -56,7 +56,7 @@ pub(super) fn begin<'a>(
     work: Work,
 ) -> (LockedState<'a>, Option<CompactionJob>) {
     let work = |state: &State| {
-        // The thread that is kept for level 0 takes that first, so that the others are free for the rest.
+        // The thread that is kept for level 0 takes level 0 first, so that the others are free for deeper levels.
         let work = if work == Work::Any && !state.compacting.in_progress.takes_level_0() { Work::Deeper } else { work };
         (state.compacting.ranges_waiting == 0).then_some(work)
     };
@@ -65,26 +65,26 @@ pub(super) fn begin<'a>(
     (state, job)
 }
 
-/// How many compactions are under way, and whether another is due.
+/// The number of compactions under way, and whether another is due.
 pub(crate) fn progress(core: &Core) -> (u64, bool) {
     let (state, is_due) = is_due(core, core.lock());
     (state.compacting.in_progress.len() as u64, is_due)
 }
 
-/// Whether any compaction is due beside those under way. Gives the lock away meanwhile.
+/// Whether any compaction is due besides those under way. Releases the lock meanwhile.
 fn is_due<'a>(core: &'a Core, state: LockedState<'a>) -> (LockedState<'a>, bool) {
     let (state, due) = pick_unlocked(core, state, |_| Some(Work::Any), pick);
     (state, due.is_some())
 }
 
-/// Notes the end of a compaction, installed or not. Wakes everything that waits for compactions to end or to make way.
+/// Notes the end of a compaction, installed or not. Wakes all threads that wait for a compaction to end.
 pub(crate) fn end_compaction(core: &Core, state: &mut State, job: &CompactionJob) {
     state.compacting.in_progress.end(job.id);
     core.wake_all();
 }
 
-/// Runs a compaction to its end, unless the engine shuts down meanwhile. Afterwards the files of its inputs are gone, but for those that
-/// readers still have.
+/// Runs a compaction to its end, unless the engine shuts down meanwhile. Afterwards the files of its inputs are gone, except those that readers
+/// still hold.
 pub(crate) fn run_job(core: &Core, job: &mut CompactionJob) -> Result<()> {
     let inputs = std::mem::take(&mut job.inputs);
     job.pointer = compact(core, job, inputs)?;
@@ -99,7 +99,7 @@ fn compact(
     inputs: Vec<OpenRun>,
 ) -> Result<Option<u64>> {
     let begun = Instant::now();
-    // After the view: a snapshot that is registered later sees nothing older than what is visible now (rule 16).
+    // Read after the view: a snapshot that is registered later sees no version older than those visible now (rule 16).
     let snapshots = core.snapshots.live();
     let filter_bits = filter_bits_of_merge(&core.store.options, version, plan);
     let outputs = (OutputSizes::of(&core.store.options, version), filter_bits);
@@ -116,24 +116,24 @@ fn compact(
     })?;
     done.obsolete.iter().for_each(|table| table.set_obsolete());
     let mut state = core.lock();
-    // These were read to their ends. Of others a piece may have read less, and a move nothing.
+    // These tables were read to their ends. A piece may have read only part of the others, and a move reads none.
     state.compacting.in_progress.damage.forget(done.obsolete.iter().map(|table| table.number()));
     if state.compacting.in_progress.damage.is_empty() {
-        // A caller's compaction may have done what failed: then no worker tries it again.
+        // A caller's compaction may have completed the failed one: then no worker tries it again.
         let is_mended = |error: &mut Error| error.unreadable_file().is_some();
         state.compacting.error.take_if(is_mended);
         state.compacting.level_0_error.take_if(is_mended);
     }
-    // Within level 0 nothing leaves it.
+    // A compaction within level 0 takes no bytes off level 0.
     if from_level_0 > 0 && plan.output.level > 0 {
         state.controller.compacted(from_level_0, begun.elapsed());
     }
     Ok(pointer)
 }
 
-/// Compacts small tables of level 0 among themselves on the caller's thread, as long as that is due: the last step before the workers
-/// end. Many short sessions would else leave a table each, and none would live to compact them. Waits for such a compaction that a
-/// worker does; each takes about as long as a flush. A failure changes nothing, and leaves the rest to the next session.
+/// Compacts small tables of level 0 among themselves on the caller's thread, as long as such a compaction is due. This is the last step before the
+/// workers end. Otherwise many short sessions would each leave a table, and none would last long enough to compact them. Waits for a worker that is
+/// doing such a compaction; each takes about as long as a flush. A failure changes nothing, and leaves the rest to the next session.
 pub(crate) fn settle_level_0(core: &Core) {
     while let Some(mut job) = begin_within_level_0(core) {
         let result = fail_on_unwind(core, || run_job(core, &mut job));
@@ -160,16 +160,16 @@ fn begin_within_level_0(core: &Core) -> Option<CompactionJob> {
     due.filter(small).map(|plan| CompactionJob::begin(&mut state, plan, &core.view.load()))
 }
 
-/// What becomes of a compaction that was run.
+/// The next step after a compaction was run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Installed,
-    /// One of its inputs cannot be read: others go around that.
+    /// One of its inputs cannot be read: later compactions avoid that table.
     GoAround,
     TryAgainLater,
 }
 
-/// Notes what came of a compaction, for those that wait for it and for the compactions that follow. The caller ends it.
+/// Notes the result of a compaction, for the threads that wait for it and for later compactions. The caller ends it.
 pub(super) fn note_outcome(core: &Core, state: &mut State, job: &CompactionJob, result: Result<()>) -> Outcome {
     let relieves = job.plan.relieves_level_0();
     let Err(error) = result else {
@@ -192,29 +192,29 @@ pub(super) fn note_outcome(core: &Core, state: &mut State, job: &CompactionJob, 
     Outcome::TryAgainLater
 }
 
-/// Whether the compaction failed over one of its inputs, which further ones then go around.
+/// Whether the compaction failed because of one of its inputs, which later ones then avoid.
 fn note_damage(state: &mut State, job: &CompactionJob, error: &Error) -> bool {
     let Some(file) = error.unreadable_file() else { return false };
     let kind = file.file_name().map(FileKind::of);
-    // An output that cannot be read back says nothing of the inputs.
+    // An output that cannot be read back says nothing about the inputs.
     let Some(number) = job.plan.tables().find(|number| kind == Some(FileKind::Table(*number))) else { return false };
     state.compacting.in_progress.damage.note(number, file.to_path_buf(), error.clone(), Instant::now());
     true
 }
 
-/// A sync that failed for good leaves it unknown what is on the device: the engine is read-only from then on. After any
-/// other failure of a compaction all is as before.
+/// After a sync that failed for good, the contents of the device are unknown: the engine is read-only from then on. After any other failure of a
+/// compaction the state is as before.
 pub(crate) fn fail_if_unsafe(core: &Core, state: &State, error: &Error) {
     if matches!(error, Error::Io { op: "sync", .. }) && !error.is_transient() {
         core.fail_locked(state, error);
     }
 }
 
-/// Waits until no compaction is due or under way; fails if that leaves anything behind.
+/// Waits until no compaction is due or under way; fails if any work remains undone.
 pub(crate) fn wait_idle(core: &Core) -> Result<()> {
     let mut state = core.lock();
     loop {
-        // First, since it gives the lock away. What is asked after it holds until the wait.
+        // Comes first, because it releases the lock. The later checks hold until the wait.
         let mut is_due = true;
         if state.compacting.in_progress.len() == 0 {
             (state, is_due) = self::is_due(core, state);

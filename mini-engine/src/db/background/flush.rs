@@ -2,10 +2,10 @@
 //!
 //! Order (rule 6): the table is synced, then the directory, then the edit; the view is installed; the log is unlinked or recycled. A
 //! crash before the edit leaves an orphan table and the log, and replay repeats the flush. A crash after it leaves an obsolete log,
-//! which the next open removes. The view is installed before the log goes, so one question decides what a failure means: is the
+//! which the next open removes. The view is installed before the log is removed, so the consequence of a failure depends on one question: is the
 //! edit durable?
 //!
-//! The edit's log number is that of the next newer memtable. It stays right whatever is written meanwhile: memtables are flushed
+//! The edit's log number is that of the next newer memtable. It stays right even if writes continue: memtables are flushed
 //! oldest first, and a rotation only adds newer ones. The edit's sequence number is the last one before the first frame of that log.
 //! So replay knows which number must come first, and notices a log whose beginning is lost.
 
@@ -21,14 +21,14 @@ pub(super) fn flush_oldest(core: &Core) -> Result<()> {
     let view = core.view.load_full();
     let Some((oldest, next_log)) = view.oldest_frozen() else { return Ok(()) };
     let oldest = oldest.clone();
-    // What a compaction may drop a flush may drop: it is a compaction of one input. Tombstones stay, for the tables below.
+    // A flush is a compaction of one input, so it may drop the same entries. Tombstones stay, for the tables below.
     let snapshots = core.snapshots.live();
     let retention = Retention { snapshots: &snapshots, tombstones: Tombstones::KeepAll };
     let older = view.version.named_tables();
     let older_last = older.map(|table| &table.largest).max().cloned().unwrap_or_default();
     let inputs = Inputs::of_memtable(&oldest.memtable, retention, &older_last)?;
     let spec = OutputSpec::flush(filter_bits_of_flush(&core.store.options, &view.version, oldest.memtable.entries()));
-    // Compactions that end meanwhile find nobody who has their inputs.
+    // The view must not keep the inputs of compactions that end meanwhile.
     drop(view);
     let Some(written) = core.store.write(inputs, retention, spec, Limits::whole(&core.cancel))? else { return Ok(()) };
     let bytes = written.table_bytes();
@@ -45,10 +45,10 @@ pub(super) fn flush_oldest(core: &Core) -> Result<()> {
     Ok(())
 }
 
-/// Writes all that is in memory to tables, and waits for it.
+/// Writes all memtables to tables, and waits for that.
 ///
 /// # Errors
-/// As of [`wait_flushed`]; [`Error::Closed`].
+/// The same as for [`wait_flushed`]; [`Error::Closed`].
 pub(crate) fn flush_all(core: &Core) -> Result<()> {
     let log = freeze_active(core, Core::check_writable)?;
     wait_flushed(core, log)
@@ -57,7 +57,7 @@ pub(crate) fn flush_all(core: &Core) -> Result<()> {
 /// Waits until no memtable of a log before `log` is left to flush.
 ///
 /// # Errors
-/// The error of a flush that failed meanwhile for want of space, though it will be tried again; `ReadOnly` after any
+/// The error of a flush that failed meanwhile because there was no space, though it will be tried again; `ReadOnly` after any
 /// other failure.
 pub(crate) fn wait_flushed(core: &Core, log: u64) -> Result<()> {
     let mut state = core.lock();

@@ -1,4 +1,4 @@
-//! Makes the log that the next rotation brings (`core/next_log.rs`), and space for the active one (`wal/writer.rs`, W6).
+//! Makes the log for the next rotation (`core/next_log.rs`), and space for the active one (`wal/writer.rs`, W6).
 
 use crate::db::core::{Core, Phase, State, create_log};
 use crate::error::Result;
@@ -6,10 +6,10 @@ use crate::lock::wait;
 use crate::types::Durability;
 use crate::wal::{self, Extension};
 
-/// No log is given more space ahead than so many memtables.
+/// No log gets more space in advance than this many memtables.
 const MAX_MEMTABLES: u64 = 2;
 
-/// How much space a log is given ahead, in bytes, and how durably.
+/// The space that a log gets in advance, in bytes, and its durability.
 type Reserve = (u64, Durability);
 
 enum Task {
@@ -17,7 +17,7 @@ enum Task {
     Extend(Extension),
 }
 
-/// Makes a log each time that one is wanted, and gives the active one space. A failure goes to the writers that wait for it.
+/// Makes a log each time that one is wanted, and allocates space for the active one. Writers that wait get the error of a failure.
 pub(super) fn log_loop(core: &Core) {
     while let Some(task) = begin(core) {
         match task {
@@ -41,7 +41,7 @@ fn begin(core: &Core) -> Option<Task> {
     let mut state = core.lock();
     while state.phase != Phase::Stopped {
         if core.check_usable().is_ok() {
-            // First what writers need first.
+            // Writers need this first.
             if let Some(extension) = state.log.begin_extension() {
                 return Some(Task::Extend(extension));
             }
@@ -54,7 +54,7 @@ fn begin(core: &Core) -> Option<Task> {
     None
 }
 
-/// The log is the active one until this has ended. Where space is missing the next writer finds out for itself, and closes the log.
+/// The log stays the active one until this has ended. If there is no space, the next writer finds that out itself, and closes the log.
 fn extend(core: &Core, extension: &Extension) {
     let written = extension.write();
     let mut state = core.lock();
@@ -65,8 +65,8 @@ fn extend(core: &Core, extension: &Extension) {
     core.room.notify_all();
 }
 
-/// What the active log will take when its memtable is full, by what it takes now; or what it takes now, where a memtable is
-/// flushed before it is half full. A log for a closing database gets nothing.
+/// The expected size of the active log when its memtable is full, estimated from its present size; or the present size, where a memtable is flushed
+/// before it is half full. A log for a closing database gets no space.
 fn reserve(core: &Core, state: &State) -> Reserve {
     let (log, full) = (&state.log, core.store.options.memtable_bytes);
     if state.phase != Phase::Open {
@@ -81,7 +81,7 @@ fn reserve(core: &Core, state: &State) -> Reserve {
 fn make(core: &Core, (bytes, durability): Reserve) -> Result<wal::Writer> {
     let number = core.store.numbers.allocate()?;
     let mut log = create_log(core, number)?;
-    // Without frames it is nothing that a reopen would miss, whether or not it can be removed.
+    // A log without frames does not matter to a reopen, whether or not it can be removed.
     log.reserve(bytes, durability).inspect_err(|_| core.store.unlink(&core.dir().join(wal::file_name(number))))?;
     Ok(log)
 }

@@ -1,4 +1,4 @@
-//! A thread for one piece of work, for whose end the caller waits.
+//! A thread for one piece of work; the caller waits for its end.
 
 use std::io::Result;
 use std::thread::{Builder, Scope, ScopedJoinHandle};

@@ -5,12 +5,11 @@
 //! hold the core and never a handle; they end when they are told to.
 //!
 //! Failures (rules 7, 8, 9):
-//! * No space, or no file handles: the worker tries again, with growing backoff. The inputs are untouched, and writers that would have to
-//!   wait get the error; so everything goes on by itself once there is room.
-//! * A flush that fails otherwise makes the engine read-only: its memtable can go nowhere else.
-//! * A compaction that fails over one of its inputs ends, and further ones go around that table (`compaction/damage.rs`).
-//! * A compaction that fails otherwise is tried again, ever more rarely. It stays in progress meanwhile, so that no other thread picks it
-//!   up.
+//! * No space, or no file handles: the worker tries again, with growing backoff. The inputs are untouched, and writers that would have to wait get
+//!   the error. So all work resumes without a reopen once there is room.
+//! * A flush that fails otherwise makes the engine read-only: there is no other way to store its memtable.
+//! * A compaction that fails because of one of its inputs ends, and later ones avoid that table (`compaction/damage.rs`).
+//! * A compaction that fails otherwise is tried again, ever more rarely. It stays in progress meanwhile, so no other thread picks it.
 //! * A failed sync makes the engine read-only wherever it happens.
 
 use std::sync::{Arc, MutexGuard};
@@ -27,21 +26,20 @@ use crate::lock::{wait, wait_timeout};
 const FIRST_BACKOFF: Duration = Duration::from_millis(20);
 /// Writers wait for flushes.
 const FLUSH_MAX_BACKOFF: Duration = Duration::from_secs(1);
-/// A compaction that fails reads its inputs each time. One that writers wait for, and that wants no more than space, is tried as a flush
-/// is.
+/// A compaction that fails reads its inputs each time. One that lacks only space, and that writers wait for, is tried as often as a flush.
 const COMPACTION_MAX_BACKOFF: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(crate) struct Workers(Vec<JoinHandle<()>>);
 
 impl Workers {
-    /// Starts them. If one does not start, none runs.
+    /// Starts the workers. If one fails to start, none runs.
     pub(crate) fn start(core: &Arc<Core>) -> Result<Workers> {
         let mut workers = Workers(Vec::new());
         let flush = ("mini-engine-flush", flush_loop as fn(&Core));
         let remove = ("mini-engine-remove", (|core| core.store.tables.keep_removing()) as fn(&Core));
-        // One of the compaction threads is kept for level 0, or that would wait for as long as the longest compactions of deeper levels
-        // take. There is another one beside it.
+        // One of the compaction threads is reserved for level 0; otherwise level 0 would wait for as long as the longest compactions of deeper
+        // levels take. There is always another one beside it.
         let level_0 = ("mini-engine-compact", (|core| compaction_loop(core, Work::Level0)) as fn(&Core));
         let others = core.store.options.compaction_threads.saturating_sub(1).max(1);
         let any = ("mini-engine-compact", (|core| compaction_loop(core, Work::Any)) as fn(&Core));
@@ -63,11 +61,11 @@ impl Workers {
         Ok(workers)
     }
 
-    /// Waits for their end. The core is in [`Phase::Stopped`], or this would wait for ever.
+    /// Waits for the workers to end. The core must be in [`Phase::Stopped`], or this would wait for ever.
     pub(crate) fn join(self) {
         for worker in self.0 {
-            // A file system of the caller's may drop the last handle from within a call of ours: then this is the
-            // worker itself, which ends after that call. Waiting for it here would be waiting for ever.
+            // A caller's file system may drop the last handle from within a call by a worker: then this is the worker itself, which ends after that
+            // call. If it waited for itself here, it would wait for ever.
             if worker.thread().id() == thread::current().id() {
                 continue;
             }
@@ -94,7 +92,7 @@ fn flush_loop(core: &Core) {
                     tracing::warn!(%error, "no space or no file handle for a flush; it is tried again");
                 }
                 state.flushing.error = Some(error);
-                // Those who asked for this flush, or wait for it, get the error.
+                // Callers that asked for this flush, or wait for it, get the error.
                 core.room.notify_all();
                 drop(backoff.wait(core, state));
             }
@@ -103,7 +101,7 @@ fn flush_loop(core: &Core) {
     }
 }
 
-/// Closes tables if there were no file handles, so that the next try finds some.
+/// Closes tables if there were no file handles left, so that the next try has some.
 fn make_way(core: &Core, error: &Error) {
     if error.is_want_of_handles() {
         core.store.tables.make_way();
@@ -130,10 +128,10 @@ fn compaction_loop(core: &Core, work: Work) {
     }
 }
 
-/// Waits until a compaction is due, and begins it; `None` when the worker is to end instead.
+/// Waits until a compaction is due, and begins it; `None` when the worker must end instead.
 ///
-/// A database that was open too shortly for a compaction to begin still does a share of one that is due (`compaction/piece.rs`): else
-/// each of many such processes would leave a table more.
+/// A database that was open too briefly for a compaction to begin still does a share of one that is due (`compaction/piece.rs`). Otherwise each of
+/// many such processes would leave one more table.
 fn wait_for_compaction(core: &Core, work: Work) -> Option<compaction::CompactionJob> {
     let mut state = core.lock();
     loop {
@@ -149,11 +147,11 @@ fn wait_for_compaction(core: &Core, work: Work) -> Option<compaction::Compaction
             return None;
         }
         if state.phase == Phase::Stopped {
-            // Since the look at it, while a plan was made.
+            // It became due since it was checked, while a plan was made.
             continue;
         }
         if state.compacting.in_progress.damage.retry(Instant::now()) {
-            // This may be another thread's to take.
+            // Another thread may have to do this.
             core.work.notify_all();
             continue;
         }
@@ -165,8 +163,8 @@ fn wait_for_compaction(core: &Core, work: Work) -> Option<compaction::Compaction
     }
 }
 
-/// Waits until `is_needed`; false when the worker is to end instead. After a failure there is nothing to do, but the
-/// thread stays: its end is the shutdown's to decide.
+/// Waits until `is_needed`; false when the worker must end instead. After a failure there is nothing to do, but the thread stays until the shutdown
+/// ends it.
 fn wait_for_work(core: &Core, is_needed: impl Fn() -> bool) -> bool {
     let mut state = core.lock();
     while state.phase != Phase::Stopped {

@@ -1,9 +1,9 @@
-//! The directory itself: whether it may become a database, its creation, its lock.
+//! The directory itself: its creation, its lock, and the check whether it may become a database.
 //!
-//! A database is of no use in a directory whose own name a power cut takes away. So as long as there is no `CURRENT`,
-//! which is before anything can be acknowledged, each open syncs the name of the directory again: an earlier open may
-//! have ended between creating it and that sync, or another program may have created it. Missing directories above it are
-//! created one at a time, each synced by name before the next: a directory that holds one of ours has a durable name.
+//! A database is useless in a directory whose own name a power cut removes. So as long as there is no `CURRENT`, which means that nothing was
+//! acknowledged, each open syncs the name of the directory again: an earlier open may have ended between the creation and that sync, or another
+//! program may have created the directory. Missing parent directories are created one at a time, and each name is synced before the next: every
+//! parent of a database has a durable name.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -16,12 +16,12 @@ use crate::fs::FileSystem;
 use crate::manifest::{CURRENT, FileKind, LOCK};
 use crate::options::Options;
 
-/// What making a file system leaves in its topmost directory, which may well be a database's.
+/// A directory that new file systems have in their topmost directory, which may well be a database's.
 const LOST_AND_FOUND: &str = "lost+found";
 
 /// The lock on a database's directory, held until dropped.
 pub(crate) struct DirectoryLock {
-    /// None of a reader in a directory without a lock file, in which no writer was.
+    /// `None` for a reader in a directory without a lock file, where there never was a writer.
     _held: Option<Box<dyn Send + Sync>>,
 }
 
@@ -31,7 +31,7 @@ impl fmt::Debug for DirectoryLock {
     }
 }
 
-/// Takes the directory's lock, a reader one that it shares with others. A directory that is not ours is left exactly as it was:
+/// Takes the directory's lock; a reader shares it with others. A directory that is not a database is left exactly as it was:
 /// no lock file appears in it.
 pub(crate) fn lock_directory(fs: &dyn FileSystem, dir: &Path, options: &Options) -> Result<DirectoryLock> {
     let creates = options.create_if_missing && !options.read_only;
@@ -46,7 +46,7 @@ pub(crate) fn lock_directory(fs: &dyn FileSystem, dir: &Path, options: &Options)
     check_is_no_leftover(dir, &kinds)?;
     if !kinds.contains(&FileKind::Current) {
         let lost = check_nothing_is_lost(fs, dir, &kinds);
-        // Unless another process has just made it.
+        // Another process may have just made it.
         if lost.is_err() && !fs.exists(&dir.join(CURRENT)).map_err(Error::io("look for", dir))? {
             lost?;
         }
@@ -65,7 +65,7 @@ pub(crate) fn lock_directory(fs: &dyn FileSystem, dir: &Path, options: &Options)
     lock(fs, dir, options.read_only)
 }
 
-/// Creates the directory, unless it is there, and takes its lock, whatever it holds. Its name is not durable on return.
+/// Creates the directory, unless it exists, and takes its lock, whatever it contains. Its name is not durable on return.
 pub(crate) fn create_locked(fs: &dyn FileSystem, dir: &Path) -> Result<DirectoryLock> {
     if !fs.exists(dir).map_err(Error::io("look for", dir))? {
         create(fs, dir)?;
@@ -73,7 +73,7 @@ pub(crate) fn create_locked(fs: &dyn FileSystem, dir: &Path) -> Result<Directory
     lock(fs, dir, false)
 }
 
-/// Takes the lock of a directory that is only read, whatever is missing there.
+/// Takes the lock of a directory that is only read, even if files are missing there.
 pub(crate) fn lock_for_reading(fs: &dyn FileSystem, dir: &Path) -> Result<DirectoryLock> {
     list(fs, dir)?;
     lock(fs, dir, true)
@@ -95,7 +95,7 @@ fn lock(fs: &dyn FileSystem, dir: &Path, read_only: bool) -> Result<DirectoryLoc
     };
     match locked {
         Ok(lock) => Ok(DirectoryLock { _held: Some(lock) }),
-        // To make one would be a write. Every writer makes one, so this is a copy of a database's other files.
+        // Creating one would be a write. Every writer creates one, so this is a copy of a database without its lock file.
         Err(error) if read_only && error.kind() == ErrorKind::NotFound => Ok(DirectoryLock { _held: None }),
         Err(error) if error.kind() == ErrorKind::WouldBlock => {
             let holder = fs.lock_holder(&path);
@@ -105,13 +105,12 @@ fn lock(fs: &dyn FileSystem, dir: &Path, read_only: bool) -> Result<DirectoryLoc
     }
 }
 
-/// Creates `dir` and what is missing above it, the topmost first. The name of `dir` is not durable yet on return, those
-/// above it are.
+/// Creates `dir` and its missing parents, the topmost first. On return the name of `dir` is not yet durable, those of its parents are.
 fn create(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     let mut missing = Vec::new();
     for path in dir.ancestors().filter(|path| !path.as_os_str().is_empty()) {
         if fs.exists(path).map_err(Error::io("look for", path))? {
-            // Perhaps made by an open that ended before its name was durable.
+            // It may have been made by an open that ended before the name was durable.
             sync_name(fs, path)?;
             break;
         }

@@ -1,12 +1,12 @@
 //! [`EntryBounds`]: keys outside of which there is no entry.
 //!
-//! Each entry that is popped leaves a tombstone at its end of the order, and each pop would walk over those of all pops before it. So a
-//! pop notes which key it has found at the end, and the next one begins there.
+//! Each entry that is popped leaves a tombstone at its end of the order, and each pop would walk over those of all earlier pops. So a pop notes the
+//! key that it has found at the end, and the next one begins there.
 //!
-//! N1 No key before `first` and none behind `last` has a value, once all writes that have a number are visible. A pop sees that under
-//!    the write lock before it notes a key, and a write widens the bounds in the step that gives it its number. A bulk load keeps conditional
-//!    writes waiting, and forgets the bounds.
-//! N2 The bounds are of now. Reads of older numbers do not ask them. They are in memory only: an open knows of none.
+//! N1 No key before `first` and none after `last` has a value, once all writes that have a number are visible. A pop checks that under the write
+//! lock before it notes a key, and a write widens the bounds in the step that assigns its number. A bulk load keeps conditional writes waiting, and
+//! resets the bounds.
+//! N2 The bounds describe the present. Reads at older numbers do not use them. They are in memory only: an open starts without any.
 
 use std::ops::Bound;
 
@@ -21,7 +21,7 @@ pub(crate) enum Edge {
     Last,
 }
 
-/// Between which keys all entries lie, as far as is known.
+/// The known bounds of the keys of all entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EntryBounds {
     first: Option<Slice>,
@@ -37,7 +37,7 @@ impl EntryBounds {
         }
     }
 
-    /// Makes room for what `ops` store.
+    /// Widens the bounds to include the keys that `ops` store.
     pub(crate) fn include(&mut self, ops: &[Op<'_>]) {
         if *self == EntryBounds::default() {
             return;
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn ends_move_out_for_what_is_stored_and_never_in() {
-        // Catches an entry that is stored outside, after which pops would not find it; and a tombstone that moves an end.
+        // Catches an entry that is stored outside, after which pops would not find it; and a tombstone that widens the bounds.
         let mut bounds = EntryBounds::default();
         let put = |key: &'static str| Op::Put { key: key.as_bytes(), value: b"" };
         let included = |key: &str| Bound::Included(Slice::from(key.as_bytes()));

@@ -12,17 +12,15 @@ use crate::table::Table;
 use crate::wal::Segment;
 
 impl Core {
-    /// Records an edit, publishes the view after it, and wakes all that wait for it. `count` is called once readers can
-    /// see the view, and before anybody is woken: so what it counts is never ahead of what can be seen, nor behind for
-    /// those who were woken.
+    /// Records an edit, publishes the view after it, and wakes all threads that wait for it. `count` is called once readers can see the view, and
+    /// before any thread is woken: so its counts are never ahead of the visible state, and never behind for the threads that were woken.
     ///
-    /// The tables of the edit are durable already; the edit becomes so here; only then readers get the new view, and only
-    /// after this returns may the caller unlink what the edit made obsolete (rule 6). In any other order a crash in
-    /// between leaves a manifest that names what is gone. The manifest's lock is held over both steps, so that views
-    /// follow each other as their edits do.
+    /// The tables of the edit are already durable; the edit becomes durable here. Only then readers get the new view, and only after this returns
+    /// may the caller unlink the files that the edit made obsolete (rule 6). In any other order, a crash in between leaves a manifest that names
+    /// missing files. The manifest's lock is held over both steps, so views are published in the order of their edits.
     ///
-    /// A load's edit brings numbers that no writer had: they are published with its view. Any later, and a compaction that sees
-    /// the load could drop what readers at the old number are still to see (rule 16).
+    /// The edit of a bulk load brings numbers that no writer had: they are published with its view. If they were published later, a compaction that
+    /// sees the load could drop versions that readers at the old number still need (rule 16).
     pub(crate) fn install(
         &self,
         edit: VersionEdit,
@@ -32,7 +30,7 @@ impl Core {
         self.install_if(|_| Ok(()), edit, outputs, count)
     }
 
-    /// As [`install`](Self::install), if `check` agrees to what all edits before have led to.
+    /// Like [`install`](Self::install), if `check` accepts the result of all earlier edits.
     pub(crate) fn install_if(
         &self,
         check: impl FnOnce(&Version) -> Result<()>,
@@ -46,21 +44,21 @@ impl Core {
         check(&manifest.state().version)?;
         let version =
             manifest.append(edit).inspect_err(|error| match manifest.is_usable() && error.is_transient() {
-                // The edit did not happen. It is tried again with other tables, and until then these would take the space.
+                // The edit did not happen. It is tried again with other tables, and until then these would waste space.
                 true => outputs.iter().for_each(|output| output.set_obsolete()),
-                // It may be on disk nevertheless. So no file of either outcome is removed.
+                // The edit may be on disk nevertheless. So the files of both outcomes are kept.
                 false => self.fail(error),
             })?;
         // Only the holder of the manifest's lock changes the version of the view, so its runs need no other lock.
         let runs = self.view.load().runs_of(&version, &outputs);
-        // The views alone have them from here on: a compaction that replaces them at once finds nobody else who keeps their files.
+        // From here on only views hold them, so a compaction that replaces them at once can remove their files.
         drop(outputs);
         let mut state = self.lock();
         let mut next = View { version, runs, stats: manifest.state().stats, ..View::clone(&self.view.load()) };
-        // To close a log and to unmap it takes long: that is left until the lock is given back.
+        // Closing a log and unmapping it takes long, so this is done after the lock is released.
         let mut flushed = Vec::new();
         if let Some(log) = flushed_before {
-            // Tables hold what the memtables of older logs held.
+            // Tables now hold the contents of the memtables of older logs.
             next.frozen.retain(|frozen| frozen.memtable.log >= log);
             state.flushing.error = None;
             flushed = release_logs(&mut state, log);
@@ -79,8 +77,8 @@ impl Core {
     }
 }
 
-/// Releases the logs before `log`: later ones need not wait for the sync of what tables hold now. What the caller is to drop without the
-/// lock.
+/// Releases the logs before `log`: later logs need not wait for the sync of data that is now in tables. Returns the segments, which the caller must
+/// drop without the lock.
 fn release_logs(state: &mut State, log: u64) -> Vec<Arc<Segment>> {
     let mut flushed = Vec::new();
     while let Some(segment) = state.frozen_logs.pop_front_if(|segment| segment.number() < log) {

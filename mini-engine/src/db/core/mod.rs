@@ -1,4 +1,4 @@
-//! The [`Core`], which handles, snapshots, iterators and workers share, and its parts.
+//! The [`Core`], shared by handles, snapshots, iterators and workers, and its parts.
 //!
 //! Nothing here waits for a worker, and nothing here knows how keys are read or written.
 

@@ -1,53 +1,52 @@
-//! The log after the active one. A thread of its own creates it ahead, so that a rotation only exchanges logs in memory, and no
-//! write waits for the device.
+//! The log after the active one. A separate thread creates it in advance, so that a rotation only exchanges logs in memory, and no write waits for
+//! the device.
 //!
 //! N1 At most one such log exists. It is asked for when the active memtable is half full, or when a rotation finds none. Only the
 //!    one thread creates it, without the write lock.
-//! N2 Its header and its name are durable before it is handed out (rule 4), and no frame is in it. A crash leaves a log without
-//!    frames, with the greatest number of all: replay reads nothing from it, whatever the logs before it hold, and the next open
-//!    removes it. A log that was not completed is removed; one that cannot be removed is a log without frames between others.
-//! N3 It has space for as much as the active log will have taken when its memtable is full (rule 8), or takes now, where memtables are
-//!    flushed before they are half full. A full disk thus shows before
-//!    anything is written that would need the space. If the active log has been synced, the space is made durable, so that no
-//!    sync has to allocate anything. The first log of an open has no space ahead: its size is not known yet, and many a database
-//!    is opened for one write. What grows past its space is closed where the disk is full (`wal/writer.rs`, W4).
-//! N4 Want of space or of file handles changes nothing: the old log and memtable stay, those who wait for the new log get the
-//!    error, and the next write tries again. Any other failure, of a sync above all, ends writing (rule 7).
+//! N2 Its header and its name are durable before it is handed out (rule 4), and it has no frame. A crash leaves a log without frames that has the
+//! greatest number of all logs: replay reads nothing from it, whatever the earlier logs hold, and the next open removes it. A log that was not
+//! completed is removed; if it cannot be removed, it is a log without frames between others.
+//! N3 It has space for the expected size of the active log when its memtable is full (rule 8), or for its present size, where memtables are flushed
+//! before they are half full. A full disk thus shows before any write needs the space. If the active log has been synced, the space is made
+//! durable, so that no sync has to allocate anything. The first log of an open has no space in advance: its size is not known yet, and many a
+//! database is opened for one write. A log that outgrows its space is closed where the disk is full (`wal/writer.rs`, W4).
+//! N4 A lack of space or of file handles changes nothing: the old log and memtable stay, threads that wait for the new log get the error, and the
+//! next write tries again. Any other failure, in particular of a sync, ends writing (rule 7).
 
 use crate::error::{Error, Result};
 use crate::wal;
 
-/// The log after the active one, or what has become of making it. Guarded by the write lock.
+/// The log after the active one, or the state of its creation. Guarded by the write lock.
 #[derive(Debug, Default)]
 pub(crate) struct NextLog {
     ready: Option<wal::Writer>,
     is_wanted: bool,
-    /// It was asked for ahead, for the rotation of the active memtable.
+    /// It was requested in advance, for the rotation of the active memtable.
     was_wanted_ahead: bool,
     tries: u64,
-    /// The last try that failed, by its number, and why.
+    /// The number of the last failed try, and its error.
     failed: Option<(u64, Error)>,
 }
 
 impl NextLog {
-    /// Whether it is asked for and not there yet.
+    /// Whether it was requested and does not exist yet.
     pub(crate) fn is_wanted(&self) -> bool {
         self.is_wanted
     }
 
-    /// Asks for the log. Whether its thread must be told.
+    /// Requests the log. Returns whether its thread must be woken.
     pub(crate) fn want(&mut self) -> bool {
         let is_news = !self.is_wanted && !self.is_ready();
         self.is_wanted |= is_news;
         is_news
     }
 
-    /// Whether it was not yet asked for ahead, for the next rotation.
+    /// Whether it was not yet requested in advance for the next rotation.
     pub(crate) fn may_be_wanted_ahead(&self) -> bool {
         !self.was_wanted_ahead
     }
 
-    /// As [`want`](Self::want), once for each rotation.
+    /// Like [`want`](Self::want), once for each rotation.
     pub(crate) fn want_ahead(&mut self) -> bool {
         !std::mem::replace(&mut self.was_wanted_ahead, true) && self.want()
     }
@@ -56,7 +55,7 @@ impl NextLog {
         self.tries
     }
 
-    /// Why it could not be made, by a try after the first `tries`.
+    /// The error of a failed attempt to make it, later than the first `tries` attempts.
     pub(crate) fn failure_after(&self, tries: u64) -> Option<&Error> {
         self.failed.as_ref().filter(|(number, _)| *number > tries).map(|(_, error)| error)
     }
@@ -83,7 +82,7 @@ impl NextLog {
         }
     }
 
-    /// Hands the log out, for the rotation.
+    /// Returns the log to the rotation.
     pub(crate) fn take(&mut self) -> Option<wal::Writer> {
         self.was_wanted_ahead = false;
         self.ready.take()
@@ -96,6 +95,6 @@ pub(crate) enum SpareFile {
     #[default]
     None,
     Kept(wal::Spare),
-    /// It is being made a log.
+    /// It is being turned into a log.
     Taken,
 }

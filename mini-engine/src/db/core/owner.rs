@@ -1,10 +1,10 @@
 //! Tells the process that opened the database from a fork of it.
 //!
-//! A forked process has a copy of the memory and shares the files. It knows nothing of what the other one writes from then on: both
-//! would give the same places of the log to their writes, and one would write over what the other has acknowledged. So a fork writes nothing,
-//! and ends no worker: it has none.
+//! A forked process has a copy of the memory and shares the files, but does not see later writes of the other process. Both would assign the same
+//! places of the log to their writes, and one would overwrite acknowledged writes of the other. So a fork writes nothing, and ends no worker: it
+//! has none.
 //!
-//! Each write asks, so the answer must not take a system call. On Linux it is a byte of a page that the system wipes in a fork.
+//! Each write checks this, so the check must not take a system call. On Linux it reads a byte of a page that the system wipes in a fork.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use memmap2::MmapMut;
 
 /// The process that opened the database.
 pub(super) struct Owner {
-    /// One byte, which is not 0; `None` where no page can be had that is wiped.
+    /// One byte, which is not 0; `None` where the system offers no page that is wiped.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     page: Option<MmapMut>,
     id: u32,
@@ -50,8 +50,8 @@ impl fmt::Debug for Owner {
 fn wiped_by_a_fork() -> std::io::Result<MmapMut> {
     let mut page = MmapMut::map_anon(1)?;
     let len = page.len();
-    // SAFETY: the range is that of a private mapping of our own. The advice changes what a fork finds in it, a zero, which is as good
-    // a byte as any, and nothing in this process.
+    // SAFETY: the range is that of a private mapping of our own. The advice changes nothing in this process; in a fork it changes the byte to zero,
+    // which is also a valid byte.
     unsafe { rustix::mm::madvise(page.as_mut_ptr().cast(), len, rustix::mm::Advice::LinuxWipeOnFork)? };
     page[0] = 1;
     Ok(page)

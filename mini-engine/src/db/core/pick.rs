@@ -6,11 +6,11 @@ use super::state::{Core, State};
 use crate::compaction::{Context, Plan, Work, pick};
 use crate::error::{Error, Result};
 
-/// What `pick` chooses for the `work` that is wanted; nothing if none is. The current view has its inputs.
+/// The plan that `pick` chooses for the wanted `work`; `None` if no work is wanted. The current view has its inputs.
 ///
-/// Picking takes time in proportion to the tables, and writers want the lock. So it is done on copies, without the lock, and done
-/// again if anything that it depends on has changed when the lock is back. A flush does not matter to what was picked: its table is
-/// newer than all that the plan takes. If nothing was picked, it may be what makes something due.
+/// Picking takes time in proportion to the number of tables, and writers need the lock. So `pick` runs on copies, without the lock, and runs again
+/// if its inputs have changed when the lock is taken again. A flush does not invalidate a plan: its table is newer than all tables of the plan. If
+/// nothing was picked, the flush may have made a compaction due.
 pub(crate) fn pick_unlocked<'a, W: Copy + PartialEq>(
     core: &'a Core,
     mut state: MutexGuard<'a, State>,
@@ -19,7 +19,7 @@ pub(crate) fn pick_unlocked<'a, W: Copy + PartialEq>(
 ) -> (MutexGuard<'a, State>, Option<Plan>) {
     loop {
         let Some(wanted) = work(&state) else { return (state, None) };
-        // Not the view: it would keep the files of tables that a compaction replaces meanwhile.
+        // Not a copy of the view, which would keep the files of tables that a compaction replaces meanwhile.
         let (version, in_progress) = (core.view.load().version.clone(), state.compacting.in_progress.clone());
         drop(state);
         let context = Context { version: &version, options: &core.store.options, in_progress: &in_progress };
@@ -37,11 +37,10 @@ pub(crate) fn pick_unlocked<'a, W: Copy + PartialEq>(
 }
 
 impl Core {
-    /// Fails if level 0 is full, and what keeps compactions from relieving it is nothing that a wait would end.
-    ///
-    /// A compaction that wants space or file handles is waited for, as a flush is (rule 8). One that is at work, or can begin, is
-    /// waited for too: one of deeper levels may be what is in the way. What is left is damage that all of level 0 overlaps, and other failures that are there to stay.
-    /// Gives the lock away where that is asked of a plan.
+    /// Fails if level 0 is full and waiting would not help, because compactions cannot relieve it. It is worth waiting for a compaction that lacks
+    /// space or file handles, as for a flush (rule 8). It is also worth waiting for a compaction that is running or can begin: a compaction of
+    /// deeper levels may be the obstacle. The remaining causes are damage that all of level 0 overlaps, and other permanent failures. Releases the
+    /// lock while a plan is made to find out.
     pub(crate) fn check_not_stalled<'a>(&'a self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, Result<()>) {
         let may_be_stalled = |state: &State| self.cause_of_stall(state).is_some().then_some(Work::Level0);
         let (state, plan) = pick_unlocked(self, state, may_be_stalled, pick);
@@ -52,7 +51,7 @@ impl Core {
         (state, stalled)
     }
 
-    /// What keeps compactions from relieving level 0, if that is full and nothing that a wait would end is seen.
+    /// The cause that keeps compactions from relieving level 0, if level 0 is full and waiting would not end it.
     fn cause_of_stall(&self, state: &State) -> Option<Error> {
         let failure = state.compacting.level_0_error.as_ref();
         let is_waited_for = state.compacting.in_progress.is_at_work() || failure.is_some_and(Error::is_transient);

@@ -1,16 +1,16 @@
-//! Publication in order: what several threads write at once becomes visible in the order of their sequence numbers (rule 12).
+//! Publication in order: concurrent writes become visible in the order of their sequence numbers (rule 12).
 //!
-//! Under the write lock a write gets a ticket, one after the other, together with its sequence numbers. Then its thread fills the log
-//! and the memtable, without the lock, and [completes](Publication::complete) the ticket. Whoever completes the first ticket that is
-//! not yet published publishes it, and all behind it that are complete; so nobody has to wait for a thread that has done its part.
+//! Under the write lock each write gets a ticket (consecutive numbers), together with its sequence numbers. Then its thread fills the log and the
+//! memtable, without the lock, and [completes](Publication::complete) the ticket. The thread that completes the first unpublished ticket publishes
+//! it and all complete tickets behind it; so no thread has to wait for another that has done its part.
 //! (Pebble's commit pipeline; the ring of slots is that of the Disruptor: Thompson et al. 2011.)
 //!
-//! Q1 Slot `t % SLOTS` belongs to ticket `t` from when it is given out until it is published. A ticket is only given out if the one
-//!    that had the slot before is published ([`tickets_with_slots`](Publication::tickets_with_slots)).
-//! Q2 A slot whose mark is `t + 1` says that `t` is complete and has the last number of `t`: written before the mark, by the one
-//!    thread that has the ticket.
-//! Q3 `published` goes up by one with each ticket, by the one compare-and-swap that succeeds. It does so only after the mark of the
-//!    ticket was seen. So every ticket below it is complete.
+//! Q1 Slot `t % SLOTS` belongs to ticket `t` from its assignment to its publication. A ticket is assigned only after the previous ticket of its
+//! slot is published ([`tickets_with_slots`](Publication::tickets_with_slots)).
+//! Q2 A slot whose mark is `t + 1` says that `t` is complete, and holds the last number of `t`. Only the thread that has the ticket writes the
+//! slot, the number before the mark.
+//! Q3 `published` increases by one for each ticket, by the one compare-and-swap that succeeds, and only after the mark of the ticket was seen. So
+//! every ticket below it is complete.
 //! Q4 `visible` is raised to the last number of a ticket after `published` has passed it, never lowered. So all numbers up to
 //!    `visible` are complete, whichever of several publishing threads raises it first.
 //! Q5 No ticket is left behind: a thread marks its slot before it looks at `published`, and a publishing thread raises `published` before
@@ -25,7 +25,7 @@ use crate::sync::{
 };
 use crate::types::SeqNo;
 
-/// How many writes may be between their tickets and their publication: more than threads that can run at once.
+/// The maximum number of writes between ticket and publication: more than the number of threads that can run at once.
 const SLOTS: usize = 256;
 
 /// On a cache line of its own.
@@ -40,14 +40,14 @@ struct TicketSlot {
     last_seqno: AtomicU64,
 }
 
-/// What each publication writes: together, so that they move between processors together.
+/// The words that each publication writes: on one line, so that they move between processors together.
 #[derive(Debug, Default)]
 struct Front {
-    /// How many tickets are published.
+    /// The number of published tickets.
     published: AtomicU64,
     /// The newest sequence number that readers may see.
     visible: AtomicU64,
-    /// How many threads sleep until a number is visible.
+    /// The number of threads that sleep until a number is visible.
     sleepers: AtomicU64,
 }
 
@@ -72,30 +72,30 @@ impl<const N: usize> Publication<N> {
 
     /// The newest sequence number that readers may see.
     pub(crate) fn visible(&self) -> SeqNo {
-        // ORDERING(visible): Acquire; pairs with the release in `publish`. Weaker: a reader could see the number and miss
-        // the memtable's nodes, or the view, that the write went to.
+        // ORDERING(visible): Acquire; pairs with the release in `publish`. Weaker: a reader could see the number and miss the write's nodes in the
+        // memtable, or its view.
         self.front.0.visible.load(Ordering::Acquire)
     }
 
-    /// Raises the visible number, while no ticket is out.
+    /// Raises the visible number, while no ticket is unpublished.
     pub(crate) fn raise(&self, seqno: SeqNo) {
         // ORDERING(visible): Release; as in `publish`.
         self.front.0.visible.fetch_max(seqno, Ordering::Release);
     }
 
-    /// Below which number tickets may be given out (Q1). They are numbered from 0.
+    /// Tickets below this number may be assigned (Q1). They are numbered from 0.
     pub(crate) fn tickets_with_slots(&self) -> u64 {
         // ORDERING(published): Acquire; pairs with the compare-and-swap in `publish`. Weaker: the new owner's mark could come before
         // the look at the old one.
         self.front.0.published.load(Ordering::Acquire) + N as u64
     }
 
-    /// Says that the write with `ticket` is in the log and in the memtable up to `last_seqno`, and publishes what can be published.
+    /// Says that the write with `ticket` is in the log and in the memtable up to `last_seqno`, and publishes all tickets that can be published.
     pub(crate) fn complete(&self, ticket: u64, last_seqno: SeqNo) {
         let slot = self.slot(ticket);
         // ORDERING(last): Relaxed; the mark's store releases it.
         slot.last_seqno.store(last_seqno, Ordering::Relaxed);
-        // ORDERING(mark): Release; pairs with Acquire in `publish`. Weaker: the number could be visible and the write not.
+        // ORDERING(mark): Release; pairs with Acquire in `publish`. Weaker: the number could be visible without the write.
         slot.mark.store(ticket + 1, Ordering::Release);
         // After the last fence in `publish` (Q6).
         if self.publish() && self.front.0.sleepers.load(Ordering::Relaxed) > 0 {
@@ -103,7 +103,7 @@ impl<const N: usize> Publication<N> {
         }
     }
 
-    /// Publishes all complete tickets from the first on; whether there was one.
+    /// Publishes all complete tickets from the first on. Returns whether there was one.
     fn publish(&self) -> bool {
         let Front { published, visible, .. } = &self.front.0;
         let mut has_published = false;
@@ -117,10 +117,10 @@ impl<const N: usize> Publication<N> {
             if slot.mark.load(Ordering::Acquire) != ticket + 1 {
                 return has_published;
             }
-            // If another thread publishes the ticket first this may be a later one's number: it is not used then (Q1).
+            // If another thread publishes the ticket first, this may be the number of a later ticket; it is not used then (Q1).
             let last_seqno = slot.last_seqno.load(Ordering::Relaxed);
-            // ORDERING(published): AcqRel; hands on what this thread and those before it have acquired from the marks, and takes what
-            // they hand on. Weaker: the release of `visible` would not cover the earlier tickets.
+            // ORDERING(published): AcqRel; passes on everything that this thread and earlier publishing threads have acquired from the marks, and
+            // acquires the same from them. Weaker: the release of `visible` would not cover the earlier tickets.
             let passed = published.compare_exchange(ticket, ticket + 1, Ordering::AcqRel, Ordering::Relaxed);
             if passed.is_ok() {
                 // ORDERING(visible): Release; pairs with Acquire in `visible`.
@@ -166,9 +166,9 @@ impl<const N: usize> Publication<N> {
         is_visible
     }
 
-    /// Lets those who wait look again whether it is over.
+    /// Makes waiting threads check again whether they must stop waiting.
     pub(crate) fn wake_all(&self) {
-        // Whoever has looked in vain sleeps once this has the lock.
+        // Each waiting thread either sees the change or already sleeps when this has the lock.
         drop(self.lock());
         self.wake.notify_all();
     }

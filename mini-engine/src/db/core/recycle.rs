@@ -5,9 +5,8 @@
 //! spare file, and only logs that it created itself are kept: older ones may have second names (`RecoveryMode::Quarantine`) and are
 //! removed.
 //!
-//! The spare's lock is not held over what the file system does. Only the thread that flushes gives the name to a file, and only
-//! when there is no spare file and none that the thread of the logs has taken and not yet renamed. So one thread uses the name
-//! at a time.
+//! The spare's lock is not held during file system calls. Only the thread that flushes gives a file the spare's name, and only when there is no
+//! spare file and the thread of the logs has none that it has not yet renamed. So one thread at a time uses the name.
 
 use super::next_log::SpareFile;
 use super::state::Core;
@@ -15,10 +14,10 @@ use crate::error::Result;
 use crate::lock::lock;
 use crate::wal;
 
-/// A file that has grown past this many memtables by a large batch is cut.
+/// A file that a large batch has made longer than this many memtables is cut.
 const MAX_MEMTABLES: u64 = 2;
 
-/// Creates log `number`, on the spare file if there is one: its space is allocated then.
+/// Creates log `number`, on the spare file if there is one, whose space is already allocated.
 pub(crate) fn create_log(core: &Core, number: u64) -> Result<wal::Writer> {
     let (fs, dir, counters) = (&*core.store.fs, &core.store.dir, core.store.counters.clone());
     let kept = {
@@ -37,10 +36,10 @@ pub(crate) fn create_log(core: &Core, number: u64) -> Result<wal::Writer> {
     created
 }
 
-/// Keeps the file of log `number`, or removes it. The log is obsolete for good. `log` is what wrote it.
+/// Keeps the file of log `number`, or removes it. The log is obsolete. `log` is its writer's segment.
 pub(crate) fn retire_log(core: &Core, number: u64, log: Option<&wal::Segment>) {
     let path = core.dir().join(wal::file_name(number));
-    // Not held over what the file system does: it may drop the last handle, which asks for the spare file too.
+    // The lock is not held during file system calls: they may drop the last handle, which also locks the spare file.
     let is_free = matches!(*lock(&core.spare), SpareFile::None);
     let max_len = MAX_MEMTABLES * core.store.options.memtable_bytes as u64;
     // Only the one thread that flushes puts a file there.
@@ -59,8 +58,7 @@ pub(crate) fn retire_log(core: &Core, number: u64, log: Option<&wal::Segment>) {
     core.store.unlink(&path);
 }
 
-/// Removes the log that was made ahead and not used, and the spare file, of which the next open would not know anything. The
-/// threads have ended.
+/// Removes the log that was made in advance and not used, and the spare file; the next open does not know them. The threads have ended.
 pub(crate) fn remove_spare(core: &Core) {
     let unused = core.lock().next_log.take();
     if let Some(log) = unused {

@@ -1,5 +1,5 @@
-//! The registry of what readers hold for longer than a call, and since when: sequence numbers, which compactions must keep readable, and
-//! views, which keep the files that they are made of.
+//! The registry of sequence numbers and views that readers hold for longer than a call, and since when. Compactions must keep the numbers readable;
+//! views keep the files that they are made of.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
@@ -14,9 +14,9 @@ pub(crate) struct SnapshotRegistry(Mutex<LiveReaders>);
 
 #[derive(Debug, Default)]
 struct LiveReaders {
-    /// Live snapshots by sequence number, with how many there are of each.
+    /// Live snapshots by sequence number, with the number of snapshots at each.
     snapshots: BTreeMap<SeqNo, usize>,
-    /// When each snapshot and each view was taken that is still held. Slots are used again, so that a scan allocates nothing here.
+    /// The start time of each snapshot and view that is still held. Slots are reused, so that a scan allocates nothing here.
     begun: Vec<Option<Instant>>,
     free: Vec<usize>,
 }
@@ -49,9 +49,8 @@ pub(crate) struct SnapshotId {
 pub(crate) struct ViewId(usize);
 
 impl SnapshotRegistry {
-    /// Registers a snapshot at the number that `visible` returns. It runs under the registry's lock, so that a snapshot is
-    /// either in what [`SnapshotRegistry::live`] returns, or registered after it, at a number that is not older than anything
-    /// visible then (rule 16).
+    /// Registers a snapshot at the number that `visible` returns. `visible` runs under the registry's lock. So a snapshot is either in the result
+    /// of [`SnapshotRegistry::live`], or registered after it, at a number that is at least as new as everything visible then (rule 16).
     pub(crate) fn register(&self, visible: impl FnOnce() -> SeqNo) -> SnapshotId {
         let mut held = self.lock();
         let seqno = visible();
@@ -83,7 +82,7 @@ impl SnapshotRegistry {
         self.lock().snapshots.keys().copied().collect()
     }
 
-    /// For how long the oldest snapshot or view has been held. O(most that were held at once).
+    /// The time for which the oldest snapshot or view has been held. O(maximum number held at once).
     pub(crate) fn oldest_age(&self) -> Option<Duration> {
         self.oldest().map(|begun| begun.elapsed())
     }
@@ -93,7 +92,7 @@ impl SnapshotRegistry {
     }
 
     fn lock(&self) -> MutexGuard<'_, LiveReaders> {
-        // The maps are whole between any two statements: a panic elsewhere under the lock cannot have torn them.
+        // The maps are consistent between any two statements: a panic elsewhere under the lock cannot have torn them.
         lock(&self.0)
     }
 }
@@ -104,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_number_is_live_until_its_last_snapshot_goes() {
-        // Catches a set instead of a count: the first of two equal snapshots to go would unprotect the other.
+        // Catches a set instead of a count, where dropping one of two equal snapshots would unprotect the other.
         let registry = SnapshotRegistry::default();
         let [first, other, second] = [7, 3, 7].map(|seqno| registry.register(|| seqno));
         assert_eq!(registry.live(), [3, 7]);

@@ -1,10 +1,9 @@
-//! The core of an open database: everything that handles, snapshots, iterators and workers share.
+//! The core of an open database: the state shared by handles, snapshots, iterators and workers.
 //!
-//! Lock order: `manifest`, then `state`, then `spare`; the snapshot registry and the locks of a log come last. `state` is the write
-//! lock. It guards the places in the log, the sequence numbers and the publishing of views. Nobody waits for the device while holding it,
-//! except a write that finds no space, which cuts the log (`wal/writer.rs`, W4), and a conditional write whose second read finds a block
-//! no longer in the cache (`conditional.rs`). Both condition variables belong to it: `work` wakes the workers, `room` wakes whatever
-//! waits for the workers.
+//! Lock order: `manifest`, then `state`, then `spare`; the snapshot registry and the locks of a log come last. `state` is the write lock. It guards
+//! the places in the log, the sequence numbers and the publishing of views. No thread waits for the device while holding it, with two exceptions: a
+//! write that finds no space cuts the log (`wal/writer.rs`, W4), and the second read of a conditional write may find a block no longer in the cache
+//! (`conditional.rs`). Both condition variables belong to it: `work` wakes the workers, `room` wakes all threads that wait for the workers.
 //!
 //! Failure (rule 7) is final: the first error is kept, and every later write gets `ReadOnly` with it. A database that was opened
 //! read-only is in that state from the start, and has no workers.
@@ -33,16 +32,16 @@ use crate::memtables::MemtableFactory;
 use crate::types::SeqNo;
 use crate::wal;
 
-/// Why a database takes no writes from a fork of the process that opened it.
+/// The reason for refusing writes from a fork of the process that opened the database.
 const FORKED: &str = "this process is a fork of the one that opened it, which goes on writing to the same files";
 
-/// Why a database takes no writes that was opened read-only.
+/// The reason for refusing writes to a database that was opened read-only.
 pub(crate) const OPENED_READ_ONLY: &str = "it was opened read-only";
 
-/// How often a thread gives its processor away before it syncs for all: a fraction of what the sync takes.
+/// The number of times that a thread yields its processor before it syncs for all: this takes a fraction of the sync's time.
 const YIELDS_BEFORE_SYNC: usize = 4;
 
-/// How far the life of a database has come. Only ever moves on.
+/// The phase in the life of an open database. It only moves forward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     Open,
@@ -51,13 +50,13 @@ pub(crate) enum Phase {
     Stopped,
 }
 
-/// What the write lock guards.
+/// The state that the write lock guards.
 pub(crate) struct State {
     pub(crate) log: wal::Writer,
     /// The logs of the frozen memtables, oldest first.
     pub(crate) frozen_logs: VecDeque<Arc<wal::Segment>>,
     pub(crate) next_log: NextLog,
-    /// The last sequence number given out. Writes that are under way have numbers up to it that are not visible yet.
+    /// The last sequence number that was assigned. Writes under way have numbers up to it that are not visible yet.
     pub(crate) last_seqno: SeqNo,
     /// The keys between which all entries lie, for pops.
     pub(crate) entry_bounds: EntryBounds,
@@ -74,28 +73,28 @@ pub(crate) struct State {
 /// The tickets of writes (`publication.rs`).
 #[derive(Default)]
 pub(crate) struct Tickets {
-    /// That of the next write.
+    /// The ticket of the next write.
     pub(crate) next: u64,
-    /// Tickets below this one have slots, by the last look.
+    /// Tickets below this one had slots at the last check.
     pub(crate) with_slots: u64,
 }
 
 /// How full the active memtable is.
 #[derive(Default)]
 pub(crate) struct ActiveMemtable {
-    /// At least as many bytes of memory it takes, once all writes are applied: an estimate.
+    /// An upper estimate of its memory in bytes, once all writes are applied.
     pub(crate) estimate: usize,
-    /// It takes no further write: it holds a batch that has it for itself.
+    /// It accepts no further write, because it is reserved for one large batch.
     pub(crate) is_full: bool,
 }
 
-/// The flush under way, and those that failed for want of space or of file handles.
+/// The flush under way, and those that failed for lack of space or of file handles.
 #[derive(Default)]
 pub(crate) struct Flushing {
-    /// From before the table is begun until its log is gone.
+    /// True from before the table is begun until its log is gone.
     pub(crate) is_running: bool,
     pub(crate) failures: u64,
-    /// Why the last one failed, until one succeeds.
+    /// The error of the last flush, until one succeeds.
     pub(crate) error: Option<Error>,
 }
 
@@ -103,15 +102,15 @@ pub(crate) struct Flushing {
 #[derive(Default)]
 pub(crate) struct Compacting {
     pub(crate) in_progress: InProgress,
-    /// Callers that wait for compactions to get out of the way of theirs.
+    /// The number of callers whose compactions wait for others to end.
     pub(crate) ranges_waiting: usize,
-    /// Why the last one failed, if it did.
+    /// The error of the last compaction, if it failed.
     pub(crate) error: Option<Error>,
-    /// Why the last one of level 0 failed, until one succeeds.
+    /// The error of the last compaction of level 0, until one succeeds.
     pub(crate) level_0_error: Option<Error>,
 }
 
-/// What everything of one open database shares.
+/// The shared state of one open database.
 pub(crate) struct Core {
     pub(crate) store: TableStore,
     pub(crate) view: ArcSwap<View>,
@@ -123,11 +122,12 @@ pub(crate) struct Core {
     state: Mutex<State>,
     /// The file that the next log will have, if there is one. `recycle` alone locks it.
     pub(crate) spare: Mutex<SpareFile>,
-    /// How many writers wait for the write lock.
+    /// The number of writers that wait for the write lock.
     waiting_writers: AtomicUsize,
     pub(crate) room: Condvar,
     pub(crate) work: Condvar,
-    /// Whether a thread syncs a log for writers, whichever log. Those who wait for it look all at once whether the sync covered their writes.
+    /// Whether a thread is syncing a log for writers, whichever log. When it is done, all waiting writers check at once whether the sync covered
+    /// their writes.
     is_syncing: Mutex<bool>,
     synced: Condvar,
     failure: OnceLock<String>,
@@ -135,18 +135,18 @@ pub(crate) struct Core {
     closed: AtomicBool,
     /// Tells a running copy of tables to end.
     pub(crate) cancel: AtomicBool,
-    /// The lock on the directory. The last field: everything that reads the files is gone when it goes (rule 13).
+    /// The lock on the directory. The last field: when it is dropped, nothing reads the files any more (rule 13).
     _lock: DirectoryLock,
 }
 
 impl std::fmt::Debug for Core {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Not what it holds: that is the database.
+        // Not its contents, which are the database.
         f.debug_struct("Core").field("dir", &self.store.dir).field("visible", &self.visible()).finish_non_exhaustive()
     }
 }
 
-/// What recovery found, from which the core is made.
+/// The result of recovery, from which the core is made.
 pub(crate) struct Opened {
     pub(crate) store: TableStore,
     pub(crate) view: View,
@@ -199,19 +199,18 @@ impl Core {
         &self.store.dir
     }
 
-    /// Takes the write lock. A panic under it has made the engine read-only ([`fail_on_unwind`]), so poisoning says
-    /// nothing new.
+    /// Takes the write lock. A panic under it has made the engine read-only ([`fail_on_unwind`]), so poisoning adds no information.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
 
-    /// As [`Core::lock`], for a write: counted while it waits.
+    /// Like [`Core::lock`], for a write: counted while it waits.
     pub(crate) fn lock_for_write(&self) -> MutexGuard<'_, State> {
         match self.state.try_lock() {
             Ok(state) => state,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => {
-                // Relaxed: a number for those who watch; the lock orders everything else.
+                // Relaxed: a number for metrics; the lock orders everything else.
                 self.waiting_writers.fetch_add(1, Ordering::Relaxed);
                 let state = self.lock();
                 self.waiting_writers.fetch_sub(1, Ordering::Relaxed);
@@ -230,8 +229,8 @@ impl Core {
         self.publication.visible()
     }
 
-    /// Waits until `seqno`, which was given out, is visible: until all writes up to it are in their logs and memtables. Their threads
-    /// do not need the write lock for that, so its holder may wait.
+    /// Waits until `seqno`, which was assigned, is visible: until all writes up to it are in their logs and memtables. Their threads do not need
+    /// the write lock for that, so the holder of the lock may wait here.
     ///
     /// # Errors
     /// [`Error::ReadOnly`]: one of those threads has failed.
@@ -244,7 +243,7 @@ impl Core {
 
     /// Fails once the database was closed.
     pub(crate) fn check_open(&self) -> Result<()> {
-        // Acquire, so that a thread that learnt of the close by other means cannot read past it.
+        // Acquire, so that a thread that knows of the close by other means cannot miss it.
         if self.closed.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
     }
 
@@ -275,18 +274,18 @@ impl Core {
         self.check_usable()
     }
 
-    /// Turns the engine read-only for ever, unless it is already, and wakes all waiters, so that they learn of it.
+    /// Turns the engine read-only for ever, unless it is already, and wakes all waiters, so that they see it.
     pub(crate) fn fail(&self, error: &Error) {
         self.remember(error);
-        // The holder of the write lock may wait for the write of this very thread.
+        // The holder of the write lock may be waiting for the write of this thread.
         self.publication.wake_all();
-        // Waiters look at the failure under the lock before they wait. Taking it here once means that each has either
-        // seen the failure or waits already, and so is woken.
+        // Waiters check for a failure under the lock before they wait. Taking the lock here once means that each waiter has either seen the failure
+        // or is already waiting, and so is woken.
         drop(self.lock());
         self.wake_all();
     }
 
-    /// As [`Core::fail`], for the holder of the write lock.
+    /// Like [`Core::fail`], for the holder of the write lock.
     pub(crate) fn fail_locked(&self, _held: &State, error: &Error) {
         self.remember(error);
         self.wake_all();
@@ -308,7 +307,7 @@ impl Core {
         self.work.notify_all();
     }
 
-    /// Moves the life of the database on; the phase that it was in.
+    /// Moves to the next phase. Returns the previous one.
     pub(crate) fn enter(&self, phase: Phase) -> Phase {
         let mut state = self.lock();
         let before = state.phase;
@@ -345,7 +344,7 @@ impl Core {
             return Ok(());
         }
         let mut is_syncing = lock(&self.is_syncing);
-        // What they waited for may have come before each look.
+        // The awaited change may come before each check.
         while log.synced() < end && *is_syncing {
             is_syncing = wait(&self.synced, is_syncing);
         }
@@ -354,27 +353,27 @@ impl Core {
         }
         *is_syncing = true;
         drop(is_syncing);
-        // Of all logs: who waits behind a sync that fails must not sync a later log, which would succeed (rule 7).
+        // One turn for all logs: a thread that waits behind a failing sync must not sync a later log, which would succeed (rule 7).
         let _turn = SyncTurn(self);
-        // Those whom the last sync has woken are about to write again: this one shall cover them too.
+        // The threads that the last sync has woken are about to write again; this sync should cover them too.
         for _ in 0..YIELDS_BEFORE_SYNC {
             yield_now();
         }
         self.sync_whole(log)
     }
 
-    /// Makes the log and all earlier ones durable. A log without frames is as good as synced, and yet the logs before it may
-    /// not be: so this does not take the short cut of [`sync_log`](Self::sync_log), which asks for a frame's end. A failure
-    /// ends writing, and so does a sync that unwinds: it is not known what it has done, and the next one would not tell (rule 7).
+    /// Makes the log and all earlier ones durable. A log without frames needs no sync itself, but the logs before it may. So this does not take the
+    /// shortcut of [`sync_log`](Self::sync_log), which needs a frame's end. A failure ends writing, and so does a sync that unwinds: its effect is
+    /// unknown, and the next sync would not report it (rule 7).
     pub(crate) fn sync_whole(&self, log: &wal::Segment) -> Result<()> {
-        // After a failed sync of any log nothing is acknowledged as synced, even where a sync would succeed: it would
-        // tell of pages that the kernel has given up (rule 7).
+        // After a failed sync of any log nothing is acknowledged as synced, even if another sync would succeed: that sync would not cover pages
+        // that the kernel has dropped (rule 7).
         self.check_usable()?;
         fail_on_unwind(self, || log.sync()).inspect_err(|error| self.fail(error))
     }
 }
 
-/// The turn to sync, which ends when this is dropped: after a panic too, or everybody would wait for ever.
+/// The turn to sync, which ends when this is dropped: also after a panic; otherwise all other threads would wait for ever.
 struct SyncTurn<'a>(&'a Core);
 
 impl Drop for SyncTurn<'_> {
@@ -384,7 +383,7 @@ impl Drop for SyncTurn<'_> {
     }
 }
 
-/// Runs `step`, and makes the engine read-only if it unwinds: what the panic left undone is unknown.
+/// Runs `step`, and makes the engine read-only if it unwinds: the state after the panic is unknown.
 pub(crate) fn fail_on_unwind<T>(core: &Core, step: impl FnOnce() -> T) -> T {
     on_unwind(step, || core.fail(&Error::ReadOnly { cause: "a thread panicked while it wrote".to_owned() }))
 }

@@ -1,7 +1,7 @@
 //! A view: the memtables and tables that make up the database at one moment.
 //!
-//! Views never change; a rotation, a flush or a compaction publishes the next one. A reader pins one and needs no lock. Only
-//! the holder of the write lock publishes, so that no step is lost between reading the old view and storing the new.
+//! Views never change; a rotation, a flush or a compaction publishes the next one. A reader pins one and needs no lock. Only the holder of the
+//! write lock publishes, so no change is lost between reading the old view and storing the new one.
 
 use std::collections::HashMap;
 use std::ops::Bound;
@@ -33,7 +33,7 @@ pub(crate) struct View {
     pub(crate) version: Arc<Version>,
     /// The version's runs, opened, in its order: newest first.
     pub(crate) runs: Arc<[OpenRun]>,
-    /// What has been read and written to get here.
+    /// The bytes that were read and written up to this view.
     pub(crate) stats: CompactionStats,
 }
 
@@ -46,8 +46,8 @@ impl View {
         next
     }
 
-    /// The runs of `version`, whose tables are those of this view and `outputs`. Runs that are the same in both are shared. O(runs²
-    /// + tables of the others).
+    /// The runs of `version`, whose tables are those of this view and `outputs`. Runs that are the same in both are shared. O(runs² + tables of the
+    /// others).
     pub(crate) fn runs_of(&self, version: &Version, outputs: &[Arc<Table>]) -> Arc<[OpenRun]> {
         let old = || self.version.all_runs().map(|(_, run)| run).zip(self.runs.iter());
         let new = || version.all_runs().map(|(_, run)| run);
@@ -58,7 +58,7 @@ impl View {
         new().map(|run| shared(run).unwrap_or_else(|| open_run(run, &known))).collect()
     }
 
-    /// The inputs of a plan that was made on this view or an earlier one and can begin now. O(log tables) and what the plan spans.
+    /// The inputs of a plan that was made on this view or an earlier one and can begin now. O(log tables) plus the tables that the plan spans.
     pub(crate) fn inputs_of(&self, plan: &Plan) -> Vec<OpenRun> {
         let of_run = |input: &Input| {
             let mut runs = self.version.all_runs().zip(self.runs.iter());
@@ -81,8 +81,8 @@ impl View {
         Some((oldest, next.log))
     }
 
-    /// Iterators over every source that may have entries between `lower` and `upper`, newest source first, and what their range tombstones
-    /// hide from `seqno`. Nothing is read before they are positioned. What becomes visible later than this call may be missing.
+    /// Iterators over every source that may have entries between `lower` and `upper`, newest source first, and the range tombstones that hide
+    /// entries at `seqno`. Nothing is read before they are positioned. Entries that become visible after this call may be missing.
     pub(crate) fn sources(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>, seqno: SeqNo) -> (Vec<Source>, Hidden) {
         let mut sources = Vec::with_capacity(1 + self.frozen.len() + self.runs.len());
         let mut hidden = Hidden::new(seqno);
@@ -116,7 +116,7 @@ pub(crate) enum Source {
 
 impl_entry_iter!(Source { Memtable, Run });
 
-/// The runs of `version`, all of whose tables are among `known`.
+/// The runs of `version`; `known` has all of its tables.
 pub(crate) fn open_runs<'a>(version: &Version, known: impl Iterator<Item = &'a Arc<Table>>) -> Arc<[OpenRun]> {
     let known: HashMap<u64, &Arc<Table>> = known.map(|table| (table.number(), table)).collect();
     version.all_runs().map(|(_, run)| open_run(run, &known)).collect()
@@ -124,7 +124,7 @@ pub(crate) fn open_runs<'a>(version: &Version, known: impl Iterator<Item = &'a A
 
 fn open_run(run: &Run, known: &HashMap<u64, &Arc<Table>>) -> OpenRun {
     let open = |meta: &TableMeta| {
-        // An edit adds no table but its outputs: the version would name one that nobody has.
+        // An edit adds only its outputs; otherwise the version would name a table that is not open.
         let table = known.get(&meta.number).expect("a version names tables that were made or found");
         RunTable::new(table, meta)
     };

@@ -1,29 +1,28 @@
-//! Slows writers down where compactions fall behind, so that they need not stop.
+//! Slows writers down when compactions fall behind, so that writers need not stop.
 //!
-//! From `l0_slowdown` tables on level 0 on, all writers together get a rate, as RocksDB's delayed writes do. The rate starts at what
-//! recent compactions took off level 0, and falls as level 0 approaches `l0_stop`. So a writer waits about as long as compacting its own
-//! bytes takes, or a few times that, and a writer of little hardly waits.
+//! From `l0_slowdown` tables on level 0 on, all writers together get a rate, as with RocksDB's delayed writes. The rate starts at the speed at
+//! which recent compactions have drained level 0, and falls as level 0 approaches `l0_stop`. So a writer waits about as long as the compaction of
+//! its own bytes takes, or a few times that, and a writer of few bytes hardly waits.
 
 use std::time::{Duration, Instant};
 
 use crate::options::Options;
 
-/// What compactions are taken to do, in bytes a second, until one has been seen: RocksDB's default for delayed writes.
+/// The assumed speed of compactions, in bytes a second, until one has been measured: RocksDB's default for delayed writes.
 const FIRST_RATE: u64 = 16 << 20;
-/// One write never waits longer than this: what it owes beyond that later ones wait for, so that there are many short pauses and
-/// no long one.
+/// One write never waits longer than this. The rest of a longer delay is left to later writes, so that there are many short pauses and no long one.
 const MAX_PAUSE: Duration = Duration::from_millis(20);
-/// No more than this is ever owed.
+/// The debt is never more than this.
 const MAX_DEBT: Duration = Duration::from_secs(1);
 
-/// What is known of how fast compactions and writers are.
+/// The measured speed of compactions, and the debt of writers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WriteController {
     /// Bytes a second that compactions take off level 0, averaged.
     rate: u64,
-    /// When the writes so far are paid off, at the rate that they had.
+    /// The time at which the writes so far are paid off, at their rates.
     until: Option<Instant>,
-    /// A writer that does not wait had somebody else wait for it: see [`admits`](Self::admits).
+    /// Another thread has waited for a writer that does not wait itself: see [`admits`](Self::admits).
     has_waited: bool,
 }
 
@@ -38,11 +37,11 @@ impl WriteController {
     pub(crate) fn compacted(&mut self, bytes: u64, time: Duration) {
         let nanos = time.as_nanos().max(1);
         let seen = u128::from(bytes) * 1_000_000_000 / nanos;
-        // Of the last few compactions the latest counts most. Never 0, or a writer would wait for ever.
+        // The latest compaction counts most. Never 0, or a writer would wait for ever.
         self.rate = u64::try_from((u128::from(self.rate) * 3 + seen) / 4).unwrap_or(u64::MAX).max(1);
     }
 
-    /// Until when a write of `bytes` that begins `now` has to wait, with `tables` on level 0; `None` if it need not.
+    /// The time until which a write of `bytes` that begins `now` must wait, with `tables` on level 0; `None` if it need not wait.
     pub(crate) fn until(&mut self, bytes: usize, tables: usize, options: &Options, now: Instant) -> Option<Instant> {
         let rate = allowed(self.rate, tables, options)?;
         let pause =
@@ -54,8 +53,8 @@ impl WriteController {
         Some(until.min(now + MAX_PAUSE))
     }
 
-    /// Whether a write of `bytes` may begin `now` that cannot wait, with `tables` on level 0: if nothing is owed, or somebody has
-    /// [waited](Self::waited) for it. What it owes itself later writes wait for.
+    /// Whether a write of `bytes` that cannot wait may begin `now`, with `tables` on level 0: if there is no debt, or if another thread has
+    /// [waited](Self::waited) for it. Later writes wait for its own debt.
     pub(crate) fn admits(&mut self, bytes: usize, tables: usize, options: &Options, now: Instant) -> bool {
         let is_admitted = tables < options.slowdown_tables()
             || std::mem::take(&mut self.has_waited)
@@ -66,14 +65,14 @@ impl WriteController {
         is_admitted
     }
 
-    /// A thread has waited as long as a write has to, for one that cannot. Without this other writers, which do wait, could keep it out
-    /// for ever.
+    /// A thread has waited as long as a write has to, for one that cannot wait. Without this, other writers, which do wait, could keep that write
+    /// out for ever.
     pub(crate) fn waited(&mut self) {
         self.has_waited = true;
     }
 }
 
-/// Bytes a second that writers get, of the `rate` that compactions have; `None` for no limit.
+/// The bytes a second that writers get, for compactions at `rate`; `None` for no limit.
 fn allowed(rate: u64, tables: usize, options: &Options) -> Option<u64> {
     let (slowdown, stop) = (options.slowdown_tables(), options.stop_tables());
     if tables < slowdown {
@@ -94,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_rate_is_that_of_compactions_at_first_and_falls_towards_the_stop() {
-        // Catches writers that are held up before compactions fall behind, at a fixed rate, or for ever at the end.
+        // Catches writers that are delayed before compactions fall behind, at a fixed rate, or for ever at the end.
         let allowed = |tables| allowed(1000, tables, &options());
         assert_eq!((allowed(0), allowed(9)), (None, None));
         assert_eq!((allowed(10), allowed(15), allowed(19), allowed(25)), (Some(1000), Some(500), Some(100), Some(100)));
@@ -106,8 +105,7 @@ mod tests {
 
     #[test]
     fn several_writers_share_the_rate_and_no_pause_is_long() {
-        // Catches a rate for each writer, a single long pause, one that later writers need not make up for, and a debt without
-        // bound.
+        // Catches a separate rate for each writer, a single long pause, one that later writers need not make up for, and a debt without bound.
         let (mut controller, now) = (WriteController { rate: 1000, ..WriteController::default() }, Instant::now());
         let mut wait = |bytes, after| {
             let now = now + Duration::from_millis(after);
@@ -129,7 +127,7 @@ mod tests {
         assert_eq!(first, [true, true, false, true, true, false]);
         controller.waited();
         assert_eq!([6, 6].map(|ms| admits(&mut controller, 10, ms)), [true, false]);
-        // It owes for the one before too.
+        // Its debt includes that of the write before.
         assert_eq!([14, 15].map(|ms| admits(&mut controller, 10, ms)), [false, true]);
     }
 

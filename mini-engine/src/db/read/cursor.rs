@@ -1,7 +1,7 @@
 //! Ordered reads that lend keys and values: [`Cursor`].
 //!
-//! A cursor reads one pinned view at one sequence number, whatever is written, flushed or compacted meanwhile, and whatever becomes of the
-//! snapshot that it was made from. It may outlive every handle; the directory stays locked until it is gone.
+//! A cursor reads one pinned view at one sequence number, whatever is written, flushed or compacted meanwhile, even if the snapshot that it was
+//! made from is dropped. It may outlive every handle; the directory stays locked until the cursor is dropped.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -15,9 +15,8 @@ use crate::types::{KeyBounds, OwnedBounds, Slice};
 
 /// A position in the sorted entries of one moment. Lends key and value, so that a scan allocates nothing for an entry.
 ///
-/// It keeps the memtables and the files of the tables as they were when it was made, also those that compactions have replaced since:
-/// they take memory and space as long as it lives. For a scan that takes long, better use a [`Snapshot`](crate::Snapshot), and of
-/// it now and then a new cursor.
+/// It keeps the memtables and table files of the moment when it was made, including those that compactions have replaced since: they take memory
+/// and space as long as it lives. For a long scan, use a [`Snapshot`](crate::Snapshot), and take a new cursor from it now and then.
 ///
 /// A new cursor is at no entry: seek first. After an error it is at no entry either, and may seek again.
 ///
@@ -37,7 +36,7 @@ use crate::types::{KeyBounds, OwnedBounds, Slice};
 /// # }
 /// ```
 pub struct Cursor {
-    /// Made by the first seek. Before `source`, so that the open tables go before the lock on the directory does.
+    /// Made by the first seek. Declared before `source`, so that the open tables are dropped before the lock on the directory.
     entries: Option<Entries>,
     range: OwnedBounds,
     /// Whether there are quarantined tables, which no move may pass.
@@ -46,7 +45,7 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// A cursor over the part of `source` in `range`. If there is no source every seek returns its error.
+    /// A cursor over the part of `source` in `range`. If `source` is an error, every seek returns it.
     pub(crate) fn new(source: Result<Arc<Pinned>>, range: OwnedBounds) -> Cursor {
         let is_guarded = source.as_ref().is_ok_and(|pinned| pinned.is_guarded());
         Cursor { entries: None, range, is_guarded, source }
@@ -75,7 +74,7 @@ impl Cursor {
     /// Goes to the first entry. O(sources * log n).
     ///
     /// # Errors
-    /// What reading tables can fail with: [`Error::Io`], [`Error::Corruption`]; [`Error::Closed`] if the database was
+    /// The errors of reading tables: [`Error::Io`], [`Error::Corruption`]; [`Error::Closed`] if the database was
     /// closed when the cursor was made. The same holds for every other move.
     pub fn seek_to_first(&mut self) -> Result<()> {
         self.go(Direction::Forward, &Start::Bound, VisibleIter::seek_to_first)
@@ -100,18 +99,18 @@ impl Cursor {
         self.go(Direction::Backward, &Start::Key(key), |entries| entries.seek_for_prev(key))
     }
 
-    /// Goes to the next entry. From the last one, or without one, it leaves all entries. Errors as of [`Cursor::seek_to_first`].
+    /// Goes to the next entry. From the last entry, or without one, the cursor becomes invalid. Errors as of [`Cursor::seek_to_first`].
     pub fn advance(&mut self) -> Result<()> {
         self.go(Direction::Forward, &Start::Here, VisibleIter::next)
     }
 
-    /// Goes to the previous entry. From the first one, or without one, it leaves all entries. Errors as of
+    /// Goes to the previous entry. From the first entry, or without one, the cursor becomes invalid. Errors as of
     /// [`Cursor::seek_to_first`].
     pub fn retreat(&mut self) -> Result<()> {
         self.go(Direction::Backward, &Start::Here, VisibleIter::prev)
     }
 
-    /// The value of the current entry, shared with the cached block it is in where that is possible.
+    /// The value of the current entry, shared with its cached block where that is possible.
     pub(crate) fn value_slice(&self) -> Slice {
         self.entries.as_ref().map_or_else(|| Slice::from(&[][..]), VisibleIter::value_slice)
     }
@@ -148,7 +147,7 @@ impl Cursor {
         moved
     }
 
-    /// Fails if a quarantined table may hold a key of the range from `start` to where the cursor stands.
+    /// Fails if a quarantined table may hold a key of the range from `start` to the cursor's position.
     fn check_passed(&self, direction: Direction, start: Bound<Slice>) -> Result<()> {
         let pinned = self.source.as_ref().map_err(Error::clone)?;
         let (lower, upper) = &self.range;
@@ -191,13 +190,13 @@ enum Direction {
     Backward,
 }
 
-/// Where a move begins.
+/// The start of a move.
 #[derive(Debug)]
 enum Start<'a> {
-    /// At the end of the range that the move comes from.
+    /// At the end of the range: the first entry for a move forward, the last for a move backward.
     Bound,
     Key(&'a [u8]),
-    /// Where the cursor stands.
+    /// At the cursor's position.
     Here,
 }
 

@@ -20,17 +20,16 @@ impl ReadPoint<'_> {
         newest(self, key, |value| Slice::from(value), |value| value)
     }
 
-    /// Whether there is one: as [`get`](Self::get), and no value is copied.
+    /// Whether there is one: like [`get`](Self::get), but no value is copied.
     pub(crate) fn contains(self, key: &[u8]) -> Result<bool> {
         Ok(newest(self, key, |_| (), |_| ())?.is_some())
     }
 }
 
-/// What `copy` makes of the newest value if a memtable has it, and `share` if a table does.
+/// The newest value, converted by `copy` if it is in a memtable, and by `share` if it is in a table.
 ///
-/// Sources are asked from new to old and the first that knows the key decides: every version of a key in a source is newer
-/// than its versions in the sources after it (V4 of the version). An error of a table ends the read: going on would return
-/// an older version, or a removed one (rule 9).
+/// Sources are asked from new to old and the first one that knows the key decides: every version of a key in a source is newer than its versions in
+/// later sources (V4 of the version). An error of a table ends the read: continuing could return an older version, or a removed one (rule 9).
 fn newest<T>(
     point: ReadPoint<'_>,
     key: &[u8],
@@ -40,7 +39,7 @@ fn newest<T>(
     let ReadPoint { core, view, seqno, .. } = point;
     core.store.counters.gets.add(1);
     let frozen = view.frozen.iter().map(|frozen| &frozen.memtable);
-    // A write is counted before it becomes visible.
+    // Writes are counted before they become visible.
     for memtable in std::iter::once(&view.active).chain(frozen).filter(|memtable| !memtable.table.is_empty()) {
         if let Some(found) = memtable.get(key, seqno, &copy) {
             return Ok(found);

@@ -1,8 +1,7 @@
 //! Point reads of many keys: from one view, source by source instead of key by key.
 //!
-//! Keys are sorted once. Each source is then asked for all keys that no newer source knows, so that the searches of a
-//! memtable go on side by side, a table's filter is asked for many keys at once, and a block that holds several of
-//! them is looked for once.
+//! Keys are sorted once. Each source is then asked for all keys that no newer source knows. So the searches of a memtable run side by side, a
+//! table's filter is asked for many keys at once, and a block that holds several of them is looked up once.
 
 use std::ops::ControlFlow;
 
@@ -12,7 +11,7 @@ use crate::error::Result;
 use crate::table::OpenRun;
 use crate::types::{Kind, SeqNo, Slice};
 
-/// `Some(value)` of a key that the search came to, as of `get`; `None` if the search ended before.
+/// `Some(result)`, with the result of `get`, if the search reached the key; `None` if it ended before.
 pub(crate) type Answer = Option<Option<Slice>>;
 
 impl ReadPoint<'_> {
@@ -20,24 +19,24 @@ impl ReadPoint<'_> {
         Ok(self.get_many_up_to(None, keys)?.into_iter().map(Option::flatten).collect())
     }
 
-    /// As [`get_many`](Self::get_many), until those that were found have `soft_limit` bytes together. Sources are asked as for a single
-    /// key, and fail as for a single key.
+    /// Like [`get_many`](Self::get_many), until the values found have `soft_limit` bytes together. Sources are asked, and fail, in the same way as
+    /// for a single key.
     pub(crate) fn get_many_up_to<K: AsRef<[u8]>>(self, soft_limit: Option<usize>, keys: &[K]) -> Result<Vec<Answer>> {
         let mut answers = Answers { values: vec![None; keys.len()], found_bytes: 0, soft_limit };
         let asked = match self.quarantined.is_empty() {
             true => ask_sources(self, keys, &mut answers)?,
-            // Which versions count is a question of each key then.
+            // Here each key must be checked against the quarantined tables.
             false => ask_singly(self, keys, &mut answers)?,
         };
         if asked.is_continue() {
-            // What no source knows is not there.
+            // Keys that no source knows are absent.
             answers.values.iter_mut().for_each(|answer| *answer = Some(answer.take().flatten()));
         }
         Ok(answers.values)
     }
 }
 
-/// `Break` once the values that were found have as many bytes as are wanted.
+/// `Break` once the values found have reached the limit of bytes.
 type Asked = Result<ControlFlow<()>>;
 
 fn ask_singly<K: AsRef<[u8]>>(point: ReadPoint<'_>, keys: &[K], answers: &mut Answers) -> Asked {
@@ -81,7 +80,7 @@ fn ask_each_source(point: ReadPoint<'_>, mut pending: PendingKeys<'_>, answers: 
     Ok(ControlFlow::Continue(()))
 }
 
-/// Asks `run` for the keys, from table to table that any of them may be in.
+/// Asks `run` for the keys, from one table that may hold any of them to the next.
 fn ask_run(run: &OpenRun, pending: &mut PendingKeys<'_>, seqno: SeqNo, answers: &mut Answers) -> Asked {
     let mut next = 0;
     while let Some(table) = pending.keys.get(next).and_then(|key| run.first_reaching(key)) {
@@ -96,7 +95,7 @@ fn ask_run(run: &OpenRun, pending: &mut PendingKeys<'_>, seqno: SeqNo, answers: 
                 return Ok(asked);
             }
         }
-        // Past the table's last key, so past the key that led to it.
+        // This is past the table's last key, and so past the key that led to it.
         next = to;
     }
     Ok(ControlFlow::Continue(()))
@@ -110,7 +109,7 @@ struct Answers {
 }
 
 impl Answers {
-    /// The caller's key `at` has this value, or is known not to have one. Whether to go on.
+    /// The caller's key `at` has this value, or is known to have none. Returns whether to continue.
     fn take(&mut self, at: usize, value: Option<Slice>) -> ControlFlow<()> {
         self.found_bytes = self.found_bytes.saturating_add(value.as_ref().map_or(0, |value| value.len()));
         self.values[at] = Some(value);
@@ -124,11 +123,11 @@ impl Answers {
 /// The keys that no source so far knows, ascending: parallel lists, as the filters and memtables take them.
 struct PendingKeys<'a> {
     keys: Vec<&'a [u8]>,
-    /// Of each key; empty until the tables are asked.
+    /// The hash of each key; empty until the tables are asked.
     hashes: Vec<u64>,
-    /// Where the caller has each key.
+    /// The position of each key in the caller's list.
     positions: Vec<usize>,
-    /// Which of them have got their answer since the lists were last closed up.
+    /// The keys that were answered since the lists were last compacted.
     answered: Vec<bool>,
 }
 
@@ -140,7 +139,7 @@ impl<'a> PendingKeys<'a> {
         Self { keys, hashes: Vec::new(), answered: vec![false; positions.len()], positions }
     }
 
-    /// Where the keys from `smallest` to `largest` begin and end.
+    /// The positions at which the keys from `smallest` to `largest` begin and end.
     fn within(&self, smallest: &[u8], largest: &[u8]) -> (usize, usize) {
         let from = self.keys.partition_point(|key| *key < smallest);
         (from, from + self.keys[from..].partition_point(|key| *key <= largest))

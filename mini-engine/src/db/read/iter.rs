@@ -1,4 +1,4 @@
-//! Ordered reads that own what they yield: [`Iter`], two cursors that walk towards each other.
+//! Ordered reads that yield owned keys and values: [`Iter`], two cursors that walk towards each other.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use crate::types::{OwnedBounds, Slice};
 
 /// The entries of a range in key order, from both ends: yields `Result<(key, value)>`.
 ///
-/// It keeps memtables and files as a [`Cursor`] does, until it is at its end: from then on it holds nothing, yields nothing, and cannot
-/// be sent elsewhere by [`seek`](Iter::seek). A [`Cursor`] can.
+/// It keeps memtables and files as a [`Cursor`] does, until it reaches its end. From then on it holds nothing, yields nothing, and
+/// [`seek`](Iter::seek) cannot move it. A [`Cursor`] can still move.
 ///
 /// The two ends never cross: an entry is yielded once. After an error, which is yielded, the iterator is at its end.
 ///
@@ -31,7 +31,7 @@ use crate::types::{OwnedBounds, Slice};
 /// ```
 #[derive(Debug)]
 pub struct Iter {
-    /// Nothing once the end was reached.
+    /// `None` once the end was reached.
     walk: Option<Walk>,
 }
 
@@ -39,17 +39,17 @@ pub struct Iter {
 #[derive(Debug)]
 struct Walk {
     front: End,
-    /// Made when the back is first asked for: most scans go one way.
+    /// Made when the back is first asked for: most scans move in one direction.
     back: Option<End>,
-    /// Where the last seek of the front led: until it has yielded, the back yields nothing below.
+    /// The target of the last seek of the front: until the front has yielded, the back yields nothing below it.
     sought: Option<Slice>,
-    /// The last key from the back: the front yields nothing at or above.
+    /// The last key from the back: the front yields nothing at or above it.
     ceiling: Option<Slice>,
     error: Option<Error>,
     scratch: Vec<u8>,
 }
 
-/// What one step yields: a key and its value, or the end.
+/// The result of one step: a key and its value, or the end.
 type Stepped = Result<Option<(Slice, Slice)>>;
 
 #[derive(Debug)]
@@ -58,7 +58,7 @@ struct End {
     state: EndState,
 }
 
-/// What the cursor of an end is on.
+/// The position of the cursor of an end.
 #[derive(Debug, PartialEq, Eq)]
 enum EndState {
     /// Nowhere yet.
@@ -92,16 +92,16 @@ impl End {
 }
 
 impl Iter {
-    /// The entries of `source` in `range`. Without a source its error is all that is yielded.
+    /// The entries of `source` in `range`. If `source` is an error, only that is yielded.
     pub(crate) fn new(source: Result<Arc<Pinned>>, range: OwnedBounds) -> Iter {
         let front = End::new(Cursor::new(source, range));
         let walk = Walk { front, back: None, sought: None, ceiling: None, error: None, scratch: Vec::new() };
         Iter { walk: Some(walk) }
     }
 
-    /// Moves the front to the first entry of the range whose key is at or after `key`, forwards or backwards: `next`
-    /// yields it, unless the back has already. The back end stays where it is, and stops there. An error of the move is
-    /// what `next` or `next_back` yields next. An iterator that has yielded `None` stays at its end.
+    /// Moves the front to the first entry of the range whose key is at or after `key`, forwards or backwards: `next` yields it, unless the back has
+    /// already yielded it. The back end keeps its position, and stops there. If the move fails, `next` or `next_back` yields the error next. An
+    /// iterator that has yielded `None` stays at its end.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
         if let Some(walk) = &mut self.walk {
             walk.seek(key.as_ref());

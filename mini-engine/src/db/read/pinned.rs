@@ -1,22 +1,22 @@
-//! The possessions of readers beyond a call: a snapshot owns a sequence number, an iterator or a cursor owns a view. None owns both.
+//! The resources that readers hold for longer than a call: a snapshot owns a sequence number, an iterator or a cursor owns a view. No reader owns
+//! both.
 //!
-//! P1 A registered number keeps versions: from its registration on, no flush and no compaction drops what it sees (rule 16). So any later
-//!    view holds all of it, and a snapshot reads whichever view is current. It holds no file and no memtable of the past.
-//! P2 A view keeps files and memtables: they hold all that was in them, whatever compactions write elsewhere. So an iterator needs no
-//!    registered number. It pins its view while the number that it reads at is registered, and so before any compaction may drop what it
-//!    is to see (P1).
-//! P3 A compaction drops a version only for a newer one among its inputs. All of its inputs are visible when it asks for the live numbers:
-//!    a load is published in one step with its view, and a memtable is frozen after its writes are visible. So a number that is
-//!    registered after that sees the newer version.
-//! P4 Quarantined tables are those of the time when the number was registered: one that is dropped later is still in the way, since
-//!    the snapshot may have shown that it is.
-//! P5 A scan of now registers no number either. It pins its view first and loads the visible number after (rule 16): what the view's
-//!    tables lack was replaced by versions that this number sees. Writes of after the view's last rotation are not in the view, whatever
-//!    the number: then the scan shows the database as it was at that rotation, which the caller overlapped with. No batch is in two memtables.
+//! P1 A registered number keeps versions: from its registration on, no flush and no compaction drops a version that it sees (rule 16). So every
+//! later view holds all of them, and a snapshot reads the current view. It holds no file and no memtable of the past.
+//! P2 A view keeps files and memtables, which keep their contents, whatever compactions write elsewhere. So an iterator needs no registered number.
+//! It pins its view while the number that it reads at is registered, and so before any compaction may drop a version that it needs (P1).
+//! P3 A compaction drops a version only in favour of a newer one among its inputs. All of its inputs are visible when it reads the live numbers: a
+//! load is published in one step with its view, and a memtable is frozen after its writes are visible. So a number that is registered after that
+//! sees the newer version.
+//! P4 The quarantined tables are those of the time when the number was registered. A table that is dropped later still makes reads fail, because
+//! the snapshot may already have reported it.
+//! P5 A scan without a snapshot registers no number either. It pins its view first and then loads the visible number (rule 16): every version that
+//! the view's tables lack was replaced by a version that this number sees. Writes after the view's last rotation are not in the view, whatever the
+//! number: then the scan shows the database at that rotation, which overlapped with the call. No batch is in two memtables.
 //!
-//! Both at once, as in a snapshot that pins its view, would keep the space twice: the files of the past, and in the new ones the
-//! versions that these files hold as well. An iterator does not move on to newer views on its way: for that it would have to keep
-//! its number registered too. A scan that may take hours is better made of ranges of a snapshot, each from the key after the last.
+//! Owning both, as in a snapshot that pins its view, would keep the space twice: the files of the past, and the same versions in the new files. An
+//! iterator does not move to newer views on its way, because it would have to keep its number registered for that. A scan that may take hours
+//! should be made of ranges of a snapshot, each starting at the key after the last.
 
 use std::sync::Arc;
 
@@ -26,10 +26,10 @@ use crate::error::Result;
 use crate::table::TableMeta;
 use crate::types::SeqNo;
 
-/// A registered sequence number: all that a snapshot owns. Keeps the directory's lock.
+/// A registered sequence number, the only resource of a snapshot. Keeps the directory's lock.
 pub(crate) struct Registered {
     id: SnapshotId,
-    /// Whose keys cannot be read (P4).
+    /// The tables whose keys cannot be read (P4).
     quarantined: Arc<[TableMeta]>,
     core: Arc<Core>,
 }
@@ -44,7 +44,7 @@ impl Registered {
     /// Registers the number that is visible now.
     pub(crate) fn now(core: &Arc<Core>) -> Result<Arc<Registered>> {
         core.check_open()?;
-        // Before the number is registered: later, and a table could be dropped in between that a read at the number must not pass.
+        // Read before the number is registered. Otherwise a table that reads at the number must not pass could be dropped in between.
         let quarantined = core.view.load().version.quarantined().into();
         let id = core.snapshots.register(|| core.visible());
         Ok(Arc::new(Registered { id, quarantined, core: core.clone() }))
@@ -72,19 +72,19 @@ impl Drop for Registered {
     }
 }
 
-/// A view, and the sequence number at which it is read: what an iterator or a cursor owns. Keeps the directory's lock, the memtables
-/// and the open tables alive. Fields drop in this order: the files before the lock.
+/// A view, and the sequence number at which it is read: the resources of an iterator or a cursor. Keeps the directory's lock, the memtables and the
+/// open tables alive. Fields drop in this order: the files before the lock.
 pub(crate) struct Pinned {
     pub(crate) view: Arc<View>,
     pub(crate) seqno: SeqNo,
-    /// Of the snapshot that it was made from, if it was (P4).
+    /// The quarantined tables of the snapshot that it was made from, if any (P4).
     quarantined: Option<Arc<[TableMeta]>>,
     id: ViewId,
     core: Arc<Core>,
 }
 
 impl Pinned {
-    /// Pins the current view, to be read as of now (P5).
+    /// Pins the current view, to be read at the present moment (P5).
     pub(crate) fn now(core: &Arc<Core>) -> Result<Arc<Pinned>> {
         core.check_open()?;
         let (view, seqno) = view_first(|| core.view.load_full(), || core.visible());

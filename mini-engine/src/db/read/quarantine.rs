@@ -1,10 +1,9 @@
-//! Quarantined tables, and the reads that they make fail (rule 10, [`RecoveryMode::Quarantine`](crate::RecoveryMode::Quarantine)).
+//! Quarantined tables, which make reads fail (rule 10, [`RecoveryMode::Quarantine`](crate::RecoveryMode::Quarantine)).
 //!
-//! Recovery could not read such a table and was told to go on without it. The table is on no level any more, but the version
-//! remembers it. What it held is unknown, so a read must not show older versions of its keys, nor keys that it may have removed.
-//! Sequence numbers decide: a version newer than everything in the table is right, wherever it is now. All other reads of keys in
-//! the table's range fail, and so do scans that pass over a part of the range, until the owner drops the table and so accepts the
-//! loss of its writes.
+//! Recovery could not read such a table and was told to continue without it. The table is no longer on any level, but the version remembers it. Its
+//! contents are unknown, so a read must not show older versions of its keys, nor keys that it may have removed. Sequence numbers decide: a version
+//! newer than everything in the table is right, wherever it is now. All other reads of keys in the table's range fail, and so do scans that pass
+//! over a part of the range, until the owner drops the table and so accepts the loss of its writes.
 
 use std::path::PathBuf;
 
@@ -22,13 +21,13 @@ use crate::types::{OwnedBounds, SeqNo, Shown, Slice};
 pub struct QuarantinedTable {
     /// Its number, by which [`Db::drop_quarantined`](crate::Db::drop_quarantined) drops it.
     pub number: u64,
-    /// Where its file is kept, unless it was missing.
+    /// The present path of its file, unless it was missing.
     pub file: PathBuf,
     /// The first key that it held.
     pub smallest: Slice,
     /// The last key that it held.
     pub largest: Slice,
-    /// Entries in its file, versions and tombstones: what goes with it. Of a table of which a compaction has taken a part, those of
+    /// Entries in its file, versions and tombstones, which are lost with it. If a compaction has already taken a part of the table, the entries of
     /// that part are counted too.
     pub entries: u64,
 }
@@ -37,7 +36,7 @@ impl QuarantinedTable {
     pub(crate) fn new(store: &TableStore, meta: &TableMeta) -> QuarantinedTable {
         let name = table::file_name(meta.number);
         let (file, aside) = (store.dir.join(&name), store.dir.join(name + ASIDE));
-        // An open that only reads gives a table up and leaves its file where it is.
+        // A read-only open quarantines a table but leaves its file in place.
         let in_place = store.options.read_only && !store.fs.exists(&aside).unwrap_or(true);
         QuarantinedTable {
             number: meta.number,
@@ -64,7 +63,7 @@ impl std::fmt::Display for QuarantinedTable {
     }
 }
 
-/// Fails if a quarantined table may hold a version of `key` that is newer than the one `found`, and that `seqno` sees.
+/// Fails if a quarantined table may hold a version of `key` that is newer than `found` and visible at the read's number.
 pub(super) fn check_key(point: ReadPoint<'_>, key: &[u8], found: Option<SeqNo>) -> Result<()> {
     let ReadPoint { core, seqno, quarantined, .. } = point;
     let hides = |table: &&TableMeta| {
@@ -74,7 +73,7 @@ pub(super) fn check_key(point: ReadPoint<'_>, key: &[u8], found: Option<SeqNo>) 
     quarantined.iter().find(hides).map_or(Ok(()), |table| Err(quarantined_error(core, table)))
 }
 
-/// Fails if a quarantined table may hold a key in both ranges that `point` sees.
+/// Fails if a quarantined table may hold a key that lies in both ranges and that `point` sees.
 pub(super) fn check_range(point: ReadPoint<'_>, ranges: [&OwnedBounds; 2]) -> Result<()> {
     let ReadPoint { core, seqno, quarantined, .. } = point;
     let hides =

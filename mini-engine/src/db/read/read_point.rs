@@ -1,4 +1,4 @@
-//! [`ReadPoint`]: what a read sees.
+//! [`ReadPoint`]: the view and the sequence number of a read.
 
 use crate::db::core::{Core, View};
 use crate::table::TableMeta;
@@ -14,8 +14,8 @@ pub(crate) struct ReadPoint<'a> {
     pub(super) quarantined: &'a [TableMeta],
 }
 
-/// Rule 16, where no number is registered: the view is pinned first, the visible number loaded after. In the other order a compaction in
-/// between could install a view that has only newer versions than the number, and the key would seem to be gone.
+/// Rule 16, where no number is registered: the view is pinned first, and the visible number is loaded after that. In the other order, a compaction
+/// in between could install a view that has only versions newer than the number, and the key would seem to be absent.
 pub(super) fn view_first<V>(view: impl FnOnce() -> V, visible: impl FnOnce() -> SeqNo) -> (V, SeqNo) {
     let view = view();
     (view, visible())
@@ -29,8 +29,8 @@ mod tests {
 
     #[test]
     fn rule_16_the_number_is_never_older_than_what_the_view_can_show() {
-        // Catches the two loads exchanged. The world here: a write and a compaction after each load, so that the view of
-        // time t has versions from t on.
+        // Catches the two loads exchanged. In this test, a write and a compaction happen after each load, so that the view of time t has versions
+        // from t on.
         let time = Cell::new(0);
         let tick = || time.replace(time.get() + 1);
         let (oldest_in_view, seqno) = view_first(tick, tick);

@@ -10,10 +10,9 @@ use crate::types::{KeyBounds, SeqNo, Slice, owned, prefix_bounds};
 
 /// The database as it was when the snapshot was taken. Owned and cheap to clone; may be sent to other threads.
 ///
-/// While it lives, flushes and compactions keep the versions that it sees, also those that were overwritten since: they take space. It
-/// keeps no file of the past. The directory stays locked. It goes on reading after the last handle was dropped or closed. A
-/// snapshot taken from a handle that is closed returns [`Error::Closed`] from every
-/// read.
+/// While it lives, flushes and compactions keep the versions that it sees, even if they were overwritten since: they take space. It keeps no old
+/// file. The directory stays locked. It can still be read after the last handle was dropped or closed. A snapshot taken from a closed handle
+/// returns [`Error::Closed`] from every read.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     source: Result<Arc<Registered>>,
@@ -21,7 +20,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// A snapshot at a registered number; `seqno` is for one that could not be taken.
+    /// A snapshot at a registered number; `seqno` is the number of one that could not be taken.
     pub(crate) fn new(source: Result<Arc<Registered>>, seqno: SeqNo) -> Snapshot {
         let seqno = source.as_ref().map_or(seqno, |registered| registered.seqno());
         Snapshot { source, seqno }
@@ -40,14 +39,14 @@ impl Snapshot {
         self.source()?.read(|point| point.get(key.as_ref()))
     }
 
-    /// The values of `keys`, in their order: cheaper than one after the other, see [`Db::get_many`](crate::Db::get_many).
+    /// The values of `keys`, in their order: cheaper than separate reads, see [`Db::get_many`](crate::Db::get_many).
     /// Errors as of [`Snapshot::get`], if any key has one.
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
         let keys: Vec<K> = keys.into_iter().collect();
         self.source()?.read(|point| point.get_many(&keys))
     }
 
-    /// As [`Snapshot::get_many`], until the values that were found have `soft_limit` bytes together, see
+    /// Like [`Snapshot::get_many`], until the values that were found have `soft_limit` bytes together, see
     /// [`Db::get_many_up_to`](crate::Db::get_many_up_to).
     pub fn get_many_up_to<K: AsRef<[u8]>>(
         &self,

@@ -1,8 +1,8 @@
-//! Sets files aside, and bounds how many are kept that hold nothing: a process that is killed often would else fill the disk with them.
+//! Sets files aside, and bounds the number of useless ones: otherwise a process that is often killed would fill the disk with them.
 //!
-//! Torn tails without a whole batch go, and tables without a whole footer, which were never finished, the oldest first: nothing in them
-//! can be read back. All others stay until somebody removes them. It happens at the end of an open, and what a crash leaves of it is
-//! for the next one.
+//! Torn tails without a whole batch are removed, and tables without a whole footer, which were never finished, the oldest first: nothing in them
+//! can be read back. All others stay until somebody removes them. This happens at the end of an open; if a crash interrupts it, the next open
+//! continues.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::manifest::{ASIDE, FileKind, TAIL_ASIDE, Version};
 use crate::table::{self, Table};
 use crate::wal;
 
-/// Torn tails that are kept, and tables, whatever is in them.
+/// The number of torn tails that are kept, and of tables, whatever their contents.
 const KEPT: usize = 16;
 
 /// Renames the files of these names, so that no later open takes them for files of the database or for orphans, and makes that durable.
@@ -30,11 +30,11 @@ pub(super) fn set_aside(store: &TableStore, names: Vec<String>, report: &mut Rec
     store.fs.sync_dir(&store.dir).map_err(Error::io("sync", &store.dir))
 }
 
-/// Removes the oldest torn tails that hold no whole batch, down to [`KEPT`] in all, and so the oldest tables that were never finished.
-/// Not the tail that was kept now.
+/// Removes the oldest torn tails that hold no whole batch, down to [`KEPT`] in all, and likewise the oldest tables that were never finished. The
+/// tail that was kept by this open stays.
 pub(super) fn bound_aside(store: &TableStore, version: &Version, report: &mut RecoveryReport) -> Result<()> {
     if let Some(torn) = report.torn.as_ref().and_then(|torn| torn.kept.as_ref()) {
-        // One that cannot be read is kept too.
+        // A file that cannot be read is kept too.
         let is_empty = |path: &Path, number| {
             path != torn && wal::salvage(&*store.fs, path, number, None, |_, _| Ok(())).is_ok_and(|log| log.is_empty())
         };
@@ -53,7 +53,7 @@ pub(super) fn bound_aside(store: &TableStore, version: &Version, report: &mut Re
     Ok(())
 }
 
-/// Removes the oldest of the files with these names of which `is_empty` says so, down to [`KEPT`] with such names in all; those removed.
+/// Removes the oldest files with these names for which `is_empty` holds, down to [`KEPT`] such names in all. Returns the removed ones.
 fn bound(
     store: &TableStore,
     name: impl Fn(u64) -> String,

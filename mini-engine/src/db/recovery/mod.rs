@@ -1,4 +1,4 @@
-//! Opening a database: what the last process left becomes a [`Core`](super::core::Core), and a [`RecoveryReport`] says how.
+//! Opening a database: turns the files that the last process left into a [`Core`](super::core::Core) and a [`RecoveryReport`].
 
 mod aside;
 mod open;

@@ -1,26 +1,24 @@
 //! Opens a directory: locks it, loads or creates the manifest, replays the logs, and leaves nothing half done.
 //!
-//! Order, and what a crash after each step leaves to the next open:
-//! 1. the directory is created if need be, and the lock is taken; nothing is changed before that.
+//! Order, and the effect of a crash after each step on the next open:
+//! 1. the directory is created if necessary, and the lock is taken; nothing is changed before that.
 //! 2. manifest and tables are read. Any damage ends here, with nothing changed.
-//! 3. a torn tail is copied aside, cut off and synced, logs behind it are renamed, the names are synced (rules 2, 3). A
-//!    crash: the same history is found again, it stops at the same place, and there is nothing left to decide.
-//! 4. what was replayed is in tables, synced (rules 4, 7). A crash: they are orphans, and replay makes them again. After
-//!    a torn manifest, tables of before that it does not name, and that hold more than was recovered, are suspects: renamed, the
-//!    names synced (rule 10). A crash: the manifest is as torn as before, and what is found is what was found here; of the tables
-//!    made here only those that were not finished count as suspects.
-//! 5. a new log is created and synced. A crash: it has no frame, so it adds nothing to the history and is replayed as
-//!    such.
-//! 6. a new manifest is written, synced and made current. It names the tables of step 4 and says that replay starts
-//!    from the log of step 5. A crash before the pointer is durable: the old manifest is in force, and with it all old
-//!    logs. After it: the old logs are obsolete.
-//! 7. orphans and obsolete logs are removed, now that nothing can refer to them (rule 10); of many files aside that hold nothing, the
-//!    oldest (`aside.rs`).
+//! 3. a torn tail is copied aside, cut off and synced, logs behind it are renamed, the names are synced (rules 2, 3). A crash: the next open finds
+//!    the same history, which stops at the same place, without a tail.
+//! 4. the replayed writes are in tables, synced (rules 4, 7). A crash: they are orphans, and replay makes them again. After a torn manifest, some
+//!    older tables are not named by it. Those that hold more than was recovered are suspects: they are renamed, and the names synced (rule 10). A
+//!    crash: the manifest is torn as before, and the next open finds the same state; of the tables made here, only unfinished ones count as
+//!    suspects.
+//! 5. a new log is created and synced. A crash: it has no frame, so it adds nothing to the history and is replayed as an empty log.
+//! 6. a new manifest is written, synced and made current. It names the tables of step 4 and says that replay starts from the log of step 5. A crash
+//!    before the pointer is durable: the old manifest and all old logs are in force. A later crash: the old logs are obsolete.
+//! 7. orphans and obsolete logs are removed, since nothing can refer to them any more (rule 10); if there are many useless files aside, the oldest
+//!    are removed too (`aside.rs`).
 //!
 //! Nothing is acknowledged before step 6 is done, so the new log never matters before the manifest knows it.
 //!
-//! An open that only reads takes the lock that readers share, does step 2, replays into memory, and ends there (`read_only.rs`): it
-//! changes nothing, so that there is nothing for a crash to leave.
+//! A read-only open takes the lock that readers share, does step 2, replays into memory, and ends there (`read_only.rs`): it changes nothing, so a
+//! crash has no effect.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -43,13 +41,13 @@ use crate::options::{Compaction, Options, RecoveryMode};
 use crate::table::Table;
 use crate::wal;
 
-/// More file numbers than are ever used between two edits of the manifest: each takes a try to write a file.
+/// More file numbers than can be used between two edits of the manifest, since each takes one attempt to write a file.
 const MAX_UNRECORDED: u64 = 1 << 32;
 
 /// Opens the database in `dir`, creating it if the options allow.
 pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Result<(Core, RecoveryReport)> {
     options.validate()?;
-    // Before anything else: the directory stays the same whatever the process's working directory becomes.
+    // Before anything else: the directory stays the same even if the process changes its working directory.
     let dir = &std::path::absolute(dir).map_err(Error::io("find", dir))?;
     let lock = lock_directory(&*fs, dir, &options)?;
     let names = list(&*fs, dir)?;
@@ -65,7 +63,7 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
             loaded.state
         }
         None if read_only => {
-            // It went since the directory was locked. To go on would be to create a database.
+            // It was removed since the directory was locked. Continuing would create a database.
             return Err(Error::not_a_database(dir, format!("expected {CURRENT}, found no such file")));
         }
         None => {
@@ -110,8 +108,8 @@ fn list(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<FileKind>> {
     Ok(names.iter().map(|name| FileKind::of(name)).collect())
 }
 
-/// A number that the counter cannot have reached is not the database's. Counting on above it could use the numbers up, so
-/// that nothing could be written any more.
+/// A number that the counter cannot have reached does not belong to the database. If the counter continued above it, the numbers could run out, and
+/// nothing could be written any more.
 fn check_numbers(dir: &Path, state: &ManifestState, names: &[FileKind]) -> Result<()> {
     let limit = state.next_file_number.saturating_add(MAX_UNRECORDED);
     match names.iter().filter_map(|kind| kind.number()).find(|&number| number > limit) {
@@ -133,7 +131,7 @@ fn table_store(
     state: &ManifestState,
     names: &[FileKind],
 ) -> TableStore {
-    // Above what the directory shows, too: a file whose edit was never written has a number as well.
+    // Also above all numbers in the directory: a file whose edit was never written has a number too.
     let used = names.iter().filter_map(|kind| kind.number()).max().unwrap_or(0);
     let numbers = Arc::new(FileNumbers::starting_at(state.next_file_number.max(used + 1)));
     TableStore::new(fs, dir, options, numbers)
@@ -159,8 +157,8 @@ fn logs_to_replay(
     if logs.first() != Some(&state.log_number) {
         let path = store.dir.join(wal::file_name(state.log_number));
         let missing = Error::corruption(&path, 0, "expected the log that the manifest names, found no such file");
-        // Where the manifest may have lost its end, that is what the log is missing for: it was replaced by a table that
-        // the manifest does not know any more. Nothing could be said of the keys in such a table.
+        // If the manifest may have lost its end, that is why the log is missing: it was replaced by a table that the manifest no longer knows. The
+        // keys in such a table are unknown.
         let named = state.version.named_numbers();
         let all_are_named = names.iter().filter_map(FileKind::table).all(|number| named.contains(&number));
         let manifest_is_whole = !report.manifest_tail_dropped && all_are_named;
@@ -173,8 +171,8 @@ fn logs_to_replay(
     Ok(logs)
 }
 
-/// Steps 5 and 6. Until the new manifest is current, which `current` is the number of before, nothing refers to what
-/// recovery has made: after an error it is removed, or each try to open a database on a full disk would take more of it.
+/// Steps 5 and 6. `current` is the number of the manifest in force. Until the new manifest is current, nothing refers to the files that recovery
+/// has made. After an error they are removed; otherwise each attempt to open a database on a full disk would take more space.
 fn begin(
     store: TableStore,
     state: ManifestState,
@@ -198,7 +196,7 @@ fn begin(
     Ok(Opened { store, view, log, last_seqno, manifest, lock })
 }
 
-/// Step 6: the version with what was replayed, in a manifest that is current and says that replay starts from `log`, which is new.
+/// Step 6: writes the version with the replayed tables to a new manifest that starts replay from the new `log`, and makes it current.
 fn make_current(
     store: &TableStore,
     state: ManifestState,
@@ -218,7 +216,7 @@ fn make_current(
     tables.extend(replayed.tables);
     let runs = open_runs(&version, tables.iter());
     let stats = state.stats.plus(&replayed.stats);
-    // The last of what can fail without a trace, so before what leaves one.
+    // This can fail without a trace, so it comes before the steps that leave one.
     let number = log.segment().number();
     let active = LoggedMemtable::new(store.options.memtable_kind, number, store.options.memtable_bytes)?;
     let log = log.segment().clone();
@@ -229,7 +227,7 @@ fn make_current(
     Ok((manifest, view))
 }
 
-/// Step 7. What the version and the manifest in force do not name is left from an interrupted step, or obsolete.
+/// Step 7. A file that neither the version nor the manifest in force names is left from an interrupted step, or obsolete.
 fn remove_orphans(opened: &Opened, report: &mut RecoveryReport) -> Result<()> {
     let store = &opened.store;
     let named = opened.view.version.named_numbers();

@@ -1,12 +1,12 @@
-//! Opens a database that is only to be read: makes a view on what is there, and nothing on disk.
+//! Opens a database read-only: makes a view of the existing files, and writes nothing to disk.
 //!
-//! Manifest and tables are read as by any open, and the logs are replayed by the same rules. What they hold stays in frozen
-//! memtables, which no worker flushes, since there is none. A torn tail, orphans and suspects stay where they are, for an open
-//! that may write. The log and the manifest of the core refuse every write, and so does the core before them
+//! Manifest and tables are read as by any open, and the logs are replayed by the same rules. The replayed writes stay in frozen memtables, and
+//! there is no worker to flush them. A torn tail, orphans and suspects stay where they are, for an open that may write. The log and the manifest of
+//! the core refuse every write, and so does the core before them
 //! ([`Core::refuse_writes`](crate::db::core::Core::refuse_writes)).
 //!
-//! The shared lock keeps writers out, so nothing that was read can change meanwhile. A directory without the lock file is a copy of
-//! another one, or on a read-only mount; there is no lock then, and who writes to it meanwhile makes reads fail.
+//! The shared lock keeps writers out, so no file can change meanwhile. A directory without the lock file is a copy of another one, or on a
+//! read-only mount. Then there is no lock, and a program that writes there meanwhile makes reads fail.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::memtables::LoggedMemtable;
 use crate::table::Table;
 use crate::wal;
 
-/// The view of `state`, which manifest `current` says, and of what was replayed.
+/// The view of `state`, which the manifest `current` describes, and of the replayed writes.
 pub(super) fn begin(
     store: TableStore,
     state: ManifestState,
@@ -30,7 +30,7 @@ pub(super) fn begin(
 ) -> Result<Opened> {
     let log_number = store.numbers.allocate()?;
     let log = wal::Writer::refusing(&store.dir, log_number, OPENED_READ_ONLY, store.counters.clone());
-    // For the form's sake: it takes no memory before its first use.
+    // A view needs one; it takes no memory before its first use.
     let active = LoggedMemtable::new(store.options.memtable_kind, log_number, store.options.memtable_bytes)?;
     let view = View {
         active,

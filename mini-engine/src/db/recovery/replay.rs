@@ -1,19 +1,17 @@
-//! Replays the logs that are in no table yet into tables of their own, or into memtables if nothing may be written.
+//! Replays the logs that are in no table yet into new tables, or into memtables if nothing may be written.
 //!
 //! The logs from the manifest's log number on are one history: frames follow each other with contiguous sequence numbers, across
-//! logs too (rule 11). Replay takes frames up to the first place where the history stops, and then decides what the stop is (rule 2):
-//! * A later frame, in this log or a later one, records a sync beyond the stop. Then durable bytes are gone: corruption.
+//! logs too (rule 11). Replay takes frames up to the first place where the history stops, and then decides the cause of the stop (rule 2):
+//! * A later frame, in this log or a later one, records a sync beyond the stop. Then durable bytes are missing: corruption.
 //! * There is no such record. Then the rest is a tail that was never synced. It is copied aside and cut off, the cut is synced
-//!   (rule 3), and later logs are set aside. Nothing is deleted: frames behind the stop may be whole, they only have no place in
-//!   the history any more.
+//! (rule 3), and later logs are set aside. Nothing is deleted: frames after the stop may be whole, but no longer belong to the history.
 //!
-//! An open that only reads takes the same frames and decides in the same way, but leaves the tail and all logs as they are. What it
-//! has replayed stays in memtables.
+//! A read-only open takes the same frames and decides in the same way, but leaves the tail and all logs unchanged. The replayed writes stay in
+//! memtables.
 //!
-//! What was replayed is sorted once and written to tables. Where it is much, one half of a memtable is written by a thread of its own
-//! while the next half is read. Only whole frames that continue the history are handed over, in its order; so when replay stops, what
-//! was handed over is what came before the stop, as if there were one thread. A write that fails is an error of the open, which
-//! removes all tables made so far, whichever thread made them.
+//! Replayed writes are sorted once and written to tables. If there are many, a separate thread writes one half of a memtable while the next half is
+//! read. Only whole frames that continue the history are handed over, in order. So when replay stops, exactly the frames before the stop were
+//! handed over, as with a single thread. A failed write is an error of the open, which removes all tables made so far, whichever thread made them.
 //!
 //! A log that ends cleanly may have lost whole frames too. Then the next log's first frame does not follow, and the history stops
 //! at the end of the log before it.
@@ -38,26 +36,26 @@ use crate::table::Table;
 use crate::types::{BatchOp, BatchOps, MAX_BATCH_RANGES, SeqNo, Slice};
 use crate::wal::{self, Frame, Position, Tail};
 
-/// Memtables that are kept instead of flushed are not smaller than this, whatever the options: each read asks them all.
+/// The minimum size of memtables that are kept instead of flushed, whatever the options: each read asks all of them.
 const KEPT_MEMTABLE_BYTES: usize = 64 << 20;
 
-/// Half a memtable is written while the next half is read, unless it is smaller than this: a thread has to be worth it.
+/// A thread writes half a memtable while the next half is read, unless the half is smaller than this and not worth a thread.
 const BACKGROUND_BYTES: usize = 8 << 20;
 
-/// What replay has made so far.
+/// The state of a replay.
 struct Replay<'a, 'scope, 'env> {
     store: &'env TableStore,
-    /// The tables that there are already.
+    /// The tables that already exist.
     version: &'a Version,
     report: &'a mut RecoveryReport,
-    /// Of the thread that writes a table while the next logs are read.
+    /// The scope of the thread that writes a table while the next logs are read.
     scope: &'scope Scope<'scope, 'env>,
     writing: Option<ScopedJoinHandle<'scope, Result<Written>>>,
     /// The log being read.
     log: PathBuf,
     number: u64,
     done: Replayed,
-    /// What is in no table yet.
+    /// The replayed writes that are in no table yet.
     unflushed: MemtableBuilder,
     /// Bytes of memory that the memtables take.
     kept_bytes: usize,
@@ -68,13 +66,13 @@ struct Replay<'a, 'scope, 'env> {
     oldest: u64,
 }
 
-/// What the logs held: durable tables that no manifest names yet, or memtables.
+/// The result of a replay: durable tables that no manifest names yet, or memtables.
 #[derive(Default)]
 pub(super) struct Replayed {
     pub(crate) tables: Vec<Arc<Table>>,
-    /// Of an open that only reads: frozen memtables in their place, oldest first.
+    /// The frozen memtables of a read-only open, instead of tables, oldest first.
     pub(crate) memtables: Vec<FlushableMemtable>,
-    /// What it took to write them.
+    /// The work of writing them.
     pub(crate) stats: CompactionStats,
     pub(crate) last_seqno: SeqNo,
 }
@@ -118,13 +116,13 @@ pub(super) fn replay(
             read => read,
         };
         let result = read.and_then(|()| replay.finish());
-        // After an error it may still be going on.
+        // After an error the other thread may still be writing.
         let result = result.and(replay.end_writing());
         (replay.done, result)
     });
     let (replayed, result) = replayed;
     if let Err(error) = result {
-        // Nothing names them. Left behind, each try to open a database on a full disk would take more of it.
+        // Nothing names them. If they stayed, each attempt to open a database on a full disk would take more space.
         replayed.remove_tables(store);
         return Err(error);
     }
@@ -172,15 +170,15 @@ impl<'env> Replay<'_, '_, 'env> {
             return Err(Error::corruption(&path, 0, what));
         }
         Ok(match tail {
-            // A header is synced before the first frame follows it. Without one the log was being created, so it lost
-            // nothing; if that is not so after all, the next log's first frame does not follow.
+            // A header is synced before the first frame follows it. A log without a header was being created, so nothing is lost; if that is wrong,
+            // the next log's first frame does not follow.
             Tail::Torn { offset: 0, .. } => Tail::Clean { end: 0 },
             tail => tail,
         })
     }
 
-    /// The history stops: in which log, where, and before how many bytes. `clean` are the logs before it, with their
-    /// ends; `later` are those behind it.
+    /// Handles the stop of the history. `stop` is its log, its place, and the number of bytes after it; `clean` are the earlier logs with their
+    /// ends; `later` are the logs after it.
     fn stop(&mut self, clean: &[(u64, u64)], stop: (u64, u64, u64), later: &[u64]) -> Result<()> {
         let (number, offset, dropped_bytes) = stop;
         let path = self.path(number);
@@ -196,15 +194,15 @@ impl<'env> Replay<'_, '_, 'env> {
         if dropped_bytes > 0 {
             self.keep_tail(number, offset..offset + dropped_bytes)?;
         }
-        // Before another log is created (rule 3): else a crash could leave the tear in front of a newer log, whose
-        // synced writes would then make it look like corruption, or be set aside with the tail.
+        // Done before another log is created (rule 3). Otherwise a crash could leave the tear before a newer log, whose synced writes would then
+        // make it look like corruption, or be set aside with the tail.
         wal::truncate_torn(&*self.store.fs, &path, offset)?;
         self.set_aside(later)
     }
 
-    /// Goes on without the log that is being read, from its damage on, and without those behind it (quarantine mode). What
-    /// was before the damage has been taken. They keep their names until a manifest has made them obsolete: a crash before
-    /// that must find again what was taken from them. So each gets a second name, under which it stays.
+    /// Continues without the log that is being read, from its damage on, and without the later ones (quarantine mode). The writes before the damage
+    /// have been taken. The logs keep their names until a manifest has made them obsolete, because after a crash before that the same writes must
+    /// be found again. So each gets a second name, under which it stays.
     fn give_up(&mut self, logs: &[u64], error: &Error) -> Result<()> {
         self.report.damage.push(error.to_string());
         self.report.logs_end_at = Some(self.done.last_seqno);
@@ -224,8 +222,8 @@ impl<'env> Replay<'_, '_, 'env> {
         fs.sync_dir(&self.store.dir).map_err(Error::io("sync", &self.store.dir))
     }
 
-    /// Fails if a sync that a later frame records covered what is missing. Which log lost the frames that are missing
-    /// before a gap is not certain, where the last one before it is empty: so each clean end must agree, not the stop only.
+    /// Fails if a later frame records a sync that covered the missing frames. If the log before a gap is empty, it is not certain which log lost
+    /// the frames; so each clean end must pass this check, not only the stop.
     fn check_record(&self, clean: &[(u64, u64)], stop: (u64, Tail), synced: Position) -> Result<()> {
         let ends = clean.iter().map(|&(number, end)| (number, Tail::Clean { end }));
         let mut contradictions =
@@ -233,7 +231,7 @@ impl<'env> Replay<'_, '_, 'env> {
         contradictions.next().map_or(Ok(()), Err)
     }
 
-    /// Copies what is about to be cut off log `number`. Durable before the cut can be.
+    /// Copies the tail that is about to be cut off log `number`. The copy is durable before the cut.
     fn keep_tail(&mut self, number: u64, tail: Range<u64>) -> Result<()> {
         let Replay { store, report, .. } = self;
         let aside = store.dir.join(wal::file_name(number) + TAIL_ASIDE);
@@ -245,8 +243,8 @@ impl<'env> Replay<'_, '_, 'env> {
         store.fs.sync_dir(&store.dir).map_err(Error::io("sync", &store.dir))
     }
 
-    /// Sets logs aside, but for those that hold nothing. Durable before the edit that makes all present logs obsolete: else that edit
-    /// would sentence them to be deleted, as it does with a log that was made ahead and holds nothing.
+    /// Sets logs aside, except those without frames. Durable before the edit that makes all present logs obsolete; otherwise that edit would cause
+    /// them to be deleted, as it does with an empty log that was made in advance.
     fn set_aside(&mut self, logs: &[u64]) -> Result<()> {
         let mut names = Vec::new();
         for &log in logs {
@@ -282,7 +280,7 @@ impl<'env> Replay<'_, '_, 'env> {
         Ok(())
     }
 
-    /// Fails unless the batch of `frame` is what its header says. Nothing of it may be taken otherwise. How many ranges it removes.
+    /// Fails unless the batch of `frame` agrees with its header; otherwise no part of it may be used. Returns the number of ranges that it removes.
     fn check_batch(&self, frame: &Frame<'_>) -> Result<u32> {
         let (mut found, mut ranges) = (0u64, 0);
         for decoded in BatchOps::new(frame.payload) {
@@ -301,7 +299,7 @@ impl<'env> Replay<'_, '_, 'env> {
         Err(Error::corruption(&self.log, frame.offset, what))
     }
 
-    /// Makes room for `memory` bytes more: what was replayed so far goes to a table if it has grown enough.
+    /// Makes room for `memory` bytes more: the replayed writes go to a table if they have grown enough.
     fn make_room(&mut self, memory: usize) -> Result<()> {
         let Options { read_only, memtable_bytes, .. } = self.store.options;
         // Memtables that are read and never flushed should be few.
@@ -315,7 +313,7 @@ impl<'env> Replay<'_, '_, 'env> {
         if used > 0 && (memory > memtable_bytes / 2 || used >= bytes) { self.spill() } else { Ok(()) }
     }
 
-    /// Fails if `memory` bytes more are more than may be taken by what stays in memory.
+    /// Fails if with `memory` bytes more the kept memtables would exceed their limit.
     fn check_memory(&self, memory: usize) -> Result<()> {
         if !self.store.options.read_only {
             return Ok(());
@@ -332,7 +330,7 @@ impl<'env> Replay<'_, '_, 'env> {
         )))
     }
 
-    /// Writes what was replayed so far to a table, or keeps it where nothing may be written.
+    /// Writes the replayed writes to a table, or keeps them if nothing may be written.
     fn spill(&mut self) -> Result<()> {
         if self.store.options.read_only {
             self.keep();
@@ -349,7 +347,7 @@ impl<'env> Replay<'_, '_, 'env> {
         Ok(())
     }
 
-    /// As [`spill`](Self::spill), with all that is left.
+    /// Like [`spill`](Self::spill), with all remaining writes.
     fn finish(&mut self) -> Result<()> {
         if self.store.options.read_only {
             self.keep();
@@ -361,11 +359,11 @@ impl<'env> Replay<'_, '_, 'env> {
         self.note(last).and(older)
     }
 
-    /// What was replayed so far, to be written to a table.
+    /// The replayed writes so far, for a table.
     fn take_part(&mut self) -> Result<Unwritten> {
         let mut older_last = Slice::default();
         if self.unflushed.has_ranges() {
-            // What is older has to be known, and so the table that is being written.
+            // All older tables must be known, including the one that is being written.
             self.end_writing()?;
             let older = self.version.named_tables().chain(self.done.tables.iter().map(|table| table.meta()));
             older_last = older.map(|table| &table.largest).max().cloned().unwrap_or_default();
@@ -373,7 +371,7 @@ impl<'env> Replay<'_, '_, 'env> {
         Ok(Unwritten { number: self.number, entries: std::mem::take(&mut self.unflushed), older_last })
     }
 
-    /// Keeps what was replayed so far in a memtable.
+    /// Keeps the replayed writes so far in a memtable.
     fn keep(&mut self) {
         if self.unflushed.memory_usage() > 0 {
             let memtable = std::mem::take(&mut self.unflushed).finish(self.number);
@@ -401,17 +399,17 @@ impl<'env> Replay<'_, '_, 'env> {
     }
 }
 
-/// What becomes a table.
+/// The writes that become a table.
 struct Unwritten {
-    /// Of the log.
+    /// The number of the log.
     number: u64,
     entries: MemtableBuilder,
-    /// The last key of all that is older, if there are ranges.
+    /// The last key of all older data, if there are ranges.
     older_last: Slice,
 }
 
-/// Sorts a part and writes it to a table, unless it has no entry. Written anew and synced, whatever the log's state: if a
-/// sync had failed, the log is right in the page cache and wrong on the device (rule 7).
+/// Sorts a part and writes it to a table, unless it has no entry. It is always written again and synced, whatever the log's state: if a sync had
+/// failed, the log would be right in the page cache and wrong on the device (rule 7).
 fn write_table(store: &TableStore, part: Unwritten) -> Result<Written> {
     let Unwritten { number, entries, older_last } = part;
     if entries.memory_usage() == 0 {
@@ -419,7 +417,7 @@ fn write_table(store: &TableStore, part: Unwritten) -> Result<Written> {
     }
     let memtable = entries.finish(number);
     let inputs = Inputs::of_memtable(&memtable, Retention::NEWEST, &older_last)?;
-    // As many bits as all levels have on the whole: it is a flush or two, soon compacted.
+    // The mean number of bits over all levels: the table is as small as a flush or two, and soon compacted.
     let spec = OutputSpec::flush(f64::from(store.options.filter_bits_per_key));
     store.write_all(inputs, spec)
 }

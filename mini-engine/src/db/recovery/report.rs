@@ -1,4 +1,4 @@
-//! The report of an open: what it found and did, in words.
+//! The report of an open: its findings and actions, in words.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::db::read::QuarantinedTable;
 use crate::types::{SeqNo, counted};
 
-/// What recovery replayed, dropped and set aside.
+/// The writes and files that recovery replayed, dropped and set aside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecoveryReport {
@@ -14,9 +14,9 @@ pub struct RecoveryReport {
     pub directory: PathBuf,
     /// Whether there was no database before.
     pub created: bool,
-    /// Whether the database was opened read-only: what was found is still as it was.
+    /// Whether the database was opened read-only: all files are unchanged.
     pub read_only: bool,
-    /// Logs that held writes which no table had yet.
+    /// Logs with writes that were in no table yet.
     pub logs_replayed: usize,
     /// Batches in them.
     pub batches_replayed: u64,
@@ -31,13 +31,13 @@ pub struct RecoveryReport {
     pub manifest_tail_dropped: bool,
     /// Bytes of that record.
     pub manifest_tail_bytes: u64,
-    /// What has no place in the history any more, as it is called now: logs behind a torn tail, the tail itself, tables
-    /// beside a torn manifest that hold more than was recovered or cannot be read. Never read again, and never deleted unless nothing
-    /// can be read of them.
+    /// Files that no longer belong to the history, under their present names: logs behind a torn tail, the tail itself, tables beside a torn
+    /// manifest that hold more than was recovered or cannot be read. They are never read again, and never deleted unless nothing in them can be
+    /// read.
     pub set_aside: Vec<PathBuf>,
-    /// In quarantine mode: the damage that was found now, each with its file and offset.
+    /// In quarantine mode: the damage that this open found, each with its file and offset.
     pub damage: Vec<String>,
-    /// Tables that are quarantined, since now or since an earlier open: reads of their keys fail.
+    /// Tables that are quarantined, by this open or an earlier one: reads of their keys fail.
     pub quarantined: Vec<QuarantinedTable>,
     /// The last sequence number before writes that were lost in a damaged log, if any were.
     pub logs_end_at: Option<SeqNo>,
@@ -45,7 +45,7 @@ pub struct RecoveryReport {
     pub orphans_removed: usize,
 }
 
-/// Where the history of writes ended before its log did.
+/// The place where the history of writes ended before its log did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TornTail {
@@ -53,16 +53,16 @@ pub struct TornTail {
     pub log: PathBuf,
     /// The end of its last whole frame, in bytes.
     pub offset: u64,
-    /// Bytes behind that, which were set aside and cut off, with what another log had left in the file. 0 if whole frames are
-    /// missing and the next log showed it.
+    /// Bytes behind that, which were set aside and cut off, together with the remains of another log in the file. 0 if whole frames are missing and
+    /// the next log showed it.
     pub dropped_bytes: u64,
-    /// The file in which they are kept, if they were cut off.
+    /// The file in which these bytes are kept, if they were cut off.
     pub kept: Option<PathBuf>,
 }
 
 impl RecoveryReport {
-    /// What was dropped and what was set aside, a sentence each with the file and what to do about it. Empty if nothing
-    /// was: a replay that lost nothing is nothing to speak of.
+    /// The dropped writes and the files set aside, one sentence each, with the file and advice. Empty if nothing was dropped or set aside; a replay
+    /// without losses is not a finding.
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
@@ -85,7 +85,7 @@ impl RecoveryReport {
             )
         });
         let kept = self.torn.as_ref().and_then(|torn| torn.kept.as_ref());
-        // These are told of by themselves.
+        // These have findings of their own.
         let is_quarantined = |path: &PathBuf| self.quarantined.iter().any(|table| table.file == *path);
         let others = self.set_aside.iter().filter(|path| Some(*path) != kept && !is_quarantined(path));
         let aside = others.map(|path| {
@@ -137,7 +137,7 @@ impl fmt::Display for TornTail {
     }
 }
 
-/// What was replayed and removed, and the findings, a line each.
+/// The replayed writes, the removed files, and the findings, one line each.
 impl fmt::Display for RecoveryReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let directory = self.directory.display();
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_report_says_what_was_replayed_dropped_and_set_aside_and_what_to_do() {
-        // Catches a loss that is counted and not told, and words that leave a person alone with it.
+        // Catches a loss that is counted but not reported, and a report without advice.
         let quiet = RecoveryReport { directory: PathBuf::from("db"), batches_replayed: 1, ..RecoveryReport::default() };
         assert!(quiet.findings().is_empty());
         let words =

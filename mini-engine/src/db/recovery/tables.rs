@@ -1,4 +1,4 @@
-//! Finds the tables of the version that the manifest names, and puts aside the files of those that it must do without.
+//! Finds the tables of the manifest's version, and sets aside the files of tables that cannot be used.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use crate::table::{self, RunTable, Table};
 use super::aside::set_aside;
 use super::report::RecoveryReport;
 
-/// What opening the tables of a version led to.
+/// The result of opening the tables of a version.
 pub(super) struct OpenedTables {
-    /// Without the tables that were given up.
+    /// The state without the quarantined tables.
     pub(crate) state: ManifestState,
     pub(crate) tables: Vec<Arc<Table>>,
-    /// The tables given up now, whose files are still where they were.
+    /// The tables quarantined by this open, whose files are still in place.
     pub(crate) suspects: Vec<u64>,
 }
 
-/// The tables of `state`. None is opened, but a missing file is an error (rule 10), which a look at the `names` in the directory
-/// shows. In quarantine mode each is read whole, and given up if it is damaged or missing; a table that cannot be read for another
-/// reason is still an error.
+/// The tables of `state`. They are not opened, but a file that is missing among the `names` in the directory is an error (rule 10). In quarantine
+/// mode each table is read completely, and quarantined if it is damaged or missing; a table that cannot be read for another reason is still an
+/// error.
 pub(super) fn open_tables(
     store: &TableStore,
     state: ManifestState,
@@ -63,8 +63,8 @@ fn check(table: &Arc<Table>, there: &HashSet<u64>, whole: bool) -> Result<()> {
     }
 }
 
-/// Renames the files of `suspects`, those that are there, and makes that durable. A crash before a manifest says that they
-/// are quarantined leaves tables that are missing, which the next open finds as it found these.
+/// Renames the files of `suspects` that exist, and makes that durable. A crash before a manifest records the quarantine leaves missing tables,
+/// which the next open handles in the same way.
 pub(super) fn set_suspects_aside(store: &TableStore, suspects: &[u64], report: &mut RecoveryReport) -> Result<()> {
     let mut there = Vec::new();
     for &number in suspects {
@@ -83,14 +83,14 @@ pub(super) fn forget_removed(state: ManifestState, names: &[FileKind]) -> Manife
     ManifestState { version: Arc::new(state.version.forgetting_dropped(kept)), ..state }
 }
 
-/// The tables that a torn manifest does not name could be what its lost record named, if that was damaged after it was in force. Known to
-/// be obsolete are those of which recovery has all, by their sequence numbers: outputs and inputs of flushes and compactions, which the
-/// version and the replayed logs hold in another form, and what an interrupted recovery has replayed. They stay for the end of the open,
-/// which removes them as orphans. Others are suspects, as tables from outside are, and such as cannot be read: renamed, not removed.
-/// Durable before the new manifest, which has no tear any more, sentences them as orphans.
+/// A table that a torn manifest does not name may have been named by the lost record, if that was damaged after it was in force. A table is known
+/// to be obsolete if recovery has everything in it, by sequence numbers: outputs and inputs of flushes and compactions, whose entries the version
+/// and the replayed logs hold in another form, and tables of an interrupted recovery. Such tables stay until the end of the open, which removes
+/// them as orphans. Other tables, such as those from outside and those that cannot be read, are suspects: they are renamed, not removed. This is
+/// durable before the new manifest, which has no tear any more, makes them orphans.
 ///
-/// A manifest that was cut between two edits shows no tear. But it names tables that are gone, which are among the `suspects` of this open,
-/// and those that took their place are unnamed.
+/// A manifest that was cut between two edits shows no tear. But it names missing tables, which are among the `suspects` of this open, and their
+/// replacements are unnamed.
 pub(super) fn set_unnamed_aside(
     store: &TableStore,
     state: &ManifestState,
@@ -102,7 +102,7 @@ pub(super) fn set_unnamed_aside(
     if !report.manifest_tail_dropped && !lacks_a_table {
         return Ok(());
     }
-    // After damage recovery may have less than the numbers say.
+    // After damage, recovery may have fewer entries than the numbers say.
     let (is_whole, last_seqno) = (report.damage.is_empty(), report.last_seqno);
     let is_known = |table: Arc<Table>| is_whole && table.meta().max_seqno <= last_seqno;
     let is_suspect = |&number: &u64| !Table::open(&store.tables, number, None).is_ok_and(is_known);

@@ -1,4 +1,4 @@
-//! A write's way through the pipeline: see `mod.rs`.
+//! The steps of a write in the pipeline: see `mod.rs`.
 
 use std::sync::Arc;
 
@@ -13,34 +13,35 @@ use crate::memtables::{memory_for, op, range_tombstone};
 use crate::types::{Durability, SeqNo, WriteBatch, check_seqno};
 use crate::wal::{self, Append, Claim, Payload};
 
-/// How much more memory a batch is given that did not fit where the estimate said it would.
+/// The factor for the memory of a batch that did not fit although its estimate did.
 const SECOND_TRY_FACTOR: usize = 4;
 
-/// Whether a write is still wanted. It may note within which keys all entries lie.
+/// Says whether a write is still wanted. It may update the bounds of all entries.
 pub(crate) type Condition<'a> = &'a dyn Fn(&mut EntryBounds) -> Result<bool>;
 
-/// What a write does when it would have to wait for another thread's work.
+/// The behaviour of a write that would have to wait for another thread's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Patience {
     Wait,
-    /// It is not begun.
+    /// The write is not begun.
     GiveUp,
 }
 
 struct Commit<'a> {
     patience: Patience,
-    /// What must hold for it to be written: asked with the write lock held, when all earlier writes are visible.
+    /// The condition for the write: checked with the write lock held, when all earlier writes are visible.
     condition: Option<Condition<'a>>,
     batch: &'a WriteBatch,
     ops: &'a [Op<'a>],
-    /// What its frame holds.
+    /// The contents of its frame.
     payload: Payload<'a>,
     durability: Durability,
-    /// What it will take in a memtable, in bytes: an estimate.
+    /// Its estimated memory in a memtable, in bytes.
     memory: usize,
 }
 
-/// Logs and applies `batch`, if `condition` holds and its patience lasts. The sequence number of its last operation.
+/// Logs and applies `batch`, if `condition` holds and it need not wait longer than `patience` allows. Returns the sequence number of its last
+/// operation.
 pub(super) fn commit(
     core: &Core,
     batch: &WriteBatch,
@@ -48,7 +49,7 @@ pub(super) fn commit(
     condition: Option<Condition<'_>>,
     patience: Patience,
 ) -> Result<Option<SeqNo>> {
-    // Before the lock: it takes more time than all that is done under it.
+    // Done before the lock is taken: it takes more time than everything that is done under it.
     let compressed = core.store.options.log_compression.then(|| wal::compress(batch.payload())).flatten();
     let payload = compressed.as_deref().map_or(Payload::Raw(batch.payload()), Payload::Compressed);
     let memory = memory_for(batch.len(), batch.ranges(), batch.payload().len());
@@ -70,14 +71,14 @@ pub(super) fn commit(
 fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
     let (bytes, payload) = (commit.batch.payload().len(), commit.payload.bytes().len());
     let mut state = core.lock_for_write();
-    // What a write owes is charged once.
+    // A write is charged to the write controller once.
     let mut is_admitted = commit.patience == Patience::Wait;
     if is_admitted {
         state = slow_down(core, state, bytes);
     }
-    // Where the estimate was too low for a memtable, a fresh one of a multiple, for this batch alone.
+    // If the estimate was too low for a memtable, the batch gets a fresh one of a multiple of it for itself.
     let larger = commit.memory.saturating_mul(SECOND_TRY_FACTOR).max(core.store.options.memtable_bytes);
-    // Why the log was closed.
+    // The reason for closing the log.
     let mut no_space = None;
     loop {
         if commit.patience == Patience::Wait {
@@ -91,7 +92,7 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
         if is_large(core, commit.memory) {
             enlarge_memtable(core, commit.memory)?;
         }
-        // Asked after every wait for room: other writers had the lock meanwhile.
+        // Checked after every wait for room: other writers had the lock meanwhile.
         if let Some(condition) = commit.condition {
             core.wait_visible(state.last_seqno)?;
             if !condition(&mut state.entry_bounds)? {
@@ -120,7 +121,7 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
         };
         let begun = match begin(core, &mut state, &view, &commit) {
             Ok(begun) => begun,
-            // The reservation gives its memory back. The next log may have space of its own.
+            // The reservation gives its memory back. The next log may still have space.
             Err(error) if state.log.is_closed() && no_space.is_none() => {
                 no_space = Some(error);
                 continue;
@@ -144,7 +145,7 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
     }
 }
 
-/// Waits until a write of `batch` with [`Patience::GiveUp`] need not.
+/// Waits until a write of `batch` with [`Patience::GiveUp`] would not have to wait.
 pub(super) fn wait(core: &Core, batch: &WriteBatch) -> Result<()> {
     let mut state = slow_down(core, core.lock_for_write(), 0);
     state.controller.waited();
@@ -152,7 +153,7 @@ pub(super) fn wait(core: &Core, batch: &WriteBatch) -> Result<()> {
     wait_for_room(core, state, memory, batch.payload().len()).map(drop)
 }
 
-/// What a write has taken under the lock.
+/// The places that a write has taken under the lock.
 struct Begun {
     claim: Claim,
     ticket: u64,
@@ -160,7 +161,7 @@ struct Begun {
     last_seqno: SeqNo,
 }
 
-/// Step 3. From its success on nothing fails.
+/// Step 3. Once it has succeeded, nothing can fail.
 fn begin(core: &Core, state: &mut State, view: &View, commit: &Commit<'_>) -> Result<Begun> {
     let count = commit.batch.count();
     let (first_seqno, last_seqno) = (state.last_seqno + 1, state.last_seqno.saturating_add(u64::from(count)));
@@ -182,7 +183,7 @@ fn begin(core: &Core, state: &mut State, view: &View, commit: &Commit<'_>) -> Re
     state.entry_bounds.include(commit.ops);
     state.last_seqno = last_seqno;
     state.tickets.next += 1;
-    // A batch larger than half a memtable has log and memtable for itself: they are full from now on.
+    // A batch larger than half a memtable has the log and the memtable for itself: they count as full from now on.
     state.active.is_full |= is_large(core, commit.memory);
     state.active.estimate += commit.memory;
     want_log_ahead(core, state, view);
@@ -195,7 +196,7 @@ fn begin(core: &Core, state: &mut State, view: &View, commit: &Commit<'_>) -> Re
     Ok(Begun { claim, ticket, first_seqno, last_seqno })
 }
 
-/// What is left once the write is visible. `log` is there if it is to be synced.
+/// The remaining work once the write is visible. `log` is given if it must be synced.
 fn finish(core: &Core, commit: &Commit<'_>, begun: &Begun, log: Option<&wal::Segment>) -> Result<()> {
     if let Some(log) = log {
         log.complete(begun.claim.end());
@@ -207,8 +208,8 @@ fn finish(core: &Core, commit: &Commit<'_>, begun: &Begun, log: Option<&wal::Seg
     Ok(())
 }
 
-/// Freezes the memtable of a large batch at once if the queue has room and the next log is there; else the next write does it, so
-/// that this one need not wait.
+/// Freezes the memtable of a large batch at once if the queue has room and the next log exists. Otherwise the next write freezes it, so that this
+/// one need not wait.
 fn freeze_after_large(core: &Core) {
     let mut state = core.lock();
     // Another write may have done it.
@@ -217,7 +218,7 @@ fn freeze_after_large(core: &Core) {
         && core.has_room()
         && let Err(error) = rotate(core, &mut state)
     {
-        // The batch is written. The next write meets the failure and reports it.
+        // The batch is written. The next write finds the failure and reports it.
         tracing::warn!(%error, "could not freeze the memtable of a large batch");
     }
 }

@@ -1,30 +1,29 @@
 //! A write: from a batch to a frame in the log and entries in the memtable.
 //!
-//! Writers share the work like this (`commit.rs`; Pebble's commit pipeline is the model):
+//! A write has these steps (`commit.rs`; Pebble's commit pipeline is the model):
 //!
 //! Under the write lock, one after the other:
-//! 1. Make room (`room.rs`): slow down where compactions fall behind, rotate a full memtable, wait while too many memtables are frozen.
-//!    The writer holds nothing but its own batch meanwhile. With an open reservation it would keep the memtable from being
+//! 1. Make room (`room.rs`): slow down if compactions fall behind, rotate a full memtable, wait while too many memtables are frozen.
+//!    The writer holds only its own batch meanwhile. With an open reservation it would keep the memtable from being
 //!    frozen, and could wait for ever for that memtable's flush.
-//! 2. Reserve space in the memtable. Everything that can fail there fails here, before anything is logged. Otherwise a write that
-//!    was refused for want of memory would come back at replay.
-//! 3. Take sequence numbers, a place in the log and a ticket. Where the log is not mapped the frame is written now. A failure leaves
-//!    nothing visible. Part of the frame may be on disk, so the engine turns read-only (rule 7); a reopen tells whether the batch is
-//!    there, as a whole. Where only space is missing, the log is cut behind the last place, durably, and closed (`wal/writer.rs`,
-//!    W4). The write goes on with the next log once, and fails if that has no space either: then the batch is not in any log, and
-//!    later writes try again.
+//! 2. Reserve space in the memtable. Everything that can fail there fails here, before anything is logged. Otherwise a write that was refused for
+//!    lack of memory would reappear at replay.
+//! 3. Take sequence numbers, a place in the log and a ticket. If the log is not mapped, the frame is written now. A failure leaves nothing visible.
+//!    Part of the frame may be on disk, so the engine turns read-only (rule 7); a reopen shows whether the batch is there, as a whole. If only
+//!    space is missing, the log is cut behind the last place, durably, and closed (`wal/writer.rs`, W4). The write then tries the next log once,
+//!    and fails if that has no space either: in that case the batch is not in any log, and later writes try again.
 //!
 //! Without the lock, beside other writers, and without anything that can fail:
 //! 4. Fill the place in the log, and apply the reservation.
-//! 5. Complete the ticket, and wait until it is published (`core/publication.rs`). Numbers become visible in order, and none before
-//!    its entries and its frame are whole (rule 12). A rotation waits for the writers between steps 3 and 5, with the lock; so they
-//!    must not ask for it. A panic there makes the engine read-only, and ends these waits.
+//! 5. Complete the ticket, and wait until it is published (`core/publication.rs`). Numbers become visible in order, and none before its entries and
+//!    its frame are complete (rule 12). A rotation waits, with the lock, for the writers between steps 3 and 5; so these must not take the lock. A
+//!    panic there makes the engine read-only, and ends these waits.
 //!
-//! A conditional write asks between 1 and 2 whether it is still wanted, once all writes before it are visible. No other write gets a
-//! number before its own, so what it has read is what it replaces.
+//! A conditional write checks its condition between 1 and 2, once all earlier writes are visible. No other write gets a number before its own, so
+//! the entry that it has read is the one that it replaces.
 //!
-//! A synced write then waits for the log's sync. Others may see the write before it is durable: if visibility waited for syncs, one
-//! synced write would stall all others. A sync covers all that was complete when it began, so that writers who wait share it.
+//! A synced write then waits for the log's sync. Other threads may see the write before it is durable: if visibility waited for syncs, one synced
+//! write would stall all others. A sync covers every frame that was complete when it began, so waiting writers share it.
 
 mod commit;
 mod room;
@@ -36,7 +35,7 @@ use crate::types::{Durability, SeqNo, WriteBatch};
 
 pub(crate) use self::room::{check_space, freeze_active};
 
-/// Writes `batch`; the sequence number of its last operation.
+/// Writes `batch`. Returns the sequence number of its last operation.
 pub(crate) fn write(core: &Core, batch: &WriteBatch, durability: Durability) -> Result<SeqNo> {
     if batch.is_empty() {
         persist(core, durability)?;
@@ -47,7 +46,7 @@ pub(crate) fn write(core: &Core, batch: &WriteBatch, durability: Durability) -> 
     Ok(written.unwrap_or_else(|| core.visible()))
 }
 
-/// As [`write`], unless it would have to wait for another thread's work: then `None`, and nothing was written.
+/// Like [`write`], but returns `None`, and writes nothing, if it would have to wait for another thread's work.
 pub(crate) fn try_write(core: &Core, batch: &WriteBatch, durability: Durability) -> Result<Option<SeqNo>> {
     match batch.is_empty() {
         true => write(core, batch, durability).map(Some),
@@ -55,13 +54,13 @@ pub(crate) fn try_write(core: &Core, batch: &WriteBatch, durability: Durability)
     }
 }
 
-/// Waits until [`try_write`] of `batch` need not.
+/// Waits until [`try_write`] of `batch` would not have to wait.
 pub(crate) fn wait_for_room(core: &Core, batch: &WriteBatch) -> Result<()> {
     fail_on_unwind(core, || commit::wait(core, batch))
 }
 
-/// Writes `batch`, which has an operation, if `condition` holds when every earlier write is visible and no later one has begun.
-/// Whether it was written. The condition is asked with the write lock held: it may read and not write.
+/// Writes `batch`, which has at least one operation, if `condition` holds when every earlier write is visible and no later one has begun. Returns
+/// whether it was written. `condition` runs with the write lock held: it may read but not write.
 pub(crate) fn write_if(
     core: &Core,
     batch: &WriteBatch,
@@ -71,7 +70,7 @@ pub(crate) fn write_if(
     Ok(fail_on_unwind(core, || commit(core, batch, durability, Some(condition), Patience::Wait))?.is_some())
 }
 
-/// Makes everything written so far as durable as asked. Buffered writes are in the system's hands when they return.
+/// Gives everything written so far the requested durability. The operating system has buffered writes when they return.
 pub(crate) fn persist(core: &Core, durability: Durability) -> Result<()> {
     let state = core.lock();
     core.check_writable(&state)?;
@@ -82,7 +81,7 @@ pub(crate) fn persist(core: &Core, durability: Durability) -> Result<()> {
     }
 }
 
-/// Makes the logs durable whatever the phase, for a close whose flush failed too.
+/// Makes the logs durable in every phase, also for a close whose flush failed.
 pub(crate) fn sync_logs(core: &Core) -> Result<()> {
     let state = core.lock();
     let (log, end, last_seqno) = (state.log.segment().clone(), state.log.end(), state.last_seqno);

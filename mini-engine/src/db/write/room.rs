@@ -10,15 +10,15 @@ use crate::error::{Error, Result};
 use crate::lock::{wait, wait_timeout};
 use crate::metrics::Waits;
 
-/// Freezes the active memtable, unless it is empty, so that it gets flushed. The log before which everything then is in
-/// frozen memtables or tables. For callers that wait for the flush. They wait for room on level 0 as writers do; returns the
-/// error of a flush or a compaction that fails for want of space while this waits, and that of a log that cannot be created.
+/// Freezes the active memtable, unless it is empty, so that it gets flushed. Returns the number of the log before which everything is then in
+/// frozen memtables or tables. For callers that wait for the flush. They wait for room on level 0 as writers do. Returns the error of a flush or a
+/// compaction that fails for lack of space while this waits, and that of a log that cannot be created.
 pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result<()>) -> Result<u64> {
     let mut state = core.lock();
     let failures = state.flushing.failures;
     let mut has_waited = false;
     loop {
-        // First, since it may give the lock away. What is asked after it holds until the wait.
+        // Comes first, because it may release the lock. The later checks hold until the wait.
         let stalled;
         (state, stalled) = core.check_not_stalled(state);
         check(core, &state)?;
@@ -47,7 +47,7 @@ pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result
     }
 }
 
-/// Why compactions do not take tables off level 0, if it is full and they do not. They are tried again, but ever more rarely.
+/// The error that keeps compactions from taking tables off a full level 0, if there is one. They are tried again, but ever more rarely.
 fn error_of_compactions<'a>(core: &Core, state: &'a State) -> Option<&'a Error> {
     let is_gone_around = |error: &Error| error.unreadable_file().is_some();
     let is_relieved = state.compacting.in_progress.relieves_level_0()
@@ -55,13 +55,13 @@ fn error_of_compactions<'a>(core: &Core, state: &'a State) -> Option<&'a Error> 
     if core.level_0_has_room() || is_relieved {
         return None;
     }
-    // One of deeper levels may be in the way of level 0, and keeps its tables until it succeeds.
+    // A compaction of deeper levels may block level 0, and keeps its tables until it succeeds.
     let is_in_the_way = |error: &&Error| error.is_transient() && !state.compacting.in_progress.is_at_work();
     state.compacting.level_0_error.as_ref().or(state.compacting.error.as_ref().filter(is_in_the_way))
 }
 
-/// Fails if what a writer waits for, a flush or a compaction of level 0, lacks space or file handles (rule 8). Both are tried again without
-/// it; so this one learns of it at once, and not when there is space.
+/// Fails if the flush or the compaction of level 0 that a writer waits for lacks space or file handles (rule 8). Both are tried again in any case;
+/// so the writer gets the error at once, and not when there is space.
 pub(crate) fn check_space(core: &Core, state: &State) -> Result<()> {
     let flush = state.flushing.error.as_ref().filter(|_| !core.queue_has_room());
     let error = flush.or_else(|| error_of_compactions(core, state).filter(|error| error.is_transient()));
@@ -75,7 +75,7 @@ pub(super) fn is_large(core: &Core, memory: usize) -> bool {
     memory > core.store.options.memtable_bytes / 2
 }
 
-/// What keeps a write from beginning, until other threads have done something.
+/// The obstacle that a write must wait for before it can begin.
 pub(super) enum Missing {
     /// The end of a bulk load.
     Load,
@@ -86,8 +86,8 @@ pub(super) enum Missing {
     Log,
 }
 
-/// Step 1, as far as it goes without waiting. If nothing is missing then, the active memtable may take a write of `memory` bytes, and its
-/// log a frame with `payload` bytes.
+/// Step 1, without waiting. If it returns that nothing is missing, the active memtable may take a write of `memory` bytes, and its log a frame with
+/// `payload` bytes.
 pub(super) fn missing(core: &Core, state: &mut State, memory: usize, payload: usize) -> Result<Option<Missing>> {
     loop {
         core.check_writable(state)?;
@@ -112,7 +112,7 @@ pub(super) fn wait_for_room<'a>(
     memory: usize,
     payload: usize,
 ) -> Result<MutexGuard<'a, State>> {
-    // After each wait everything is asked again: another writer may have rotated, or have filled the new memtable.
+    // After each wait everything is checked again: another writer may have rotated, or have filled the new memtable.
     while let Some(missing) = missing(core, &mut state, memory, payload)? {
         state = match missing {
             Missing::Load => wait(&core.room, state),
@@ -133,7 +133,7 @@ pub(super) fn wait_for_room<'a>(
     Ok(state)
 }
 
-/// Puts a larger memtable in the place of the active one, which is empty, for a write of `memory` bytes.
+/// Replaces the active memtable, which is empty, by a larger one, for a write of `memory` bytes.
 pub(super) fn enlarge_memtable(core: &Core, memory: usize) -> Result<()> {
     let view = core.view.load_full();
     // It is empty, so no reader misses it. The larger one keeps its log, which is empty too.
@@ -142,8 +142,8 @@ pub(super) fn enlarge_memtable(core: &Core, memory: usize) -> Result<()> {
     Ok(())
 }
 
-/// Whether the active memtable takes `bytes` of memory. It is only asked where the estimates of its writes come to that: its counts
-/// are on cache lines that other writers write.
+/// Whether the active memtable takes `bytes` of memory. Its counts are read only if the estimates of its writes reach `bytes`, because they are on
+/// cache lines that other writers write.
 fn has_reached(state: &mut State, view: &View, bytes: usize) -> bool {
     if state.active.estimate >= bytes {
         state.active.estimate = view.active.memory_usage();
@@ -154,7 +154,7 @@ fn has_reached(state: &mut State, view: &View, bytes: usize) -> bool {
 fn needs_rotation(core: &Core, state: &mut State, memory: usize) -> Result<bool> {
     let view = core.view.load();
     let active = &view.active.table;
-    // A closed log takes nothing more, even if its memtable is empty.
+    // A closed log accepts nothing more, even if its memtable is empty.
     if state.log.is_closed() {
         return Ok(true);
     }
@@ -162,20 +162,20 @@ fn needs_rotation(core: &Core, state: &mut State, memory: usize) -> Result<bool>
     if !is_full && !is_large(core, memory) {
         return Ok(false);
     }
-    // A write that is under way may not be in it yet.
+    // A write under way may not be in the memtable yet.
     core.wait_visible(state.last_seqno)?;
     Ok(!active.is_empty())
 }
 
-/// Waits for a worker. By condition variable: the writer goes on as soon as there is room, or a failure to report. Nothing of the
-/// write has happened yet, so that it may be tried again.
+/// Waits for a worker on a condition variable: the writer continues as soon as there is room, or a failure to report. The write has not begun yet,
+/// so it may be tried again.
 #[cold]
 fn stall<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
     let _wait = Wait::begin(&core.store.counters.stalls);
     tracing::debug!("a write waits for a flush or a compaction");
     loop {
         let stalled;
-        // First, since it may give the lock away. What is asked after it holds until the wait.
+        // Comes first, because it may release the lock. The later checks hold until the wait.
         (state, stalled) = core.check_not_stalled(state);
         core.check_writable(&state)?;
         if core.has_room() {
@@ -206,17 +206,16 @@ impl Drop for Wait<'_> {
     }
 }
 
-/// Exchanges log and memtable for new ones and freezes the old ones, if the next log is there and nobody writes to the old one; false
-/// if not.
+/// Replaces log and memtable by new ones and freezes the old ones, if the next log exists and no thread writes to the old one; false otherwise.
 ///
-/// The next log was created, synced and named in the directory before it was handed out: so before the first write into it, and
-/// before any manifest edit can name it as the start of replay (rule 4). Nothing here waits for the device.
+/// The next log was created, synced and named in the directory before `rotate` gets it, and so before the first write into it, and before any
+/// manifest edit can name it as the start of replay (rule 4). Nothing here waits for the device.
 pub(super) fn rotate(core: &Core, state: &mut State) -> Result<bool> {
     if state.log.is_growing() {
         return Ok(false);
     }
     let Some(number) = state.next_log.number() else { return Ok(false) };
-    // The writers inside finish without the lock. After that the memtable and the places in its log are whole.
+    // The writers inside finish without the lock. After that the memtable and the places in its log are complete.
     core.wait_visible(state.last_seqno)?;
     let memtable = core.memtables.make(number, 0)?;
     let Some(log) = state.next_log.take() else { return Ok(false) };
@@ -225,7 +224,7 @@ pub(super) fn rotate(core: &Core, state: &mut State) -> Result<bool> {
     let previous = std::mem::replace(&mut state.log, log).finish();
     state.frozen_logs.push_back(previous);
     let view = core.view.load_full();
-    // No writer is inside, so this waits for none. A stray write becomes an error.
+    // No writer is inside, so this does not wait. A later write to it fails with an error.
     view.active.table.freeze();
     core.view.store(Arc::new(view.rotated(memtable, segment, state.last_seqno)));
     state.active.is_full = false;
@@ -242,10 +241,10 @@ pub(super) fn want_log_ahead(core: &Core, state: &mut State, view: &View) {
     }
 }
 
-/// Waits until a rotation can take place, or another writer has done it: for the next log, and for the space of this one.
+/// Waits until a rotation can take place, or another writer has done one: waits for the next log, and for more space of this one.
 ///
 /// # Errors
-/// Why it could not be made, by a try that began after the call; what has ended writing; [`Error::Closed`].
+/// The error of an attempt to make the log that began after the call; the error that has ended writing; [`Error::Closed`].
 fn wait_for_log<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
     let (tries, number) = (state.next_log.tries(), state.log.segment().number());
     while (!state.next_log.is_ready() || state.log.is_growing()) && state.log.segment().number() == number {
@@ -281,7 +280,7 @@ pub(super) fn slow_down<'a>(core: &'a Core, mut state: MutexGuard<'a, State>, by
     state
 }
 
-/// As [`slow_down`], for a write that does not wait: whether it may begin. What it owes later ones wait for.
+/// Like [`slow_down`], for a write that does not wait. Returns whether it may begin; later writes wait for its debt.
 pub(super) fn is_fast_enough(core: &Core, state: &mut State, bytes: usize) -> bool {
     let tables = core.view.load().version.runs(0).len();
     state.controller.admits(bytes, tables, &core.store.options, Instant::now())

@@ -1,9 +1,9 @@
-//! The bytes of one file: what is durable, what was changed since, and what of the changes a power cut may keep.
+//! The bytes of one file: the durable ones, the changes since, and the changes that a power cut may keep.
 //!
 //! A system writes pages back in any order and at any time, and a device writes sectors. So each block of
 //! [`BLOCK`] bytes shows, independently of all others, the content after some of the changes since the last sync, and
-//! in a torn block each sector of [`SECTOR`] bytes does. The length is that after some of the changes, or any length on
-//! the way to it. Where the length outlives the bytes there are zeros: a hole.
+//! in a torn block each sector of [`SECTOR`] bytes does. The length is the length after some of the changes, or any length in between. If the
+//! length survives without the bytes, the file has zeros there: a hole.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Change {
         }
     }
 
-    /// Makes this change in `out`, which shows `place` of the file.
+    /// Applies this change to `out`, the bytes at `place` of the file.
     fn apply(&self, out: &mut [u8], place: &Range<usize>) {
         match self {
             Self::Write { offset, bytes } => {
@@ -59,20 +59,20 @@ impl Change {
 pub(super) struct Content {
     durable: Arc<Vec<u8>>,
     now: Arc<Vec<u8>>,
-    /// Since the last sync.
+    /// The changes since the last sync.
     changes: Vec<Change>,
-    /// Whose sync failed: readable, and no later sync makes them durable.
+    /// The changes whose sync failed: they are readable, but no later sync makes them durable.
     given_up: Vec<Change>,
 }
 
 impl Content {
-    /// A content that is durable as it is.
+    /// A content that is completely durable.
     pub(super) fn durable(bytes: Vec<u8>) -> Self {
         let durable = Arc::new(bytes);
         Self { now: durable.clone(), durable, changes: Vec::new(), given_up: Vec::new() }
     }
 
-    /// What a reader sees.
+    /// The content that a reader sees.
     pub(super) fn now(&self) -> &[u8] {
         &self.now
     }
@@ -105,13 +105,13 @@ impl Content {
         self.changes.clear();
     }
 
-    /// A sync that fails as Linux has it: the pages stay readable, count as clean, and are never written again. What of
-    /// them reached the device is unknown.
+    /// A sync that fails as on Linux: the pages stay readable, count as clean, and are never written again. It is unknown which of them reached the
+    /// device.
     pub(super) fn fail_sync(&mut self) {
         self.given_up.append(&mut self.changes);
     }
 
-    /// Whether a power cut can take nothing of it.
+    /// Whether a power cut cannot change it.
     pub(super) fn is_durable(&self) -> bool {
         self.changes.is_empty() && self.given_up.is_empty()
     }
@@ -120,7 +120,7 @@ impl Content {
         changes.fold(len, |len, change| change.len_after(len))
     }
 
-    /// Fills `out` with what stands from `start` on after `changes` of the durable content.
+    /// Fills `out` with the bytes from `start` on, after `changes` are applied to the durable content.
     fn fill<'a>(&self, out: &mut [u8], start: usize, changes: impl Iterator<Item = &'a Change>) {
         let place = start..start + out.len();
         let kept = self.durable.get(start..).unwrap_or_default();
@@ -129,7 +129,7 @@ impl Content {
         changes.for_each(|change| change.apply(out, &place));
     }
 
-    /// What is there after a power cut, by the draws of `random`.
+    /// The content after a power cut, chosen by `random`.
     pub(super) fn after_power_cut(&self, random: &mut Random, losses: &mut Losses) -> Vec<u8> {
         if self.is_durable() {
             return self.durable.to_vec();
@@ -148,7 +148,7 @@ impl Content {
                 continue;
             }
             let reach = match mood {
-                // The file as it was at one moment; everything; each block for itself.
+                // The file as it was at one moment; everything; each block independently.
                 0 => whole,
                 1 => changes.len(),
                 _ => reach(random, changes.len()),
@@ -175,7 +175,7 @@ impl Content {
         drawn
     }
 
-    /// A block of which each sector is of another moment.
+    /// Makes a block in which each sector is of a different moment.
     fn tear(&self, out: &mut [u8], start: usize, changes: &[&Change], random: &mut Random) {
         for (sector, at) in out.chunks_mut(SECTOR).zip((start..).step_by(SECTOR)) {
             let reach = reach(random, changes.len());
@@ -185,7 +185,7 @@ impl Content {
 }
 
 impl Losses {
-    /// Counts a changed block, unless it is as it was written last; whether it is.
+    /// Counts a changed block, unless it has its newest content. Returns whether it has.
     fn count_block(&mut self, found: &[u8], newest: &[u8]) -> bool {
         let mut sectors = found.chunks(SECTOR).zip(newest.chunks(SECTOR));
         let is_newest = found == newest;

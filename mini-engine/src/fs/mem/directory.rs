@@ -1,7 +1,7 @@
-//! The entries of one directory: what is durable, what was changed since, and what of the changes a power cut may keep.
+//! The entries of one directory: the durable ones, the changes since, and the changes that a power cut may keep.
 //!
-//! Creations, removals and renames since the last sync of the directory take place or not, each for itself, so later
-//! ones may be durable without earlier ones. A rename takes place whole: a name is never lost between the two.
+//! Creations, removals and renames since the last sync of the directory survive or not, independently of each other, so later ones may be durable
+//! without earlier ones. A rename survives as a whole: a name is never lost between the two.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -9,12 +9,12 @@ use std::ffi::OsString;
 use super::losses::{Losses, reach};
 use crate::random::Random;
 
-/// What a name refers to.
+/// The file or directory that a name refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     /// The number of a file.
     File(u64),
-    /// That of a directory.
+    /// The number of a directory.
     Directory(u64),
 }
 
@@ -37,7 +37,7 @@ impl Change {
                 entries.remove(name);
             }
             Self::Rename { from, to, entry } => {
-                // The old name may refer to an earlier file, if the creation under it did not take place.
+                // The old name may refer to an earlier file, if the creation under it did not survive.
                 if entries.get(from) == Some(entry) {
                     entries.remove(from);
                 }
@@ -51,17 +51,17 @@ impl Change {
 pub(super) struct Directory {
     durable: Entries,
     now: Entries,
-    /// Since the last sync.
+    /// The changes since the last sync.
     changes: Vec<Change>,
 }
 
 impl Directory {
-    /// Entries that are durable as they are.
+    /// Entries that are completely durable.
     pub(super) fn durable(entries: Entries) -> Self {
         Self { durable: entries.clone(), now: entries, changes: Vec::new() }
     }
 
-    /// What a reader sees.
+    /// The entries that a reader sees.
     pub(super) fn now(&self) -> &Entries {
         &self.now
     }
@@ -76,12 +76,12 @@ impl Directory {
         self.changes.clear();
     }
 
-    /// Whether a power cut can take nothing of it.
+    /// Whether a power cut cannot change it.
     pub(super) fn is_durable(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// What is there after a power cut, by the draws of `random`.
+    /// The entries after a power cut, chosen by `random`.
     pub(super) fn after_power_cut(&self, random: &mut Random, losses: &mut Losses) -> Entries {
         let mut entries = self.durable.clone();
         let reach = reach(random, self.changes.len());

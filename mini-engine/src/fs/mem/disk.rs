@@ -1,7 +1,7 @@
 //! [`Disk`]: files and directories in memory, and the durable part of each.
 //!
-//! A disk is a plain value: a clone of it is what a killed process leaves, [`Disk::after_power_cut`] is what a power cut
-//! leaves. A disk changes by [`Operation`]s only, so that a record of them makes every state again that there was.
+//! A disk is a plain value: a clone of it is the state after a killed process, and [`Disk::after_power_cut`] is a state after a power cut. A disk
+//! changes only by [`Operation`]s, so a record of them can reproduce every state that it had.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -15,7 +15,7 @@ use super::directory::{Change, Directory, Entries, Entry};
 use super::losses::Losses;
 use crate::random::Random;
 
-/// No file is longer: an offset beyond is a mistake, and would take all memory.
+/// The maximum length of a file: a larger offset is a mistake, and would take all memory.
 const MAX_LEN: u64 = 1 << 32;
 
 /// A change of a disk, as a [`MemFs`](super::MemFs) records it.
@@ -42,7 +42,7 @@ pub(super) enum Kind {
 }
 
 impl Operation {
-    /// The name of the file or directory, without those above it; of a rename the new one.
+    /// The name of the file or directory, without its parents; for a rename, the new name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -72,12 +72,12 @@ impl fmt::Display for Operation {
     }
 }
 
-/// A disk in memory. The directory `/` is there from the start.
+/// A disk in memory. The directory `/` exists from the start.
 #[derive(Clone, Debug)]
 pub struct Disk {
     files: BTreeMap<u64, Content>,
     directories: BTreeMap<u64, Directory>,
-    /// Of the next file or directory.
+    /// The number of the next file or directory.
     next_number: u64,
 }
 
@@ -91,7 +91,7 @@ impl Default for Disk {
 }
 
 impl Disk {
-    /// What a power cut leaves: all that was synced and, drawn from `seed`, parts of what was not.
+    /// A state after a power cut: everything that was synced, and random parts of the rest, chosen by `seed`.
     pub fn after_power_cut(&self, seed: u64) -> (Disk, Losses) {
         let (mut random, mut losses) = (Random(seed), Losses::default());
         let mut left = Disk { files: BTreeMap::new(), directories: BTreeMap::new(), next_number: self.next_number };
@@ -99,13 +99,13 @@ impl Disk {
         (left, losses)
     }
 
-    /// What a power cut leaves of a directory whose name it leaves: what is in one whose name is lost is lost too.
+    /// Copies the remains of a directory after a power cut to `left`. If a directory's name is lost, its contents are lost too.
     fn cut(&self, number: u64, left: &mut Disk, random: &mut Random, losses: &mut Losses) {
         // A directory whose removal was lost is empty, as it had to be to be removed.
         let entries = self.directories.get(&number).map(|directory| directory.after_power_cut(random, losses));
         let entries = entries.unwrap_or_default();
         for entry in entries.values() {
-            // A file with two names is one file: what it holds is drawn once.
+            // A file with two names is one file: its content is chosen once.
             if let Entry::File(file) = entry
                 && !left.files.contains_key(file)
             {
@@ -121,7 +121,7 @@ impl Disk {
         left.directories.insert(number, Directory::durable(entries));
     }
 
-    /// Whether a power cut can take nothing.
+    /// Whether a power cut cannot change anything.
     pub fn is_durable(&self) -> bool {
         self.files.values().all(Content::is_durable) && self.directories.values().all(Directory::is_durable)
     }
@@ -141,7 +141,7 @@ impl Disk {
     /// Does `operation` again.
     ///
     /// # Errors
-    /// As of the call that it was recorded from, if the disk is not the one that it was recorded on.
+    /// The errors of the recorded call, if the disk is not the one that it was recorded on.
     pub fn apply(&mut self, operation: &Operation) -> Result<()> {
         self.perform(&operation.kind)
     }
@@ -249,7 +249,7 @@ impl Disk {
         self.directories.get_mut(&number).ok_or_else(|| ErrorKind::NotFound.into())
     }
 
-    /// What is in the directory at `path`.
+    /// The entries of the directory at `path`.
     fn entries(&self, path: &Path) -> Option<&Entries> {
         Some(self.directories.get(&self.directory(path)?)?.now())
     }

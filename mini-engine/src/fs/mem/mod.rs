@@ -1,12 +1,12 @@
-//! [`MemFs`]: a file system in memory that knows what is durable, for tests of what power cuts leave.
+//! [`MemFs`]: a file system in memory that knows what is durable, for tests of power cuts.
 //!
-//! The state is a [`Disk`], whose clone is what a killed process leaves and whose
-//! [`after_power_cut`](Disk::after_power_cut) is what a power cut may leave. The model is as harsh as POSIX allows: only
-//! a sync of a file keeps its bytes and its length, only a sync of a directory keeps its entries, and all that was not
-//! synced is lost, kept or torn at random. Not in the model: blocks that show what another file once held, and rot.
+//! The state is a [`Disk`]. Its clone is the state after a killed process, and [`after_power_cut`](Disk::after_power_cut) is a possible state after
+//! a power cut. The model is as harsh as POSIX allows: only a sync of a file keeps its bytes and its length, only a sync of a directory keeps its
+//! entries, and everything that was not synced is lost, kept or torn at random. Not in the model: blocks that show old contents of another file,
+//! and bit rot.
 //!
-//! A [`MemFs`] can record each change, in the order in which they took effect, whatever thread made it. From the record
-//! every state that the disk went through can be made again, and cut: see `tests/crash`.
+//! A [`MemFs`] can record each change, in the order in which they took effect, whatever thread made it. From the record every state of the disk can
+//! be reproduced, and cut: see `tests/crash`.
 
 mod content;
 mod directory;
@@ -38,11 +38,11 @@ pub enum Step {
     Note(u64),
 }
 
-/// Who holds a lock.
+/// The holders of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holders {
     Exclusive,
-    /// So many, at least one.
+    /// This many readers, at least one.
     Shared(usize),
 }
 
@@ -51,7 +51,7 @@ struct Shared {
     disk: Disk,
     locks: BTreeMap<PathBuf, Holders>,
     record: Option<Vec<Step>>,
-    /// Of which files the most bytes that there were are wanted, and how many that were.
+    /// The end of the names of the files whose maximum bytes are measured, and that maximum.
     most_bytes: Option<(String, u64)>,
     syncs: u64,
     fail_sync: Option<u64>,
@@ -71,7 +71,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether the sync that is asked for now is the one that is to fail.
+    /// Whether the present sync is the one that must fail.
     fn sync_fails(&mut self) -> bool {
         let index = self.syncs;
         self.syncs += 1;
@@ -108,12 +108,12 @@ pub struct MemFs {
 }
 
 impl MemFs {
-    /// A file system on a copy of `disk`, on which nobody holds a lock.
+    /// A file system on a copy of `disk`, without any locks held.
     pub fn on(disk: Disk) -> Self {
         Self { shared: Arc::new(Mutex::new(Shared { disk, ..Shared::default() })) }
     }
 
-    /// The disk as it is now: what a killed process leaves.
+    /// The present disk: the state after a killed process.
     pub fn disk(&self) -> Disk {
         self.shared().disk.clone()
     }
@@ -123,7 +123,7 @@ impl MemFs {
         self.shared().record.get_or_insert_default();
     }
 
-    /// Starts to count how many bytes the files have whose names end with `end`, after every change; how many they have now.
+    /// Starts to count the bytes of the files whose names end with `end`, after every change. Returns their present number.
     pub fn count_bytes_of(&self, end: &str) -> u64 {
         let mut shared = self.shared();
         let now = shared.disk.bytes_of(end);
@@ -131,36 +131,36 @@ impl MemFs {
         now
     }
 
-    /// The most that were counted since [`MemFs::count_bytes_of`] was called.
+    /// The maximum that was counted since [`MemFs::count_bytes_of`] was called.
     pub fn most_bytes(&self) -> u64 {
         self.shared().most_bytes.as_ref().map_or(0, |(_, most)| *most)
     }
 
-    /// Puts a word of the caller's into the record: it says something about all that was recorded before.
+    /// Puts a note of the caller into the record, about everything that was recorded before.
     pub fn note(&self, word: u64) {
         if let Some(record) = &mut self.shared().record {
             record.push(Step::Note(word));
         }
     }
 
-    /// What was recorded, and the end of recording.
+    /// Ends recording, and returns the record.
     pub fn take_record(&self) -> Vec<Step> {
         self.shared().record.take().unwrap_or_default()
     }
 
-    /// How many syncs of files were asked for so far.
+    /// The number of file syncs that were requested so far.
     pub fn syncs(&self) -> u64 {
         self.shared().syncs
     }
 
-    /// Lets the sync of a file with number `index`, counted from 0, fail: what it was to make durable stays readable,
-    /// and no later sync makes it durable, as on Linux.
+    /// Makes the file sync with number `index`, counted from 0, fail: the bytes that it should have made durable stay readable, and no later sync
+    /// makes them durable, as on Linux.
     pub fn fail_sync(&self, index: u64) {
         self.shared().fail_sync = Some(index);
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
-        // Each change of the state is one step, so a panic of another holder leaves it whole.
+        // Each change of the state is one step, so a panic of another holder leaves it consistent.
         lock(&self.shared)
     }
 
@@ -168,7 +168,7 @@ impl MemFs {
         self.shared().run(kind, path)
     }
 
-    /// A lock on `path` for `wanted`, if no other holder is against it.
+    /// A lock on `path` for `wanted`, if no other holder excludes it.
     fn hold(&self, shared: &mut Shared, path: PathBuf, wanted: Holders) -> Result<Box<dyn Send + Sync>> {
         let holders = match (shared.locks.get(&path), wanted) {
             (None, wanted) => wanted,
@@ -191,7 +191,7 @@ impl fmt::Debug for MemFs {
     }
 }
 
-/// `path` from the root, without `.` and `..`: there are no links that these could lead through.
+/// `path` from the root, without `.` and `..`: there are no links that these could pass through.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::from("/");
     for component in path.components() {
@@ -271,7 +271,7 @@ impl FileSystem for MemFs {
     }
 }
 
-/// A held lock; dropping it lets go.
+/// A held lock; dropping it releases the lock.
 struct HeldLock {
     fs: MemFs,
     path: PathBuf,
@@ -296,7 +296,7 @@ enum Mode {
 #[derive(Clone, Debug)]
 struct MemFile {
     fs: MemFs,
-    /// Where it was opened.
+    /// The path under which it was opened.
     path: PathBuf,
     file: u64,
     mode: Mode,
@@ -355,7 +355,7 @@ impl File for MemFile {
     }
 }
 
-/// What is written here is lost, kept or torn by a power cut as other writes are: a system writes mapped pages back as it does others.
+/// A power cut loses, keeps or tears writes to the mapping like other writes, because a system writes mapped pages back in the same way.
 #[derive(Debug)]
 struct MemMapping {
     file: MemFile,
@@ -363,7 +363,7 @@ struct MemMapping {
 }
 
 impl Mapping for MemMapping {
-    /// Panics behind the end of the file too, where a real system ends the process.
+    /// Also panics behind the end of the file, where a real system ends the process.
     fn write(&self, bytes: &[u8], offset: u64) {
         let mut padded = bytes.to_vec();
         padded.resize(bytes.len().next_multiple_of(8), 0);

@@ -1,4 +1,4 @@
-//! Tests of the model itself: crash tests show nothing if it loses too little, or what it must not lose.
+//! Tests of the model itself: crash tests show nothing if it loses too little, or loses durable bytes.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ fn file() -> (MemFs, Arc<dyn File>) {
     (fs, file)
 }
 
-/// What `/f` is after each of many power cuts.
+/// The content of `/f` after each of many power cuts.
 fn outcomes(fs: &MemFs) -> BTreeSet<Vec<u8>> {
     let disk = fs.disk();
     SEEDS.map(|seed| disk.after_power_cut(seed).0.read(Path::new("/f")).expect("its name is synced").to_vec()).collect()
@@ -26,7 +26,7 @@ fn names(disk: &Disk) -> Vec<String> {
 
 #[test]
 fn what_was_synced_survives_and_what_was_not_may_be_lost_kept_or_of_a_moment_between() {
-    // Catches a model in which a sync does nothing, and one in which it does more than it says.
+    // Catches a model in which a sync does nothing, and one in which it does more than it promises.
     let (fs, file) = file();
     file.write_all_at(b"synced", 0).expect("written");
     file.sync().expect("synced");
@@ -42,7 +42,7 @@ fn what_was_synced_survives_and_what_was_not_may_be_lost_kept_or_of_a_moment_bet
 
 #[test]
 fn growth_may_be_cut_at_any_byte_and_leave_holes_and_torn_blocks() {
-    // Catches a model that persists pages in order, or whole.
+    // Catches a model that persists pages only in order, or only as a whole.
     let (fs, file) = file();
     let bytes: Vec<u8> = (0..20_000u32).map(|i| 1 + (i % 250) as u8).collect();
     for (chunk, at) in bytes.chunks(1500).zip((0..).step_by(1500)) {
@@ -71,7 +71,7 @@ fn growth_may_be_cut_at_any_byte_and_leave_holes_and_torn_blocks() {
 
 #[test]
 fn a_sector_is_of_one_moment() {
-    // Catches tears that no device makes: a test would fail for nothing.
+    // Catches tears that no device makes: a test would fail without reason.
     let (fs, file) = file();
     file.write_all_at(&[1; 4096], 0).expect("written");
     file.sync().expect("synced");
@@ -115,7 +115,7 @@ fn entries_need_a_sync_of_their_directory_and_come_in_any_order() {
 
 #[test]
 fn a_rename_takes_place_whole_or_not_at_all() {
-    // Catches a target that is gone and not replaced.
+    // Catches a rename whose target is removed but not replaced.
     let fs = MemFs::default();
     for (name, bytes) in [("/old", b"old"), ("/new", b"new")] {
         let file = fs.create_new(Path::new(name)).expect("created");
@@ -149,7 +149,7 @@ fn a_directory_whose_name_is_lost_is_lost_with_all_in_it() {
 
 #[test]
 fn a_failed_sync_leaves_bytes_that_no_later_sync_makes_durable() {
-    // Catches a model in which to ask again after a failed sync is enough.
+    // Catches a model in which a second sync repairs a failed one.
     let (fs, file) = file();
     file.write_all_at(b"lost", 0).expect("written");
     fs.fail_sync(fs.syncs());
@@ -166,7 +166,7 @@ fn a_failed_sync_leaves_bytes_that_no_later_sync_makes_durable() {
 
 #[test]
 fn a_record_makes_every_state_again() {
-    // Catches an operation that changes the disk and is not recorded, or not as it was.
+    // Catches an operation that changes the disk and is not recorded, or not correctly.
     let fs = MemFs::default();
     fs.record();
     fs.create_dir_all(Path::new("/d")).expect("created");
@@ -196,7 +196,7 @@ fn a_record_makes_every_state_again() {
 
 #[test]
 fn a_power_cut_is_determined_by_its_seed() {
-    // Catches a failure that cannot be shown again.
+    // Catches a failure that cannot be reproduced.
     let (fs, file) = file();
     file.write_all_at(&[7; 30_000], 0).expect("written");
     for seed in SEEDS.take(20) {
@@ -207,7 +207,7 @@ fn a_power_cut_is_determined_by_its_seed() {
 
 #[test]
 fn every_spelling_of_a_path_leads_to_the_same_place() {
-    // Catches a root that has no parent: the engine syncs the name of the directory above its own.
+    // Catches a root that has no parent: the engine syncs the name of its parent directory.
     let fs = MemFs::default();
     fs.create_dir_all(Path::new("a/./b")).expect("created");
     fs.create_new(Path::new("/a/b/../f")).expect("created");
@@ -247,7 +247,7 @@ fn a_link_is_one_file_under_two_names_each_durable_by_its_own_directory() {
 
 #[test]
 fn only_an_empty_directory_is_removed_and_the_removal_may_be_lost() {
-    // Catches a directory that takes its files with it, and one that comes back with files in it.
+    // Catches a directory that takes its files with it, and one that returns with files in it.
     let fs = MemFs::default();
     let dir = Path::new("/d");
     fs.create_dir_all(dir).expect("created");
@@ -276,7 +276,7 @@ fn a_directory_is_renamed_with_all_in_it_or_not_at_all() {
     assert_eq!(fs.rename(Path::new("/old"), Path::new("/taken")).unwrap_err().kind(), ErrorKind::AlreadyExists);
     fs.rename(Path::new("/old"), Path::new("/new")).expect("renamed");
     assert!(!fs.exists(Path::new("/old/f")).expect("looked") && fs.exists(Path::new("/new/below")).expect("looked"));
-    // It is the file that it was.
+    // It is still the same file.
     file.write_all_at(b"late", 0).expect("written");
     assert_eq!(fs.disk().read(Path::new("/new/f")).expect("there"), b"late");
     let whole = |disk: &Disk, dir: &str| disk.names(Path::new(dir)).is_ok_and(|names| names.len() == 2);

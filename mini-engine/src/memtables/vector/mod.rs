@@ -1,13 +1,12 @@
 //! [`VectorTable`]: a memtable that appends, for loads that write and do not read.
 //!
-//! Entries are in the order in which they were applied; nothing is searched or linked at a write. They are sorted once, by the
-//! first scan after the freeze: that is the flush. Until then a point read looks at all entries, and a scan sorts a copy of
-//! them: right answers, at a price that only few reads may cost.
-//! (RocksDB's `VectorRepFactory`.)
+//! Entries are stored in the order in which they were applied; a write searches and links nothing. They are sorted once, by the first scan after
+//! the freeze, which is the flush. Until then a point read looks at all entries, and a scan sorts a copy of them: the results are right, but only a
+//! few reads are affordable. (RocksDB's `VectorRepFactory`.)
 //!
 //! T1 entries are appended, by one writer at a time; none ever changes. A number is published after the entries of all numbers up
 //!    to it are appended, so a reader that sees a number sees them.
-//! T2 after the freeze nothing is appended, so what was sorted then is all there is.
+//! T2 after the freeze nothing is appended, so the entries that are sorted then are complete.
 
 mod sorted;
 
@@ -21,7 +20,7 @@ use crate::error::Result;
 use crate::iter::EntryIter;
 use crate::types::{Kind, SeqNo, Slice};
 
-/// Bytes of keys and values that a [`VectorBuilder`] puts together.
+/// The bytes of keys and values in one chunk of a [`VectorBuilder`].
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// Entries that a scan fetches from memory together.
@@ -30,7 +29,7 @@ const FETCHED_AT_ONCE: usize = 16;
 #[derive(Debug, Default)]
 struct Appended {
     entries: UnsortedEntries,
-    /// Bytes that the entries take, and those that have a reservation.
+    /// Bytes of the entries, including reserved ones.
     memory: usize,
     frozen: bool,
 }
@@ -57,12 +56,12 @@ impl VectorTable {
         self.len() == 0
     }
 
-    /// Entries, whatever their kind.
+    /// The number of entries of all kinds.
     pub(crate) fn len(&self) -> usize {
         self.0.sorted.get().map_or_else(|| self.read().entries.len(), |sorted| sorted.len())
     }
 
-    /// Bytes that entries and what they hold take, reserved ones included.
+    /// Bytes of the entries with their keys and values, including reserved ones.
     pub(crate) fn memory_usage(&self) -> usize {
         self.read().memory
     }
@@ -92,8 +91,8 @@ impl VectorTable {
         Ok(VectorReservation { table: self, bytes: Arc::from(bytes), entries, memory })
     }
 
-    /// Takes number and value, of a tombstone none, of the newest version of `key` that is not newer than `seqno`. O(entries) before
-    /// the first scan after the freeze, O(log entries) then.
+    /// Returns the result of `take` for number and value (none for a tombstone) of the newest version of `key` that is not newer than `seqno`.
+    /// O(entries) before the first scan after the freeze, O(log entries) afterwards.
     pub(crate) fn get<T>(&self, key: &[u8], seqno: SeqNo, take: impl FnOnce(SeqNo, Option<&[u8]>) -> T) -> Option<T> {
         let found = |(seqno, kind, value): (SeqNo, Kind, &[u8])| take(seqno, (kind == Kind::Value).then_some(value));
         match self.0.sorted.get() {
@@ -102,7 +101,7 @@ impl VectorTable {
         }
     }
 
-    /// All entries there are now, sorted. O(n log n) each time before the freeze, once after it.
+    /// All present entries, sorted. O(n log n) each time before the freeze, once after it.
     pub(crate) fn iter(&self) -> VectorIter {
         VectorIter { entries: self.sorted(), at: usize::MAX }
     }
@@ -117,14 +116,14 @@ impl VectorTable {
         };
         let sorted = Arc::new(Sorted::new(entries));
         if frozen {
-            // Two scans may have sorted the same: one result is kept.
+            // Two scans may have sorted the same entries: one result is kept.
             return self.0.sorted.get_or_init(|| sorted).clone();
         }
         sorted
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Appended> {
-        // Appending is one step, so a panic of its thread leaves entries whole; which ones count, the published number says.
+        // Appending is one step, so a panic of its thread leaves entries whole; the published number says which ones count.
         self.0.appended.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -133,7 +132,7 @@ impl VectorTable {
     }
 }
 
-/// The engine's word for a kind of entry. It stores no other than these two.
+/// The engine's kind for a kind of entry. It stores only these two.
 pub(super) fn kind(kind: fastskip::Kind) -> Kind {
     if kind == fastskip::Kind::Value { Kind::Value } else { Kind::Tombstone }
 }
@@ -142,7 +141,7 @@ fn op_len(op: &Op<'_>) -> usize {
     op.key().len() + op.value().iter().map(|part| part.len()).sum::<usize>()
 }
 
-/// Appends the key and the value of `op` to `bytes`, and says where they are. Both are within their limits.
+/// Appends the key and the value of `op` to `bytes`, and returns their places. Both are within their limits.
 fn append(bytes: &mut Vec<u8>, op: &Op<'_>) -> VectorEntry {
     let key = bytes.len() as u32;
     bytes.extend_from_slice(op.key());
@@ -162,7 +161,7 @@ fn alone(op: &Op<'_>, len: usize) -> (Arc<[u8]>, VectorEntry) {
     (bytes, VectorEntry::new(0, op.key().len() as u16, len as u32, kind(op.kind())))
 }
 
-/// Fills a table by one thread, before anybody reads it: nothing is locked, and entries share large pieces of memory.
+/// Fills a table by one thread, before anyone reads it: nothing is locked, and entries share large pieces of memory.
 #[derive(Debug, Default)]
 pub(crate) struct VectorBuilder {
     entries: UnsortedEntries,
@@ -171,12 +170,12 @@ pub(crate) struct VectorBuilder {
 }
 
 impl VectorBuilder {
-    /// Bytes that entries and what they hold take.
+    /// Bytes of the entries with their keys and values.
     pub(crate) fn memory_usage(&self) -> usize {
         self.memory
     }
 
-    /// Adds `op` with number `seqno`, which is above all before.
+    /// Adds `op` with number `seqno`, which is above all earlier ones.
     pub(crate) fn push(&mut self, op: &Op<'_>, seqno: SeqNo) {
         let len = op_len(op);
         self.memory += len + ENTRY_BYTES;
@@ -210,13 +209,13 @@ impl VectorBuilder {
     }
 }
 
-/// Operations that are certain to be taken.
+/// Operations that can be applied without errors.
 #[derive(Debug)]
 pub(crate) struct VectorReservation<'a> {
     table: &'a VectorTable,
     bytes: Arc<[u8]>,
     entries: Vec<VectorEntry>,
-    /// What is given back if they are not applied: several writers reserve at once.
+    /// The memory that is returned if they are not applied. Several writers reserve at once.
     memory: usize,
 }
 
@@ -242,7 +241,7 @@ impl VectorReservation<'_> {
 /// A cursor over sorted entries, which it keeps alive.
 pub(crate) struct VectorIter {
     entries: Arc<Sorted>,
-    /// Behind all entries if it is at none.
+    /// The position behind all entries if the cursor is at none.
     at: usize,
 }
 

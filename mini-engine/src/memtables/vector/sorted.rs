@@ -1,9 +1,8 @@
-//! [`UnsortedEntries`], in the order in which they came, and [`Sorted`], in the order of their keys.
+//! [`UnsortedEntries`], in the order of arrival, and [`Sorted`], in the order of their keys.
 //!
-//! An entry is the place of its key and its value among bytes that many entries share. A comparison of two keys would fetch both from
-//! memory, so sorted entries have a *head* beside them: the eight bytes of the key that follow what all keys have in common, with zeros
-//! behind a key that is shorter. Of two different heads the smaller one is that of the smaller key. Equal heads tell nothing: then the
-//! keys are compared.
+//! An entry is the place of its key and its value among bytes that many entries share. A comparison of two keys would fetch both from memory, so
+//! sorted entries have a *head* beside them: the eight bytes of the key after the prefix that all keys share, padded with zeros. Of two different
+//! heads the smaller one belongs to the smaller key. If heads are equal, the keys are compared.
 
 use std::cmp::Ordering;
 use std::hint::black_box;
@@ -16,13 +15,13 @@ use crate::types::{Kind, SeqNo, Slice, entry_order};
 /// Bytes of memory that an entry takes beside its key and value.
 pub(super) const ENTRY_BYTES: usize = size_of::<VectorEntry>() + size_of::<u64>();
 
-/// Bytes that come from memory together.
+/// The number of bytes that are fetched from memory together.
 const CACHE_LINE: usize = 64;
 
-/// An entry: where its bytes are. The value follows the key.
+/// An entry: the place of its bytes. The value follows the key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VectorEntry {
-    /// With `chunk`, known once the entry is added to others.
+    /// Like `chunk`, set when the entry is added to others.
     seqno: SeqNo,
     chunk: u32,
     key: u32,
@@ -31,7 +30,7 @@ pub(super) struct VectorEntry {
     kind: Kind,
 }
 
-/// Entries in the order in which they came.
+/// Entries in the order of arrival.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UnsortedEntries {
     entries: Vec<VectorEntry>,
@@ -91,7 +90,7 @@ impl VectorEntry {
 /// Entries in order: by key ascending, within a key by number descending.
 #[derive(Debug)]
 pub(super) struct Sorted {
-    /// How many bytes all keys have in common.
+    /// The number of leading bytes that all keys share.
     shared: usize,
     heads: Box<[u64]>,
     entries: Box<[VectorEntry]>,
@@ -143,14 +142,14 @@ impl Sorted {
         self.entries.get(at).and_then(shared).unwrap_or_default()
     }
 
-    /// Whether the entry before has the same key.
+    /// Whether the previous entry has the same key.
     pub(super) fn repeats(&self, at: usize) -> bool {
         let Some(before) = at.checked_sub(1) else { return false };
         self.heads.get(before) == self.heads.get(at) && self.key(before) == self.key(at)
     }
 
-    /// Reads two bytes of each of these entries, which are needed soon. No read depends on another, so that they wait for memory
-    /// together. A scan that met each entry by itself would wait for each.
+    /// Reads two bytes of each of these entries, which are needed soon. No read depends on another, so they wait for memory together; otherwise a
+    /// scan would wait for each entry in turn.
     pub(super) fn fetch(&self, range: Range<usize>) {
         let end = range.end.min(self.len());
         let read = |entry: &VectorEntry| {
@@ -168,7 +167,7 @@ impl Sorted {
         (at < self.len() && self.key(at) == key).then(|| (self.seqno(at), self.kind(at), self.value(at)))
     }
 
-    /// How many entries compare to `(key, seqno)` as `passes` says, which must be those up to some place.
+    /// The number of entries for which `passes` accepts the comparison with `(key, seqno)`; these must be the entries up to some place.
     pub(super) fn count(&self, key: &[u8], seqno: SeqNo, passes: impl Fn(Ordering) -> bool) -> usize {
         let equal = self.equal_heads(key);
         let order = |entry: &VectorEntry| entry_order((entry.key_in(&self.chunks), entry.seqno), (key, seqno));
@@ -176,7 +175,7 @@ impl Sorted {
         equal.start + candidates.partition_point(|entry| passes(order(entry)))
     }
 
-    /// The entries with the head of `key`: what is before them is less, what is behind them greater.
+    /// The entries with the head of `key`: entries before them are less, entries after them greater.
     fn equal_heads(&self, key: &[u8]) -> Range<usize> {
         let shared = self.key(0).get(..self.shared).unwrap_or_default();
         match key.get(..self.shared).unwrap_or(key).cmp(shared) {
@@ -191,7 +190,7 @@ impl Sorted {
     }
 }
 
-/// How many bytes all keys have in common.
+/// The number of leading bytes that all keys share.
 fn shared_prefix(entries: &[VectorEntry], chunks: &[Arc<[u8]>]) -> usize {
     let Some(first) = entries.first().map(|entry| entry.key_in(chunks)) else { return 0 };
     let mut shared = first;
@@ -205,7 +204,7 @@ fn shared_prefix(entries: &[VectorEntry], chunks: &[Arc<[u8]>]) -> usize {
     shared.len()
 }
 
-/// The eight bytes of `key` behind the first `shared`, as a number that orders as they do.
+/// The eight bytes of `key` after the first `shared`, as a number with the same order.
 fn head(key: &[u8], shared: usize) -> u64 {
     let rest = key.get(shared..).unwrap_or_default();
     if let Some(head) = rest.first_chunk() {

@@ -6,9 +6,8 @@
 //! block    entries (at least one), offset of each restart u32, number of restarts u32
 //! ```
 //!
-//! `shared` bytes of a key are those of the key before it; at a restart, every 16 entries, it is 0, so that a search
-//! can start there. Entries are in entry order, strictly. [`Cursor`] reads them as [`entry`](crate::table::block::entry) does, whatever the bytes
-//! are.
+//! `shared` bytes of a key are those of the key before it; at a restart, every 16 entries, `shared` is 0, so that a search can start there. Entries
+//! are strictly in entry order. [`Cursor`] decodes them with [`entry`](crate::table::block::entry), which accepts any bytes.
 
 use std::ops::Range;
 
@@ -35,7 +34,7 @@ pub(crate) struct BlockBuilder {
 impl BlockBuilder {
     /// Adds an entry, which comes after all before it.
     pub(crate) fn add(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8]) {
-        // With room for the end of the block: a long value would be copied into memory of twice its size for that.
+        // Includes room for the end of the block; otherwise a long value would be copied into memory of twice its size.
         self.bytes.reserve(entry_len_bound(key, value) + 4 * (self.restarts.len() + 2));
         let shared = if self.entries.is_multiple_of(RESTART_INTERVAL) {
             self.restarts.push(self.bytes.len() as u32);
@@ -68,7 +67,7 @@ impl BlockBuilder {
         self.bytes.len() + 4 * self.restarts.len() + 4
     }
 
-    /// Hands the finished contents to `take` and starts the next block in the same memory.
+    /// Passes the finished contents to `take` and starts the next block in the same memory.
     pub(crate) fn finish<T>(&mut self, take: impl FnOnce(&[u8]) -> T) -> T {
         for &restart in &self.restarts {
             codec::put_u32(&mut self.bytes, restart);
@@ -89,7 +88,7 @@ pub(crate) fn entry_len_bound(key: &[u8], value: &[u8]) -> usize {
     key.len() + value.len() + 24
 }
 
-/// Walks the entries of one block, in both directions. After an error its position means nothing: drop it or seek.
+/// Walks the entries of one block, in both directions. After an error its position is undefined: drop it or seek.
 #[derive(Clone, Debug)]
 pub(crate) struct Cursor {
     block: Block,
@@ -98,18 +97,18 @@ pub(crate) struct Cursor {
     behind: Behind,
 }
 
-/// The entries that a move backward has decoded on its way to the current one, the last one on top: so that going back through a block
-/// decodes each entry once.
+/// The entries that a backward move has decoded on its way to the current one, the last one on top. So moving backward through a block decodes each
+/// entry once.
 #[derive(Clone, Debug, Default)]
 struct Behind {
     entries: Vec<Current>,
-    /// Entries that were taken, whose memory is used again.
+    /// Used entries, whose memory is reused.
     free: Vec<Current>,
 }
 
 impl Behind {
     fn push(&mut self, at: &Current) {
-        // Only a block that lies about its restarts has more entries between two of them: its keys shall not fill the memory.
+        // Only a block with false restarts has more entries between two of them: its keys must not fill the memory.
         if self.entries.len() == RESTART_INTERVAL {
             self.clear();
         }
@@ -118,7 +117,7 @@ impl Behind {
         self.entries.push(kept);
     }
 
-    /// Exchanges `at` for the entry before it in the block, if that is here.
+    /// Replaces `at` by the entry before it in the block, if that is stored here.
     fn take_before(&mut self, at: &mut Current) -> bool {
         let Some(mut kept) = self.entries.pop_if(|kept| kept.entry.end == at.entry.start) else { return false };
         std::mem::swap(&mut kept, at);
@@ -134,13 +133,13 @@ impl Behind {
 /// The current entry.
 #[derive(Debug)]
 struct Current {
-    /// Where it is; an empty range when the cursor is invalid.
+    /// Its place; an empty range when the cursor is invalid.
     entry: Range<usize>,
     key: Vec<u8>,
     seqno: SeqNo,
     kind: Kind,
     value: Range<usize>,
-    /// Whether its key was there before.
+    /// Whether its key was already the current one.
     repeats: bool,
 }
 
@@ -167,7 +166,7 @@ impl Clone for Current {
 }
 
 impl Current {
-    /// Takes the entry read at `offset`, whose shared bytes are those of the key that is here.
+    /// Makes the entry read at `offset` the current one; it shares bytes with the present key.
     #[inline]
     fn take(&mut self, offset: usize, read: &Entry<'_>) {
         // A restart has the whole key, even if the entry before has the same one.
@@ -189,7 +188,7 @@ impl Cursor {
         Ok(Self { block, parts, at: Current::default(), behind: Behind::default() })
     }
 
-    /// Leaves its block for `block`, and becomes invalid. Keeps its key, so that the first entry of the block is seen to repeat it.
+    /// Moves to `block`, and becomes invalid. Keeps its key, so that it notices if the first entry of the block repeats it.
     pub(crate) fn enter(&mut self, block: Block) -> Decoded {
         self.parts = Parts::of(block.contents())?;
         (self.at.entry, self.block) = (0..0, block);
@@ -202,8 +201,7 @@ impl Cursor {
         !self.at.entry.is_empty()
     }
 
-    /// Whether [`Cursor::next`], or going on at the start of the next block, came from an entry with the same key. Means nothing after
-    /// other moves.
+    /// Whether [`Cursor::next`], or continuing at the start of the next block, came from an entry with the same key. Undefined after other moves.
     #[inline]
     pub(crate) fn repeats(&self) -> bool {
         self.at.repeats
@@ -249,7 +247,7 @@ impl Cursor {
         self.find(key, seqno).map(drop)
     }
 
-    /// As [`Cursor::seek`]; whether it is at a version of `key`.
+    /// Like [`Cursor::seek`]. Returns whether it is at a version of `key`.
     fn find(&mut self, key: &[u8], seqno: SeqNo) -> Decoded<bool> {
         let Self { block, parts, .. } = self;
         self.at.entry = 0..0;
@@ -282,7 +280,7 @@ impl Cursor {
         self.read_entry(self.at.entry.end, self.at.key.len())
     }
 
-    /// As `next`, if the next entry is in this block and of the common form; else nothing has moved.
+    /// Like `next`, if the next entry is in this block and of the common form; otherwise the cursor does not move.
     #[inline]
     pub(crate) fn step(&mut self) -> Option<Stepped> {
         let offset = self.at.entry.end;
@@ -294,7 +292,8 @@ impl Cursor {
         Some(Stepped { seqno: self.at.seqno, kind: self.at.kind, repeats: self.at.repeats })
     }
 
-    /// Goes to the entry before, or becomes invalid at the first. Costs a scan from a restart, at most 16 entries, once for all of them.
+    /// Goes to the entry before, or becomes invalid at the first. Costs one scan of at most 16 entries from a restart, which serves the moves to
+    /// all of them.
     pub(crate) fn prev(&mut self) -> Decoded {
         if self.behind.take_before(&mut self.at) {
             return Ok(());
@@ -315,13 +314,13 @@ impl Cursor {
         }
     }
 
-    /// Where the current entry starts.
+    /// The offset of the current entry.
     pub(crate) fn offset(&self) -> usize {
         self.at.entry.start
     }
 
-    /// Reads all entries, hands the cursor at each to `visit`, and checks that each 16th of them is a restart, which can be read by
-    /// itself, and no other. An error of the block is what `wrap` makes of it. The position means nothing afterwards.
+    /// Reads all entries, calls `visit` with the cursor at each, and checks that exactly every 16th of them is a restart, which can be read by
+    /// itself. `wrap` converts an error of the block. The position is undefined afterwards.
     pub(crate) fn check<E>(
         &mut self,
         wrap: impl Fn(Malformed) -> E,
@@ -378,7 +377,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Decodes the entry at `offset`, which shares up to `most` bytes with the key that is here; invalid at the end.
+    /// Decodes the entry at `offset`, which shares up to `most` bytes with the present key; invalid at the end.
     #[inline]
     fn read_entry(&mut self, offset: usize, most: usize) -> Decoded {
         self.at.entry = 0..0;

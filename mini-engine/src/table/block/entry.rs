@@ -1,23 +1,23 @@
 //! Entries of a data block as they are stored, read in place. The layout is in [`block`](crate::table::block::cursor).
 //!
-//! The bytes' checksum matched, and they are trusted no further: each length is checked, each entry has bytes, so a block that lies
-//! gives an error and not a panic or a loop. Nearly every entry has lengths of one byte and a tag of at most eight, which are read
-//! with one check of what is left; the others are read field by field.
+//! The checksum of the bytes matched, but they are not trusted otherwise: each length is checked, and each entry has bytes, so a block with false
+//! contents gives an error and not a panic or a loop. Nearly every entry has lengths of one byte and a tag of at most eight bytes; these are read
+//! with one check of the remaining length. The others are read field by field.
 
 use crate::codec::{self, Malformed, Reader};
 use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, MAX_VALUE_LEN, SeqNo};
 
 pub(crate) type Decoded<T = ()> = Result<T, Malformed>;
 
-/// Entries from one restart to the next.
+/// The number of entries from one restart to the next.
 pub(crate) const RESTART_INTERVAL: usize = 16;
 
 /// The parts of a block's contents.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parts {
-    /// Where the entries end and the restarts begin.
+    /// The offset at which the entries end and the restarts begin.
     pub(crate) entries_end: usize,
-    /// How many restarts there are, at least one.
+    /// The number of restarts, at least one.
     pub(crate) restarts: usize,
 }
 
@@ -55,7 +55,7 @@ impl Parts {
         }
     }
 
-    /// The entry at `offset`, if it is there and of the common form: then no field can be past its limit.
+    /// The entry at `offset`, if there is one and it is of the common form: then no field can be past its limit.
     #[inline]
     pub(crate) fn short_entry<'a>(&self, contents: &'a [u8], offset: usize, last_key_len: usize) -> Option<Entry<'a>> {
         let bytes = self.rest(contents, offset);
@@ -84,14 +84,14 @@ impl Parts {
 /// An entry as it is stored in the block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry<'a> {
-    /// Bytes of the key before that this one starts with.
+    /// The number of bytes of the previous key that this one starts with.
     pub(crate) shared: usize,
     /// The rest of the key.
     pub(crate) unshared: &'a [u8],
     pub(crate) seqno: SeqNo,
     pub(crate) kind: Kind,
     pub(crate) value: &'a [u8],
-    /// Where in the contents it ends, and the value too.
+    /// The offset in the contents at which the entry and its value end.
     pub(crate) end: usize,
 }
 
@@ -100,21 +100,21 @@ impl Entry<'_> {
         self.shared + self.unshared.len()
     }
 
-    /// Where the value is in the contents.
+    /// The place of the value in the contents.
     pub(crate) fn value_range(&self) -> std::ops::Range<usize> {
         self.end - self.value.len()..self.end
     }
 }
 
-/// What an entry of the common form begins with. Its lengths lie within the bytes that it was read from.
+/// The lengths and the tag at the beginning of an entry of the common form. The lengths lie within the bytes from which it was read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryHeader {
     pub(crate) shared: usize,
     unshared: usize,
     tag: [u8; 8],
-    /// Where in the entry the unshared bytes begin.
+    /// The offset of the unshared bytes in the entry.
     key_at: usize,
-    /// Of the whole entry.
+    /// The length of the whole entry.
     pub(crate) len: usize,
 }
 
@@ -215,7 +215,7 @@ mod tests {
             lens in (0u64..300, 0u64..300, 0u64..20_000), tag in any::<u64>(), shift in 0u32..64,
             cut in 0usize..400, last_key_len in 0usize..300, noise in prop::collection::vec(any::<u8>(), 0..40),
         ) {
-            // Catches a short cut that reads other fields, or takes what the checks of each field refuse.
+            // Catches a shortcut that reads other fields, or accepts entries that the checks of each field refuse.
             let mut sound = Vec::new();
             codec::put_varint(&mut sound, lens.0);
             codec::put_varint(&mut sound, lens.1);
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn entries_of_everyday_size_have_the_common_form() {
-        // Catches a short cut that is never taken.
+        // Catches a shortcut that is never taken.
         for (key_len, value_len, seqno) in [(0, 0, 0), (16, 100, 600_000), (127, 16_000, 1 << 54)] {
             let mut bytes = vec![0, key_len];
             codec::put_varint(&mut bytes, seqno << 1 | 1);

@@ -1,12 +1,12 @@
-//! The frame of a block in the file: its contents, perhaps compressed, and a trailer.
+//! The frame of a block in the file: its contents, which may be compressed, and a trailer.
 //!
 //! ```text
 //! block    stored bytes, compression u8, contents length u32, xxh3 of all bytes before u64
 //! ```
 //!
-//! compression: 0 none, 1 lz4 (block format), 2 zstd (one frame). The checksum is seeded with the table's number and
-//! the block's offset. Memory for the contents is taken only after the checksum has matched, and at most what the
-//! compression can have made of the stored bytes, so a forged length cannot ask for more.
+//! compression: 0 none, 1 lz4 (block format), 2 zstd (one frame). The checksum is seeded with the table's number and the block's offset. Memory for
+//! the contents is allocated only after the checksum has matched, and at most as much as the compression can produce from the stored bytes, so a
+//! forged length cannot request more.
 
 use std::borrow::Cow;
 use std::hint::black_box;
@@ -35,11 +35,11 @@ const RAW: u8 = 0;
 const LZ4: u8 = 1;
 const ZSTD: u8 = 2;
 
-/// A block in memory of its own: the contents and, behind them, room for the trailer, so that a raw block is used as it was read.
+/// A block in its own memory: the contents, followed by room for the trailer, so that a raw block is used as it was read.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnBlock {
     pub(crate) bytes: Arc<[u8]>,
-    /// Beside the bytes, so that they are read while those are waited for.
+    /// Stored beside the bytes, so that they are read while the bytes are loaded.
     heads: OnceLock<KeyHeads>,
 }
 
@@ -50,9 +50,9 @@ impl OwnBlock {
         Self { bytes, heads: OnceLock::new() }
     }
 
-    /// Tells a data block that it was found in the cache. The first time, the heads of its keys are made: most blocks of a long scan are
-    /// never found again. Reads the lines of the reference count and of the block's end, where its restarts are: they are two cache misses,
-    /// and nothing passes an atomic increment, so both are read before it, side by side. Safe code has no other prefetch.
+    /// Tells a data block that it was found in the cache. The first time, the heads of its keys are made: most blocks of a long scan are never
+    /// found again. Also reads the lines of the reference count and of the block's end, which has its restarts. They are two cache misses, and no
+    /// load can pass an atomic increment, so both are read before it, in parallel. Safe code has no other prefetch.
     #[inline]
     pub(crate) fn note_hit(&self) {
         self.heads.get_or_init(|| KeyHeads::of(contents_of(&self.bytes)));
@@ -74,7 +74,7 @@ impl OwnBlock {
 #[derive(Clone, Debug)]
 pub(crate) enum Block {
     Own(OwnBlock),
-    /// Where it lies in a mapped file.
+    /// Its place in a mapped file.
     Mapped {
         file: Arc<MappedBytes>,
         place: Range<usize>,
@@ -88,7 +88,7 @@ impl Block {
         Self::Own(OwnBlock::new(contents.iter().copied().chain([0; TRAILER_LEN]).collect()))
     }
 
-    /// Bytes of memory that it takes; none in a mapped file.
+    /// The bytes of memory that it takes; 0 in a mapped file.
     pub(crate) fn memory_len(&self) -> usize {
         if let Self::Own(block) = self { block.memory_len() } else { 0 }
     }
@@ -123,7 +123,7 @@ impl Block {
     }
 }
 
-/// The contents of a block, which room for the trailer follows.
+/// The contents of a block, which are followed by room for the trailer.
 #[inline]
 pub(crate) fn contents_of(block: &[u8]) -> &[u8] {
     block.split_at(block.len().saturating_sub(TRAILER_LEN)).0
@@ -161,7 +161,7 @@ impl<'a> Stored<'a> {
         Self { tag, contents_len: contents.len() as u32, bytes }
     }
 
-    /// What [`encode`] puts behind the bytes.
+    /// The bytes that [`encode`] appends to the stored ones.
     pub(crate) fn trailer(&self, number: u64, offset: u64) -> Vec<u8> {
         let mut trailer = vec![self.tag];
         codec::put_u32(&mut trailer, self.contents_len);
@@ -176,13 +176,13 @@ fn compressed(contents: &[u8], compression: Compression) -> Option<(u8, Vec<u8>)
     let (tag, bytes) = match compression {
         Compression::None => return None,
         Compression::Lz4 => (LZ4, lz4_compress(contents)?),
-        // Compression is an economy: a block it fails on is stored as it is.
+        // If compression fails, the block is stored uncompressed.
         Compression::Zstd { level } => (ZSTD, codec::zstd_compress(contents, level).ok()?),
     };
     codec::is_worth_compressing(contents.len(), bytes.len()).then_some((tag, bytes))
 }
 
-/// As lz4_flex's own function, which copies what it has made into memory of the right size.
+/// Like lz4_flex's own function, but without its copy into memory of the right size.
 fn lz4_compress(contents: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = vec![0; lz4_flex::block::get_maximum_output_size(contents.len())];
     let len = lz4_flex::block::compress_into(contents, &mut bytes).ok()?;
@@ -190,7 +190,7 @@ fn lz4_compress(contents: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Where a block is, for reading it and for naming it in errors.
+/// The place of a block, for reading it and for naming it in errors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockLocation<'a> {
     pub(crate) path: &'a Path,
@@ -203,7 +203,7 @@ impl BlockLocation<'_> {
         Error::corruption(self.path, self.handle.offset, what)
     }
 
-    /// Reads the block, checks it and decompresses it. The handle lies within the file, as its owner has checked.
+    /// Reads the block, checks it and decompresses it. The owner of the handle has checked that it lies within the file.
     pub(crate) fn read(&self, file: &dyn File) -> Result<Block> {
         let len = usize::try_from(self.handle.len).map_err(|_| self.corrupt("block length: too long for memory"))?;
         if len < TRAILER_LEN {
@@ -228,8 +228,7 @@ impl BlockLocation<'_> {
         Ok(block.unwrap_or_else(|| Block::Mapped { file: Arc::clone(file), place }))
     }
 
-    /// Checks the block's bytes, trailer included, and decompresses them; `None` for a raw block, whose bytes serve as
-    /// they are.
+    /// Checks the block's bytes, trailer included, and decompresses them; `None` for a raw block, whose bytes are used directly.
     fn decompressed(&self, bytes: &[u8]) -> Result<Option<Block>> {
         let Some((stored, [tag, a, b, c, d, stored_sum @ ..])) = bytes.split_last_chunk::<TRAILER_LEN>() else {
             return Err(self.corrupt("block trailer: cut off"));
@@ -251,11 +250,11 @@ impl BlockLocation<'_> {
     }
 
     fn decompress(&self, tag: u8, stored: &[u8], len: usize) -> Result<Block> {
-        // The most that the format can make of so many bytes: lz4 codes 255 in one, zstd 128 KiB in four.
+        // The maximum output of the format for this many bytes: lz4 encodes 255 bytes in one, zstd 128 KiB in four.
         let expansion = match tag {
             LZ4 => 255,
             ZSTD => 1 << 15,
-            // The checksum is right, so this was meant: by a newer version.
+            // The checksum is right, so a newer version wrote this intentionally.
             newer => {
                 let (file, found, supported) = (self.path.to_owned(), u32::from(newer), u32::from(ZSTD));
                 return Err(Error::Unsupported { file, what: "block compression", found, supported });

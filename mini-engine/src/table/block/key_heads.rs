@@ -1,16 +1,16 @@
-//! Key heads: what the cache has of a data block beside its bytes, so that a search decodes few entries.
+//! Key heads: short prefixes of some keys that the cache keeps beside a data block, so that a search decodes few entries.
 //!
-//! Every entry that a search decodes on its way is in another line of memory, and in a cache larger than the processor's each such line
-//! is a wait. So up to [`MOST_HEADS`] entries of a block have their heads here: a head is a key's first four bytes behind the prefix that
-//! all keys of the block share, as a number. A search reads the heads, which lie together and take 3 % of the data's bytes, and then the
-//! few entries behind the one that they lead to. Heads that are kept apart from their keys are Graefe and Larson's *poor man's
-//! normalized keys* ("B-tree indexes and CPU caches", 2001). They are made when a block is found in the cache for the first time, and are in
-//! no file.
+//! Every entry that a search decodes is on another cache line, and in a cache larger than the processor's each such line is a wait. So up to
+//! [`MOST_HEADS`] entries of a block have their heads here: a head is the first four bytes of a key after the prefix that all keys of the block
+//! share, as a number. A search reads the heads, which lie together and take 3 % of the data's bytes, and then the few entries after the head that
+//! it finds. Heads that are stored apart from their keys are Graefe and Larson's *poor man's normalized keys* ("B-tree indexes and CPU caches",
+//! 2001). They are made when a block is found in the cache for the first time, and are never stored in a file.
 //!
-//! H1: all keys of a block whose keys are sorted start with the prefix; heads are filled up with zeros where a key is shorter. So of two
-//! keys the one with the lesser head is the lesser.
-//! H2: the target shares with a lesser key the prefix and as many bytes as their heads do. That is too many where the key ends within its head:
-//! those of `x` and `x\0y` agree in two bytes. It does no harm, since an entry shares no more bytes with the key before it than that key has.
+//! H1: all keys of a block whose keys are sorted start with the prefix; heads are padded with zeros where a key is shorter. So of two keys with
+//! different heads, the one with the smaller head is the smaller.
+//! H2: the number of bytes that the target shares with a smaller key is counted as the prefix plus the equal bytes of their heads. That is too many
+//! if the key ends within its head: the heads of `x` and `x\0y` agree in two bytes. It does no harm, since no entry shares more bytes with the
+//! previous key than that key has.
 
 use std::ops::Range;
 
@@ -18,36 +18,36 @@ use crate::codec::shared_len;
 use crate::table::block::entry::{Decoded, Entry, Parts, RESTART_INTERVAL};
 use crate::types::MAX_KEY_LEN;
 
-/// The heads of a block, at most.
+/// The maximum number of heads of a block.
 const MOST_HEADS: usize = 20;
-/// The fewest bytes of entries from one head to the next.
+/// The minimum number of bytes of entries from one head to the next.
 const MIN_SPACING: usize = 128;
-/// The most entries from one head to the next: with more of them a search from a restart decodes fewer.
+/// The maximum number of entries from one head to the next: with more, a search from a restart would decode fewer.
 const MOST_ENTRIES: usize = 2 * RESTART_INTERVAL;
-/// Where more heads than this equal the target's, a search begins at a restart.
+/// If more heads than this equal the target's, a search begins at a restart.
 const MOST_EQUAL: usize = 2;
 const HEAD_LEN: usize = 4;
-/// The longest prefix that is kept, in bytes. Where keys share more, heads begin within what they share and tell less.
+/// The longest prefix that is kept, in bytes. If keys share more, heads begin within the shared bytes and tell less.
 const MOST_PREFIX: usize = u8::MAX as usize;
 
 /// The heads of a block; none if it was read without.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyHeads {
     heads: [u32; MOST_HEADS],
-    /// Where in the block the entry behind each of them begins.
+    /// The offset of the entry after each head's.
     behind: [u16; MOST_HEADS],
     count: u8,
-    /// Where in the block its first key begins, which is behind a few lengths, and how much of it is the prefix.
+    /// The offset of the first key in the block, after a few lengths, and the number of its bytes that are the prefix.
     prefix: (u8, u8),
 }
 
-/// Where to start a search of entries. All entries before are less than the target.
+/// The start of a search among entries. All earlier entries are less than the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Start {
     pub(crate) offset: usize,
-    /// The length of the key before, or the most that it can be.
+    /// The length of the previous key, or an upper bound.
     pub(crate) len: usize,
-    /// How many bytes of the target the key before starts with, or more than it has (H2).
+    /// The number of bytes that the previous key shares with the target; it may be more than that key has (H2).
     pub(crate) matched: usize,
 }
 
@@ -60,8 +60,8 @@ impl KeyHeads {
     pub(crate) const NONE: &Self = &Self::EMPTY;
     const EMPTY: Self = Self { heads: [0; MOST_HEADS], behind: [0; MOST_HEADS], count: 0, prefix: (0, 0) };
 
-    /// The heads of the block with these contents; none if it is so long that offsets cannot tell, so short or of so small entries that heads
-    /// would save nothing, or no sound data block. Decodes every entry, and twice the first one and those behind the last restart.
+    /// The heads of the block with these contents. There are none if the block is too long for the offsets, too short or with too small entries for
+    /// heads to save anything, or not a sound data block. Decodes every entry, and twice the first one and those after the last restart.
     pub(crate) fn of(contents: &[u8]) -> Self {
         Self::spaced(contents, MIN_SPACING.max(contents.len() / MOST_HEADS + 1))
     }
@@ -89,7 +89,7 @@ impl KeyHeads {
                 *self = Self::EMPTY;
                 return Ok(());
             }
-            // There is nothing to find behind the last entry.
+            // There is nothing to find after the last entry.
             if offset - sampled >= spacing && offset < parts.entries_end {
                 (sampled, passed) = (offset, 0);
                 self.push(head, offset as u16);
@@ -120,13 +120,13 @@ impl KeyHeads {
             return None;
         }
         let Some(at) = before.checked_sub(1) else { return Some(Start::FIRST) };
-        // H2. The target's byte that differs is the greater: it is none of those that its head was filled up with. A block that lies about
-        // the order of its keys may have any heads.
+        // H2. The differing byte of the target is the greater one, so it is not one of the padding zeros of the head. A block with keys in a wrong
+        // order may have any heads.
         let matched = (begin.len() + (heads[at] ^ head).leading_zeros() as usize / 8).min(key.len());
         Some(Start { offset: usize::from(self.behind[at]), len: MAX_KEY_LEN, matched })
     }
 
-    /// As `start`, for a key that starts otherwise than all keys of the block.
+    /// Like `start`, for a key that does not start with the common prefix.
     #[cold]
     fn start_outside_the_prefix(&self, begin: &[u8], prefix: &[u8]) -> Start {
         if begin < prefix {
@@ -137,18 +137,18 @@ impl KeyHeads {
     }
 }
 
-/// The head of an entry's key; `before` is that of the key before.
+/// The head of an entry's key; `before` is the head of the previous key.
 #[inline]
 fn head_after(before: u32, entry: &Entry<'_>, prefix_len: usize) -> u32 {
     let own = head_of(entry.unshared.get(prefix_len.saturating_sub(entry.shared)..).unwrap_or_default());
-    // What the head has of the bytes that the key shares with the one before stays.
+    // Keeps the bytes of the head that the key shares with the previous one.
     let kept = 8 * entry.shared.saturating_sub(prefix_len).min(HEAD_LEN) as u32;
     let fresh = u32::MAX.checked_shr(kept).unwrap_or(0);
     before & !fresh | own.checked_shr(kept).unwrap_or(0)
 }
 
-/// Where in the contents the first key has what all keys start with, up to the length that is kept of it. Keys are sorted: it is
-/// what the first one and the last one start with.
+/// The place in the contents where the first key has the prefix of all keys, up to the maximum stored length. Since keys are sorted, the prefix is
+/// what the first and the last key share.
 fn shared_prefix(parts: &Parts, contents: &[u8]) -> Decoded<Range<usize>> {
     let first = parts.entry(contents, 0, 0)?;
     let mut prefix = first.unshared.split_at(first.unshared.len().min(MOST_PREFIX)).0;
@@ -186,7 +186,7 @@ mod tests {
     use crate::table::block::lookup::find;
     use crate::types::Kind;
 
-    /// Bytes of which many keys start alike, and of which zeros may be taken for those that heads are filled up with.
+    /// Bytes that give keys many equal beginnings, and zeros that look like the padding of heads.
     fn ends() -> impl Strategy<Value = Vec<u8>> {
         prop::collection::vec(prop::sample::select(vec![0u8, 1, b'a', u8::MAX]), 0..9)
     }
@@ -209,8 +209,8 @@ mod tests {
             keys in prop::collection::btree_set((ends(), 0u64..4), 1..60), values in prop::collection::vec(value_len(), 60),
             asked in prop::collection::vec((ends(), ends(), 0usize..80), 1..30),
         ) {
-            // Catches a start behind the key, a shared length that the target does not share, zeros of a key taken for those behind a
-            // shorter one, and keys that are less or greater than the prefix of all. Long prefixes and values make entries of the long form.
+            // Catches a start behind the key, a shared length that is too large, zeros of a key confused with the padding of a shorter one, and
+            // keys less or greater than the common prefix. Long prefixes and values make entries of the long form.
             let prefix = prefix.0.repeat(prefix.1);
             let mut builder = BlockBuilder::default();
             let keys: BTreeSet<_> = keys.into_iter().map(|(end, age)| ([&prefix[..], &end].concat(), age)).collect();
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn blocks_of_which_heads_would_tell_too_little_have_none() {
-        // Catches offsets that are cut off, heads that are slower than restarts, and heads of what is no block.
+        // Catches offsets that are cut off, heads that are slower than restarts, and heads of bytes that are no block.
         let block_of = |value_len: usize| {
             let mut builder = BlockBuilder::default();
             (0..9_u8).for_each(|key| builder.add(&[key], 1, Kind::Value, &vec![7; value_len]));
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_block_whose_heads_are_alike_is_searched_by_its_restarts() {
-        // Catches a search through all entries of a block where heads tell nothing.
+        // Catches a search through all entries of a block if all heads are equal.
         let mut builder = BlockBuilder::default();
         for version in 0..200 {
             builder.add(b"one key", 1000 - version, Kind::Value, &[7; 20]);

@@ -1,8 +1,8 @@
-//! Finds one entry in a data block: builds no key and allocates nothing.
+//! Finds one entry in a data block, without building keys or allocating memory.
 //!
-//! A restart stores its key whole. From there on it is enough to know how many bytes the target shares with the last key that was
-//! passed. That key is less than the target. So an entry that shares more with it than the target does is less for the same reason,
-//! and of any other entry only the unshared bytes must be compared.
+//! A restart stores its whole key. From there on it is enough to know how many bytes the target shares with the last passed key, which is less than
+//! the target. An entry that shares more bytes with that key than the target does is less for the same reason; for any other entry only the
+//! unshared bytes must be compared.
 
 use std::cmp::Ordering;
 use std::hint::black_box;
@@ -18,7 +18,7 @@ use crate::types::{Kind, SeqNo};
 pub(crate) struct Found {
     pub(crate) kind: Kind,
     pub(crate) seqno: SeqNo,
-    /// Where the value is in the contents.
+    /// The place of the value in the contents.
     pub(crate) value: Range<usize>,
 }
 
@@ -32,16 +32,16 @@ pub(crate) fn lookup((contents, heads): (&[u8], &KeyHeads), key: &[u8], seqno: S
     }))
 }
 
-/// Where a search ended.
+/// The entry at which a search ended.
 pub(crate) struct FoundEntry<'a> {
     pub(crate) offset: usize,
-    /// It shares no more bytes with the key before it than the target does: its key starts with those of the target.
+    /// It shares no more bytes with the previous key than the target does, so its key starts with the same bytes of the target.
     pub(crate) entry: Entry<'a>,
     /// Whether its key is the target.
     pub(crate) is_key: bool,
 }
 
-/// The first entry at or after `(key, seqno)`. Reads so many bytes ahead where it starts.
+/// The first entry at or after `(key, seqno)`. Reads this many bytes ahead at its start.
 pub(crate) fn find<'a>(
     parts: &Parts,
     contents: &'a [u8],
@@ -57,10 +57,10 @@ pub(crate) fn find<'a>(
         }
     };
     read_ahead(contents, (start.offset..end.min(parts.entries_end)).step_by(LINE));
-    // Of the key that was passed last: its length, and how many bytes of it the target starts with.
+    // The length of the last passed key, and the number of its bytes that the target shares.
     let Start { mut offset, mut len, mut matched } = start;
     while offset < parts.entries_end {
-        // Most entries are passed by their lengths and a byte of their keys.
+        // Most entries can be passed by looking at their lengths and one byte of their keys.
         if let Some((header, rest)) = parts.header(contents, offset, len)
             && (header.shared > matched || header.unshared(rest).first() < key.get(header.shared))
         {
@@ -84,20 +84,20 @@ pub(crate) fn find<'a>(
 const LINE: usize = 64;
 /// Bytes of entries that are read ahead for one of them.
 const FEW_ENTRIES: usize = 256;
-/// Bytes of entries that are read ahead for those behind them too. Entries that need more have large values, which are passed over.
+/// Bytes of entries that are read ahead for a scan. Entries that need more have large values, which are skipped.
 pub(crate) const MANY_ENTRIES: usize = 2 << 10;
-/// The most restarts that are read ahead of their search.
+/// The maximum number of restarts that are read ahead of their search.
 const RESTARTS_AHEAD: usize = 8;
 
-/// Reads these bytes so that the processor has their lines.
+/// Reads these bytes so that the processor loads their cache lines.
 #[inline]
 fn read_ahead(contents: &[u8], offsets: impl Iterator<Item = usize>) {
     let read = |at: usize| contents.get(at).copied().unwrap_or(0);
     black_box(offsets.fold(0, |all, at| all | read(at)));
 }
 
-/// The last restart whose entry is before the target, or the first, and where the next one is. Its entry shares nothing with the one
-/// before.
+/// The last restart whose entry is before the target, or the first one, and the place of the next one. Its entry shares nothing with the previous
+/// one.
 fn start_at_restart(parts: &Parts, contents: &[u8], key: &[u8], seqno: SeqNo) -> Decoded<(Start, usize)> {
     let restart = last_restart_before(parts, contents, key, seqno)?;
     let offset = parts.restart(contents, restart)?;
@@ -120,7 +120,7 @@ fn last_restart_before(parts: &Parts, contents: &[u8], key: &[u8], seqno: SeqNo)
     Ok(low)
 }
 
-/// How many bytes both start with, and how `a` compares to `b`.
+/// The number of leading bytes that both share, and how `a` compares to `b`.
 #[inline]
 fn compare(a: &[u8], b: &[u8]) -> (usize, Ordering) {
     let shared = shared_len(a, b);

@@ -7,8 +7,8 @@
 //!          xxh3 of the 64 bytes before u64, magic [8]
 //! ```
 //!
-//! Lengths are those of the blocks in the file, trailers included. The footer's size, version and checksum stay where they are in
-//! all versions to come. The range tombstones lie between root and properties, so they need no handle.
+//! Lengths are those of the blocks in the file, trailers included. The footer's size, version and checksum keep their places in all future
+//! versions. The range tombstones lie between root and properties, so they need no handle.
 
 use std::ops::Range;
 use std::path::Path;
@@ -33,7 +33,7 @@ pub(crate) fn parse_file_name(name: &str) -> Option<u64> {
     number_in(name, ".sst")
 }
 
-/// Where a block is in the file.
+/// The place of a block in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Handle {
     pub(crate) offset: u64,
@@ -46,7 +46,7 @@ impl Handle {
         self.offset.checked_add(self.len)
     }
 
-    /// Where the block is among the `len` bytes of the file.
+    /// The range of the block within the `len` bytes of the file.
     #[inline]
     pub(crate) fn within(self, len: usize) -> Option<Range<usize>> {
         let (start, end) = (usize::try_from(self.offset).ok()?, usize::try_from(self.end()?).ok()?);
@@ -79,7 +79,7 @@ impl Footer {
         out.extend_from_slice(MAGIC);
     }
 
-    /// Where the range tombstones are, if there are any: between root and properties.
+    /// The place of the range tombstones, if there are any: between root and properties.
     pub(crate) fn range_tombstones(&self) -> Option<Handle> {
         let offset = self.root.end()?;
         let len = self.properties.offset.checked_sub(offset).filter(|&len| len > 0)?;

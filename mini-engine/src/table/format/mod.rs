@@ -1,4 +1,4 @@
-//! Bytes of a table that are no entries: footer, properties, range tombstones.
+//! The parts of a table that are not entries: footer, properties, range tombstones.
 
 pub(super) mod footer;
 pub(super) mod properties;

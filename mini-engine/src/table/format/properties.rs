@@ -11,7 +11,7 @@ use crate::codec::{self, Malformed, Reader};
 use crate::error::Error;
 use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, RangeTombstones, SeqNo, Slice};
 
-/// What a table holds, gathered while it is written and again when it is verified.
+/// The counts and bounds of a table, collected while it is written and again when it is verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Properties {
     pub(crate) entries: u64,
@@ -25,7 +25,7 @@ pub(crate) struct Properties {
 }
 
 impl Properties {
-    /// Counts an entry, which comes after all before it; whether its key is a new one.
+    /// Counts an entry, which comes after all earlier ones. Returns whether its key is a new one.
     pub(crate) fn count(&mut self, key: &[u8], seqno: SeqNo, kind: Kind) -> bool {
         let first = self.entries == 0;
         let new_key = first || self.largest != key;
@@ -45,8 +45,7 @@ impl Properties {
         new_key
     }
 
-    /// Widens the bounds to hold the range tombstones too, once all entries are counted: of the end of a narrowed table there may be
-    /// none.
+    /// Widens the bounds to include the range tombstones, once all entries are counted. In the rest of a narrowed table there may be no entry.
     pub(crate) fn cover(&mut self, tombstones: &RangeTombstones) {
         let (Some(first), Some(last)) = (tombstones.first_key(), tombstones.largest()) else { return };
         if self.entries == 0 {
@@ -64,7 +63,7 @@ impl Properties {
         }
     }
 
-    /// What a version knows of table `number` of `size` bytes that has these properties and range tombstones.
+    /// The metadata of table `number` with `size` bytes, these properties and these range tombstones.
     pub(crate) fn meta(&self, number: u64, size: u64, ranges: &RangeTombstones) -> TableMeta {
         TableMeta {
             number,
@@ -80,7 +79,7 @@ impl Properties {
         }
     }
 
-    /// Whether the last of the entries that `whole` is of can have these properties.
+    /// Whether these can be the properties of the last part of a table with the properties `whole`.
     pub(crate) fn is_end_of(&self, whole: &Properties) -> bool {
         let counts = |of: &Properties| [of.entries, of.tombstones, of.keys];
         let fewer = counts(self).iter().zip(counts(whole)).all(|(part, whole)| *part <= whole);
@@ -119,7 +118,7 @@ impl Properties {
     }
 }
 
-/// What is known of a table without reading its data.
+/// The facts about a table that are known without reading its data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TableMeta {
     /// The number in its file name.
@@ -129,27 +128,27 @@ pub(crate) struct TableMeta {
     /// Entries, tombstones included.
     pub(crate) entries: u64,
     pub(crate) tombstones: u64,
-    /// The first key, range tombstones included; of a narrowed table, what counts begins here.
+    /// The first key, range tombstones included; for a narrowed table, its bound.
     pub(crate) smallest: Slice,
-    /// The last key, range tombstones included: of them it may be the end, which is one place further.
+    /// The last key, range tombstones included: it may be the end of one, which is one place further.
     pub(crate) largest: Slice,
     pub(crate) min_seqno: SeqNo,
     pub(crate) max_seqno: SeqNo,
-    /// A compaction has taken the keys below `smallest` already: the file still has them, and nothing may read them. Size and
-    /// counts are those of the file; seqnos are limits.
+    /// A compaction has already taken the keys below `smallest`: the file still has them, but nothing may read them. Size and counts are those of
+    /// the file; seqnos are limits.
     pub(crate) narrowed: bool,
     /// Range tombstones, those of equal bounds counted once.
     pub(crate) range_tombstones: u64,
 }
 
 impl TableMeta {
-    /// The table without what it holds below `from`, which lies within its keys.
+    /// The table without its entries below `from`, which lies within its keys.
     pub(crate) fn narrowed_to(&self, from: Slice) -> TableMeta {
         debug_assert!(self.smallest <= from && from <= self.largest, "a bound outside of the table");
         TableMeta { smallest: from, narrowed: true, ..self.clone() }
     }
 
-    /// For dumps: how many range tombstones it has, and a comma; nothing if it has none.
+    /// For dumps: the number of its range tombstones, and a comma; nothing if it has none.
     pub(crate) fn ranges_in_words(&self) -> String {
         match self.range_tombstones {
             0 => String::new(),
@@ -157,7 +156,7 @@ impl TableMeta {
         }
     }
 
-    /// Checks that the table in the file at `path` is the one that this, from a version, is about.
+    /// Checks that the table in the file at `path` is the one that this, from a version, describes.
     ///
     /// # Errors
     /// [`Error::Corruption`].
@@ -201,7 +200,7 @@ mod tests {
     proptest! {
         #[test]
         fn random_bytes_never_panic_the_properties(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
-            // Catches an unchecked key length; what does decode is what would be encoded, or a longer varint of it.
+            // Catches an unchecked key length; decoded properties encode to the same bytes, or shorter varints.
             if let Ok(properties) = Properties::decode(&bytes) {
                 prop_assert!(properties.encode().len() <= bytes.len());
             }

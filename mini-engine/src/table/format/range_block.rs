@@ -1,12 +1,12 @@
-//! The range tombstones of a table as a block of their own, between root and properties.
+//! The range tombstones of a table as a separate block, between root and properties.
 //!
 //! ```text
 //! block      for each range: varint length and first key, varint length and end, varint number of seqnos, the seqnos as varints
 //! ```
 //!
-//! Ranges ascend by first key, then by end, and may overlap. A table has such a block only if it has range tombstones. It is in memory
-//! while the table is open, as the root is. A range reaches no further than the keys that the version gives to the table: so whatever goes
-//! by these keys, the planning of compactions above all, goes by the range tombstones too.
+//! Ranges ascend by first key, then by end, and may overlap. A table has such a block only if it has range tombstones. Like the root, it is in
+//! memory while the table is open. All ranges lie within the key range that the version records for the table. So everything that uses this key
+//! range, in particular the planning of compactions, takes range tombstones into account.
 
 use crate::codec::{Malformed, Reader, put_prefixed, put_varint};
 use crate::types::{MAX_END_LEN, MAX_KEY_LEN, MAX_SEQNO, RangeTombstone, RangeTombstones, SeqNo, Slice, is_end};
@@ -23,7 +23,7 @@ pub(crate) fn encode(tombstones: &RangeTombstones) -> Vec<u8> {
     out
 }
 
-/// What [`encode`] has made, checked: the order of ranges and numbers, and that each range has an end.
+/// Decodes and checks the output of [`encode`]: the order of ranges and numbers, and that each range has an end.
 pub(crate) fn decode(contents: &[u8]) -> Result<RangeTombstones, Malformed> {
     let mut reader = Reader::new(contents);
     let mut tombstones = Vec::new();
@@ -51,7 +51,7 @@ fn range(reader: &mut Reader<'_>, last: (&[u8], &[u8])) -> Option<(Slice, Slice)
 fn seqnos(reader: &mut Reader<'_>) -> Option<Vec<SeqNo>> {
     let count = reader.varint()?;
     let mut seqnos = Vec::new();
-    // A number has a byte at least, so there are no more of them than bytes, whatever the count says.
+    // A number has at least one byte, so there are no more of them than bytes, whatever the count says.
     for _ in 0..count {
         seqnos.push(reader.varint().filter(|&seqno| seqno <= MAX_SEQNO)?);
     }

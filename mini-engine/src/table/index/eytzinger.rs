@@ -1,24 +1,24 @@
-//! [`Heads`]: finds where a key belongs among sorted keys, by heads of fixed width in Eytzinger order.
+//! [`Heads`]: finds the place of a key among sorted keys, by heads of fixed width in Eytzinger order.
 //!
-//! A key's head is its first 8 bytes behind the prefix that all the keys share, as a big-endian number, a shorter rest filled up
-//! with zeros. Heads are ordered as their keys are, except that different keys may have equal heads. So one search
-//! over integers leaves the few keys whose head is the target's own, and only those are compared as keys.
+//! A key's head is the first 8 bytes after the prefix that all the keys share, as a big-endian number; a shorter rest is padded with zeros. Heads
+//! have the order of their keys, except that different keys may have equal heads. So one search over integers leaves the few keys with the target's
+//! own head, and only those are compared as keys.
 //!
-//! Eytzinger order is that of a binary heap: the middle first, then the middles of both halves, and so on (Khuong and Morin,
-//! "Array Layouts for Comparison-Based Searching", 2017). The first steps of all searches are close together, each step is a sum
-//! and no branch, and the eight great-grandchildren of a place are one cache line. In an index too large for the cache that line is
-//! read three steps before it is needed, by a load that nothing waits for: safe code has no other prefetch.
+//! Eytzinger order is that of a binary heap: the middle first, then the middles of both halves, and so on (Khuong and Morin, "Array Layouts for
+//! Comparison-Based Searching", 2017). The first steps of all searches are close together, each step is an addition without a branch, and the eight
+//! great-grandchildren of a place are one cache line. In an index too large for the cache, that line is read three steps before it is needed, by a
+//! load that nothing waits for: safe code has no other prefetch.
 //!
-//! Where most keys have the head of a neighbour, heads tell too little: then there are none, and keys are searched as they are.
+//! If most keys have the same head as a neighbour, heads are not useful: then there are none, and the keys themselves are searched.
 
 use std::ops::Range;
 
 use crate::codec::{head, shared_len};
 
 const LINE_LEN: usize = 8;
-/// From so many heads on, half a megabyte of them, a search reads ahead; in less it would be work for nothing.
+/// With this many heads or more, half a megabyte of them, a search reads ahead; with fewer it would not help.
 const AHEAD_FROM: usize = 1 << 16;
-/// Heads are kept where at least one key in so many has another head than the key before it.
+/// Heads are kept if at least one key in this many has a head that differs from that of the previous key.
 const KEYS_PER_HEAD: usize = 4;
 
 #[derive(Clone, Copy, Debug)]
@@ -28,12 +28,11 @@ struct Line([u64; LINE_LEN]);
 /// The heads of a sorted list of keys.
 #[derive(Debug)]
 pub(crate) struct Heads {
-    /// What all keys start with.
+    /// The prefix of all keys.
     prefix: Vec<u8>,
-    /// Heads by place; place 0 is not used, the root is at 1, the children of `p` at `2p` and `2p + 1`. Empty if they tell
-    /// too little.
+    /// Heads by place; place 0 is not used, the root is at 1, the children of `p` at `2p` and `2p + 1`. Empty if heads are not useful.
     lines: Vec<Line>,
-    /// How many keys there are.
+    /// The number of keys.
     len: usize,
 }
 
@@ -56,12 +55,12 @@ impl Heads {
         Self { prefix, lines, len }
     }
 
-    /// The rank of the first key that is not before `key`, as `is_before` says of the key of a rank: it is asked of those
-    /// keys only whose head is that of `key`. O(log n).
+    /// The rank of the first key that is not before `key`. `is_before` compares the key of a rank; it is called only for keys whose head is that of
+    /// `key`. O(log n).
     pub(crate) fn first_not_before(&self, key: &[u8], is_before: impl Fn(usize) -> bool) -> usize {
         let (start, rest) = key.split_at(key.len().min(self.prefix.len()));
         if start != self.prefix {
-            // A key that is a part of the prefix comes before what starts with it.
+            // A key that is a prefix of the common prefix comes before all keys.
             return if *start < *self.prefix { 0 } else { self.len };
         }
         if self.lines.is_empty() {
@@ -94,7 +93,7 @@ impl Heads {
                 ahead |= self.lines.get(place).map_or(0, |line| line.0[0]);
                 place = 2 * place + usize::from(before(self.head_at(place)));
             }
-            // Keeps the loads.
+            // Keeps the compiler from removing the loads.
             std::hint::black_box(ahead);
         }
         // The way down went right at every head that is before; the last turn to the left was at the answer.
@@ -111,7 +110,7 @@ impl Heads {
     }
 }
 
-/// The first number of the range that is not before; its end if all are.
+/// The first number of the range for which `is_before` is false; its end if there is none.
 pub(crate) fn partition_point(range: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (range.start, range.end);
     while low < high {
@@ -121,13 +120,13 @@ pub(crate) fn partition_point(range: Range<usize>, is_before: impl Fn(usize) -> 
     low
 }
 
-/// Which of `len` sorted keys has `place`, 1 to `len`: the number of places before it from left to right.
+/// The rank among `len` sorted keys of the one at `place`, 1 to `len`: the number of places before it from left to right.
 fn rank(place: usize, len: usize) -> usize {
     let (depth, deepest) = (place.ilog2(), len.ilog2());
     let across = place - (1 << depth);
     // In a tree whose last level is full, in which the leaves have the even ranks ..
     let full = ((2 * across + 1) << (deepest - depth)) - 1;
-    // .. without the leaves before it that are not there.
+    // .. without the missing leaves before it.
     let leaves = len + 1 - (1 << deepest);
     full - full.div_ceil(2).saturating_sub(leaves)
 }

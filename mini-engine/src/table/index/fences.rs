@@ -1,21 +1,20 @@
-//! Fence pointers: where the blocks of a list are, each with a place in entry order that its entries do not pass.
+//! Fence pointers: the places of the blocks of a list, each with a bound in entry order for the entries of the block.
 //!
-//! A fence `(key, seqno)` lies between its block and the next: at or after the last entry of the block, before the
-//! first of the next. Where those entries' keys differ the fence is a short key that tells them apart, with seqno 0;
-//! where a key's versions continue in the next block, it is the last entry itself. So the block that can hold an entry
-//! is the first whose fence is not before it.
+//! A fence `(key, seqno)` lies between its block and the next: at or after the last entry of the block, before the first of the next. If the keys
+//! of those entries differ, the fence is a short key between them, with seqno 0; if a key's versions continue in the next block, it is the last
+//! entry itself. So the block that can hold an entry is the first one whose fence is not before it.
 //!
 //! ```text
 //! fences   for each block: varint key length, key, varint seqno, varint end of the block;
 //!          then the offset of each fence u32, their number u32
 //! ```
 //!
-//! Ends count from the start of the first block; each block begins where the one before it ends. A partition has the fences of its data
-//! blocks, the root those of the partitions. [`Fences`] reads the bytes where they are; [`Index`] is what is made of them in memory: it
-//! searches the [`Heads`] of the fences, and reads a fence only where those do not tell.
+//! Ends count from the start of the first block; each block begins where the previous one ends. A partition has the fences of its data blocks, the
+//! root those of the partitions. [`Fences`] reads the bytes in place; [`Index`] is made from them in memory: it searches the [`Heads`] of the
+//! fences, and reads a fence only if those are not enough.
 //!
-//! Bytes are checked whole once, when they are read from the file ([`Fences::checked`]); later reads of them rely on it for order, and check
-//! every length nevertheless.
+//! All bytes are checked once, when they are read from the file ([`Fences::checked`]); later reads rely on that for the order, but still check
+//! every length.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -48,7 +47,7 @@ impl IndexBuilder {
 
     /// Adds this fence of a block of `len` bytes.
     pub(crate) fn push_fence(&mut self, (key, seqno): (&[u8], SeqNo), len: u64) {
-        // The writer of a block sees to it that its contents are shorter than 4 GiB.
+        // The writer of a block ensures that its contents are shorter than 4 GiB.
         self.offsets.push(self.bytes.len() as u32);
         self.end += len;
         codec::put_prefixed(&mut self.bytes, key);
@@ -90,7 +89,7 @@ fn separator<'a>(last: &'a [u8], next: &[u8]) -> Cow<'a, [u8]> {
     closing.map_or(Cow::Borrowed(last), |byte| [prefix, &[byte]].concat().into())
 }
 
-/// A fence, and where its block ends.
+/// A fence, and the end of its block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fence<'a> {
     pub(crate) key: &'a [u8],
@@ -114,7 +113,7 @@ impl<'a> Fence<'a> {
     }
 }
 
-/// Fences as they are stored.
+/// Fences in their stored form.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Fences<'a> {
     fences: &'a [u8],
@@ -122,7 +121,7 @@ pub(crate) struct Fences<'a> {
 }
 
 impl<'a> Fences<'a> {
-    /// The fences whose bytes are `contents`, unchecked but for their number.
+    /// The fences whose bytes are `contents`, unchecked except for their number.
     pub(crate) fn of(contents: &'a [u8]) -> Result<Self, Malformed> {
         let malformed = Malformed { offset: contents.len(), expected: "a number of fences that fits the index" };
         let (body, count) = contents.split_last_chunk::<4>().ok_or(malformed)?;
@@ -132,7 +131,7 @@ impl<'a> Fences<'a> {
         if count == 0 { Err(malformed) } else { Ok(Self { fences, offsets: offsets.as_chunks().0 }) }
     }
 
-    /// All fences: each can be read, lies where its offset says, and comes after the one before it.
+    /// All fences, checked: each can be read, lies at its offset, and comes after the previous one.
     fn checked(&self) -> Result<Vec<Fence<'a>>, Malformed> {
         let mut reader = Reader::new(self.fences);
         let mut read: Vec<Fence<'a>> = Vec::new();
@@ -170,7 +169,7 @@ impl<'a> Fences<'a> {
         self.get(self.len().checked_sub(1)?)
     }
 
-    /// Whether the fence of block `at` is before the target. Reads no more of it than it takes to tell.
+    /// Whether the fence of block `at` is before the target. Reads no more of it than necessary.
     #[inline]
     fn is_before(&self, at: usize, key: &[u8], seqno: SeqNo) -> bool {
         let Some(mut reader) = self.reader(at) else { return false };
@@ -191,17 +190,17 @@ impl<'a> Fences<'a> {
 #[derive(Debug)]
 pub(crate) struct Index {
     pub(crate) block: Block,
-    /// Where in the block's contents the fences are.
+    /// The place of the fences in the block's contents.
     place: Range<usize>,
     heads: Heads,
-    /// Where each block ends, counted from `start`.
+    /// The end of each block, counted from `start`.
     ends: Box<[u64]>,
-    /// Where the first block begins.
+    /// The start of the first block.
     pub(crate) start: u64,
 }
 
 impl Index {
-    /// The fences in `block`, of blocks that take the bytes `blocks` of the file.
+    /// The fences in `block`, for blocks that take the bytes `blocks` of the file.
     pub(crate) fn decode(block: Block, blocks: Range<u64>) -> Result<Self, Malformed> {
         let len = block.contents().len();
         let index = Self::within(block, 0..len, blocks.start)?;
@@ -211,7 +210,7 @@ impl Index {
         Ok(index)
     }
 
-    /// The fences at `place` of the contents of `block`, of blocks from `start` of the file on. Takes memory for fences that were checked.
+    /// The fences at `place` of the contents of `block`, for blocks from `start` of the file on. Allocates memory only for checked fences.
     pub(crate) fn within(block: Block, place: Range<usize>, start: u64) -> Result<Self, Malformed> {
         let malformed = |error: Malformed| Malformed { offset: place.start + error.offset, ..error };
         let contents = block.contents().get(place.clone()).unwrap_or_default();
@@ -229,7 +228,7 @@ impl Index {
         bytes.and_then(|bytes| Fences::of(bytes).ok()).unwrap_or_default()
     }
 
-    /// Where the last block ends; it was checked that there is such an offset.
+    /// The end of the last block; it was checked to be a valid offset.
     pub(crate) fn end(&self) -> u64 {
         self.start.saturating_add(self.ends.last().copied().unwrap_or(0))
     }
@@ -238,7 +237,7 @@ impl Index {
         self.ends.len()
     }
 
-    /// Where block `at` is.
+    /// The place of block `at`.
     pub(crate) fn handle(&self, at: usize) -> Option<Handle> {
         let end = *self.ends.get(at)?;
         let before = at.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |end| *end);
@@ -250,7 +249,7 @@ impl Index {
         self.fences().get(at).map(|fence| fence.place())
     }
 
-    /// The last fence, which is that of the whole group in the index above.
+    /// The last fence, which is the fence of the whole group in the index above.
     pub(crate) fn last(&self) -> Option<(&[u8], SeqNo)> {
         self.fence(self.len().checked_sub(1)?)
     }
@@ -261,7 +260,7 @@ impl Index {
         self.heads.first_not_before(key, |at| self.fences().is_before(at, key, seqno))
     }
 
-    /// As `find`, and where the block is; `None` if none does.
+    /// Like `find`, but also returns the place of the block; `None` if there is no such block.
     #[inline]
     pub(crate) fn locate(&self, key: &[u8], seqno: SeqNo) -> Option<(usize, Handle)> {
         let at = self.find(key, seqno);
@@ -320,8 +319,8 @@ mod tests {
             asked in prop::collection::vec((prop::collection::vec(0u8..3, 0..6), 0u64..5), 1..40),
             start in 0u64..1000,
         ) {
-            // Catches an offset that is off, seqnos in the wrong order, and a handle that is not behind the one before it;
-            // and a root that searches by heads otherwise than a partition that searches bytes.
+            // Catches an offset that is off, seqnos in the wrong order, a handle that does not follow the previous one, and a root whose search by
+            // heads differs from a partition's search of bytes.
             let mut places: Vec<_> = places.into_iter().collect();
             places.sort_by(|a, b| entry_order((&a.0, a.1), (&b.0, b.1)));
             let mut builder = IndexBuilder::default();
@@ -352,7 +351,7 @@ mod tests {
         fn random_bytes_never_panic_the_index(
             mut bytes in prop::collection::vec(any::<u8>(), 0..200), count in 0u32..40, at in 0usize..50,
         ) {
-            // Catches a count or an offset that is trusted before it is compared with the bytes there are.
+            // Catches a count or an offset that is trusted before it is compared with the available bytes.
             bytes.extend_from_slice(&count.to_le_bytes());
             if let Ok(fences) = Fences::of(&bytes) {
                 prop_assert!(fences.len() <= bytes.len() / 4);
@@ -377,7 +376,7 @@ mod tests {
 
     #[test]
     fn fences_that_lie_about_each_other_are_refused() {
-        // Catches a search over fences that are not sorted, offsets that lead astray, and blocks that begin before others end.
+        // Catches a search over fences that are not sorted, wrong offsets, and blocks that begin before others end.
         let encoded = |fences: &[(&[u8], SeqNo, u64)]| {
             let mut builder = IndexBuilder::default();
             fences.iter().for_each(|(key, seqno, len)| builder.push_fence((key, *seqno), *len));

@@ -1,4 +1,4 @@
-//! [`FileEnd`]: the end of a table's file, and the parts of the table that are there: footer, properties, root, range tombstones.
+//! [`FileEnd`]: the end of a table's file, with its footer, properties, root and range tombstones.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub(crate) struct FileEnd<'a> {
     path: &'a Path,
     number: u64,
     bytes: Vec<u8>,
-    /// Where in the file they begin.
+    /// The offset at which these bytes begin.
     start: u64,
 }
 

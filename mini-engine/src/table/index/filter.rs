@@ -9,29 +9,27 @@
 //! filter   64-byte lines, probes k u8
 //! ```
 //!
-//! A [`Filter`] reads these bytes where they are, in a cached block: asking one allocates nothing. Blocks are not aligned to cache
-//! lines, so a line may touch two of them, which are neighbours.
-//!
-//! The first three bits of a key are looked at without a branch, the others only if those are set: that is nearly always so
-//! for a key that is there and seldom for one that is not, so the branch is foretold well. A batch looks at the first three of
-//! many keys before it looks at the rest of any, so that the cache misses of those loads overlap.
+//! A [`Filter`] reads these bytes in place, in a cached block: asking one allocates nothing. Blocks are not aligned to cache lines, so a line of
+//! the filter may touch two neighbouring cache lines.
+//! The first three bits of a key are tested without a branch, the others only if those are set. That is nearly always so for a stored key and
+//! seldom for an absent one, so the branch is predicted well. A batch tests the first three bits of many keys before the rest of any, so that the
+//! cache misses of those loads overlap.
 
 const LINE_LEN: usize = 64;
 const LINE_BITS: f64 = 512.0;
 const MAX_PROBES: usize = 16;
-/// The lines of the largest filter whose length fits a block's: 3 billion keys at 10 bits; past that, false positives
-/// rise.
+/// The lines of the largest filter that fits a block: 3 billion keys at 10 bits; with more keys, false positives increase.
 const MAX_LINES: u64 = (u32::MAX as usize / LINE_LEN - 1) as u64;
-/// Bits per key, in hundredths, from which on one more probe is best in lines of 512 bits: 2 probes from 2.1 bits, 3
-/// from 3.6. From the expected rate, see `theory.rs`. Fewer than an unblocked filter wants: crowded lines set the rate.
+/// Bits per key, in hundredths, at which one more probe becomes best in lines of 512 bits: 2 probes from 2.1 bits, 3 from 3.6. Computed from the
+/// expected rate, see `theory.rs`. These are fewer probes than in an unblocked filter, because crowded lines determine the rate.
 const NEXT_PROBE_FROM: [u32; 14] = [210, 360, 510, 665, 830, 1000, 1185, 1380, 1595, 1830, 2090, 2375, 2695, 3050];
-/// Bits of a key that are looked at first: one in eight absent keys passes them where half of all bits are set.
+/// The number of bits of a key that are tested first: if half of all bits are set, one in eight absent keys passes them.
 const FIRST_PROBES: usize = 3;
-/// Keys of a batch whose first bits are looked at before the rest of any.
+/// The number of keys of a batch whose first bits are tested before the rest of any.
 const WINDOW: usize = 32;
 
-/// 2^32 divided by the golden ratio, to the powers 1 to 16: multiples of a hash by them spread over the range. Powers
-/// instead of a product that grows: the multiplications need not wait for each other.
+/// 2^32 divided by the golden ratio, to the powers 1 to 16: multiples of a hash by them spread over the range. With powers instead of a growing
+/// product, the multiplications need not wait for each other.
 static MULTIPLIERS: [u32; MAX_PROBES] = {
     let mut powers = [0x9e37_79b9u32; MAX_PROBES];
     let mut at = 1;
@@ -44,7 +42,7 @@ static MULTIPLIERS: [u32; MAX_PROBES] = {
 
 type Line = [u8; LINE_LEN];
 
-/// Whether the bits of these probes of a key are set in its line. No branch depends on one.
+/// Whether the bits of these probes of a key are set in its line. No branch depends on a bit.
 fn has(line: &Line, hash: u64, multipliers: &[u32]) -> bool {
     let bit = |&multiplier: &u32| {
         let bit = (hash as u32).wrapping_mul(multiplier) >> 23;
@@ -53,18 +51,18 @@ fn has(line: &Line, hash: u64, multipliers: &[u32]) -> bool {
     multipliers.iter().map(bit).fold(1, |all, bit| all & bit) & 1 != 0
 }
 
-/// How many lines the filter of so many keys has.
+/// The number of lines of a filter for this many keys.
 fn line_count(keys: usize, bits_per_key: f64) -> usize {
     let lines = (keys as f64 * bits_per_key / LINE_BITS).ceil() as u64;
     lines.clamp(1, MAX_LINES) as usize
 }
 
-/// The bytes of the filter that [`Filter::build`] makes of so many keys.
+/// The length of the filter that [`Filter::build`] makes for this many keys.
 pub(crate) fn encoded_len(keys: usize, bits_per_key: f64) -> usize {
     if bits_per_key > 0.0 { line_count(keys, bits_per_key) * LINE_LEN + 1 } else { 0 }
 }
 
-/// A set of key hashes that may contain more than was put in, never less.
+/// A set of key hashes. It may also contain hashes that were not added, but never lacks one that was.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Filter<'a> {
     lines: &'a [Line],
@@ -93,7 +91,7 @@ impl<'a> Filter<'a> {
         out
     }
 
-    /// Reads what [`Filter::build`] made; or what was expected of other bytes.
+    /// Reads a filter that [`Filter::build`] has made. The error says what was expected.
     pub(crate) fn decode(contents: &'a [u8]) -> Result<Self, &'static str> {
         let Some((&probes, lines)) = contents.split_last() else { return Err("a number of probes") };
         let probes = usize::from(probes);
@@ -118,7 +116,7 @@ impl<'a> Filter<'a> {
     pub(crate) fn may_contain_many(&self, hashes: &[u64], passing: &mut Vec<usize>) {
         let (first, rest) = self.multipliers();
         for (window, start) in hashes.chunks(WINDOW).zip((0..).step_by(WINDOW)) {
-            // No branch and no address depends on what is loaded here, so that no load waits for the one before it.
+            // No branch and no address depends on a loaded value here, so that no load waits for the one before it.
             let mut passed = [false; WINDOW];
             for (passed, &hash) in passed.iter_mut().zip(window) {
                 *passed = has(self.line(hash), hash, first);
@@ -137,7 +135,7 @@ impl<'a> Filter<'a> {
         }
     }
 
-    /// Of the probes that are made first, and of the others.
+    /// The multipliers of the first probes, and those of the others.
     fn multipliers(&self) -> (&'static [u32], &'static [u32]) {
         MULTIPLIERS.split_at(self.probes).0.split_at(self.probes.min(FIRST_PROBES))
     }
@@ -147,7 +145,7 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// Less than `lines`: a 32-bit number times it, divided by 2^32.
+/// A 32-bit number times `lines`, divided by 2^32: so less than `lines`.
 fn line_of(hash: u64, lines: usize) -> usize {
     (((hash >> 32) * lines as u64) >> 32) as usize
 }

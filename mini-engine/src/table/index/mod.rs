@@ -1,4 +1,4 @@
-//! The index of a table, which leads to a data block: filters, fence pointers, the groups of both.
+//! The index of a table, which leads to a data block: filters, fence pointers, and partitions, which group both.
 
 pub(super) mod eytzinger;
 pub(super) mod fences;

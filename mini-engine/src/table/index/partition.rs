@@ -1,14 +1,14 @@
 //! Partitions: the filter and the fence pointers of a group of neighbouring data blocks, in one block.
 //!
-//! So one block answers whether a key may be in the group, and in which of its data blocks: a point read that finds nothing
-//! cached reads a partition and a data block. RocksDB calls these partitioned indexes and filters; theirs are blocks of their own.
+//! So one block tells whether a key may be in the group, and in which of its data blocks: a point read without cached blocks reads a partition and
+//! a data block. RocksDB calls these partitioned indexes and filters, and stores them in separate blocks.
 //!
 //! ```text
 //! partition   filter (perhaps none), fences of the data blocks, offset of the first data block u64, length of the filter u32
 //! ```
 //!
-//! G1: the filter has every key of which a version is in the group. The versions of a key may go on in the next group, so such a key is in both
-//! filters, and a read asks the one partition that can hold the version it wants. Checked by `verify`.
+//! G1: the filter has every key with a version in the group. The versions of a key may continue in the next group; such a key is in both filters,
+//! and a read asks the one partition that can hold the wanted version. Checked by `verify`.
 //! G2: the last fence of a partition is its fence in the root, and the groups follow each other without gaps. The former is
 //! checked when a partition is read, the latter by `verify`.
 
@@ -27,9 +27,9 @@ const BITS: usize = u64::BITS as usize;
 /// Builds the contents of partitions, one after the other.
 #[derive(Debug)]
 pub(crate) struct PartitionBuilder {
-    /// Of the data blocks in the group.
+    /// The fences of the data blocks in the group.
     pub(crate) fences: IndexBuilder,
-    /// Of the keys in the group, each once.
+    /// The hashes of the keys in the group, each once.
     hashes: Vec<u64>,
     bits_per_key: f64,
     start: u64,
@@ -41,7 +41,7 @@ impl PartitionBuilder {
         Self { fences: IndexBuilder::default(), hashes: Vec::new(), bits_per_key, start: 0 }
     }
 
-    /// Adds a key, which is new or was added to the partition before, to the filter.
+    /// Adds a key, which is new or is already in the previous partition, to the filter.
     pub(crate) fn add_key(&mut self, key: &[u8], is_new: bool) {
         if self.bits_per_key > 0.0 && (is_new || self.hashes.is_empty()) {
             self.hashes.push(codec::key_hash(key));
@@ -76,7 +76,7 @@ pub(crate) fn encode(filter: Vec<u8>, fences: &mut IndexBuilder, start: u64) -> 
     out
 }
 
-/// Where the last of these partition contents' blocks ends: the fence that the root has for the partition.
+/// The last fence in the contents of a partition: the fence that the root has for the partition.
 pub(crate) fn last_fence(contents: &[u8]) -> Option<(&[u8], SeqNo)> {
     let fences = Fences::of(Parts::of(contents).ok()?.fences).ok()?;
     fences.last().map(|fence| fence.place())
@@ -106,13 +106,12 @@ pub(crate) struct Partition {
     pub(crate) index: Index,
     /// Bytes of the filter; 0 if the table has none.
     pub(crate) filter_len: usize,
-    /// A bit for each data block that was checked where it lies in a mapped file.
+    /// A bit for each data block that was checked in the mapped file.
     checked: Box<[AtomicU64]>,
 }
 
 impl Partition {
-    /// The partition in `block`, whose group ends within the data blocks, which end at `data_end`, and whose last fence is `fence`, where
-    /// one is known (G2).
+    /// The partition in `block`. Its group ends within the data blocks, which end at `data_end`. Its last fence is `fence`, if that is known (G2).
     pub(crate) fn decode(block: Block, data_end: u64, fence: Option<(&[u8], SeqNo)>) -> Result<Self, Malformed> {
         let Parts { filter, fences, start } = Parts::of(block.contents())?;
         let (filter_len, end) = (filter.len(), filter.len() + fences.len());
@@ -138,7 +137,7 @@ impl Partition {
         self.checked.get(at / BITS).is_some_and(|word| word.load(Ordering::Relaxed) >> (at % BITS) & 1 == 1)
     }
 
-    /// Notes that data block `at` was checked.
+    /// Records that data block `at` was checked.
     pub(crate) fn set_checked(&self, at: usize) {
         if let Some(word) = self.checked.get(at / BITS) {
             word.fetch_or(1 << (at % BITS), Ordering::Relaxed);

@@ -1,15 +1,15 @@
-//! The rate of false positives of the [`Filter`](crate::table::index::filter::Filter), measured: what memory is spread by.
+//! The rate of false positives of the [`Filter`](crate::table::index::filter::Filter), measured, for the distribution of filter memory.
 //!
-//! One filter of 4 Mi keys for each whole number of bits, asked for 64 Mi keys that are not in it (docs/src/tables.md); straight
-//! lines in between. Theory says nearly the same (see `tests/filter.rs`).
+//! One filter of 4 Mi keys for each whole number of bits, asked for 64 Mi keys that are not in it (docs/src/tables.md); straight lines in between.
+//! Theory gives nearly the same rates (see `tests/filter.rs`).
 //!
-//! From 25 bits on fewer than 3000 keys passed. One of those figures, at 28 bits (1.63e-5), was out of line by its noise
-//! of 3 %, and is the geometric mean of its neighbours here: each bit must gain less than the one before it.
+//! From 25 bits on fewer than 3000 keys passed. One of those figures, at 28 bits (1.63e-5), was off the curve by its noise of 3 %, and is the
+//! geometric mean of its neighbours here: each bit must gain less than the one before it.
 
 /// The most bits per key that a filter can have.
 pub(crate) const MOST_BITS: usize = 32;
 
-/// The rate at 0 to 32 bits per key; with none every key passes. Each bit gains less than the one before it.
+/// The rate at 0 to 32 bits per key; with 0 bits every key passes. Each bit gains less than the one before it.
 const RATES: [f64; MOST_BITS + 1] = [
     1.0, 6.3226e-01, 3.9344e-01, 2.3710e-01, 1.4821e-01, 9.3121e-02, 5.7715e-02, 3.6588e-02, 2.3292e-02, 1.4861e-02,
     9.7093e-03, 6.2523e-03, 4.1306e-03, 2.7344e-03, 1.8254e-03, 1.2249e-03, 8.4344e-04, 5.7651e-04, 4.0221e-04,
@@ -17,7 +17,7 @@ const RATES: [f64; MOST_BITS + 1] = [
     1.5612e-05, 1.1742e-05, 8.9854e-06, 6.7353e-06, 5.2303e-06,
 ];
 
-/// How many of the keys that are not in a table its filter lets pass, at 0 to 32 bits per key.
+/// The share of absent keys that the filter lets pass, at 0 to 32 bits per key.
 pub(crate) fn false_positive_rate(bits_per_key: f64) -> f64 {
     let bits = bits_per_key.clamp(0.0, MOST_BITS as f64);
     let below = (bits as usize).min(MOST_BITS - 1);

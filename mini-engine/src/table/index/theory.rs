@@ -1,6 +1,6 @@
-//! The rate of false positives that theory expects of a Bloom filter: what the measured ones are held against.
+//! The rate of false positives that theory expects of a Bloom filter, for comparison with the measured ones.
 
-/// Of a filter in lines of 512 bits: the keys of a line are Poisson distributed, and each line is a small filter (Putze,
+/// The rate of a filter in lines of 512 bits: the keys of a line are Poisson distributed, and each line is a small filter (Putze,
 /// Sanders and Singler, 2007).
 pub(crate) fn blocked(bits_per_key: f64, probes: u32) -> f64 {
     let mean = 512.0 / bits_per_key;
@@ -17,7 +17,7 @@ pub(crate) fn blocked(bits_per_key: f64, probes: u32) -> f64 {
     rate
 }
 
-/// Of an ideal filter without lines, whose probes are independent.
+/// The rate of an ideal filter without lines, whose probes are independent.
 pub(crate) fn unblocked(bits_per_key: f64, probes: u32) -> f64 {
     (1.0 - (-f64::from(probes) / bits_per_key).exp()).powi(probes as i32)
 }

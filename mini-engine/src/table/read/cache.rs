@@ -1,12 +1,11 @@
 //! [`TableCache`]: the files of tables that are open, bounded by a number of file handles.
 //!
-//! A table opens its file when it has to read it. If too many files are open then, the [`Clock`] closes another one. A read of an open
-//! file loads its slot and stores at most a mark. The bound holds on the average of time: a thread that reads a block keeps its file a
-//! moment longer.
+//! A table opens its file when it has to read it. If too many files are open then, the [`Clock`] closes another one. A read of an open file loads
+//! its slot and stores at most a mark. The bound may be exceeded for moments: a thread that reads a block keeps its file a little longer.
 //!
-//! Obsolete files: a reader may have pinned an earlier view and may have to open the table again. So a file is removed when the last
-//! view lets go of its table. Readers do not wait for that: they note the file here, and a thread of the engine removes it
-//! ([`TableCache::remove_obsolete`]). The next open removes what a crash leaves of them as orphans.
+//! Obsolete files: a reader may have pinned an earlier view and may have to open the table again. So a file is removed when the last view drops its
+//! table. Readers do not wait for that: they record the file here, and a thread of the engine removes it ([`TableCache::remove_obsolete`]). Files
+//! that remain after a crash are orphans, which the next open removes.
 
 use std::fmt;
 use std::io;
@@ -32,12 +31,12 @@ pub(crate) type CachedPartition = cache::CachedPartition<Partition, OwnBlock>;
 /// The places of a table's partitions.
 pub(crate) type Partitions = cache::Partitions<Partition, OwnBlock>;
 
-/// Where a table's file is while it is open: one slot.
+/// The slot of a table's file while it is open.
 pub(crate) type FileSlot = Arc<[CacheSlot<Arc<dyn File>>]>;
 /// An open file, for a read.
 pub(crate) type OpenFile = Hit<Arc<dyn File>>;
 
-/// What all tables of one database share.
+/// The state that all tables of one database share.
 pub(crate) struct TableCache {
     pub(crate) fs: Arc<dyn FileSystem>,
     pub(crate) dir: PathBuf,
@@ -47,19 +46,19 @@ pub(crate) struct TableCache {
     open: Mutex<Clock<Arc<dyn File>>>,
     obsolete: Mutex<Obsolete>,
     obsolete_added: Condvar,
-    /// Held while files are removed: a thread that asks for that waits until it is done.
+    /// Held while files are removed, so that a second thread waits until that is done.
     removing: Mutex<()>,
 }
 
 #[derive(Default)]
 struct Obsolete {
     numbers: Vec<u64>,
-    /// The thread that removes them is to end.
+    /// The thread that removes them must end.
     is_ending: bool,
 }
 
 impl TableCache {
-    /// Keeps up to `limit` of the tables in `dir` open, and reads them as `reads` says.
+    /// Keeps up to `limit` of the tables in `dir` open, and reads them in the way of `reads`.
     pub(crate) fn new(
         fs: Arc<dyn FileSystem>,
         dir: PathBuf,
@@ -80,7 +79,7 @@ impl TableCache {
         })
     }
 
-    /// Opens a file. Where the process has no handle left, half of the open tables are closed for it.
+    /// Opens a file. If the process has no handle left, half of the open tables are closed for it.
     pub(crate) fn open_file(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         match self.fs.open(path) {
             Err(error) if is_want_of_handles(&error) => {
@@ -105,7 +104,7 @@ impl TableCache {
         self.close_until(|open| open / 2);
     }
 
-    /// Closes all open tables; who still reads one opens it again. Each by itself would have to be looked for among all.
+    /// Closes all open tables; a reader opens its table again. Closing them one by one would need a search for each.
     pub(crate) fn close_all(&self) {
         self.close_until(|_| 0);
     }
@@ -118,7 +117,7 @@ impl TableCache {
         open.shrink_to(left, &mut closed);
     }
 
-    /// Keeps the file of table `number` open, which was opened just now.
+    /// Keeps the file of table `number` open, which was just opened.
     pub(crate) fn keep(&self, slot: &FileSlot, number: u64, file: Arc<dyn File>) -> OpenFile {
         let mut closed = Vec::new();
         let opened = lock(&self.open).insert((slot, 0), number, Cached::new(file, 1), &mut closed);
@@ -137,7 +136,7 @@ impl TableCache {
         lock(&self.open).len()
     }
 
-    /// Notes that the file of table `number` may be removed: nobody can open it any more.
+    /// Records that the file of table `number` may be removed: no reader can open it any more.
     pub(crate) fn add_obsolete(&self, number: u64) {
         lock(&self.obsolete).numbers.push(number);
         self.obsolete_added.notify_all();
@@ -152,7 +151,7 @@ impl TableCache {
         }
     }
 
-    /// Removes what becomes obsolete until [`TableCache::end_removing`] is called: the life of a thread.
+    /// Removes files that become obsolete until [`TableCache::end_removing`] is called: the life of a thread.
     pub(crate) fn keep_removing(&self) {
         let mut obsolete = lock(&self.obsolete);
         loop {
@@ -177,7 +176,7 @@ impl TableCache {
 
 impl Drop for TableCache {
     fn drop(&mut self) {
-        // What the last snapshot has let go of, after the engine's threads have ended.
+        // Files that became obsolete with the last snapshot, after the engine's threads have ended.
         self.remove_obsolete();
     }
 }

@@ -1,4 +1,4 @@
-//! Says what a table holds: its parts, its partitions, their data blocks, their entries. Damage in one does not hide the others.
+//! Dumps the contents of a table: its parts, its partitions, their data blocks, their entries. Damage in one does not hide the others.
 
 use std::ops::ControlFlow;
 
@@ -12,11 +12,11 @@ impl Table {
     /// Writes a line for the table, each partition, each data block and each entry.
     ///
     /// # Errors
-    /// The first damage, after the lines of all that could be read.
+    /// The first damage, after the lines of everything that could be read.
     pub(crate) fn dump(&self, lines: &mut Lines<'_>) -> Result<()> {
         let root = self.root()?;
         let mut dump = Dump { table: self, blocks: 0, first_error: None };
-        // Whether all was told, or the reader of the lines has had enough.
+        // It does not matter whether everything was dumped or the receiver wanted no more.
         let _: ControlFlow<()> = dump.table(root, lines);
         dump.first_error.map_or(Ok(()), Err)
     }
@@ -24,7 +24,7 @@ impl Table {
 
 struct Dump<'a> {
     table: &'a Table,
-    /// Data blocks so far.
+    /// The number of data blocks so far.
     blocks: usize,
     first_error: Option<Error>,
 }

@@ -1,7 +1,7 @@
-//! Point reads of many keys: the data blocks that they want ([`WantedBlocks`]) are each read once, and neighbours in one call.
+//! Point reads of many keys: each data block that they need ([`WantedBlocks`]) is read once, and neighbours in one call.
 //!
-//! The blocks are known before the first is read. So a block that is not in the cache is read together with those behind it that are wanted
-//! too and not in the cache either, up to 256 KiB. Each is checked by itself: damage to one does not stop reads of the others.
+//! The blocks are known before the first is read. So a block that is not in the cache is read together with the wanted blocks after it that are not
+//! in the cache either, up to 256 KiB. Each is checked by itself: damage to one does not stop reads of the others.
 
 use std::ops::ControlFlow;
 
@@ -14,12 +14,12 @@ use crate::table::read::{BytesAhead, CachedPartition, Root, Table, WINDOW};
 use crate::types::{Kind, SeqNo, Slice, entry_order};
 
 impl Table {
-    /// As [`Table::get`] for each of `keys`, which ascend: hands what it finds to `found`, with the key's position, as long as that wants
-    /// more. A partition that leads to several of them is looked for once, and its filter asked for all at once. Each data block is looked
-    /// for once, and neighbours are read in one call ([`WantedBlocks`]).
+    /// Like [`Table::get`] for each of `keys`, which ascend: passes each result to `found`, with the key's position, as long as `found` wants more.
+    /// A partition that leads to several keys is looked up once, and its filter asked for all of them at once. Each data block is looked up once,
+    /// and neighbours are read in one call ([`WantedBlocks`]).
     ///
     /// # Errors
-    /// As of [`Table::get`], for the first key that has one.
+    /// The same as for [`Table::get`], for the first key that has one.
     pub(crate) fn get_many(
         &self,
         keys: &[&[u8]],
@@ -48,7 +48,7 @@ impl Table {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// The positions, from `from` on, of the hashes that the filter lets pass: of all, if there is none.
+    /// The positions, from `from` on, of the hashes that pass the filter; all positions if there is no filter.
     fn pass_filter(&self, partition: &Partition, from: usize, hashes: &[u64], passing: &mut Vec<usize>) {
         let Some(filter) = partition.filter() else { return passing.extend(from..from + hashes.len()) };
         filter.may_contain_many(hashes, passing);
@@ -96,7 +96,7 @@ impl Table {
     }
 }
 
-/// Blocks by their index in the partition and their place, ascending.
+/// The wanted blocks by their index in the partition and their place, ascending.
 pub(crate) struct WantedBlocks<'a> {
     table: &'a Table,
     root: &'a Root,
@@ -128,8 +128,8 @@ impl<'a> WantedBlocks<'a> {
         Ok(Some(self.table.keep(self.partition, (at, handle), block)))
     }
 
-    /// Reads the `nth` block and those right behind it that are to be read too; nothing if there are none. An error is not reported:
-    /// reading each block alone will tell which it is of.
+    /// Reads the `nth` block and the following ones that must be read too; nothing if there are none. An error is not reported: reading each block
+    /// alone will show which block it concerns.
     fn read_from(&mut self, nth: usize) {
         self.ahead.clear();
         let Some(((_, first), rest)) = self.wanted.split_at_checked(nth).and_then(|(_, from)| from.split_first())

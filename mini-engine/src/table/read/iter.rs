@@ -1,8 +1,8 @@
 //! [`TableIter`]: the entries of a table in order, block by block.
 //!
-//! Of a narrowed table they are those from its bound on. A seek below the bound goes to the bound, which is the only way in from
-//! below; a step back, or a seek to the last entry at or before a key, that leads below it leaves the iterator invalid. Blocks that end
-//! below the bound are never read, so that damage to them does no harm.
+//! A narrowed table shows only its entries from its bound on. A seek below the bound goes to the bound, which is the only way in from below. A step
+//! back, or a seek to the last entry at or before a key, makes the iterator invalid if it leads below the bound. Blocks that end below the bound
+//! are never read, so damage to them does no harm.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use crate::table::index::Partition;
 use crate::table::read::{CachedPartition, ReadAhead, Root, Table};
 use crate::types::{MAX_SEQNO, SeqNo, Slice, entry_order};
 
-/// Iterates over a table, which it keeps open. Holds one block, and in a scan those that were read ahead.
+/// Iterates over a table, which it keeps open. Holds one block, and in a scan also the blocks that were read ahead.
 #[derive(Debug)]
 pub(crate) struct TableIter {
     table: Arc<Table>,
-    /// Absent before the first move. With it no move needs the file to be open, unless it reads a block.
+    /// Absent before the first move. With it, a move needs the open file only if it reads a block.
     root: Option<Arc<Root>>,
     /// The first key that counts, if the table was narrowed.
     from: Option<Slice>,
@@ -27,7 +27,7 @@ pub(crate) struct TableIter {
     ahead: ReadAhead,
     /// The partition that was entered last, and its number.
     partition: Option<(usize, CachedPartition)>,
-    /// The block of it that the cursor is in.
+    /// The block of the partition that the cursor is in.
     block: usize,
     handle: Handle,
     /// Absent, or invalid, when the iterator is invalid.
@@ -67,7 +67,7 @@ impl TableIter {
             return Ok(Some(partition.clone()));
         }
         let root = self.root()?;
-        // An iterator may live long, and owns what it holds.
+        // An iterator may live long, so it owns the partition.
         let loaded = self.table.partition(&root, at, self.cache)?.clone();
         self.partition = loaded.clone().map(|partition| (at, partition));
         Ok(loaded)
@@ -90,7 +90,7 @@ impl TableIter {
         }
     }
 
-    /// Brings the cursor into the data block of partition `at` that `choose` chooses, at no certain entry; false past either end.
+    /// Brings the cursor into the data block of partition `at` that `choose` chooses, at an unspecified entry; false past either end.
     fn load(&mut self, at: usize, choose: impl FnOnce(&Partition) -> usize) -> Result<bool> {
         let root = self.root()?;
         let Some(partition) = self.partition(at)? else { return Ok(false) };
@@ -108,7 +108,7 @@ impl TableIter {
         Ok(true)
     }
 
-    /// Moves within the block by `step`; whether the iterator is still valid there. On an error it is not.
+    /// Moves within the block by `step`. Returns whether the iterator is still valid; after an error it is not.
     #[inline]
     fn move_by(&mut self, step: impl FnOnce(&mut Cursor) -> Decoded) -> Result<bool> {
         let Some(cursor) = &mut self.cursor else { return Ok(false) };
@@ -121,7 +121,7 @@ impl TableIter {
         }
     }
 
-    /// The position after the last entry of the block is the first of the next. Blocks have entries, so one step does.
+    /// The position after the last entry of the block is the first of the next. Every block has entries, so one step is enough.
     fn enter_next_block(&mut self) -> Result<()> {
         let (at, next) = (self.entered(), self.block + 1);
         match self.partition(at)?.is_some_and(|partition| next < partition.index.len()) {
@@ -130,7 +130,7 @@ impl TableIter {
         }
     }
 
-    /// Whether what ends with this fence may hold entries from the bound on.
+    /// Whether a block or partition with this fence may hold entries from the bound on.
     fn counts(&self, fence: Option<(&[u8], SeqNo)>) -> bool {
         let reaches = |from: &Slice| fence.is_some_and(|fence| entry_order(fence, (from, MAX_SEQNO)).is_ge());
         self.from.as_ref().is_none_or(reaches)
@@ -143,7 +143,7 @@ impl TableIter {
         }
     }
 
-    /// As [`EntryIter::seek`], whatever the bound.
+    /// Like [`EntryIter::seek`], whatever the bound.
     fn seek_unbounded(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
         let at = self.root()?.index.find(key, seqno);
         self.enter(at, |partition| partition.index.find(key, seqno), |cursor| cursor.seek(key, seqno))?;

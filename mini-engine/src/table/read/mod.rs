@@ -1,4 +1,4 @@
-//! Tables that are open: point reads, iterators, runs, and their parts in memory.
+//! Open tables: point reads, iterators, runs, and the parts of tables in memory.
 
 pub(super) mod cache;
 pub(super) mod dump;

@@ -1,10 +1,10 @@
 //! Readahead: a scan reads many neighbouring blocks in one call of the file system.
 //!
-//! A scan shows itself by entering blocks one after the other, in either direction. Then the next read takes as many bytes as were
-//! read so far, up to a window of 256 KiB; a jump starts again. So a scan reads at most twice what it needs, and a short one reads
-//! nothing in vain. Where blocks end need not be known, since they have no gaps between them: a block that is there in part is read
-//! again. Blocks that were read ahead stay here unchecked. Each is checked, decompressed and put into the cache when the
-//! scan enters it, so a damaged block does not stop those before it.
+//! A scan is recognised by entering blocks one after the other, in either direction. Then the next read takes as many bytes as were read so far, up
+//! to a window of 256 KiB; a jump starts again. So a scan reads at most twice what it needs, and a short one reads nothing in vain. The ends of
+//! blocks need not be known, since there are no gaps between them: a block that was read only in part is read again. Blocks that were read ahead
+//! stay here unchecked. Each is checked, decompressed and put into the cache when the scan enters it, so a damaged block does not stop earlier
+//! ones.
 
 use crate::cache::CacheUse;
 use crate::error::Result;
@@ -12,11 +12,11 @@ use crate::table::block::Block;
 use crate::table::format::Handle;
 use crate::table::read::{CachedPartition, Root, Table};
 
-/// Neighbours that are entered one by one before more are read at once.
+/// The number of neighbours that are entered one by one before several are read at once.
 const BLOCKS_BEFORE: u32 = 2;
-/// The most bytes that are read ahead.
+/// The maximum number of bytes that are read ahead.
 pub(crate) const WINDOW: u64 = 256 << 10;
-/// The first window of a scan that has just shown itself.
+/// The first window of a scan that was just recognised.
 const FIRST_WINDOW: u64 = 16 << 10;
 
 /// Bytes of the file that were read together, unchecked.
@@ -27,7 +27,7 @@ pub(crate) struct BytesAhead {
 }
 
 impl BytesAhead {
-    /// The bytes of the block at `handle`, if they are here.
+    /// The bytes of the block at `handle`, if they were read ahead.
     pub(crate) fn get(&self, handle: Handle) -> Option<&[u8]> {
         let from = usize::try_from(handle.offset.checked_sub(self.start)?).ok()?;
         let to = from.checked_add(usize::try_from(handle.len).ok()?)?;
@@ -42,7 +42,7 @@ impl BytesAhead {
         }
     }
 
-    /// Reads `len` bytes, at most a window, from `start` on; there are none after an error.
+    /// Reads `len` bytes, at most a window, from `start` on; after an error there are none.
     pub(crate) fn read(&mut self, table: &Table, start: u64, len: u64) {
         self.bytes.resize(len as usize, 0);
         self.start = start;
@@ -56,7 +56,7 @@ impl BytesAhead {
     }
 }
 
-/// Where the scan goes.
+/// The direction of the scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
     Forward,
@@ -78,7 +78,7 @@ pub(crate) struct ReadAhead {
 
 impl ReadAhead {
     pub(crate) fn new(cache: CacheUse) -> Self {
-        // A compaction reads all there is, so it need not show itself first.
+        // A compaction reads everything, so it reads ahead from the start.
         let (streak, window) = match cache {
             CacheUse::Bypass => (BLOCKS_BEFORE, WINDOW),
             CacheUse::Fill => (0, FIRST_WINDOW),
@@ -109,7 +109,7 @@ impl ReadAhead {
         })
     }
 
-    /// Notes that the block at `handle` is entered.
+    /// Records that the block at `handle` is entered.
     fn follow(&mut self, handle: Handle) {
         let direction = match self.last {
             Some(last) if last.end() == Some(handle.offset) => Some(Direction::Forward),
@@ -129,8 +129,8 @@ impl ReadAhead {
         self.bytes = BytesAhead::default();
     }
 
-    /// Reads the block at `handle` and as much behind it in the direction of the scan as fits the window; nothing if not even a
-    /// second block of this length does. An error is not reported: reading the one block alone will tell whether it is its own.
+    /// Reads the block at `handle` and as many bytes after it, in the direction of the scan, as fit the window; nothing if the window has no room
+    /// for a second block of this length. An error is not reported: reading the one block alone will show whether it concerns that block.
     #[cold]
     fn read_span(&mut self, table: &Table, root: &Root, handle: Handle) {
         let window = self.window;

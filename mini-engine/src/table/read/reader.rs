@@ -1,8 +1,8 @@
 //! [`Table`]: a table of a version, opened when it is first read.
 //!
-//! A table is shared by reference count and never changes, so reads take no lock. An error of one block does not
-//! disturb reads of others (durability rule 9). Which files are open, and for how long, is up to the [`TableCache`]; the [`Root`] stays
-//! from the first read on, so that a read whose blocks are cached needs no file.
+//! A table is shared by reference count and never changes, so reads take no lock. An error of one block does not disturb reads of others
+//! (durability rule 9). The [`TableCache`] decides which files are open, and for how long; the [`Root`] stays from the first read on, so that a
+//! read of cached blocks needs no file.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -23,29 +23,29 @@ use crate::table::read::{CachedPartition, FileSlot, OpenFile, Root, TableCache};
 use crate::table::salvage::{Lost, SalvageIter};
 use crate::types::{Kind, MAX_SEQNO, MappedBytes, SeqNo, Slice};
 
-/// A table of a version. Its file is opened on demand, and stays as long as this lives: the file of an obsolete table is removed
-/// when the last view that has the table lets go of it.
+/// A table of a version. Its file is opened on demand, and exists as long as this lives: the file of an obsolete table is removed when the last
+/// view that has the table drops it.
 #[derive(Debug)]
 pub(crate) struct Table {
     meta: TableMeta,
     path: PathBuf,
     root: OnceLock<Arc<Root>>,
     slot: FileSlot,
-    /// Held by the thread that opens the file or reads the root. Guards nothing that a panic could have torn.
+    /// Held by the thread that opens the file or reads the root. It guards no data that a panic could leave inconsistent.
     opening: Mutex<()>,
     is_obsolete: AtomicBool,
     tables: Arc<TableCache>,
 }
 
 impl Table {
-    /// The table that a version describes by `meta`. Nothing is read.
+    /// The table that `meta` of a version describes. Nothing is read yet.
     pub(crate) fn new(tables: &Arc<TableCache>, meta: TableMeta) -> Arc<Self> {
         let path = tables.dir.join(file_name(meta.number));
         Arc::new(Self::at(tables, meta, path))
     }
 
-    /// The table `number`, of which nothing is known yet, in `path` or else under its own name: reads and checks the footer, the
-    /// root and the properties.
+    /// Opens table `number`, of which nothing is known yet, in `path` or under its own name: reads and checks the footer, the root and the
+    /// properties.
     ///
     /// # Errors
     /// [`Error::Io`], a missing file included; [`Error::Corruption`]; [`Error::UnsupportedVersion`].
@@ -63,15 +63,15 @@ impl Table {
         Self { meta, path, root, slot, opening: Mutex::default(), is_obsolete, tables: Arc::clone(tables) }
     }
 
-    /// Reads the root of the table, unless that was done, and checks that the table is what the version says.
+    /// Reads the root of the table, unless that was done, and checks that the table agrees with the version.
     ///
     /// # Errors
-    /// As of [`Table::open`]; a missing file is corruption, since a manifest names it (rule 10).
+    /// The same as for [`Table::open`]; a missing file is corruption, since a manifest names it (rule 10).
     pub(crate) fn check(&self) -> Result<()> {
         self.root().map(drop)
     }
 
-    /// The root. Without a lock, and without the file, but for the first time.
+    /// The root. Only the first call takes a lock and needs the file.
     #[inline]
     pub(crate) fn root(&self) -> Result<&Arc<Root>> {
         match self.root.get() {
@@ -82,7 +82,7 @@ impl Table {
 
     #[cold]
     fn read_root(&self) -> Result<&Arc<Root>> {
-        // Another thread may read it too. Only one of them does.
+        // If several threads need it, only one of them reads it.
         let _turn = lock(&self.opening);
         if let Some(root) = self.root.get() {
             return Ok(root);
@@ -96,7 +96,7 @@ impl Table {
         Ok(self.root.get_or_init(|| Arc::new(root)))
     }
 
-    /// Its entries around damage, as `meta` of a version describes it.
+    /// Its readable entries, for a table that `meta` of a version describes.
     pub(crate) fn salvage(&self, meta: TableMeta, lost: Lost) -> Result<SalvageIter> {
         SalvageIter::open(self.tables.fs.clone(), self.path.clone(), self.number(), Some(meta), lost)
     }
@@ -111,7 +111,7 @@ impl Table {
         Ok((root, meta))
     }
 
-    /// The open file. Without a lock, but for the first time.
+    /// The open file. Only the first call takes a lock.
     pub(crate) fn file(&self) -> Result<OpenFile> {
         match self.slot[0].get() {
             Some(file) => {
@@ -124,7 +124,7 @@ impl Table {
 
     #[cold]
     fn reopen(&self) -> Result<OpenFile> {
-        // Another thread may open it too. Only one of them does.
+        // If several threads need it, only one of them opens it.
         let _turn = lock(&self.opening);
         match self.slot[0].get() {
             Some(file) => Ok(file),
@@ -149,7 +149,7 @@ impl Table {
         &self.meta
     }
 
-    /// No version names the table any more: its file goes with this.
+    /// No version names the table any more: its file is removed when this is dropped.
     pub(crate) fn set_obsolete(&self) {
         // Relaxed: the thread that drops the table last has synchronised with all others by its reference count.
         self.is_obsolete.store(true, Ordering::Relaxed);
@@ -207,7 +207,7 @@ impl Table {
         Ok(Some(self.tables.blocks.insert_partition(&root.partitions, at, id, partition, size)))
     }
 
-    /// Bytes of the data blocks before the one that can hold `key`: for statistics, so all of them if that cannot be read.
+    /// Bytes of the data blocks before the one that can hold `key`: for statistics, so all of them if the root cannot be read.
     pub(crate) fn bytes_before(&self, key: &[u8]) -> u64 {
         let handle = || {
             let root = self.root().ok()?;
@@ -240,13 +240,13 @@ impl Table {
         Cursor::new(block).map_err(|malformed| self.malformed(handle, malformed))
     }
 
-    /// The corruption that undecodable contents of the block at `handle` are.
+    /// The corruption error for undecodable contents of the block at `handle`.
     pub(crate) fn malformed(&self, handle: Handle, malformed: Malformed) -> Error {
         malformed.in_file(&self.path, handle.offset)
     }
 
-    /// The newest version of `key` in the data block of `partition` that has this index and handle. One that is not in this block is
-    /// not in the next either: the fence would say so.
+    /// The newest version of `key` in the data block of `partition` with this index and handle. If it is not in this block, it is not in the next
+    /// either: otherwise the fence would be different.
     fn get_from(
         &self,
         root: &Root,
@@ -269,7 +269,7 @@ impl Table {
         self.look_up(place.1, block.parts(), key, seqno, |value| block.slice(value))
     }
 
-    /// The newest version of `key` in the data block at `handle`, with its value as `view` shows it.
+    /// The newest version of `key` in the data block at `handle`, with its value converted by `view`.
     pub(crate) fn look_up(
         &self,
         handle: Handle,
@@ -282,8 +282,8 @@ impl Table {
         Ok(found.and_then(|Found { kind, seqno, value }| Some((kind, seqno, view(value)?))))
     }
 
-    /// Where the data block of `partition` that has this index and handle is in the mapped file; `None` if the file is not mapped,
-    /// or the block is compressed. It is checked once, as long as its partition stays in memory.
+    /// The place in the mapped file of the data block of `partition` with this index and handle; `None` if the file is not mapped, or the block is
+    /// compressed. The block is checked once, as long as its partition stays in memory.
     #[inline]
     fn mapped<'a>(
         &self,
@@ -306,7 +306,7 @@ impl Table {
         Ok(Some((file, place)))
     }
 
-    /// The data block of `partition` that has this index and handle, if it can be had without a read: from the mapped file or the cache.
+    /// The data block of `partition` that has this index and handle, if it needs no read: from the mapped file or the cache.
     pub(crate) fn block_in_memory(
         &self,
         root: &Root,
@@ -323,7 +323,7 @@ impl Table {
         }))
     }
 
-    /// Reads a data block that is not in the cache, and leaves it there.
+    /// Reads a data block that is not in the cache, and puts it there.
     #[cold]
     fn fill(&self, partition: &CachedPartition, place: (usize, Handle)) -> Result<Block> {
         Ok(self.keep(partition, place, self.read_block(place.1)?))
@@ -334,7 +334,7 @@ impl Table {
         self.tables.blocks.has(partition, at)
     }
 
-    /// Puts the data block of `partition` that has this index and handle into the cache, and gives it back.
+    /// Puts the data block of `partition` that has this index and handle into the cache, and returns it.
     pub(crate) fn keep(&self, partition: &CachedPartition, (at, handle): (usize, Handle), block: Block) -> Block {
         let Block::Own(block) = block else { return block };
         let (id, len) = ((self.number(), handle.offset), block.memory_len());
@@ -367,7 +367,7 @@ impl Table {
 impl Drop for Table {
     fn drop(&mut self) {
         let is_obsolete = *self.is_obsolete.get_mut();
-        // Makes room in the cache: nobody reads the partitions again.
+        // Makes room in the cache: no reader needs the partitions again.
         if let Some(root) = self.root.get().filter(|_| is_obsolete) {
             self.tables.blocks.remove_partitions(&root.partitions);
         }

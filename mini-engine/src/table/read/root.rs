@@ -1,8 +1,8 @@
-//! [`Root`]: the parts of a table that are in memory from the first read on, outside the cache: the top-level index, which leads to the
-//! partitions, the slots of the cached ones, and the properties.
+//! [`Root`]: the parts of a table that stay in memory from the first read on, outside the cache: the top-level index, which leads to the
+//! partitions, the slots of the cached partitions, and the properties.
 //!
-//! Index and properties are at the end of the file, before the footer, and small: about 4 KiB for a table of 64 MiB. So one read of the
-//! end of the file mostly opens a table.
+//! Index and properties are at the end of the file, before the footer, and small: about 4 KiB for a table of 64 MiB. So usually one read of the end
+//! of the file opens a table.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::types::{MappedBytes, RangeTombstones};
 /// Bytes that are read first, from the end of the file.
 const READ_FIRST: u64 = 8 << 10;
 
-/// The parts of a table that lead to its partitions, and by these to its data blocks. It stays as long as the table is in a view:
-/// the file may be closed and opened again meanwhile.
+/// The parts of a table that lead to its partitions, and through these to its data blocks. It stays as long as the table is in a view: the file may
+/// be closed and opened again meanwhile.
 #[derive(Debug)]
 pub(crate) struct Root {
     /// The fences of the partitions.
@@ -26,14 +26,14 @@ pub(crate) struct Root {
     /// The whole file, if it is mapped. Then it need not be open.
     pub(crate) map: Option<Arc<MappedBytes>>,
     pub(crate) partitions: Partitions,
-    /// Where the data blocks end.
+    /// The end of the data blocks.
     pub(crate) data_end: u64,
     pub(crate) properties: Properties,
     pub(crate) range_tombstones: RangeTombstones,
 }
 
 impl Root {
-    /// Reads the root of table `number` in `file`, which is called `path`, and describes the table by it.
+    /// Reads the root of table `number` in `file`, which is called `path`, and returns the metadata of the table with it.
     pub(crate) fn read(file: &dyn File, path: &Path, number: u64) -> Result<(Self, TableMeta)> {
         let end = FileEnd::read(file, path, number, READ_FIRST)?;
         let footer = end.footer()?;

@@ -1,11 +1,10 @@
-//! [`OpenRun`]: a sorted run, cut into tables that are disjoint by key, [`RunIter`] over all of its entries, and [`RunRanges`], its range
+//! [`OpenRun`]: a sorted run, cut into tables that are disjoint by key, with [`RunIter`] over all of its entries, and [`RunRanges`], its range
 //! tombstones.
 //!
-//! A narrowed table may have no entry that counts ([`RunTable`]), so an iterator may have to pass over several tables at once.
+//! A narrowed table may have no entry from its bound on ([`RunTable`]), so an iterator may have to pass over several tables at once.
 //!
-//! A read of a run reads one table, which is found by binary search. So the cost of a read grows with the number of runs, and hardly with
-//! the number of tables. The same holds for range tombstones: a table is asked for its own when a scan is at a key between its first and
-//! its last.
+//! A read of a run reads one table, which is found by binary search. So the cost of a read grows with the number of runs, and hardly with the
+//! number of tables. The same holds for range tombstones: a table is asked for its own when a scan is at a key between its first and its last.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -37,7 +36,7 @@ impl OpenRun {
         &self.with_ranges
     }
 
-    /// Its range tombstones, if a table that has some has keys between the bounds. O(log tables), and nothing is read.
+    /// Its range tombstones, if a table with range tombstones has keys between the bounds. O(log tables), and nothing is read.
     pub(crate) fn ranges_within(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Option<RunRanges> {
         overlap(&self.with_ranges, lower, upper).then(|| RunRanges { tables: self.with_ranges.clone(), near: 0 })
     }
@@ -113,9 +112,9 @@ fn overlap(tables: &[RunTable], lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> boo
 /// The range tombstones of a run.
 #[derive(Debug)]
 pub(crate) struct RunRanges {
-    /// Those that have some.
+    /// The tables that have some.
     tables: Arc<[RunTable]>,
-    /// Where in its table the last key was: a place to search from, in whichever table.
+    /// The place of the last key in its table: a start for the next search, in whichever table.
     near: usize,
 }
 
@@ -138,7 +137,7 @@ impl RangeSource for RunRanges {
 pub(crate) struct RunIter {
     run: OpenRun,
     cache: CacheUse,
-    /// The table that `table` is of.
+    /// The index of the table that `table` iterates over.
     at: usize,
     /// Absent, or invalid, when the iterator is invalid.
     table: Option<TableIter>,
@@ -162,7 +161,7 @@ impl RunIter {
         placed
     }
 
-    /// Moves within the table by `step`; whether the iterator is still valid there. On an error it is not.
+    /// Moves within the table by `step`. Returns whether the iterator is still valid; after an error it is not.
     #[inline]
     fn move_by(&mut self, step: impl FnOnce(&mut TableIter) -> Result<()>) -> Result<bool> {
         let Some(table) = &mut self.table else { return Ok(false) };
@@ -222,7 +221,7 @@ impl EntryIter for RunIter {
 
     fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
         self.enter(self.run.position(key), |table| table.seek(key, seqno))?;
-        // A table may end with newer versions of the key than the one that is sought.
+        // A table may end with newer versions of the key than the wanted one.
         match self.table.is_some() && !self.valid() {
             true => self.enter_from(self.at + 1),
             false => Ok(()),

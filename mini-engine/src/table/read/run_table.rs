@@ -1,7 +1,7 @@
 //! [`RunTable`]: a table of a run, which may be narrowed.
 //!
-//! A narrowed table shows its entries from its bound on: point reads never ask it for a key below, and no step of an iterator leads
-//! there. Its range tombstones count from the bound on too. There may be no entry there.
+//! A narrowed table shows only its entries from its bound on: point reads never ask it for a lower key, and no step of an iterator leads below. Its
+//! range tombstones also count only from the bound on. There may be no entry from the bound on.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::table::format::TableMeta;
 use crate::table::read::{Table, TableIter, TableReport};
 use crate::types::{Kind, RangeTombstones, SeqNo, Slice, Span, place_after};
 
-/// A table as one version has it: views of before and after it was narrowed share the open table.
+/// A table of one version: views from before and after a narrowing share the open table.
 #[derive(Clone, Debug)]
 pub(crate) struct RunTable {
     table: Arc<Table>,
-    /// The key from which on it counts, if it was narrowed.
+    /// The bound of a narrowed table: its first key that counts.
     from: Option<Slice>,
 }
 
@@ -26,7 +26,7 @@ impl RunTable {
         Self { table: Arc::clone(table), from: meta.narrowed.then(|| meta.smallest.clone()) }
     }
 
-    /// The table, with all that its file holds.
+    /// The whole table, without the bound.
     pub(crate) fn table(&self) -> &Arc<Table> {
         &self.table
     }
@@ -35,13 +35,13 @@ impl RunTable {
         self.table.number()
     }
 
-    /// What the version says of it.
+    /// The version's metadata of the table.
     pub(crate) fn meta(&self) -> TableMeta {
         let file = self.table.meta();
         self.from.as_ref().map_or_else(|| file.clone(), |from| file.narrowed_to(from.clone()))
     }
 
-    /// Whether it holds each key once, as a value, and nothing that does not count: no compaction could leave anything out.
+    /// Whether it holds each key once, as a value, and nothing below its bound: no compaction could drop anything.
     pub(crate) fn is_minimal(&self) -> Result<bool> {
         let meta = self.table.meta();
         let removes = meta.tombstones > 0 || meta.range_tombstones > 0;
@@ -58,8 +58,8 @@ impl RunTable {
         Ok(self.from.as_ref().map_or_else(|| ranges.clone(), |from| ranges.within(from, &Slice::default())))
     }
 
-    /// Of the keys from its first to its last, of which `key` is one: those around `key` that the same range tombstones cover, and the
-    /// newest of these that is not newer than `seqno`. The search begins at `near`.
+    /// The span around `key`, which is one of the table's keys: keys that the same range tombstones cover, and the newest of these that is not
+    /// newer than `seqno`. The search begins at `near`.
     pub(crate) fn span(&self, near: &mut usize, key: &[u8], seqno: SeqNo) -> Result<Span> {
         let mut span = self.table.root()?.range_tombstones.span_near(near, key, seqno);
         if *span.start < *self.smallest() {
@@ -72,11 +72,11 @@ impl RunTable {
         Ok(span)
     }
 
-    /// The newest version of `key`, which is not below the bound, that is not newer than `seqno`: as of [`Table::get`]. Where a range
-    /// tombstone is newer, that is a tombstone with its number.
+    /// The newest version of `key`, which is not below the bound, that is not newer than `seqno`, as in [`Table::get`]. If a range tombstone is
+    /// newer, the result is a tombstone with its number.
     #[inline]
     pub(crate) fn get(&self, key: &[u8], hash: u64, seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
-        // Returned as the table finds it, without a copy.
+        // The table's result is returned without a copy.
         if self.has_range_tombstones() {
             self.get_with_ranges(key, hash, seqno)
         } else {
@@ -92,8 +92,8 @@ impl RunTable {
         Ok(found.filter(is_newer).or(covered_at.map(|at| (Kind::Tombstone, at, Slice::default()))))
     }
 
-    /// As [`RunTable::get`] for each of `keys`, which ascend, are within its range and have these `hashes`: hands what it finds to
-    /// `found`, with the key's position, as long as that wants more.
+    /// Like [`RunTable::get`] for each of `keys`, which ascend, lie within its range and have these `hashes`: passes each result to `found`, with
+    /// the key's position, as long as `found` wants more.
     pub(crate) fn get_many(
         &self,
         keys: &[&[u8]],
@@ -127,7 +127,7 @@ impl RunTable {
         self.table.meta().min_seqno
     }
 
-    /// Bytes of the blocks that hold what counts, up to the one with `key`.
+    /// Bytes of the blocks from the bound on, up to the one with `key`.
     pub(crate) fn bytes_before(&self, key: &[u8]) -> u64 {
         let begin = self.from.as_ref().map_or(0, |from| self.table.bytes_before(from));
         self.table.bytes_before(key).saturating_sub(begin)
@@ -139,15 +139,15 @@ impl RunTable {
         self.table.meta().size.saturating_sub(begin)
     }
 
-    /// Verifies what counts.
+    /// Verifies the table from its bound on.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first problem.
     pub(crate) fn verify(&self) -> Result<TableReport> {
         self.table.verify(self.from.as_deref())
     }
 
-    /// As [`RunTable::verify`]; adds all that is wrong to `problems`.
+    /// Like [`RunTable::verify`], but adds all problems to `problems`.
     pub(crate) fn verify_all(&self, problems: &mut Vec<Error>) -> TableReport {
         self.table.verify_all(self.from.as_deref(), problems)
     }

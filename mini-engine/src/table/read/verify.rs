@@ -1,4 +1,4 @@
-//! Reads a whole table, checks everything that its parts say about each other, and goes on behind what is wrong.
+//! Reads a whole table, checks that its parts agree with each other, and continues after damage.
 
 use crate::cache::CacheUse;
 use crate::codec;
@@ -10,7 +10,7 @@ use crate::table::read::{Root, Table};
 use crate::table::salvage::Lost;
 use crate::types::{MAX_SEQNO, SeqNo, Slice, entry_order};
 
-/// What was read and found sound.
+/// The amounts that were read and found sound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TableReport {
     pub(crate) blocks: u64,
@@ -20,12 +20,11 @@ pub(crate) struct TableReport {
 }
 
 impl Table {
-    /// Checks every block: its checksum, the order of entries within and across blocks, its restarts, each fence against the entries on
-    /// both sides of it, each key against the filter of its partition, that the groups of partitions follow each other without
-    /// gaps; then the counts and bounds against the properties, if nothing else is wrong. Adds all that is wrong to `problems`: what
-    /// leads to data blocks and cannot be read, and each damaged one of them, whatever leads there. Of a narrowed table those blocks are
-    /// left out in which no key from `from` on can be: nothing reads them, so damage there is no loss. Nothing is taken from memory or
-    /// left there.
+    /// Checks every block: its checksum, the order of entries within and across blocks, its restarts, each fence against the entries on both sides
+    /// of it, each key against the filter of its partition, and that the groups of partitions follow each other without gaps. Then, if there is no
+    /// other problem, the counts and bounds are checked against the properties. Adds all problems to `problems`: each unreadable part that leads to
+    /// data blocks, and each damaged data block, once. For a narrowed table, blocks that can only hold keys below `from` are left out: nothing
+    /// reads them, so damage there is no loss. Reads everything from the file, and puts nothing into the cache.
     pub(crate) fn verify_all(&self, from: Option<&[u8]>, problems: &mut Vec<Error>) -> TableReport {
         let (seen, blocks, found) = (Properties::default(), 0, Vec::new());
         let mut verifier = Verifier { table: self, seen, last_seqno: 0, fence: None, blocks, found };
@@ -48,17 +47,17 @@ impl Table {
         TableReport { blocks, entries: seen.entries, tombstones: seen.tombstones }
     }
 
-    /// As [`Table::verify_all`].
+    /// Like [`Table::verify_all`].
     ///
     /// # Errors
-    /// The first thing found wrong, as [`Error::Corruption`]; [`Error::Io`].
+    /// The first problem, as [`Error::Corruption`]; [`Error::Io`].
     pub(crate) fn verify(&self, from: Option<&[u8]>) -> Result<TableReport> {
         let mut problems = Vec::new();
         let report = self.verify_all(from, &mut problems);
         problems.into_iter().next().map_or(Ok(report), Err)
     }
 
-    /// Data blocks that no partition leads to, or two do.
+    /// The error for data blocks to which no partition leads, or two.
     fn gap(&self, root: &Root, partition: usize, expected: u64, found: u64) -> Error {
         let offset = root.index.handle(partition).map_or(0, |handle| handle.offset);
         let what = format!("groups of data blocks without gaps: expected one to meet {expected}, found {found}");
@@ -66,7 +65,7 @@ impl Table {
     }
 }
 
-/// What the entries so far say.
+/// The state of a verification.
 struct Verifier<'a> {
     table: &'a Table,
     seen: Properties,
@@ -75,16 +74,16 @@ struct Verifier<'a> {
     fence: Option<(Vec<u8>, SeqNo)>,
     /// The blocks so far that are sound.
     blocks: u64,
-    /// What is wrong so far.
+    /// The problems so far.
     found: Vec<Error>,
 }
 
 impl Verifier<'_> {
-    /// Checks the partitions of `root` and all that they lead to; whether each could be read.
+    /// Checks the partitions of `root` and all their blocks. Returns whether each partition could be read.
     fn verify_partitions(&mut self, root: &Root, from: Option<&[u8]>) -> bool {
         let first = from.map_or(0, |from| root.index.find(from, MAX_SEQNO));
         let (mut leads_everywhere, mut is_whole) = (true, first == 0);
-        // Where the next group has to begin; unknown behind a partition that cannot be read.
+        // The required start of the next group; unknown after an unreadable partition.
         let mut start = (first == 0).then_some(0);
         for at in first..root.index.len() {
             let partition = match self.table.partition(root, at, CacheUse::Bypass) {
@@ -131,7 +130,7 @@ impl Verifier<'_> {
         Err(Error::corruption(self.table.path(), self.table.meta().size, what))
     }
 
-    /// Finds the damaged data blocks to which nothing leads that can be read, as salvage does. What stands there is said once.
+    /// Finds the damaged data blocks to which no readable part leads, as salvage does. Each problem is reported once.
     fn find_further(&mut self, from: Option<&[u8]>) {
         let (table, lost) = (self.table, Lost::default());
         let meta = from.map_or(table.meta().clone(), |from| table.meta().narrowed_to(Slice::from(from)));
@@ -168,7 +167,7 @@ impl Verifier<'_> {
                 }
                 let is_new = self.seen.count(entry.0, entry.1, cursor.kind());
                 let denies = |filter: Filter<'_>| !filter.may_contain(codec::key_hash(entry.0));
-                // A key that goes on here from the partition before is in both filters (partition G1).
+                // A key that continues here from the previous partition is in both filters (partition G1).
                 if (is_new || is_first) && partition.filter().is_some_and(denies) {
                     return Err(self.corrupt(handle, entry, "entry whose key the filter denies"));
                 }
@@ -178,7 +177,7 @@ impl Verifier<'_> {
         )
     }
 
-    /// What is wrong with the place of an entry of the block that has this fence.
+    /// The problem with the place of an entry in the block with this fence, if any.
     fn wrong_place(&self, entry: (&[u8], SeqNo), fence: (&[u8], SeqNo)) -> Option<&'static str> {
         let last = (&self.seen.largest[..], self.last_seqno);
         let before = self.fence.as_ref().map(|(key, seqno)| (&key[..], *seqno));

@@ -1,12 +1,11 @@
-//! The data blocks of a damaged table, in order, by whatever still leads to them.
+//! The data blocks of a damaged table, in order, found through its readable parts.
 //!
-//! A partition that can be read gives the places and fences of its blocks. Where one cannot, its blocks are found without it: a block
-//! begins where the one before it ends, and its own end is the first at which its trailer, whose checksum is seeded with the block's
-//! place, is right. Without a footer all blocks are found in this way, from the start of the file on; the first block that holds no
-//! entries is a partition, behind the last data block. Properties and range tombstones are found from the end then.
+//! A readable partition gives the places and fences of its blocks. The blocks of an unreadable one are found without it: a block begins where the
+//! previous one ends, and its own end is the first offset at which its trailer is right, because the checksum is seeded with the block's place.
+//! Without a footer all blocks are found in this way, from the start of the file on; the first block that holds no entries is a partition, after
+//! the last data block. Properties and range tombstones are then found from the end.
 //!
-//! The search hashes no more than [`HASHED_PER_BYTE`] times the file, whatever the bytes are: nearly all ends are ruled out by the
-//! length in the trailer.
+//! The search hashes no more than [`HASHED_PER_BYTE`] times the file, whatever its bytes are: the length in the trailer excludes nearly all ends.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -22,21 +21,21 @@ use crate::table::format::{FOOTER_LEN, Handle, Properties, TableMeta};
 use crate::table::index::{FileEnd, Partition};
 use crate::types::{MAX_KEY_LEN, MAX_VALUE_LEN, RangeTombstones, SeqNo, Slice, entry_order};
 
-/// Bytes in which the end of a block is looked for first.
+/// The size of the first window in which the end of a block is searched.
 const FIRST_WINDOW: u64 = 64 << 10;
-/// How often a byte of the file may be hashed while ends of blocks are looked for.
+/// The number of times that a byte of the file may be hashed while ends of blocks are searched.
 const HASHED_PER_BYTE: u64 = 16;
 
-/// More than a block of the longest entry takes.
+/// An upper bound of the bytes of a block with the longest entry.
 const MOST_BLOCK_BYTES: u64 = (MAX_VALUE_LEN + 2 * MAX_KEY_LEN) as u64;
 
-/// What comes next in a table.
+/// The next part of a table.
 pub(super) enum Next {
     /// A data block, and the bytes that it takes.
     Block(Block, Range<u64>),
     /// Bytes that hold data blocks and cannot be read; the last key that they can hold, where that is known.
     Lost { bytes: Range<u64>, to: Option<Slice>, cause: Error },
-    /// There are no more data blocks, as far as that can be told.
+    /// There are no more data blocks, as far as is known.
     End,
 }
 
@@ -46,22 +45,22 @@ pub(super) struct Blocks {
     path: PathBuf,
     number: u64,
     size: u64,
-    /// What the file says of itself, if that can be read.
+    /// The file's own metadata, if it can be read.
     pub(super) meta: Option<TableMeta>,
-    /// Its range tombstones; `None` as long as it cannot be told whether there are any, or they cannot be read.
+    /// Its range tombstones; `None` while it is unknown whether there are any, or if they cannot be read.
     pub(super) range_tombstones: Option<RangeTombstones>,
-    /// What is wrong with the footer, with the root or with a partition, if anything is.
+    /// The damage to the footer, the root or a partition, if any.
     damage: Option<Error>,
     /// Whether there is no data block behind the last one that was found.
     end_is_known: bool,
-    /// Where the data blocks end, if the footer says so.
+    /// The end of the data blocks, if the footer gives it.
     data_end: Option<u64>,
     partitions: VecDeque<Handle>,
     /// Data blocks that a partition leads to, and their fences.
     known: VecDeque<(Handle, Slice)>,
-    /// Bytes in which blocks have to be found, before those that are known.
+    /// Bytes before the known blocks in which blocks have to be searched.
     unknown: Range<u64>,
-    /// Where the last block ended.
+    /// The end of the last block.
     at: u64,
     may_hash: u64,
 }
@@ -107,13 +106,13 @@ impl Blocks {
         &self.path
     }
 
-    /// What is lost at the end, if that cannot be told: nothing says where the table was to end.
+    /// The loss at the end, if nothing says where the table should end.
     pub(super) fn missing_end(&mut self) -> Option<Next> {
         let unknown = |error: Error| Next::Lost { bytes: self.size..self.size, to: None, cause: error };
         if self.end_is_known { None } else { self.damage.take().map(unknown) }
     }
 
-    /// Footer, properties and root, as far as they can be read. Each is of use without the others.
+    /// Reads the footer, the properties and the root, as far as possible. Each is useful without the others.
     fn read_end(&mut self, file: &dyn File) -> Result<()> {
         let path = self.path.clone();
         let end = FileEnd::read(file, &path, self.number, FOOTER_LEN as u64)?;
@@ -128,14 +127,14 @@ impl Blocks {
         Ok(())
     }
 
-    /// What is in front of a footer that cannot be read: the properties, the range tombstones if there are any, and the root. None of
-    /// these is ever compressed, so the length at its end tells where it begins.
+    /// Reads the parts before an unreadable footer: the properties, the range tombstones if there are any, and the root. None of these is ever
+    /// compressed, so the length in the trailer gives the start of each.
     fn read_before_footer(&mut self) {
         let end = self.size.saturating_sub(FOOTER_LEN as u64);
         let Some((handle, block)) = self.block_before(end) else { return };
         let Ok(properties) = Properties::decode(block.contents()) else { return };
         let Some((_, block)) = self.block_before(handle.offset) else { return };
-        // A root does not pass for a list of ranges: its last fence has the sequence number 0, which would be an empty end.
+        // A root cannot be mistaken for a list of ranges: its last fence has the sequence number 0, which would be an empty end.
         let ranges = range_block::decode(block.contents()).unwrap_or_default();
         self.meta = Some(properties.meta(self.number, self.size, &ranges));
         self.range_tombstones = Some(ranges);
@@ -150,10 +149,10 @@ impl Blocks {
         if compression == 0 { Some((handle, self.block(handle).ok()?)) } else { None }
     }
 
-    /// The next data block, or what is lost of them.
+    /// The next data block, or the next loss.
     ///
     /// # Errors
-    /// [`Error::Io`] for want of file handles.
+    /// [`Error::Io`] for lack of file handles.
     pub(super) fn next(&mut self) -> Result<Next> {
         loop {
             if !self.unknown.is_empty() {
@@ -183,7 +182,7 @@ impl Blocks {
             });
             match read {
                 Err(error) if error.is_damage() => self.damage = Some(error),
-                // It would lead back to what was read.
+                // It would lead back to blocks that were already read.
                 Ok(partition) if partition.index.start < self.at => {}
                 read => {
                     let partition = read?;
@@ -199,7 +198,7 @@ impl Blocks {
         Ok(!self.unknown.is_empty())
     }
 
-    /// The next block of the bytes that nothing leads to.
+    /// Finds the next block in bytes to which nothing leads.
     fn find_next(&mut self) -> Result<Next> {
         let Range { start, end } = self.unknown.clone();
         let lost = |cause: Error| Next::Lost { bytes: start..end, to: None, cause };
@@ -253,8 +252,8 @@ impl Blocks {
         self.location(handle).read(&*file)
     }
 
-    /// The bytes at `offset`, `len` of them or to the end of the file. It is opened for each read: a database may have more tables than a
-    /// process may have files.
+    /// The bytes at `offset`: `len` of them, or up to the end of the file. The file is opened for each read, because a database may have more
+    /// tables than a process may have open files.
     fn read(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
         let len = self.size.saturating_sub(offset).min(len);
         let too_long = || Error::corruption(&self.path, offset, format!("{len} bytes do not fit into memory"));
@@ -272,7 +271,7 @@ impl Blocks {
     }
 }
 
-/// Whether a trailer at the end of `bytes` would be of a block that begins with them.
+/// Whether the length in the trailer at the end of `bytes` fits a block that begins with them.
 fn can_end_here(bytes: &[u8]) -> bool {
     let Some((stored, trailer)) = bytes.split_last_chunk::<TRAILER_LEN>() else { return false };
     let [compression, a, b, c, d, ..] = *trailer;
@@ -284,7 +283,7 @@ fn can_end_here(bytes: &[u8]) -> bool {
     }
 }
 
-/// Checks that these are the contents of a data block: entries in order, and restarts where they have to be.
+/// Checks that these are the contents of a data block: entries in order, and restarts in the right places.
 fn check_entries(block: &Block) -> Result<(), Malformed> {
     let mut last: Option<(Vec<u8>, SeqNo)> = None;
     Cursor::new(block.clone())?.check(

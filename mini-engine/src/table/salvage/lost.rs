@@ -1,4 +1,4 @@
-//! [`LostKeys`]: a stretch of a table that cannot be read, as the keys that were in it.
+//! [`LostKeys`]: an unreadable part of a table, described by its range of keys.
 
 use std::fmt;
 use std::ops::{Bound, Range};
@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use crate::error::Error;
 use crate::types::{SeqNo, Shown, Slice};
 
-/// Keys of a damaged table of which versions are lost. Other tables and the logs may hold further versions of them.
+/// A range of keys of a damaged table that has lost versions. Other tables and the logs may hold further versions of these keys.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LostKeys {
     /// The table's file.
     pub file: PathBuf,
-    /// Which bytes of it cannot be read.
+    /// The bytes of the file that cannot be read.
     pub bytes: Range<u64>,
     /// The lowest key that may be lost.
     pub from: Bound<Slice>,
@@ -21,7 +21,7 @@ pub struct LostKeys {
     pub to: Bound<Slice>,
     /// No lost version has a greater sequence number: a key's version above it is its newest.
     pub newest: SeqNo,
-    /// What was found in their place.
+    /// The damage that was found in their place.
     pub cause: Error,
 }
 
@@ -50,7 +50,7 @@ impl LostKeys {
         !ends_below && !begins_above
     }
 
-    /// Whether all of it lies below `key`.
+    /// Whether the whole range lies below `key`.
     pub(crate) fn ends_before(&self, key: &[u8]) -> bool {
         match &self.to {
             Bound::Included(to) => **to < *key,

@@ -1,8 +1,8 @@
-//! Reads a table around damage: every entry that can still be read, in order, and the keys of those that cannot.
+//! Reads a table around damage: every entry that can still be read, in order, and the key ranges of the others.
 //!
-//! [`SalvageIter`] goes forward only. It holds one data block and one partition, and opens the file for each read. What it could not
-//! read it adds to [`Lost`], at the latest when it moves to the first entry behind: so a merge of such iterators knows, when it comes
-//! to a key, all that is lost of it.
+//! [`SalvageIter`] goes forward only. It holds one data block and one partition, and opens the file for each read. It adds the parts that it could
+//! not read to [`Lost`], at the latest when it moves to the first entry after them. So when a merge of such iterators comes to a key, all losses
+//! that concern it are known.
 
 mod blocks;
 mod lost;
@@ -21,7 +21,7 @@ use crate::table::block::{Block, Cursor};
 use crate::table::format::TableMeta;
 use crate::types::{MAX_SEQNO, RangeTombstones, SeqNo, Slice, entry_order};
 
-/// Where iterators put what they could not read.
+/// The list to which iterators add the parts that they could not read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lost(Arc<Mutex<Vec<LostKeys>>>);
 
@@ -30,7 +30,7 @@ impl Lost {
         lock(&self.0).push(keys);
     }
 
-    /// Takes what was added since.
+    /// Takes the parts that were added since the last call.
     pub(crate) fn take(&self) -> Vec<LostKeys> {
         std::mem::take(&mut *lock(&self.0))
     }
@@ -39,28 +39,28 @@ impl Lost {
 /// The entries of a table that can be read.
 pub(crate) struct SalvageIter {
     blocks: Blocks,
-    /// What a manifest, or else the file, says of the table.
+    /// The metadata of the table from a manifest, or else from the file.
     meta: Option<TableMeta>,
     lost: Lost,
-    /// What could not be read since the last entry. Unbounded until the key behind it is known, unless a fence says how far it goes.
+    /// The part that could not be read since the last entry. Unbounded until the next key is known, unless a fence gives its end.
     gap: Option<LostKeys>,
     cursor: Option<Cursor>,
     /// Bytes of the file that the cursor's block takes.
     at: Range<u64>,
     /// The last entry that was read.
     last: Option<(Vec<u8>, SeqNo)>,
-    /// Entries read.
+    /// The number of entries read.
     entries: u64,
     is_started: bool,
     repeats: bool,
 }
 
 impl SalvageIter {
-    /// Reads table `number` in the file `path`, of which a manifest says `meta`.
+    /// Reads table `number` in the file `path`, with the manifest's `meta`.
     ///
     /// # Errors
-    /// [`Error::UnsupportedVersion`]; [`Error::Io`] if the file cannot be opened; [`Error::Corruption`] if it is another table than the
-    /// manifest says.
+    /// [`Error::UnsupportedVersion`]; [`Error::Io`] if the file cannot be opened; [`Error::Corruption`] if it is not the table that the manifest
+    /// describes.
     pub(crate) fn open(
         fs: Arc<dyn FileSystem>,
         path: PathBuf,
@@ -70,7 +70,7 @@ impl SalvageIter {
     ) -> Result<Self> {
         let blocks = Blocks::open(fs, path, number)?;
         if let (Some(meta), Some(found)) = (&meta, &blocks.meta) {
-            // Where the block of range tombstones cannot be read, the file does not say how many there are.
+            // If the block of range tombstones cannot be read, the file does not give their number.
             let counted = if blocks.range_tombstones.is_some() { found } else { meta };
             let found = TableMeta { range_tombstones: counted.range_tombstones, ..found.clone() };
             meta.check_is(&found, blocks.path())?;
@@ -90,13 +90,13 @@ impl SalvageIter {
         })
     }
 
-    /// The range tombstones that count. If they cannot be read, what they covered is lost, and older versions of it may be back.
+    /// The range tombstones from the bound on. If they cannot be read, their effect is lost, and older versions of the covered keys may return.
     pub(crate) fn range_tombstones(&self) -> RangeTombstones {
         if let Some(ranges) = &self.blocks.range_tombstones {
             let bound = self.meta.as_ref().filter(|meta| meta.narrowed).map(|meta| meta.smallest.clone());
             return ranges.within(&bound.unwrap_or_default(), &Slice::default());
         }
-        // A footer that can be read says that there are some. Without one only a manifest does.
+        // A readable footer shows that there are some. Without one, only a manifest does.
         if let Some(meta) = self.meta.as_ref().filter(|meta| meta.range_tombstones > 0 || self.blocks.meta.is_some()) {
             let what = "range tombstones: expected a block that can be read, found none";
             let cause = Error::corruption(self.blocks.path(), 0, what);
@@ -107,7 +107,7 @@ impl SalvageIter {
         RangeTombstones::default()
     }
 
-    /// Goes to the next entry that counts, or becomes invalid.
+    /// Goes to the next entry from the bound on, or becomes invalid.
     fn advance(&mut self) -> Result<()> {
         loop {
             while self.step() {
@@ -135,8 +135,7 @@ impl SalvageIter {
         }
     }
 
-    /// Moves to the next entry of the block; false at its end, and at an entry that is not in order, behind which nothing is
-    /// believed.
+    /// Moves to the next entry of the block; false at its end, and at an entry that is out of order, after which nothing is trusted.
     fn step(&mut self) -> bool {
         let Some(cursor) = &mut self.cursor else { return false };
         let moved = if cursor.valid() { cursor.next() } else { cursor.seek_to_first() };
@@ -187,13 +186,13 @@ impl SalvageIter {
         }
     }
 
-    /// Tells of the gap, if there is one, which ends at `end` if no fence says better.
+    /// Reports the gap, if there is one. It ends at `end` unless a fence gives a better bound.
     fn close_gap(&mut self, end: impl FnOnce(&Self) -> Option<Slice>) {
         let Some(mut gap) = self.gap.take() else { return };
         if gap.to == Bound::Unbounded {
             gap.to = end(self).map_or(Bound::Unbounded, Bound::Included);
         }
-        // What lies below the bound of a narrowed table was compacted into others.
+        // Entries below the bound of a narrowed table were compacted into others.
         if !self.meta.as_ref().is_some_and(|meta| gap.ends_before(&meta.smallest)) {
             self.lost.add(gap);
         }

@@ -8,7 +8,7 @@ use super::*;
 use crate::table::block::frame::{Block, BlockLocation};
 use crate::table::format::footer::{FOOTER_LEN, Handle};
 
-/// What is read of a block with these stored bytes, under this tag, that is said to be of `len` bytes: its checksum is right.
+/// Reads a block with a right checksum and these stored bytes, this tag and this length of the contents.
 fn decode(stored: &[u8], tag: u8, len: u32) -> Result<Block> {
     let mut bytes = [stored, &[tag]].concat();
     codec::put_u32(&mut bytes, len);
@@ -32,7 +32,7 @@ proptest! {
     fn random_bytes_as_a_block_never_panic_or_ask_for_much(
         body in prop::collection::vec(any::<u8>(), 0..100), tag in 0u8..4, len in prop_oneof![any::<u32>(), 0u32..4000],
     ) {
-        // Catches memory taken for a length that the stored bytes cannot decompress to: the checksum is right here.
+        // Catches memory allocated for a length that the stored bytes cannot decompress to: the checksum is right here.
         match decode(&body, tag, len) {
             Ok(block) => {
                 prop_assert_eq!(block.contents().len(), len as usize);
@@ -112,7 +112,7 @@ fn damage_of_one_block_does_not_stop_reads_of_others() {
 
 #[test]
 fn a_table_cut_at_any_byte_is_corruption() {
-    // Catches a cut file whose last bytes are taken for a footer.
+    // Catches a cut file whose last bytes are mistaken for a footer.
     let dir = dir();
     let path = dir.path().join(file_name(1));
     build(dir.path(), 1, &small_blocks(), &sample(30)).expect("built");
@@ -131,7 +131,7 @@ fn a_table_cut_at_any_byte_is_corruption() {
 
 #[test]
 fn a_table_under_another_number_is_corruption() {
-    // Catches a file that was renamed or restored in the place of another.
+    // Catches a file that was renamed or restored under another file's name.
     let dir = dir();
     build(dir.path(), 1, &small_blocks(), &sample(3)).expect("built");
     std_fs::rename(dir.path().join(file_name(1)), dir.path().join(file_name(2))).expect("renamed");

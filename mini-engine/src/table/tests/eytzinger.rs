@@ -1,4 +1,4 @@
-//! The search over heads against a plain binary search.
+//! The search over heads, compared with a plain binary search.
 
 use std::cell::Cell;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::table::index::eytzinger::Heads;
 
-/// Where `key` belongs, found as an index does it; and how many keys were compared.
+/// The place of `key`, found in the same way as in an index, and the number of compared keys.
 fn lower_bound(heads: &Heads, keys: &[Vec<u8>], key: &[u8]) -> (usize, u32) {
     let compared = Cell::new(0);
     let found = heads.first_not_before(key, |at| {
@@ -44,8 +44,8 @@ fn every_key_of_every_small_list_is_found_at_its_rank() {
 
 #[test]
 fn heads_that_tell_too_little_are_not_kept() {
-    // Catches memory and a search in vain where a long middle part is the same in nearly all keys; and a large index, whose
-    // search reads ahead, that reads past its end.
+    // Catches memory and a search in vain if a long middle part is the same in nearly all keys, and a large index, whose search reads ahead, that
+    // reads past its end.
     let paths: Vec<Vec<u8>> = (0..2000).map(|i| format!("{}/the/same/for/all/{i:06}", i / 1000).into_bytes()).collect();
     let heads = Heads::new(paths.len(), |at| &paths[at]);
     assert!(heads.memory_len() < 64);

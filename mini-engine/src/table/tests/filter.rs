@@ -1,4 +1,4 @@
-//! The filter: its false positives against theory.
+//! The filter: its false positives, compared with theory.
 
 use proptest::prelude::*;
 
@@ -23,14 +23,14 @@ fn absent() -> Vec<u64> {
     (1_000_000..1_000_000 + ABSENT).map(|i| key_hash(&i.to_be_bytes())).collect()
 }
 
-/// Five standard deviations of a count of which `expected` are expected, and one for the small ones.
+/// Five standard deviations of a count with the mean `expected`, plus one for small counts.
 fn spread(expected: f64) -> f64 {
     5.0 * expected.sqrt() + 1.0
 }
 
 #[test]
 fn false_positives_are_as_many_as_theory_expects_of_lines() {
-    // Catches probes that repeat bits, use bits of the hash that chose the line already, or are too many or too few.
+    // Catches probes that repeat bits, use bits of the hash that already chose the line, or are too many or too few.
     let absent = absent();
     for bits in [1.0, 2.5, 4.0, 7.3, 10.0, 12.0, 16.0] {
         let encoded = filter_of(bits);
@@ -81,8 +81,8 @@ proptest! {
         hashes in prop::collection::vec(any::<u64>(), 0..400), asked in prop::collection::vec(any::<u64>(), 0..100),
         bits in 0.01f64..=32.0,
     ) {
-        // Catches a false negative, also through the encoding and in a batch: it would hide a stored key. And a window of a batch whose
-        // positions are off, or a last one that is not full.
+        // Catches a false negative, also through the encoding and in a batch: it would hide a stored key. Also catches a window of a batch whose
+        // positions are off, or a last window that is not full.
         let encoded = Filter::build(&hashes, bits);
         let filter = decoded(&encoded);
         prop_assert!(hashes.iter().all(|&hash| filter.may_contain(hash)));

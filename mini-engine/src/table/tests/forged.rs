@@ -1,4 +1,4 @@
-//! Tables whose parts are each sound and do not fit each other: what only `verify`, opening, or reading a partition can see.
+//! Tables whose parts are each sound but do not fit each other, which only `verify`, opening, or reading a partition can detect.
 
 use std::fs as std_fs;
 
@@ -16,9 +16,9 @@ struct Parts {
     blocks: Vec<Vec<Entry>>,
     /// For each block, the last entry and the next key that its fence is made from.
     fences: Vec<(Entry, Option<Vec<u8>>)>,
-    /// Of each partition, which has one block.
+    /// The hashes of each partition, which has one block.
     hashes: Vec<Vec<u64>>,
-    /// What the partitions say of where their groups begin is moved by this.
+    /// The starts of the groups in the partitions are moved by this.
     shift: [u64; 2],
     /// The fence that the root has for the first partition.
     root_fence: (Vec<u8>, SeqNo),
@@ -93,7 +93,7 @@ fn write(dir: &Path, parts: &Parts) {
 
 #[test]
 fn verify_sees_what_single_checksums_cannot() {
-    // Catches a verify that only reads: it would pass a table whose keys cannot be found, or that counts wrong.
+    // Catches a `verify` that only reads: it would accept a table whose keys cannot be found, or with wrong counts.
     type Change = fn(&mut Parts);
     let cases: [(&str, Change); 13] = [
         ("entry not after the one before it", |parts| parts.blocks[0].swap(0, 1)),
@@ -102,7 +102,7 @@ fn verify_sees_what_single_checksums_cannot() {
         ("entry not after the fence of the block before", |parts| parts.fence(value("f", 2, ""), b"f")),
         ("entry whose key the filter denies", |parts| parts.hashes[1].truncate(1)),
         ("entry whose key the filter denies", |parts| {
-            // A key that goes on in the next group.
+            // A key that continues in the next group.
             parts.blocks[0][1] = value("f", 3, "2");
             parts.fence(value("f", 3, "2"), b"f");
             (parts.fences[0].1, parts.root_fence.1) = (Some(b"f".to_vec()), 3);
@@ -130,7 +130,7 @@ fn verify_sees_what_single_checksums_cannot() {
 
 #[test]
 fn bytes_that_belong_to_no_part_are_corruption() {
-    // Catches a gap that no checksum covers and that nothing would ever look at.
+    // Catches a gap that no checksum covers and that no read would ever touch.
     let dir = dir();
     write(dir.path(), &Parts { gap: 8, ..sound() });
     let error = open(dir.path(), 1).expect_err("a gap before the footer");

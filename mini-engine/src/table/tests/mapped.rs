@@ -1,4 +1,4 @@
-//! Tables that are mapped: what is checked, what stays, and what happens where a file cannot be mapped.
+//! Mapped tables: their checks, their lifetime, and the fallback for files that cannot be mapped.
 
 use std::ops::ControlFlow;
 
@@ -21,7 +21,7 @@ fn open_mapped(fs: Arc<dyn FileSystem>, dir: &TempDir) -> (Arc<Table>, Arc<Count
     (open_as((TableReads::Mmap, 1 << 20), fs, dir.path(), &counters).expect("sound"), counters)
 }
 
-/// Reads all in each way that uses the mapping.
+/// Reads everything in each way that uses the mapping.
 fn read_everything(table: &Arc<Table>) {
     let all = entries();
     for entry in &all {
@@ -68,7 +68,7 @@ fn each_block_of_a_mapped_table_is_checked_once_and_never_copied() {
 
 #[test]
 fn compressed_blocks_of_a_mapped_table_go_through_the_cache() {
-    // Catches compressed bytes that are searched as they are, and blocks that are decompressed for each read.
+    // Catches compressed bytes that are searched directly, and blocks that are decompressed for each read.
     let dir = built(Compression::Lz4);
     let (table, counters) = open_mapped(real(), &dir);
     let blocks = open(dir.path(), 1).expect("sound").verify(None).expect("sound").blocks;
@@ -79,7 +79,7 @@ fn compressed_blocks_of_a_mapped_table_go_through_the_cache() {
 
 #[test]
 fn a_value_of_a_mapped_table_outlives_the_table_and_its_file() {
-    // Catches a mapping that goes with the table while values are views of it.
+    // Catches a mapping that is dropped with the table while values are views of it.
     let dir = built(Compression::None);
     let (table, _) = open_mapped(real(), &dir);
     let all = entries();
@@ -112,7 +112,7 @@ fn a_table_that_cannot_be_mapped_is_read_by_calls() {
     // Catches an open that fails where a file system has no mappings.
     let dir = built(Compression::None);
     let fs = FaultFs::new(real());
-    // Opened, asked for its length, read.
+    // The three reads: open, length, read.
     fs.fail_read(3, Fault::Device, Repeat::Once);
     let (table, counters) = open_mapped(Arc::new(fs.clone()), &dir);
     assert!(table.root().expect("read").map.is_none());

@@ -54,7 +54,7 @@ fn open(dir: &Path, number: u64) -> Result<Arc<Table>> {
     Table::open(&tables, number, None)
 }
 
-/// Opens table 1, to be read in this way, with a block cache of so many bytes.
+/// Opens table 1, to be read in this way, with a block cache of this many bytes.
 fn open_as(
     (reads, cache_bytes): (TableReads, u64),
     fs: Arc<dyn FileSystem>,
@@ -83,7 +83,7 @@ impl Counted {
         Self { dir, fs, table, counters }
     }
 
-    /// Reads of the file that `work` makes.
+    /// The number of file reads that `work` makes.
     fn reads(&self, work: impl FnOnce()) -> u64 {
         let before = self.fs.reads();
         work();
@@ -122,7 +122,7 @@ fn sample(n: u64) -> Vec<Entry> {
     (0..n).flat_map(versions).collect()
 }
 
-/// Reads everything there is to read; what was read, or the first error. A table that is mapped says the same.
+/// Reads everything. Returns the entries, or the first error. A mapped table must give the same result.
 fn read_all(dir: &Path, keys: &[Entry]) -> Result<Vec<Entry>> {
     let [read, mapped] = [TableReads::Pread, TableReads::Mmap].map(|reads| read_all_as(reads, dir, keys));
     let text = |result: &Result<Vec<Entry>>| result.as_ref().err().map(ToString::to_string);
@@ -166,8 +166,8 @@ proptest! {
         all in entries(150), compression in compressions(), filter in prop_oneof![Just(0u32), Just(10)],
         pad in 0usize..200, partition in prop_oneof![Just(128usize), Just(400), Just(8192)], moves in moves(),
     ) {
-        // Catches an entry that is lost at the border of two blocks or partitions, a wrong version, a filter that denies a key, of
-        // which versions may be in two partitions.
+        // Catches an entry that is lost at the border of two blocks or partitions, a wrong version, and a filter that denies a key whose versions
+        // are in two partitions.
         prop_assume!(!all.is_empty());
         let padded = all.into_iter().map(|mut entry| {
             if entry.kind == Kind::Value {
@@ -229,7 +229,7 @@ fn entries_out_of_order_or_past_a_limit_are_refused() {
 
 #[test]
 fn values_larger_than_a_block_and_extreme_keys_are_kept() {
-    // Catches a block length that assumes the block size, and an empty or longest key handled apart.
+    // Catches a block length that assumes the block size, and wrong handling of the empty or the longest key.
     let dir = dir();
     let all = [
         value("", 3, ""),

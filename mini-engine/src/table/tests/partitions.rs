@@ -1,4 +1,4 @@
-//! The cost of reads through partitions: reads of the file, and memory. Many reads at once among them.
+//! The cost of reads through partitions, single and batched: reads of the file, and memory.
 
 use std::ops::ControlFlow;
 
@@ -15,7 +15,7 @@ impl Counted {
         get(&self.table, key, MAX_SEQNO).expect("sound")
     }
 
-    /// Partitions looked for, in the cache or not.
+    /// The number of partition lookups, in the cache or not.
     fn looked(&self) -> u64 {
         self.counters.partition_hits.get() + self.counters.partition_misses.get()
     }
@@ -32,7 +32,7 @@ fn evens(n: u64) -> Vec<Entry> {
 
 #[test]
 fn a_cold_get_reads_a_partition_and_a_data_block_and_an_absent_key_mostly_a_partition() {
-    // Catches an index that is read whole, and a filter in a block of its own.
+    // Catches an index that is read as a whole, and a filter in a separate block.
     let counted = Counted::new(&raw(), &evens(20_000), 0);
     assert_eq!(counted.fs.reads(), 3, "opened, asked for its length, and read once for footer, properties and root");
     assert!(counted.partitions() > 3, "{} partitions", counted.partitions());
@@ -48,7 +48,7 @@ fn a_cold_get_reads_a_partition_and_a_data_block_and_an_absent_key_mostly_a_part
 
 #[test]
 fn a_warm_get_reads_nothing_and_looks_for_one_partition_and_one_data_block() {
-    // Catches a partition that is read and not kept, and one that is looked for twice, for its filter and for its fences.
+    // Catches a partition that is read and not kept, and one that is looked up twice, for its filter and for its fences.
     let counted = Counted::new(&raw(), &evens(5_000), 16 << 20);
     (0..5_000).for_each(|n| drop(counted.get(&key(2 * n)).expect("stored")));
     let (looked, blocks) = (counted.looked(), counted.counters.get_blocks.get());
@@ -59,7 +59,7 @@ fn a_warm_get_reads_nothing_and_looks_for_one_partition_and_one_data_block() {
 
 #[test]
 fn an_open_table_keeps_a_small_root_in_memory_and_nothing_that_grows_with_its_keys() {
-    // Catches filters or fences of data blocks that stay: 2 to 4 % of the data.
+    // Catches filters or fences of data blocks that stay in memory: 2 to 4 % of the data.
     let counted = Counted::new(&raw(), &evens(600_000), 0);
     let (size, memory) = (counted.table.meta().size, counted.table.memory_len());
     assert!((60 << 20..68 << 20).contains(&size), "{size}");
@@ -95,7 +95,7 @@ fn filters_in_partitions_let_as_many_absent_keys_pass_as_a_whole_one() {
 
 #[test]
 fn a_scan_reads_each_partition_once_in_both_directions() {
-    // Catches a partition that is looked for again for each of its blocks.
+    // Catches a partition that is looked up again for each of its blocks.
     type Moves = (fn(&mut TableIter) -> Result<()>, fn(&mut TableIter) -> Result<()>);
     let moves: [Moves; 2] = [(TableIter::seek_to_first, TableIter::next), (TableIter::seek_to_last, TableIter::prev)];
     for (begin, step) in moves {
@@ -154,7 +154,7 @@ fn partitions_stay_in_the_cache_while_scans_pass_through_it() {
 
 #[test]
 fn a_table_that_is_removed_leaves_its_partitions_room_to_others() {
-    // Catches partitions of compacted tables that nobody reads, and that take half the cache for ever.
+    // Catches partitions of compacted tables that are never read again but take half the cache for ever.
     let counted = Counted::new(&raw(), &evens(20_000), 4 << 20);
     (0..20_000).step_by(50).for_each(|n| drop(counted.get(&key(2 * n)).expect("stored")));
     let (blocks, before) = (counted.table.cache(), counted.table.cache().partition_bytes());
@@ -164,12 +164,12 @@ fn a_table_that_is_removed_leaves_its_partitions_room_to_others() {
     assert_eq!(blocks.partition_bytes(), 0);
 }
 
-/// Looks for all of `keys` at once; how many were found.
+/// Looks up all of `keys` at once. Returns the number of keys found.
 fn get_many(table: &Table, keys: &[Vec<u8>]) -> Result<usize> {
     get_many_of(table, keys, usize::MAX)
 }
 
-/// The same until so many were found.
+/// The same until this many were found.
 fn get_many_of(table: &Table, keys: &[Vec<u8>], most: usize) -> Result<usize> {
     let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
     let hashes: Vec<u64> = keys.iter().map(|key| codec::key_hash(key)).collect();
@@ -196,15 +196,15 @@ fn many_reads_at_once_read_each_block_once_and_neighbours_in_one_call() {
     let calls = counted.reads(|| assert_eq!(get_many(&counted.table, &keys).expect("sound"), keys.len()));
     assert_eq!(counted.counters.block_reads.get() - before, blocks, "each once");
     assert!(blocks > 150 && partitions >= 2, "{blocks} blocks in {partitions} partitions");
-    // Beside the partition that is left, one for each window, three for what interrupts them, and one more at a partition's end.
+    // One read for each window, and further ones for the remaining partition, three interruptions, and a partition's end.
     let bytes = counted.table.meta().size;
     assert!(calls <= bytes.div_ceil(256 << 10) + 3 + 2 * partitions, "{calls} calls for {blocks} blocks");
     assert_eq!(counted.reads(|| assert_eq!(get_many(&counted.table, &keys).expect("sound"), keys.len())), 0);
-    // Far from each other: a call each, and nothing between them.
+    // Keys far from each other: one call each, and nothing between them.
     let cold = Counted::new(&raw(), &evens(6_000), 0);
     let far: Vec<Vec<u8>> = (0..6_000).step_by(200).map(|n| key(2 * n)).collect();
     assert_eq!(cold.reads(|| drop(get_many(&cold.table, &far))), far.len() as u64 + cold.partitions());
-    // The first partition, and two blocks of it: no more once that is enough.
+    // The first partition, and two of its blocks: no more once that is enough.
     assert_eq!(cold.reads(|| assert_eq!(get_many_of(&cold.table, &far, 2).expect("sound"), 2)), 1 + 2);
 }
 

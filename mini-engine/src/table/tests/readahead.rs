@@ -1,4 +1,4 @@
-//! Reading ahead: how often the file is read, and what damage does to it.
+//! Readahead: the number of reads of the file, and the effect of damage.
 
 use super::*;
 use crate::table::read::iter::TableIter;
@@ -9,7 +9,7 @@ fn key(n: usize) -> Vec<u8> {
     format!("key/{n:06}").into_bytes()
 }
 
-/// A table of many raw blocks, with a cache of `cache_bytes`, and how many blocks it has.
+/// A table of many raw blocks, with a cache of `cache_bytes`, and the number of its blocks.
 fn many_blocks(cache_bytes: u64) -> (Counted, u64) {
     let entries: Vec<Entry> = (0..KEYS).map(|n| value(key(n), 1, [b'v'; 100])).collect();
     let counted = Counted::new(&raw().filter_bits_per_key(0), &entries, cache_bytes);
@@ -18,7 +18,7 @@ fn many_blocks(cache_bytes: u64) -> (Counted, u64) {
     (counted, blocks)
 }
 
-/// Reads of the file that a scan makes.
+/// The number of file reads that a scan makes.
 fn reads(counted: &Counted, scan: impl FnOnce(&mut TableIter)) -> u64 {
     counted.reads(|| scan(&mut counted.table.iter()))
 }
@@ -55,7 +55,7 @@ fn a_long_scan_reads_many_blocks_at_once_in_both_directions() {
 
 #[test]
 fn a_compaction_reads_ahead_from_its_first_block() {
-    // Catches a compaction that has to show itself first, although it reads all there is.
+    // Catches a compaction that does not read ahead from the start, although it reads everything.
     let counted = many_blocks(0).0;
     let reads = counted.reads(|| {
         let mut iter = counted.table.iter_uncached();
@@ -120,7 +120,7 @@ fn damage_ahead_of_a_scan_does_not_stop_it_before_it_comes_there() {
 
 #[test]
 fn a_failed_read_ahead_is_no_error_of_the_block_that_can_be_read() {
-    // Catches an error of later blocks that ends a scan which has not come to them; and one of its own that is lost.
+    // Catches an error of later blocks that ends a scan before it reaches them, and an error of its own blocks that is lost.
     let counted = many_blocks(0).0;
     let mut iter = counted.table.iter_uncached();
     // The first read is that of the partition.

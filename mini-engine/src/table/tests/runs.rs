@@ -22,7 +22,7 @@ fn by_table(entries: &[Entry], per_table: usize) -> Vec<Vec<Entry>> {
     tables
 }
 
-/// Tables of these entries, numbered from 1, each narrowed to a bound if it has one.
+/// Tables of these entries, numbered from 1, each narrowed to its bound, if any.
 fn run_of(dir: &Path, tables: &[(Vec<Entry>, Option<Slice>)]) -> OpenRun {
     OpenRun::new((1..).zip(tables).map(|(number, (entries, from))| {
         build(dir, number, &small_blocks(), entries).expect("a table");
@@ -53,8 +53,8 @@ proptest! {
 
     #[test]
     fn a_run_reads_as_one_table(all in entries(80), per_table in 1usize..6, moves in moves()) {
-        // Catches an entry skipped or repeated where one table ends and the next begins, in either direction, and a key
-        // looked for in the wrong table.
+        // Catches an entry skipped or repeated where one table ends and the next begins, in either direction, and a key that is searched in the
+        // wrong table.
         let mut model = SortedVec::new(all);
         let dir = dir();
         let tables: Vec<_> = by_table(model.entries(), per_table).into_iter().map(|entries| (entries, None)).collect();
@@ -80,8 +80,8 @@ proptest! {
         bounds in prop::collection::vec(prop::option::of((any::<usize>(), any::<bool>())), 80),
         moves in moves(),
     ) {
-        // Catches an entry below the bound that is shown, in either direction or after a seek below it, and one above it that is not:
-        // a removed key would return, or one would be lost.
+        // Catches an entry below the bound that is shown, in either direction or after a seek below it, and an entry above it that is not shown: a
+        // removed key would return, or a key would be lost.
         let dir = dir();
         let (mut tables, mut left, mut gone) = (Vec::new(), Vec::new(), Vec::new());
         for (entries, chosen) in by_table(SortedVec::new(all).entries(), per_table).into_iter().zip(bounds) {
@@ -112,8 +112,8 @@ proptest! {
     fn a_narrowed_table_of_which_only_a_range_is_left_is_passed_over(
         bounds in prop::collection::vec(0..4usize, 3), moves in moves(), seqno in 0u64..20,
     ) {
-        // Catches a run that ends where a table has no entry left, in either direction and after a seek into it, and a range that
-        // counts below the bound.
+        // Catches a run that ends at a table without remaining entries, in either direction and after a seek into it, and a range that counts below
+        // the bound.
         let dir = dir();
         let (mut tables, mut left) = (Vec::new(), Vec::new());
         for (n, bound) in (0..3u8).zip(bounds) {
@@ -126,7 +126,7 @@ proptest! {
             prop_assert_eq!((&*meta.largest, meta.max_seqno, meta.range_tombstones), (&[n, 2][..], 9, 1));
             let table = open(dir.path(), n.into())?;
             prop_assert_eq!(table.meta(), &meta);
-            // In the file as it is, between the entries, at the second, behind them.
+            // The bound: none, between the entries, at the second, behind them.
             let from = [None, Some(vec![n, 0]), Some(vec![n, 0, 0]), Some(vec![n, 1])][bound].clone();
             let counts = |key: &[u8]| from.as_ref().is_none_or(|from| from[..] <= *key);
             left.extend(all.into_iter().filter(|entry| counts(&entry.key)));

@@ -1,4 +1,4 @@
-//! Range tombstones beside a list of them.
+//! Range tombstones compared with a plain list of them.
 
 use proptest::prelude::*;
 
@@ -42,7 +42,7 @@ fn what_is_cut_behind_the_longest_key_begins_with_the_next_one() {
 
 #[test]
 fn parts_of_one_tombstone_become_one_again() {
-    // Catches ever more parts, cut by each compaction at the ends of its tables and never joined.
+    // Catches parts that each compaction cuts at the ends of its tables and that are never joined again.
     let parts = [tombstone((b"a", b"c"), 7), tombstone((b"c", b"m"), 7), tombstone((b"m", b""), 7)];
     assert_eq!(RangeTombstones::new(parts).reduced(one_stripe), RangeTombstones::new([tombstone((b"a", b""), 7)]));
 }
@@ -69,7 +69,7 @@ proptest! {
         all in tombstones(), more in tombstones(), mut keys in prop::collection::vec(place(), 1..6), seqno in 0u64..31,
         from in place(), end in place(), snapshot in 0u64..31,
     ) {
-        // Catches a range lost or grown where it is noted, united, clipped or cut at others, and a number lost among several.
+        // Catches a range that is lost or becomes larger when it is stored, united, clipped or cut at others, and a lost number.
         let [one, other] = [&all, &more].map(|all| RangeTombstones::new(all.clone()));
         let united = RangeTombstones::union([&one, &other, &one]);
         let both = [all.clone(), more].concat();

@@ -59,14 +59,14 @@ fn damage(dir: &TempDir, number: u64, at: u64) {
 
 #[test]
 fn torn_wal_tail_is_dropped_but_torn_middle_is_corruption() {
-    // Catches synced frames dropped as a torn tail, and a crash's unsynced hole called corruption.
+    // Catches synced frames that are dropped as a torn tail, and an unsynced hole after a crash that is reported as corruption.
     for damaged in 0..4usize {
         for synced in [None, Some(0), Some(1), Some(2), Some(3)] {
             let dir = dir();
             let ends = four_frames(&dir, synced);
             let start = if damaged == 0 { FIRST_FRAME } else { ends[damaged - 1] };
             damage(&dir, 1, start + FRAME_HEADER_LEN as u64 + 2);
-            // A frame after the hole carries the record if it was written after the sync.
+            // A frame after the hole has the record if it was written after the sync.
             let proven = synced.is_some_and(|synced| damaged <= synced && synced < 3);
             match read(&dir, 1) {
                 Err(Error::Corruption { offset, what, file }) => {
@@ -122,8 +122,8 @@ fn a_record_beyond_a_clean_end_is_corruption() {
 
 #[test]
 fn only_frames_of_this_log_place_and_life_with_possible_seqnos_are_taken() {
-    // Catches a checksum without number, salt or offset: an old frame would be replayed as a new write. A sequence number that overflows
-    // when the operations of the frame are numbered, and a last one within its limit that a writer acknowledges and replay does not take.
+    // Catches a checksum without number, salt or offset: an old frame would be replayed as a new write. Also a sequence number that overflows when
+    // the operations of the frame are numbered, and a last one within its limit that a writer acknowledges but replay rejects.
     let own = Identity { number: 5, salt: 99 };
     let (offset, synced) = (FIRST_FRAME, Position { log: 0, offset: 0 });
     let dir = dir();
@@ -148,7 +148,7 @@ fn only_frames_of_this_log_place_and_life_with_possible_seqnos_are_taken() {
 
 #[test]
 fn frames_inside_values_are_never_taken() {
-    // Catches a scan past a hole that believes a log stored as a value, with its sync records.
+    // Catches a scan past a hole that accepts a log stored as a value, with its sync records.
     let dir = dir();
     let mut inner = create(&dir, 1, None);
     for i in 0..10 {
@@ -157,7 +157,7 @@ fn frames_inside_values_are_never_taken() {
     }
     let log = bytes_of(&dir, 1);
     std_fs::remove_file(path(&dir, 1)).expect("removed");
-    // Same number and frames at the same offsets: only the salt is another.
+    // Same number and frames at the same offsets: only the salt differs.
     let mut outer = create(&dir, 1, None);
     let payload = &log[HEADER_LEN + FRAME_HEADER_LEN..];
     append(&mut outer, 1, payload);
@@ -170,7 +170,7 @@ fn frames_inside_values_are_never_taken() {
 
 #[test]
 fn unused_zeroed_space_is_a_clean_end_and_zeros_before_frames_are_not() {
-    // Catches zeros taken for the end although frames follow, and preallocated space taken for a tear.
+    // Catches zeros that count as the end although frames follow, and preallocated space that counts as a tear.
     let dir = dir();
     let ends = four_frames(&dir, Some(2));
     let whole = bytes_of(&dir, 1);
@@ -218,7 +218,7 @@ fn a_newer_format_and_another_number_are_told_apart_from_damage() {
 
 #[test]
 fn a_truncated_tear_is_gone() {
-    // Catches a tail that is accepted and left: the next open would find it before newer logs.
+    // Catches a tail that is accepted but not removed: the next open would find it before newer logs.
     let dir = dir();
     let ends = four_frames(&dir, None);
     damage(&dir, 1, ends[1] + 5);
@@ -253,7 +253,7 @@ proptest! {
 
 #[test]
 fn zeros_behind_a_torn_tail_are_no_part_of_it() {
-    // Catches a process that was killed in the middle of a frame and is told that all the space ahead is lost, and a copy of it.
+    // Catches a report, after a kill in the middle of a frame, that all the allocated space is lost, and a copy of that space.
     let dir = dir();
     let mut writer = create(&dir, 1, None);
     writer.reserve(3_000_000, Durability::Buffered).expect("reserved");
@@ -268,7 +268,7 @@ fn zeros_behind_a_torn_tail_are_no_part_of_it() {
     let end = cut.next_multiple_of(4096);
     let torn = Tail::Torn { offset: start, dropped_bytes: end as u64 - start };
     assert_eq!(read(&dir, 1).expect("no proof of damage").1, torn);
-    // What an interrupted try has left may be longer.
+    // The remains of an interrupted try may be longer.
     let kept = dir.path().join("kept");
     for end in [bytes.len(), end] {
         keep_torn(&StdFs, &path(&dir, 1), 1, start..end as u64, &kept).expect("kept");
@@ -281,7 +281,7 @@ fn zeros_behind_a_torn_tail_are_no_part_of_it() {
 
 #[test]
 fn frames_behind_any_number_of_zeros_are_found() {
-    // Catches a search that passes over a frame on its way through unused space, at each distance from where it looks next.
+    // Catches a search that passes over a frame on its way through unused space, at each distance from its next step.
     for zeros in
         (0..200).chain([4088, 65_480, 65_488, 65_528, 65_536, 65_600, 200_000]).map(|zeros: usize| zeros / 8 * 8)
     {

@@ -63,7 +63,7 @@ fn an_append_without_space_is_cut_off_and_closes_the_log() {
 
 #[test]
 fn space_that_is_reserved_ahead_is_no_tail_and_no_frame() {
-    // Catches zeros behind the last frame taken for a tear, and frames that are not written over them.
+    // Catches zeros behind the last frame that count as a tear, and frames that are not written over them.
     for durability in [Durability::Buffered, Durability::Synced] {
         let dir = dir();
         let mut writer = create(&dir, 1, None);
@@ -120,7 +120,7 @@ fn each_failing_step_of_creating_a_log_is_an_error() {
 
 #[test]
 fn a_log_that_cannot_be_read_is_an_error_and_not_an_end() {
-    // Catches a failing device taken for a torn tail: the frames behind it would be cut off and lost.
+    // Catches a failing device that counts as a torn tail: the frames behind it would be cut off and lost.
     let dir = dir();
     let mut writer = create(&dir, 1, None);
     let batches = [(1, 1, vec![1; 100]), (2, 1, vec![2; 3 << 20]), (3, 1, vec![3; 100])];
@@ -146,7 +146,7 @@ fn a_log_that_cannot_be_read_is_an_error_and_not_an_end() {
 
 #[test]
 fn each_failing_step_of_truncating_a_tear_is_an_error() {
-    // Catches a tear that is believed gone although cutting it was never synced.
+    // Catches a tear that counts as removed although the cut was never synced.
     let dir = dir();
     let mut writer = create(&dir, 1, None);
     let end = append(&mut writer, 1, b"kept");

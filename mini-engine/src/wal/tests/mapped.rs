@@ -1,4 +1,4 @@
-//! Demands of a log on its mapping.
+//! The use of a log's mapping.
 
 use std::io::Result as IoResult;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use crate::types::Durability;
 use crate::wal::format::{Identity, SegmentHeader};
 use crate::wal::segment::Segment;
 
-/// What was done to a file, in bytes.
+/// The work on a file, in bytes.
 #[derive(Debug, Default)]
 struct Counts {
     written: AtomicU64,
@@ -78,7 +78,7 @@ fn watched(dir: &TempDir) -> (Writer, Arc<Counts>) {
 
 #[test]
 fn pages_are_populated_only_where_no_sync_would_write_them_for_nothing() {
-    // Catches a first sync that writes all of a recycled log to the device: what is populated is dirty.
+    // Catches a first sync that writes all of a recycled log to the device: populated pages are dirty.
     for (durability, expected) in [(Durability::Buffered, 100_000), (Durability::Synced, 0)] {
         let dir = dir();
         let (mut writer, counts) = watched(&dir);
@@ -97,7 +97,7 @@ fn a_frame_far_longer_than_the_space_is_written_once() {
     let batches: Vec<Batch> = (1..).zip(lengths).map(|(seqno, len)| (seqno, 1, vec![7; len])).collect();
     append_all(&mut writer, &batches);
     let (written, filled) = (counts.written.load(Ordering::Relaxed), counts.filled.load(Ordering::Relaxed));
-    // The long ones by calls, with a step of space behind them.
+    // The long ones are written by calls, with a step of space behind them.
     assert!((2000..10_000).contains(&filled) && written < 14 << 20, "{written} written, {filled} filled");
     let (found, tail) = read(&dir, 1).expect("sound");
     assert_eq!((found.len(), tail), (batches.len(), Tail::Clean { end: writer.end() }));
@@ -106,7 +106,7 @@ fn a_frame_far_longer_than_the_space_is_written_once() {
 
 #[test]
 fn space_of_which_a_log_gets_only_a_part_is_given_back() {
-    // Catches zeros that stay on a full disk, of no use to the log that they were written for.
+    // Catches zeros that stay on a full disk without being useful to their log.
     let dir = dir();
     let (mut writer, counts) = watched(&dir);
     let space = 1 << 20;
@@ -119,7 +119,7 @@ fn space_of_which_a_log_gets_only_a_part_is_given_back() {
     assert!(extension.write().expect_err("no space").is_want_of_space());
     assert_eq!(std_fs::metadata(path(&dir, 1)).expect("the log").len(), space);
     writer.end_extension(&extension, false);
-    // The log goes on in what it has.
+    // The log continues in its existing space.
     append_all(&mut writer, &[(10, 1, vec![7; 50_000])]);
     let (found, tail) = read(&dir, 1).expect("sound");
     assert_eq!((found.len(), tail), (10, Tail::Clean { end: writer.end() }));

@@ -1,5 +1,5 @@
-//! Logs written, synced and read back; `damage` for bad bytes, `failure` for failing file systems, `mapped` for what is asked of a
-//! mapping, `recycled` for files that were other logs before.
+//! Logs written, synced and read back; `damage` for bad bytes, `failure` for failing file systems, `mapped` for the use of a
+//! mapping, `recycled` for files that other logs used before.
 
 mod damage;
 mod failure;
@@ -39,7 +39,7 @@ fn counted(dir: &TempDir) -> (Writer, Arc<Counters>) {
     (Writer::create(&StdFs, dir.path(), 1, None, Arc::clone(&counters)).expect("a new log"), counters)
 }
 
-/// Appends a batch; where its frame ends.
+/// Appends a batch. Returns the end of its frame.
 fn append(writer: &mut Writer, seqno: SeqNo, payload: &[u8]) -> u64 {
     writer.append(seqno, 1, payload).expect("appended")
 }
@@ -88,7 +88,7 @@ fn batches() -> Vec<Batch> {
         .collect()
 }
 
-/// Appends all batches; the end of each frame.
+/// Appends all batches. Returns the end of each frame.
 fn append_all(writer: &mut Writer, batches: &[Batch]) -> Vec<u64> {
     batches.iter().map(|(seqno, count, payload)| writer.append(*seqno, *count, payload).expect("appended")).collect()
 }
@@ -117,7 +117,7 @@ fn syncing_a_log_syncs_the_unsynced_ones_before_it() {
 
 #[test]
 fn a_released_log_is_not_waited_for() {
-    // Catches a chain of logs that are in tables already, synced again or kept open for ever.
+    // Catches a chain of logs that are synced again or kept open for ever although they are already in tables.
     let dir = dir();
     let mut first = create(&dir, 1, None);
     append(&mut first, 1, b"a");
@@ -126,7 +126,7 @@ fn a_released_log_is_not_waited_for() {
     drop(first.segment().release());
     drop(first);
     append(&mut second, 2, b"b");
-    // The append has the write lock: to close a file and to unmap it would take long.
+    // The append has the write lock, and closing and unmapping a file would take long.
     assert!(weak.upgrade().is_some(), "an append has closed the first log's file");
     drop(second.segment().take_settled());
     assert!(weak.upgrade().is_none(), "the first log's file is still open");
@@ -135,7 +135,7 @@ fn a_released_log_is_not_waited_for() {
 
 #[test]
 fn only_canonical_names_are_those_of_logs() {
-    // Catches somebody's file that is taken for a log.
+    // Catches a user's file that is mistaken for a log.
     let names = [&file_name(7), "7.log", "+00007.log"].map(parse_file_name);
     assert_eq!(names, [Some(7), None, None]);
 }
@@ -181,7 +181,7 @@ fn syncs_are_counted_and_not_repeated_for_nothing() {
 
 #[test]
 fn bytes_of_frames_and_of_zeros_are_counted_apart() {
-    // Catches a write amplification of the log that depends on how much space it was given ahead.
+    // Catches a write amplification of the log that depends on the space that it got in advance.
     for reserved in [0, 10_000] {
         let dir = dir();
         let (mut writer, counters) = counted(&dir);
@@ -200,7 +200,7 @@ fn bytes_of_frames_and_of_zeros_are_counted_apart() {
 
 #[test]
 fn a_sync_makes_each_complete_frame_durable_and_claims_no_other() {
-    // Catches a sync that covers less than it says, and one taken to cover a frame that nobody has said to be whole.
+    // Catches a sync that covers less than it reports, and one that counts for a frame that was never reported as whole.
     let (fs, dir) = (MemFs::default(), Path::new("/db"));
     fs.create_dir_all(dir).expect("a directory");
     fs.sync_dir(Path::new("/")).expect("a durable one");
@@ -234,7 +234,7 @@ fn a_sync_makes_each_complete_frame_durable_and_claims_no_other() {
 
 #[test]
 fn frames_come_back_as_their_batches_compressed_or_not() {
-    // Catches a frame whose offset, which its checksums know, is that of another, and a batch handed out compressed.
+    // Catches a frame with the checksums of another offset, and a batch that is returned compressed.
     let dir = dir();
     let mut writer = create(&dir, 1, None);
     let long = vec![42; 5000];

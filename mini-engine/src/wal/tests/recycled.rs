@@ -1,4 +1,4 @@
-//! Logs in files that were other logs before.
+//! Logs in files that other logs used before.
 
 use std::fs as std_fs;
 use std::ops::ControlFlow;
@@ -25,7 +25,7 @@ fn retire(dir: &TempDir, old: Writer) -> Spare {
     spare
 }
 
-/// A log in a file that was a log of `batches` before, which was recycled itself: frames of the two start at the same places.
+/// A log in a file that another log of `batches` used before, itself in a recycled file: frames of the two start at the same places.
 fn third_generation(dir: &TempDir, batches: &[Batch]) -> Writer {
     let mut log = create(dir, 1, None);
     for number in 2..=3 {
@@ -65,7 +65,7 @@ fn a_previous_generations_frames_are_never_taken_though_they_stand_at_the_same_p
 
 #[test]
 fn an_end_within_a_previous_frame_is_clean_wherever_it_is() {
-    // Catches the rest of a frame that was written over in part reported as a loss, on each start after a kill.
+    // Catches the rest of a partly overwritten frame that is reported as a loss, on each start after a kill.
     let dir = dir();
     let long: Vec<Batch> = (0..40).map(|n| (1 + n, 1, vec![n as u8 | 1; 300 + 97 * n as usize])).collect();
     let short: Vec<Batch> = (0..400).map(|n| (1 + n, 1, vec![n as u8 | 1; (n * 37 % 450) as usize])).collect();
@@ -86,7 +86,7 @@ fn an_end_within_a_previous_frame_is_clean_wherever_it_is() {
 
 #[test]
 fn own_frames_behind_a_hole_with_previous_frames_count_and_are_kept() {
-    // Catches frames of the previous generation in a hole taken for the end, though a synced frame of this generation is behind it.
+    // Catches frames of the previous generation in a hole that count as the end, although a synced frame of this generation follows.
     let batches: Vec<Batch> = (0..60).map(|n| (1 + n, 1, vec![n as u8; 200])).collect();
     for is_synced in [false, true] {
         let dir = dir();
@@ -98,7 +98,7 @@ fn own_frames_behind_a_hole_with_previous_frames_count_and_are_kept() {
         }
         ends.extend(append_all(&mut log, &batches[20..30]));
         let mut bytes = bytes_of(&dir, 3);
-        // As if what was written there had never reached the device.
+        // As if the bytes there had never reached the device.
         let hole = ends[4] as usize..ends[9] as usize;
         bytes[hole.clone()].copy_from_slice(&before[hole]);
         put(&dir, 3, &bytes);
@@ -109,7 +109,7 @@ fn own_frames_behind_a_hole_with_previous_frames_count_and_are_kept() {
                 let kept_end = offset + dropped_bytes;
                 assert!((ends[29]..ends[29] + 1000).contains(&kept_end), "{kept_end}, {}", ends[29]);
                 let aside = dir.path().join("aside");
-                // A recovery that was interrupted has kept more: a power cut has taken it from the log since.
+                // An interrupted recovery has kept more, which a power cut has since removed from the log.
                 std_fs::write(&aside, vec![1; kept_end as usize + 1000]).expect("written");
                 keep_torn(&StdFs, &path(&dir, 3), 3, offset..kept_end, &aside).expect("kept");
                 let mut whole = 0;
@@ -128,7 +128,7 @@ fn own_frames_behind_a_hole_with_previous_frames_count_and_are_kept() {
 
 #[test]
 fn only_a_released_log_without_failure_is_retired_and_only_what_was_synced_of_it() {
-    // Catches a file that is written anew while its log is still needed, and a sync of the dead bytes of one.
+    // Catches a file that is overwritten while its log is still needed, and a sync of dead bytes.
     let dir = dir();
     let fs = FaultFs::new(Arc::new(StdFs));
     let mut log = create_in(&fs, &dir, 1, None);
@@ -213,7 +213,7 @@ fn each_failing_step_of_taking_over_a_file_is_an_error_and_leaves_no_log_that_ca
 
 #[test]
 fn a_file_that_cannot_be_opened_any_more_is_not_needed() {
-    // Catches an engine that is read-only since somebody removed a file that holds nothing.
+    // Catches an engine that becomes read-only because somebody removed an empty file.
     let dir = dir();
     let mut old = create(&dir, 1, None);
     append(&mut old, 1, b"batch");

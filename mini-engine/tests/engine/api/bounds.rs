@@ -1,4 +1,4 @@
-//! Forms that callers may write for a range, a prefix and a batch; and what an iterator holds.
+//! Forms in which callers may write a range, a prefix and a batch; and the memory and files that an iterator holds.
 
 use crate::support::*;
 

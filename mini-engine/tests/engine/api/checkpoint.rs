@@ -23,7 +23,7 @@ fn filled(path: &Path, hook: &HookFs) -> Db {
 
 #[test]
 fn a_checkpoint_by_links_opens_no_table() {
-    // Catches a checkpoint of many tables that drives others out of the cache of open files, and wants a handle for each.
+    // Catches a checkpoint of many tables that pushes others out of the cache of open files, and one that needs a file handle for each.
     let (dir, hook) = (TempDir::new().unwrap(), HookFs::new());
     filled(&dir.path().join("db"), &hook).close().unwrap();
     let db = open(&dir.path().join("db")).unwrap();
@@ -34,7 +34,7 @@ fn a_checkpoint_by_links_opens_no_table() {
 
 #[test]
 fn a_checkpoint_holds_all_that_was_written_and_is_a_database_of_its_own() {
-    // Catches a copy without the newest writes, one that follows the original afterwards, and one that it can destroy.
+    // Catches a copy without the newest writes, a copy that changes with the original, and a copy that the original can destroy.
     let (dir, hook) = (TempDir::new().unwrap(), HookFs::new());
     let (source, copy) = (dir.path().join("db"), dir.path().join("copies/monday"));
     let db = filled(&source, &hook);
@@ -57,7 +57,7 @@ fn a_checkpoint_holds_all_that_was_written_and_is_a_database_of_its_own() {
 
 #[test]
 fn an_empty_database_has_an_empty_checkpoint() {
-    // Catches a copy that needs a table to be one.
+    // Catches a copy that is only a database if it has a table.
     let dir = TempDir::new().unwrap();
     let copy = dir.path().join("copy");
     Db::open(dir.path().join("db")).unwrap().checkpoint(&copy).unwrap();
@@ -67,7 +67,7 @@ fn an_empty_database_has_an_empty_checkpoint() {
 #[cfg(unix)]
 #[test]
 fn tables_of_a_checkpoint_are_links_where_that_can_be_and_copies_elsewhere() {
-    // Catches a copy of what could be shared, and a checkpoint that cannot be put on another disk.
+    // Catches files that are copied though they could be shared, and a checkpoint that cannot be put on another disk.
     use std::os::unix::fs::MetadataExt;
 
     for linked in [true, false] {
@@ -125,7 +125,7 @@ fn rule_4_all_of_a_checkpoint_is_synced_before_its_pointer_is() {
 
 #[test]
 fn a_name_that_is_taken_is_refused_and_left_alone() {
-    // Catches a checkpoint into somebody's directory, and one over an older checkpoint.
+    // Catches a checkpoint into a directory of somebody else, and one over an older checkpoint.
     let dir = TempDir::new().unwrap();
     let db = Db::open(dir.path().join("db")).unwrap();
     db.insert("a", "1").unwrap();
@@ -152,7 +152,7 @@ fn a_name_that_is_taken_is_refused_and_left_alone() {
 
 #[test]
 fn checkpoints_of_a_database_in_full_use_are_each_a_moment_of_it() {
-    // Catches a table unlinked by a compaction before it was linked, and a version taken apart from its last number.
+    // Catches a table that a compaction unlinks before the checkpoint links it, and a version without its last sequence number.
     const WRITES: u32 = 4000;
     let dir = TempDir::new().unwrap();
     let open_small = |path: &Path| Db::builder(path).memtable_bytes(8 << 10).l0_trigger(1).open().unwrap();
@@ -187,7 +187,7 @@ fn checkpoints_of_a_database_in_full_use_are_each_a_moment_of_it() {
 
 #[test]
 fn what_an_interrupted_checkpoint_left_is_named_and_removed_unless_it_is_not_ours_or_in_use() {
-    // Catches a leftover that stands in the way or is called damage, and the removal of somebody's files or of a copy that is being made.
+    // Catches a leftover that stops the next checkpoint or is called damage, and the removal of other people's files or of a copy in progress.
     let dir = TempDir::new().unwrap();
     let db = Db::open(dir.path().join("db")).unwrap();
     db.insert("a", "1").unwrap();

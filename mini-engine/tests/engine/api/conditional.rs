@@ -1,11 +1,11 @@
-//! Writes that depend on what is there, and the ends of the order.
+//! Writes that depend on the stored value, and the two ends of the key order.
 
 use crate::support::*;
 
 const THREADS: u64 = 4;
 const STEPS: u64 = 100;
 
-/// Flushes and compacts all the time, so that what a condition reads is in tables too.
+/// Flushes and compacts all the time, so that conditions read tables too.
 fn small(builder: Builder) -> Builder {
     builder.memtable_bytes(4 << 10).l0_trigger(2).block_bytes(512)
 }
@@ -50,7 +50,7 @@ fn no_step_of_a_counter_is_lost_among_threads() {
     assert!(db.metrics().flushes > 0);
 }
 
-/// Adds one to the counter, unless another thread did in between.
+/// Adds one to the counter, unless another thread did so meanwhile.
 fn increment(db: &Db) -> bool {
     let current = db.get("counter").unwrap();
     let count: u64 = current.as_deref().map_or(0, |text| std::str::from_utf8(text).unwrap().parse().unwrap());
@@ -60,7 +60,7 @@ fn increment(db: &Db) -> bool {
 
 #[test]
 fn every_entry_is_popped_once_and_from_its_end() {
-    // Catches two threads that pop one entry, and one that is popped out of order: each thread's own keys must come in order.
+    // Catches an entry that two threads pop, and entries that are popped out of order: each thread's own keys must come in order.
     let (_dir, db) = opened(small);
     for n in 0..THREADS * STEPS {
         db.insert(n.to_be_bytes(), [1; 40]).unwrap();
@@ -84,7 +84,7 @@ fn every_entry_is_popped_once_and_from_its_end() {
 
 #[test]
 fn pops_do_not_walk_over_the_tombstones_of_each_other() {
-    // Catches a queue whose cost grows with the square of what went through it. Counted in blocks.
+    // Catches a queue whose cost grows with the square of the number of entries that went through it. Counted in blocks.
     let (_dir, db) = opened(|b| b.block_bytes(512));
     for n in 0..1000u32 {
         db.insert(n.to_be_bytes(), [1; 40]).unwrap();
@@ -109,7 +109,7 @@ fn pops_do_not_walk_over_the_tombstones_of_each_other() {
 
 #[test]
 fn pops_find_what_is_stored_before_and_behind_what_was_popped() {
-    // Catches an end that does not move out for a write, a batch, or a load.
+    // Catches a noted end that does not move outwards for a write, a batch, or a load.
     let (_dir, db) = opened(small);
     let (mut model, mut random) = (Map::new(), Random(1));
     for _ in 0..3000 {
@@ -135,7 +135,7 @@ fn pops_find_what_is_stored_before_and_behind_what_was_popped() {
 
 #[test]
 fn what_is_stored_while_others_pop_is_popped_once() {
-    // Catches an end that is noted for an entry behind one that is being stored, and a queue that seems to be empty and is not.
+    // Catches an end that is noted behind an entry that is just being stored, and a queue that seems to be empty and is not.
     let (_dir, db) = opened(small);
     let (db, count) = (&db, THREADS * STEPS);
     let mut all: Vec<u64> = thread::scope(|scope| {
@@ -166,7 +166,7 @@ fn what_is_stored_while_others_pop_is_popped_once() {
 
 #[test]
 fn the_first_and_the_last_entry_are_those_of_the_moment() {
-    // Catches ends that are read past a tombstone's version, and a snapshot that sees those of now.
+    // Catches ends that are read past a tombstone's version, and a snapshot that sees the current ends.
     let (_dir, db) = opened(small);
     assert_eq!((db.first().unwrap(), db.last().unwrap(), db.pop_first().unwrap()), (None, None, None));
     for key in ["b", "a", "c"] {
@@ -183,7 +183,7 @@ fn the_first_and_the_last_entry_are_those_of_the_moment() {
 
 #[test]
 fn a_condition_is_refused_as_a_write_is_and_leaves_the_database_usable() {
-    // Catches an error of the condition's read that ends writing, or one that is taken for a refusal.
+    // Catches an error of the condition's read that ends writing, or that is taken for a refusal.
     let (dir, db) = opened(small);
     db.insert("a", "1").unwrap();
     let other = db.clone();

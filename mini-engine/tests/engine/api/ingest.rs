@@ -8,7 +8,7 @@ fn builder(path: &Path) -> mini_engine::Builder {
 
 #[test]
 fn a_load_goes_straight_to_the_lowest_level_visible_at_once_and_durable() {
-    // Catches entries that take the way of a write, one table of the load seen before another, and a load that is lost.
+    // Catches entries that go through the log and the memtable, a table of the load that is seen before another, and a load that is lost.
     let (dir, hook) = (TempDir::new().unwrap(), HookFs::new());
     let db = builder(dir.path()).file_system(hook.arc()).open().unwrap();
     db.insert("a", "before").unwrap();
@@ -95,7 +95,7 @@ fn loads_and_writers_beside_each_other_lose_nothing() {
 
 #[test]
 fn rule_7_a_failed_sync_of_a_load_makes_the_engine_read_only() {
-    // Catches a load that is refused for a failed sync, after which the engine goes on as if the disk could be trusted.
+    // Catches a load that is refused for a failed sync, while the engine goes on as if the disk could be trusted.
     for (op, part) in [(Op::SyncDir, ""), (Op::Sync, ".sst")] {
         let (_dir, fs, db) = hooked(|b| b);
         fs.fail(op, part, ErrorKind::Other);

@@ -1,4 +1,4 @@
-//! Handles, snapshots, iterators and workers: who keeps what alive, and how a database ends.
+//! Handles, snapshots, iterators and workers: which of them keeps which others alive, and how a database ends.
 
 use crate::support::*;
 
@@ -40,7 +40,7 @@ fn rule_13_lock_is_held_until_the_last_snapshot_and_iterator_is_gone() {
 
 #[test]
 fn snapshots_and_iterators_go_on_after_close_and_may_go_to_other_threads() {
-    // Catches a close that pulls memtables or tables away from under readers.
+    // Catches a close that removes memtables or tables while readers use them.
     let (dir, db) = fresh();
     for n in 0..1000 {
         db.insert(format!("key{n:04}"), "value").unwrap();
@@ -56,7 +56,7 @@ fn snapshots_and_iterators_go_on_after_close_and_may_go_to_other_threads() {
 
 #[test]
 fn other_handles_get_closed_after_close() {
-    // Catches an operation without the check, which would write to logs that nobody flushes any more.
+    // Catches an operation without the check for a closed database, which would write to logs that are no longer flushed.
     let (_dir, db) = fresh();
     let other = db.clone();
     db.insert("a", "1").unwrap();
@@ -83,7 +83,7 @@ fn other_handles_get_closed_after_close() {
 
 #[test]
 fn close_leaves_nothing_to_replay_and_drop_loses_nothing() {
-    // Catches a close that only stops, and a drop that forgets buffered writes.
+    // Catches a close that stops without a flush, and a drop that forgets buffered writes.
     let (dir, db) = fresh();
     assert!(db.recovery().created);
     db.insert("a", "1").unwrap();
@@ -100,7 +100,7 @@ fn close_leaves_nothing_to_replay_and_drop_loses_nothing() {
 
 #[test]
 fn the_last_handle_may_be_dropped_on_a_worker_thread() {
-    // Catches a worker that joins itself, or waits for a lock of its own: the shutdown would never end.
+    // Catches a worker that joins itself, or waits for a lock that it holds: the shutdown would never end.
     for (op, durability) in [
         (Op::Remove, Durability::Buffered),
         // A log that was synced is kept for another one.
@@ -138,7 +138,7 @@ fn the_last_handle_may_be_dropped_on_a_worker_thread() {
 
 #[test]
 fn a_stalled_writer_gets_closed_and_close_reports_the_flush_that_cannot_be_done() {
-    // Catches a writer that waits for ever for room that will never come, and a close that hides the failure.
+    // Catches a writer that waits for ever for space that will never come, and a close that hides the failure.
     let (dir, fs, db) = hooked(|b| b.memtable_bytes(4096).wait_for_space(true));
     fs.fail(Op::Create, ".sst", ErrorKind::StorageFull);
     let writer = {

@@ -82,7 +82,7 @@ fn a_batch_larger_than_half_a_memtable_has_a_log_and_a_memtable_of_its_own() {
 
 #[test]
 fn an_option_out_of_range_creates_nothing() {
-    // Catches a check that comes after the directory and its lock were made.
+    // Catches a check that comes only after the directory and its lock were made.
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("db");
     let options = Options::default().memtable_bytes(1);

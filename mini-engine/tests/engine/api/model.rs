@@ -1,4 +1,4 @@
-//! Random operations against an ordinary map, everything readable compared after every step.
+//! Random operations against an ordinary map; after every step, everything readable is compared.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ enum Step {
     Reopen(bool, Chosen),
     CompactRange(Bound<Key>, Bound<Key>),
     WaitForCompactions,
-    /// A range walked from both ends, in the order that the bits give, and a seek in between.
+    /// A walk of a range from both ends, in the order that the bits give, with a seek in between.
     Walk(Bound<Key>, Bound<Key>, Vec<bool>, Option<Key>),
     Prefix(Key),
     Cursor(Key, Vec<bool>),
@@ -47,7 +47,7 @@ fn bound() -> impl Strategy<Value = Bound<Key>> {
     prop_oneof![Just(Bound::Unbounded), key().prop_map(Bound::Included), key().prop_map(Bound::Excluded)]
 }
 
-/// Options that reads must not depend on.
+/// Options that must not change the results of reads.
 #[derive(Clone, Debug)]
 struct Chosen {
     policy: Compaction,
@@ -221,7 +221,7 @@ impl Run {
         for forward in moves {
             let expected = at.and_then(|at| all.get(at)).map(|(key, value)| (&key[..], &value[..]));
             assert_eq!(cursor.valid().then(|| (cursor.key(), cursor.value())), expected);
-            // From nowhere there is no way back.
+            // A step back from an invalid position is impossible.
             at = expected.and(if *forward { at.map(|at| at + 1) } else { at.and_then(|at| at.checked_sub(1)) });
             if *forward { cursor.advance().unwrap() } else { cursor.retreat().unwrap() }
         }
@@ -282,7 +282,7 @@ fn owned_entry((key, value): (Slice, Slice)) -> (Key, Vec<u8>) {
     (key.to_vec(), value.to_vec())
 }
 
-/// Checks answers that end once they have `limit` bytes: which keys have one depends on where they are.
+/// Checks answers that end once they have `limit` bytes. Which keys get an answer depends on where they are stored.
 fn check_limited(answers: &[Option<Option<Slice>>], expected: &[Option<Vec<u8>>], limit: usize) {
     let answered = || answers.iter().zip(expected).filter_map(|(answer, expected)| Some((answer.as_ref()?, expected)));
     assert!(answered().all(|(answer, expected)| answer.as_deref() == expected.as_deref()));
@@ -327,9 +327,9 @@ proptest! {
     fn every_read_agrees_with_an_ordinary_map_after_every_step(
         chosen in chosen(), steps in vec(step(), 1..120),
     ) {
-        // Catches whatever a memtable of either kind, a flush, a load, a compaction, a recovery or an iterator gets wrong about order,
-        // versions, tombstones, removed ranges, bounds and directions, under each policy and after a change from any to any; many
-        // reads at once that differ from single ones, or that pass their limit; and an end of the order that pops remember wrongly.
+        // Catches any mistake of a memtable of either kind, a flush, a load, a compaction, a recovery or an iterator about order, versions,
+        // tombstones, removed ranges, bounds and directions, under each policy and after a change from any policy to any other; combined reads that
+        // differ from single reads, or that exceed their limit; and an end of the order that pops remember wrongly.
         let mut run = Run::new(&chosen);
         for step in steps {
             run.run(step);

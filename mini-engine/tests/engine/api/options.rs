@@ -1,13 +1,12 @@
-//! Each option does what it says, beyond being taken.
+//! Each option does what its documentation says, and is not only accepted.
 //!
-//! What is shown elsewhere: `compaction_threads`, `l0_slowdown` and the policy's memory in `compaction`; `l0_stop` and `wait_for_space` in `space`;
-//! `log_compression` in `group`; `recovery_mode` in `quarantine`; `create_if_missing` in `directory`; that a memtable of either
-//! kind is right in `vector`; what each policy promises of the shape of levels in the unit tests of `compaction::policy`.
+//! Options that other tests show: `compaction_threads`, `l0_slowdown` and the policy's memory in `compaction`; `l0_stop` and `wait_for_space` in
+//! `space`; `log_compression` in `group`; `recovery_mode` in `quarantine`; `create_if_missing` in `directory`; the results of a memtable of either
+//! kind in `vector`; the shape of levels under each policy in the unit tests of `compaction::policy`.
 
 use crate::support::*;
 
-/// The bytes that each data block of a table stores, how they are compressed, and the length that they stand for: see
-/// `docs/src/formats.md`.
+/// The stored bytes of each data block of a table, how they are compressed, and the uncompressed length: see `docs/src/formats.md`.
 fn stored(table: &Path) -> Vec<(Vec<u8>, u8, usize)> {
     let file = fs::read(table).unwrap();
     let block = |(offset, len): (usize, usize)| {
@@ -199,7 +198,7 @@ fn levels_come_between_by_size_ratio_and_level1_bytes() {
 
 #[test]
 fn compactions_cut_tables_at_table_file_bytes() {
-    // Catches a size that is ignored, or that counts something else than bytes.
+    // Catches a size that is ignored, or that counts something other than bytes.
     for bytes in [2048, 16384] {
         let (dir, db) = opened(|b| b.table_file_bytes(bytes).compression(Compression::None).block_bytes(512));
         // Twice: a table that overlaps no other would be moved as it is.
@@ -217,7 +216,7 @@ fn compactions_cut_tables_at_table_file_bytes() {
 
 #[test]
 fn blocks_end_at_block_bytes() {
-    // Catches a size that is ignored, and an entry that is larger refused or stuffed with others.
+    // Catches a size that is ignored, and a larger entry that is refused or shares its block with others.
     for bytes in [512, 4096, 65536] {
         let (dir, db) = opened(|b| b.block_bytes(bytes).compression(Compression::None));
         fill(&db, 0..3000, [7; 50]);
@@ -259,13 +258,13 @@ fn more_filter_bits_let_fewer_absent_keys_pass_and_none_let_all() {
         let told = metrics.filter_negatives + metrics.filter_false_positives;
         // Each key that passes costs a look at a block.
         assert_eq!((told, metrics.get_blocks + metrics.filter_negatives), (if bits == 0 { 0 } else { 7999 }, 7999));
-        // Many at once are counted as so many.
+        // A combined read of many keys counts each of them.
         let absent: Vec<String> = (0..7999).map(|n| key(2 * n + 1)).collect();
         assert!(db.get_many(&absent).unwrap().iter().all(Option::is_none));
         let both = db.metrics();
         assert_eq!(both.filter_negatives, 2 * metrics.filter_negatives);
         assert_eq!(both.filter_false_positives, 2 * metrics.filter_false_positives);
-        // Keys that are there are neither.
+        // For existing keys, the counters stay the same.
         assert!((0..8000).all(|n| db.get(key(2 * n)).unwrap().is_some()));
         assert_eq!(db.metrics().filter_false_positives, both.filter_false_positives);
         metrics.get_blocks
@@ -277,13 +276,13 @@ fn more_filter_bits_let_fewer_absent_keys_pass_and_none_let_all() {
 
 #[test]
 fn each_level_has_its_own_compression() {
-    // Catches a level that takes another's, and an option for all levels that is one for the first.
+    // Catches a level that uses the option of another level, and an option for all levels that reaches only the first.
     let dir = TempDir::new().unwrap();
     let levels = [Compression::None, Compression::Lz4, Compression::Zstd { level: 1 }];
     let builder = Db::builder(dir.path()).compression_per_level(levels).compaction(Compaction::Tiered).l0_trigger(1);
     let db = builder.open().unwrap();
     let flush_to = |db: &Db, dir: &TempDir| {
-        // Which level a run goes to follows from its size, and that from these keys.
+        // The level of a run follows from its size, and the size from these keys.
         (0..100u64).for_each(|n| db.insert(n.to_be_bytes(), [7; 100]).unwrap());
         db.flush().unwrap();
         db.wait_for_compactions().unwrap();
@@ -306,7 +305,8 @@ fn each_level_has_its_own_compression() {
 
 #[test]
 fn a_block_is_compressed_exactly_where_that_saves_12_percent() {
-    // Catches blocks that are decompressed at each read for the sake of a few bytes, and ones that are stored raw for nothing.
+    // Catches blocks that are stored compressed to save a few bytes, and so are decompressed at each read, and blocks that are stored uncompressed
+    // without a reason.
     type Compress = fn(&[u8]) -> Vec<u8>;
     let codecs: [(Compression, Compress); 2] = [
         (Compression::Lz4, lz4_flex::block::compress),
@@ -360,7 +360,7 @@ fn blocks_are_read_again_only_without_room_in_the_cache() {
 
 #[test]
 fn single_writes_have_the_durability_of_the_options() {
-    // Catches a default that covers inserts and forgets removes, and one that reaches batches, which name their own.
+    // Catches a default that applies to inserts but not to removes, and one that reaches batches, which set their own durability.
     for (durability, syncs) in [(Durability::Buffered, 0), (Durability::Synced, 2)] {
         let (_dir, fs, db) = hooked(|b| b.durability(durability));
         fs.take();

@@ -1,4 +1,4 @@
-//! Ranges removed at once: what it costs, what it hides from whom, and what becomes of it on the way down.
+//! Range removals: their cost, the readers that they hide keys from, and their way down the levels.
 
 use crate::support::*;
 
@@ -52,7 +52,7 @@ fn a_million_keys_are_removed_by_one_frame_and_compacted_away_without_being_read
     assert!((1..=100).contains(&frame), "{frame} bytes of log");
     assert_eq!(db.iter().count(), 10);
     assert_eq!(db.get(11u32.to_be_bytes()).unwrap(), None);
-    // Tables that are covered as a whole are not even asked by a scan: what is read are the blocks of one table.
+    // A scan does not even ask tables that are covered as a whole: it reads the blocks of one table.
     let read = db.metrics().block_reads - after.block_reads;
     let blocks = db.verify().unwrap().blocks;
     assert!(read < blocks / 10, "{read} of {blocks} blocks read");
@@ -88,7 +88,7 @@ fn a_range_without_an_end_does_not_take_the_keys_to_come() {
 
 #[test]
 fn a_range_that_covers_nothing_costs_no_table_its_place() {
-    // Catches an empty database in which a range without keys leads to a table without an entry, or to none that can be read.
+    // Catches a range without keys that, in an empty database, leads to a table without an entry, or to one that cannot be read.
     let (dir, db) = fresh();
     db.remove_range(..).unwrap();
     db.remove_range("x"..).unwrap();
@@ -124,20 +124,20 @@ fn a_memtable_takes_many_ranges() {
 
 #[test]
 fn a_scan_opens_the_tables_that_it_reaches_and_no_other() {
-    // Catches tables that are asked for their range tombstones when a scan begins, of which it may never come to the keys.
+    // Catches tables whose range tombstones are read when a scan begins, though the scan may never reach their keys.
     let dir = TempDir::new().unwrap();
     let db = small(&dir).memtable_bytes(1 << 20).max_compaction_bytes(1 << 30).open().unwrap();
     db.ingest((0..2000).map(|n| (key(n), "v".repeat(30)))).unwrap();
     let snapshot = db.snapshot();
     (0..200).for_each(|n| db.remove_range(key(10 * n + 3)..key(10 * n + 6)).unwrap());
-    // Of what is removed nothing goes, and each table gets the ranges of its keys.
+    // Nothing of the removed data goes away, and each table gets the ranges of its keys.
     db.compact_range(..).unwrap();
     let tables = sum(&db.metrics(), |level| level.tables);
     assert!(tables > 50 && ranges(&db) >= 200, "{tables} tables, {} ranges", ranges(&db));
     drop(snapshot);
     db.close().unwrap();
     let fs = Arc::new(faulty());
-    // What opens and closes the database compacts nothing meanwhile.
+    // Nothing is compacted when the database is opened and closed meanwhile.
     let db =
         small(&dir).l0_trigger(100).memtable_bytes(1 << 20).file_system(fs.clone()).read_only(true).open().unwrap();
     let (before, left) = (fs.reads(), |n: &u64| !(3..6).contains(&(n % 10)));
@@ -155,7 +155,7 @@ fn a_scan_opens_the_tables_that_it_reaches_and_no_other() {
 
 #[test]
 fn a_quarantined_table_hides_the_keys_of_its_ranges() {
-    // Catches keys that return since the table that had removed them cannot be read.
+    // Catches keys that return because the table that had removed them cannot be read.
     let dir = TempDir::new().unwrap();
     let builder = || Db::builder(dir.path()).l0_trigger(100);
     let db = builder().open().unwrap();
@@ -170,7 +170,7 @@ fn a_quarantined_table_hides_the_keys_of_its_ranges() {
     for n in [20, 40, 59] {
         assert!(matches!(db.get(key(n)), Err(Error::Corruption { .. })), "{n}");
     }
-    // What is removed anew is known to be removed.
+    // A key that is removed again is known to be removed.
     db.remove_range(key(20)..key(50)).unwrap();
     assert_eq!(db.get(key(40)).unwrap(), None);
     assert!(matches!(db.get(key(55)), Err(Error::Corruption { .. })));

@@ -1,4 +1,4 @@
-//! Databases that are only read: nothing on disk changes, readers go beside each other, and writers are told why they may not.
+//! Databases that are only read: nothing on disk changes, several readers work at once, and a writer gets the reason why it may not write.
 
 use crate::support::*;
 
@@ -77,7 +77,7 @@ fn check_writes_are_refused(db: &Db) {
 
 #[test]
 fn a_read_only_open_reads_everything_and_changes_nothing() {
-    // Catches a log, a manifest, a lock or a table that an open makes even so, and writes in memory that no reader sees.
+    // Catches a log, a manifest, a lock or a table that an open makes nevertheless, and writes in memory that no reader sees.
     for kind in ["tables and a log", "a log alone"] {
         let fs = MemFs::default();
         let open = || in_memory(&fs);
@@ -88,7 +88,7 @@ fn a_read_only_open_reads_everything_and_changes_nothing() {
         } else {
             model = fill(open());
         }
-        // What an interrupted flush and an interrupted open leave: orphans, for another open.
+        // Orphans that an interrupted flush and an interrupted open leave, for another open.
         for orphan in ["/db/000900.sst", "/db/CURRENT.tmp", "/db/SPARE", "/db/MANIFEST-000901"] {
             fs.create_new(Path::new(orphan)).unwrap().write_all_at(b"half", 0).unwrap();
         }
@@ -119,7 +119,7 @@ fn a_read_only_open_reads_everything_and_changes_nothing() {
 
 #[test]
 fn readers_go_beside_each_other_and_not_beside_a_writer() {
-    // Catches a reader that shuts out readers, and one that reads files which a writer is about to remove.
+    // Catches a reader that keeps out other readers, and one that reads files which a writer is about to remove.
     let dir = TempDir::new().unwrap();
     let model = fill(Db::builder(dir.path()));
     let (one, two) = (reader(dir.path()).open().unwrap(), reader(dir.path()).open().unwrap());
@@ -145,7 +145,7 @@ fn readers_go_beside_each_other_and_not_beside_a_writer() {
 
 #[test]
 fn a_copy_without_a_lock_file_is_read_without_making_one() {
-    // Catches a lock file that appears in a backup, and a backup that cannot be read for want of one.
+    // Catches a lock file that appears in a backup, and a backup that cannot be read because it has no lock file.
     let (dir, sealed) = (TempDir::new().unwrap(), faulty());
     let model = fill(Db::builder(dir.path()));
     fs::remove_file(dir.path().join("LOCK")).unwrap();
@@ -159,7 +159,7 @@ fn a_copy_without_a_lock_file_is_read_without_making_one() {
 
 #[test]
 fn a_torn_log_is_reported_and_left_as_it_is() {
-    // Catches a reader that cuts a log, or that takes for lost what a writer would find, or the other way round.
+    // Catches a reader that cuts a log, that calls writes lost which a writer would find, or that finds writes which a writer would call lost.
     let (dir, db) = opened(|b| b.memtable_bytes(4096).immutable_memtables(8));
     db.insert("a", "1").unwrap();
     db.insert("torn", "2").unwrap();
@@ -190,7 +190,7 @@ fn a_torn_log_is_reported_and_left_as_it_is() {
 
 #[test]
 fn logs_that_need_more_memory_than_allowed_are_refused_and_kept() {
-    // Catches a reader that takes all memory, and one that shows the first part of the logs as if it were all.
+    // Catches a reader that takes all memory, and one that shows only the first part of the logs as if it were complete.
     let (dir, db) = fresh();
     for n in 0..400u32 {
         db.insert(n.to_be_bytes(), [7; 1000]).unwrap();
@@ -201,14 +201,14 @@ fn logs_that_need_more_memory_than_allowed_are_refused_and_kept() {
     assert!(matches!(error, Error::Full(_)), "{error}");
     assert!(error.to_string().contains("once, which writes them to tables, or raise"), "{error}");
     assert_eq!(state(dir.path()), before);
-    // Small memtables are no reason for many.
+    // A small memtable size must not lead to many memtables.
     let db = reader(dir.path()).replay_memory_bytes(3 << 20).memtable_bytes(4096).open().unwrap();
     assert_eq!(db.iter().count(), 400);
 }
 
 #[test]
 fn a_handle_that_failed_says_something_else_than_one_that_was_opened_to_read() {
-    // Catches a cause that does not tell a broken disk from a choice of the caller's.
+    // Catches a cause that does not distinguish a broken disk from a choice of the caller.
     let (dir, fs) = (TempDir::new().unwrap(), faulty());
     let db = Db::builder(dir.path()).file_system(Arc::new(fs.clone())).open().unwrap();
     fs.mount_read_only();

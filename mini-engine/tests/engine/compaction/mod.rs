@@ -1,4 +1,4 @@
-//! Compactions: as a caller sees them, piece by piece, and what snapshots keep from them.
+//! Compactions: as a caller sees them, in pieces, and the versions that snapshots keep from them.
 
 mod pieces;
 mod pins;

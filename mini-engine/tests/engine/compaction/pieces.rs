@@ -1,4 +1,4 @@
-//! Compactions in pieces: what many processes that live shortly leave, and how much space compactions take while they run.
+//! Compactions in pieces: the files that many short-lived processes leave, and the space that compactions take while they run.
 
 use crate::support::*;
 
@@ -8,7 +8,7 @@ fn value(random: &mut Random) -> Vec<u8> {
     (0..1000).map(|_| random.next() as u8).collect()
 }
 
-/// A database of 4 MB is to these options as one of 4 GB is to those that are not asked for.
+/// A database of 4 MB with these options is like one of 4 GB with the default options.
 fn builder(mem: &MemFs, policy: Compaction) -> Builder {
     let builder = in_memory(mem).compaction(policy).compression(Compression::None);
     builder.memtable_bytes(64 << 10).table_file_bytes(64 << 10).l0_trigger(4).cache_bytes(0)
@@ -33,7 +33,7 @@ fn processes_that_live_shortly_finish_compactions_together() {
         let before = mem.count_bytes_of(".sst");
         for _ in 0..160 {
             let db = builder(&mem, policy).open().unwrap();
-            // So many that level 0 has to go down now and then.
+            // So many that level 0 has to be compacted from time to time.
             for _ in 0..10 {
                 let (key, value) = (key(random.below(KEYS)), value(&mut random));
                 db.insert(&key, &value).unwrap();
@@ -61,13 +61,13 @@ fn processes_that_live_shortly_finish_compactions_together() {
 
 #[test]
 fn a_compaction_on_demand_that_ends_anywhere_leaves_nothing_half_done_for_good() {
-    // Catches a step that forgets where an earlier one has stopped: a narrowed table would keep the space of what does not count.
+    // Catches a step that forgets where an earlier one has stopped: a narrowed table would keep the space of keys that no longer count.
     let mem = MemFs::default();
     let builder = |mem: &MemFs| {
         let builder = in_memory(mem).table_file_bytes(1024).max_compaction_bytes(1024).block_bytes(512);
         builder.memtable_bytes(16 << 10).level1_bytes(1024).l0_trigger(1).compression(Compression::None)
     };
-    // Three levels with the same keys: a step from each, of which the first ends beyond the range.
+    // Three levels with the same keys: a step from each. The first step ends beyond the range.
     let overwrite = |db: &Db, round: u8| fill(db, 0..100, [round; 20]);
     let db = builder(&mem).open().unwrap();
     db.ingest((0..2000).map(|n| (key(n), [0; 100]))).unwrap();
@@ -101,7 +101,7 @@ fn a_compaction_on_demand_that_ends_anywhere_leaves_nothing_half_done_for_good()
 
 #[test]
 fn tables_are_synced_as_they_are_written() {
-    // Catches a sync at the end of a table alone: that of a flush would wait for hundreds of megabytes that compactions have written.
+    // Catches a table that is synced only at its end: a flush's sync would then wait for hundreds of megabytes of compaction output.
     let mem = MemFs::default();
     let builder = in_memory(&mem).compression(Compression::None);
     let db = builder.bytes_per_sync(64 << 10).open().unwrap();
@@ -132,13 +132,13 @@ fn tables_are_synced_as_they_are_written() {
     assert!(tables > 3 * (KEYS * 1000 + (3 << 20)) / (512 << 10), "{tables} syncs");
 }
 
-/// The most bytes of files after any operation while as many keys as there are are written anew, for each byte of the data.
+/// The most bytes of files after any operation while all keys are written again, for each byte of the data.
 fn peak(policy: Compaction, level1_bytes: u64, table_file_bytes: u64) -> f64 {
     let mem = MemFs::default();
     filled(&mem, policy);
     let data = mem.count_bytes_of(".sst");
     let builder = builder(&mem, policy).level1_bytes(level1_bytes).table_file_bytes(table_file_bytes).l0_trigger(2);
-    // What memtables and level 0 take is little beside the data.
+    // Memtables and level 0 take little compared with the data.
     let builder = builder.memtable_bytes(32 << 10);
     let (db, mut random) = (builder.open().unwrap(), Random(3));
     for _ in 0..KEYS / 25 {
@@ -170,7 +170,7 @@ fn frozen(mem: &MemFs, dir: &str) -> Builder {
     Db::builder(dir).file_system(Arc::new(fs)).create_if_missing(false)
 }
 
-/// A database of two tables on level 0 of which a compaction has taken the lower keys, and what it holds.
+/// A database with two tables on level 0 whose lower keys a compaction has taken, and its contents.
 fn narrowed() -> (Disk, Map) {
     let mem = MemFs::default();
     let builder = in_memory(&mem).l0_trigger(100).table_file_bytes(2048).max_compaction_bytes(1024).block_bytes(512);
@@ -178,7 +178,7 @@ fn narrowed() -> (Disk, Map) {
     let mut map = Map::new();
     for round in 0..2u8 {
         for n in 0..100 {
-            // Where only the newer table holds that a key is removed, it returns if the bound of the older one is overlooked.
+            // Where only the newer table holds a key's removal, the key returns if the bound of the older table is overlooked.
             if round == 1 && n % 3 == 0 {
                 db.remove(key(n)).unwrap();
                 map.remove(key(n).as_bytes());
@@ -218,7 +218,7 @@ fn assert_holds(db: &Db, map: &Map) {
 
 #[test]
 fn of_a_narrowed_table_only_what_counts_is_read_verified_and_copied() {
-    // Catches a read, a scan, a checkpoint or a verification that goes by the file and not by the version: removed keys would return.
+    // Catches a read, a scan, a checkpoint or a verification that follows the file instead of the version: removed keys would return.
     let (disk, map) = narrowed();
     let mem = MemFs::on(disk);
     let db = frozen(&mem, DB).open().unwrap();
@@ -250,8 +250,8 @@ fn oldest_table(disk: &Disk) -> PathBuf {
 
 #[test]
 fn rule_10_damage_to_a_narrowed_table_counts_from_its_bound_on() {
-    // Catches keys given up because of bytes that nothing reads any more, and keys below the bound, which are in other tables,
-    // refused for the sake of a table that does not hold them any more.
+    // Catches keys that are given up because of damaged bytes that nothing reads any more. Also catches keys below the bound that are refused
+    // because of a table that no longer holds them; they are in other tables.
     let (disk, map) = narrowed();
     let path = oldest_table(&disk);
     let damaged = |at: u64| {
@@ -263,7 +263,7 @@ fn rule_10_damage_to_a_narrowed_table_counts_from_its_bound_on() {
     let db = frozen(&damaged(3), DB).recovery_mode(RecoveryMode::Quarantine).open().unwrap();
     assert!(db.quarantined().is_empty() && db.verify().unwrap().problems.is_empty());
     assert_holds(&db, &map);
-    // The last of what counts: the block before the filter.
+    // The last block that counts: the block before the filter.
     let mem = damaged(disk.read(&path).unwrap().len() as u64 / 2);
     let db = frozen(&mem, DB).recovery_mode(RecoveryMode::Quarantine).open().unwrap();
     let [table] = &db.quarantined()[..] else { panic!("{:?}", db.quarantined()) };
@@ -276,7 +276,7 @@ fn rule_10_damage_to_a_narrowed_table_counts_from_its_bound_on() {
         }
     }
     drop(db);
-    // All that is sound of it can be read.
+    // All undamaged parts of it can be read.
     let salvage = Db::builder(DB).file_system(Arc::new(mem)).salvage().unwrap();
     let report = salvage.write_to("/new").unwrap();
     let [lost] = &report.lost_keys[..] else { panic!("{report}") };

@@ -1,4 +1,4 @@
-//! Versions and files that are kept: a snapshot the versions that it sees, an iterator the files of its view, neither both.
+//! Versions and files that are kept: a snapshot keeps the versions that it sees, an iterator keeps the files of its view, and neither keeps both.
 
 use crate::support::*;
 
@@ -85,7 +85,7 @@ fn a_snapshot_keeps_the_versions_that_it_sees_and_no_file() {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_idle_iterator_keeps_its_files_and_no_versions() {
-    // Catches an iterator whose number is registered as well: every compaction would write its versions anew, again and again.
+    // Catches an iterator whose number is registered as well: every compaction would write its versions again and again.
     let dir = TempDir::new().unwrap();
     let db = quiet(&dir).open().unwrap();
     overwrite_all(&db, 0);
@@ -111,7 +111,7 @@ fn an_idle_iterator_keeps_its_files_and_no_versions() {
 
 #[test]
 fn metrics_tell_the_age_of_the_oldest_snapshot_or_iterator() {
-    // Catches an age of something that is gone, or none for an iterator that keeps files.
+    // Catches the age of something that no longer exists, and a missing age for an iterator that keeps files.
     let (_dir, db) = fresh();
     let age = || db.metrics().oldest_view_age;
     assert_eq!(age(), None);
@@ -131,15 +131,15 @@ fn metrics_tell_the_age_of_the_oldest_snapshot_or_iterator() {
     }
 }
 
-/// What write `n`, counted from 0, does: it has sequence number `n + 1`.
+/// The effect of write `n`, counted from 0: it has sequence number `n + 1`.
 fn write(n: u64) -> (u64, Option<u64>) {
     (n.wrapping_mul(7) % 64, (n % 11 != 10).then_some(n))
 }
 
-/// What a snapshot at `seqno` must show.
+/// The expected contents of a snapshot at `seqno`.
 fn model(seqno: u64) -> BTreeMap<u64, u64> {
     let mut map = BTreeMap::new();
-    // Each key is written within so many writes.
+    // Each key is written at least once in this many writes.
     for (key, value) in (seqno.saturating_sub(64 * 11)..seqno).map(write) {
         match value {
             Some(value) => drop(map.insert(key, value)),
@@ -165,15 +165,15 @@ fn check(snapshot: &Snapshot) {
         let expected = expected.get(&number(key)).copied();
         assert_eq!((one.map(|one| number(&one)), value.map(|value| number(&value))), (expected, expected));
     }
-    // An iterator goes on where it was, whatever was compacted since.
+    // An iterator goes on where it was, even after compactions.
     assert_eq!(first, expected.keys().next().copied());
     assert_eq!(found(iter), expected.into_iter().skip(1).collect());
 }
 
 #[test]
 fn a_snapshot_shows_every_write_up_to_its_number_and_none_after_whatever_is_compacted() {
-    // Catches a version that a flush or a compaction drops although a snapshot sees it: one whose number it did not know, or that was
-    // registered while it ran; and a number that counts a write which is not shown.
+    // Catches a version that a flush or a compaction drops although a snapshot sees it: a snapshot whose number it did not know, or that was
+    // registered while it ran. Also catches a number that counts an invisible write.
     let dir = TempDir::new().unwrap();
     let db = Db::builder(dir.path()).memtable_bytes(4096).l0_trigger(2).block_bytes(512).table_file_bytes(2048);
     let db = db.level1_bytes(4096).size_ratio(2).open().unwrap();

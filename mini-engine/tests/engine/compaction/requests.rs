@@ -38,7 +38,8 @@ fn compacting_everything_leaves_one_run_without_tombstones_and_old_values() {
         assert_eq!(db.metrics().space_amplification(), Some(1.0));
         assert_eq!(files(dir.path(), ".sst").len() as u64, sum(&db.metrics(), |level| level.tables));
         assert_eq!(db.iter().map(Result::unwrap).count(), 200);
-        // What is on the lowest level alone is looked at too: a snapshot keeps versions there that its end makes obsolete.
+        // The compaction reads even keys that are on the lowest level alone: a snapshot keeps versions there, and they become obsolete when it
+        // ends.
         let snapshot = db.snapshot();
         (1..400).step_by(2).for_each(|n| db.remove(key(n)).unwrap());
         db.compact_range(..).unwrap();
@@ -126,7 +127,7 @@ fn as_many_compactions_run_at_once_as_there_are_threads() {
     for threads in [1, 2, 3] {
         let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
         let tiers = |ratio, trigger| small(&dir).compaction(Compaction::Tiered).size_ratio(ratio).l0_trigger(trigger);
-        // A large oldest run, tiers on levels 1 and 2, and on level 0 what is due as well.
+        // A large oldest run, tiers on levels 1 and 2, and also enough tables on level 0 for a compaction.
         let db = tiers(4, 1).open().unwrap();
         fill_400(&db);
         db.compact_range(..).unwrap();
@@ -181,7 +182,7 @@ fn writers_are_slowed_down_before_they_have_to_stop() {
 
 #[test]
 fn the_policy_is_that_of_the_last_open_until_another_is_asked_for() {
-    // Catches a tool that opens a database without options and rewrites it as another policy would have it.
+    // Catches a tool that opens a database without options and rewrites it under another policy.
     let dir = TempDir::new().unwrap();
     assert_eq!(Db::open(dir.path()).unwrap().metrics().compaction, Compaction::Leveled);
     for policy in POLICIES {
@@ -192,7 +193,7 @@ fn the_policy_is_that_of_the_last_open_until_another_is_asked_for() {
 
 #[test]
 fn amplifications_outlive_the_process() {
-    // Catches figures that begin anew at each open: a tool that shows them would never have any.
+    // Catches figures that start from zero at each open: a tool that shows them would never have any.
     let dir = TempDir::new().unwrap();
     let db = small(&dir).open().unwrap();
     fill_400(&db);
@@ -212,14 +213,14 @@ fn amplifications_outlive_the_process() {
 
 #[test]
 fn compacting_again_rewrites_nothing() {
-    // Catches tables that are written anew though there is nothing in them to leave out.
+    // Catches tables that are rewritten although there is nothing in them to leave out.
     for policy in POLICIES {
         let dir = TempDir::new().unwrap();
         let db = compacted(&dir, policy);
         let before = (files(dir.path(), ".sst"), db.metrics().compaction_bytes_written);
         db.compact_range(..).unwrap();
         assert_eq!((files(dir.path(), ".sst"), db.metrics().compaction_bytes_written), before, "{policy:?}");
-        // A tombstone that a snapshot has kept, and the version below it, are something.
+        // A tombstone that a snapshot has kept, and the version below it, can be left out.
         let snapshot = db.snapshot();
         db.remove(key(101)).unwrap();
         db.compact_range(..).unwrap();
@@ -231,8 +232,8 @@ fn compacting_again_rewrites_nothing() {
 
 #[test]
 fn compacting_a_range_beside_a_large_value_that_compresses_well_comes_to_an_end() {
-    // Catches a table that is full when it is cut and tiny on disk: taken along each time that the table after it is to be rewritten, it
-    // would be all that the first piece gets done, and the next step would be the same again, for ever.
+    // Catches a table that is full when it is cut but tiny on disk. Each rewrite of the next table would include it, so the first piece would do
+    // nothing else, and the next step would be the same again, for ever.
     for policy in POLICIES {
         let (_dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10).block_bytes(512).compaction(policy));
         let mut random = Random(7);
@@ -261,8 +262,8 @@ fn compacting_a_range_beside_a_large_value_that_compresses_well_comes_to_an_end(
 
 #[test]
 fn tombstones_go_down_without_further_writes_and_only_once() {
-    // Catches tombstones that every scan steps over until enough is written to push them down, and a compaction for their sake that begins
-    // again and again while a snapshot keeps them.
+    // Catches tombstones that every scan steps over until enough is written to push them down, and a compaction to remove them that begins again
+    // and again while a snapshot keeps them.
     for policy in POLICIES {
         for (ranges, has_snapshot) in [(false, false), (true, false), (false, true), (true, true)] {
             let (_dir, db) = opened(|b| b.memtable_bytes(1 << 20).compaction(policy));

@@ -1,14 +1,14 @@
-//! Compactions that meet a damaged table: they keep it, and tell of it until it can be read.
+//! Compactions that meet a damaged table: they keep the table, and report it until it can be read.
 
 use crate::support::*;
 
 #[test]
 fn rule_9_a_compaction_never_drops_a_table_that_it_could_not_read() {
-    // Catches a compaction that skips what it cannot read and unlinks its inputs.
+    // Catches a compaction that skips unreadable data and unlinks its inputs.
     let (dir, db) = opened(|b| b.l0_trigger(100));
     for key in ["a", "b"] {
         db.insert(key, "value").unwrap();
-        // What shares no key with the damaged table would be compacted around it.
+        // Tables that share no key with the damaged table would be compacted around it.
         db.insert("m", key).unwrap();
         db.flush().unwrap();
     }
@@ -30,7 +30,7 @@ fn rule_9_a_compaction_never_drops_a_table_that_it_could_not_read() {
 
 #[test]
 fn what_a_callers_compaction_has_read_again_is_no_error_any_more() {
-    // Catches an error of a compaction that nothing will try again, since a caller's compaction has done it.
+    // Catches an error of a compaction that is never tried again, because a caller's compaction has done the work.
     let dir = TempDir::new().unwrap();
     let small = || Db::builder(dir.path()).compression(Compression::None).l0_trigger(2).l0_stop(8);
     let db = small().l0_trigger(100).open().unwrap();
@@ -78,7 +78,7 @@ fn a_move_does_not_tell_that_a_table_can_be_read() {
     flip(&damaged, 2);
     let db = open(1);
     wait_while(|| db.metrics().damaged_files.is_empty());
-    // The table is moved down, and nobody reads it there: it holds nothing that could be left out.
+    // The table is moved down without being read: it holds nothing that could be left out.
     db.compact_range("b00"..="b01").unwrap();
     assert_eq!(db.metrics().damaged_files, [damaged]);
 }

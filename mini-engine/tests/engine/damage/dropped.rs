@@ -1,4 +1,4 @@
-//! Quarantined tables that were dropped: what salvage reads of them, and that nothing returns by it.
+//! Quarantined tables that were dropped: the part that salvage can read; and no removed data returns through them.
 
 use crate::support::*;
 
@@ -11,8 +11,8 @@ fn n(at: usize) -> String {
     format!("n{at:03}")
 }
 
-/// A database in `dir` with two tables: old values; and new ones with removals, of which a block in the middle is damaged. The newer one's
-/// path.
+/// A database in `dir` with two tables: old values; and new ones with removals. A block in the middle of the newer table is damaged. Returns the
+/// path of that table.
 fn damaged(dir: &Path) -> PathBuf {
     let db = open(dir, RecoveryMode::Strict);
     for key in ["a", "m1", "m2", "m3", "m4", "m5", "r1", "r2", "z"] {
@@ -32,14 +32,14 @@ fn damaged(dir: &Path) -> PathBuf {
     table
 }
 
-/// What salvage finds now.
+/// The contents that salvage finds now.
 fn salvaged(dir: &Path) -> (SalvageReport, Texts) {
     let new = TempDir::new().unwrap();
     let report = Db::builder(dir).salvage().unwrap().write_to(new.path().join("new")).unwrap();
     (report, texts(&Db::open(new.path().join("new")).unwrap()))
 }
 
-/// Checks that all is there but for the keys of the damaged block, each in its newest version. How many are lost.
+/// Checks that salvage finds everything except the keys of the damaged block, each in its newest version. Returns the number of lost keys.
 #[track_caller]
 fn check(dir: &Path) {
     let (report, mut found) = salvaged(dir);
@@ -54,7 +54,7 @@ fn check(dir: &Path) {
 
 #[test]
 fn what_is_sound_of_a_dropped_table_is_salvaged_and_no_older_or_removed_key_returns() {
-    // Catches a table of many entries given up for one block, and what a compaction forgets as soon as reads do without the table: that
+    // Catches a table of many entries that is given up for one block, and a compaction that forgets removals once reads no longer use the table:
     // keys in it were removed since.
     let dir = TempDir::new().unwrap();
     let table = damaged(dir.path());
@@ -89,7 +89,7 @@ fn what_is_sound_of_a_dropped_table_is_salvaged_and_no_older_or_removed_key_retu
     assert!(report.manifest.is_none() && found.len() > 90 && !found.contains_key("m4"), "{report}");
     fs::write(&manifest, bytes).unwrap();
 
-    // Once its file is gone nothing is kept for its sake.
+    // Once its file is gone, nothing is kept because of it.
     let db = open(dir.path(), RecoveryMode::Strict);
     assert!(db.verify().unwrap().entries > 7);
     fs::remove_file(&aside).unwrap();
@@ -113,7 +113,7 @@ fn check_after(dir: &Path, db: Db, work: impl FnOnce(&Db)) {
 
 #[test]
 fn whole_batches_in_a_log_that_was_set_aside_are_told_of() {
-    // Catches a repair that calls complete what an open has cut in two: behind damage that a sync proves, and behind what may be a tear.
+    // Catches a repair that calls a log complete though an open has cut it in two: behind damage that a sync proves, and behind a possible tear.
     for (mode, durability, aside) in [
         (RecoveryMode::Quarantine, Durability::Synced, "log.aside"),
         (RecoveryMode::Strict, Durability::Buffered, "log.tail.aside"),

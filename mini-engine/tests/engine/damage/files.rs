@@ -4,7 +4,7 @@ use crate::support::*;
 
 #[test]
 fn verify_tells_of_each_damaged_block_wherever_it_is() {
-    // Catches a verification that ends at the first damage of a table: a person would take the rest for sound.
+    // Catches a verification that ends at the first damage of a table: its user would believe that the rest is sound.
     let (dir, db) = opened(|b| b.block_bytes(512).partition_bytes(128).l0_trigger(100));
     for round in 0..2 {
         (0..400).for_each(|n| db.insert(format!("key{n:03}"), format!("{round}{n:060}")).unwrap());
@@ -93,7 +93,7 @@ fn rule_10_orphans_are_removed_after_recovery_and_their_numbers_not_used_again()
 
 #[test]
 fn rule_10_tables_beside_a_torn_manifest_are_set_aside_and_not_deleted() {
-    // Catches damage to the last edit, which looks like a tear, that makes the table it named an orphan to delete.
+    // Catches damage to the last edit that makes the table it named an orphan, to be deleted. Such damage looks like a tear.
     let (dir, db) = fresh();
     db.insert("a", "1").unwrap();
     // In no log, so that only the lost edit knew of it.
@@ -105,7 +105,7 @@ fn rule_10_tables_beside_a_torn_manifest_are_set_aside_and_not_deleted() {
     let hook = HookFs::new();
     let db = Db::builder(dir.path()).file_system(hook.arc()).open().unwrap();
     assert!(db.recovery().manifest_tail_dropped && db.recovery().manifest_tail_bytes > 0);
-    // The name is durable before the manifest that has no tear, and so no suspects, any more.
+    // The name is durable before the new manifest, which has no tear and so no suspects.
     let events = hook.take();
     let renamed = position(&events, 0, Op::RenameTo, ".sst.aside");
     assert_eq!(events[renamed + 1].op, Op::SyncDir);
@@ -128,7 +128,7 @@ fn rule_10_tables_beside_a_torn_manifest_are_set_aside_and_not_deleted() {
 
 #[test]
 fn a_stray_file_with_a_number_out_of_reach_is_refused_before_anything_is_written() {
-    // Catches a counter that goes on above it, past what an edit may hold: the next open would refuse the manifest.
+    // Catches a counter that continues beyond the largest number that an edit may hold: the next open would refuse the manifest.
     for stray in
         ["9223372036854775807.sst", "9223372036854775806.log", "MANIFEST-9223372036854775000", "99999999999.log.aside"]
     {
@@ -147,7 +147,7 @@ fn a_stray_file_with_a_number_out_of_reach_is_refused_before_anything_is_written
 
 #[test]
 fn an_open_that_fails_before_it_counts_leaves_no_file_behind() {
-    // Catches tries to open a database on a full disk that each take more of it.
+    // Catches repeated tries to open a database on a full disk that each take more of its space.
     let original = TempDir::new().unwrap();
     let db = Db::open(original.path()).unwrap();
     db.insert("a", "1").unwrap();

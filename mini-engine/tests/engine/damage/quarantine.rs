@@ -37,14 +37,14 @@ fn is_refused<T>(result: &Result<T, Error>, aside: &Path) -> bool {
     matches!(result, Err(Error::Corruption { file, .. }) if file == aside)
 }
 
-/// What reads must show while the second of three tables is quarantined as `aside`.
+/// The expected results of reads while the second of three tables is quarantined as `aside`.
 fn check_reads(db: &Db, aside: &Path) {
     let value = |key: &str| db.get(key).unwrap().map(|value| String::from_utf8(value.to_vec()).unwrap());
     assert_eq!(
         (value("a").as_deref(), value("z").as_deref(), value("x").as_deref()),
         (Some("old"), Some("old"), Some("newest"))
     );
-    // Written after the table was: right whatever it held.
+    // Written after the table was: right, whatever the table held.
     assert_eq!(value("m3").as_deref(), Some("newest"));
     for key in ["m1", "m2", "m15"] {
         assert!(is_refused(&db.get(key), aside) && is_refused(&db.contains_key(key), aside), "{key}");
@@ -56,7 +56,7 @@ fn check_reads(db: &Db, aside: &Path) {
         let keys: Result<Vec<_>, Error> = iter.map(|entry| Ok(entry?.0.to_vec())).collect();
         keys
     };
-    // A scan fails where it comes to the range, from either side, and not before.
+    // A scan fails where it reaches the range, from either side, and not before.
     for (iter, first) in [(db.iter(), "a"), (db.range("a"..), "a")] {
         let yielded: Vec<_> = iter.collect();
         assert_eq!(yielded.len(), 2, "{yielded:?}");
@@ -82,7 +82,7 @@ fn check_reads(db: &Db, aside: &Path) {
 
 #[test]
 fn rule_10_reads_in_the_range_of_a_quarantined_table_fail_until_it_is_dropped() {
-    // Catches an older value, or a removed key, shown in the place of what a damaged table held; in a later open too.
+    // Catches an older value, or a removed key, that is shown in place of the data of a damaged table; in a later open too.
     for damage in ["block", "footer", "missing"] {
         let dir = TempDir::new().unwrap();
         let tables = three_tables(dir.path());
@@ -94,7 +94,7 @@ fn rule_10_reads_in_the_range_of_a_quarantined_table_fail_until_it_is_dropped() 
         }
         let aside = tables[1].with_extension("sst.aside");
         let bytes = fs::read(&tables[1]).ok();
-        // One that only reads sets nothing aside, and names the file that is there.
+        // An open that only reads sets nothing aside, and names the existing file.
         if damage != "missing" {
             check_reads(&reading(dir.path()), &tables[1]);
             assert!(!aside.exists());
@@ -112,7 +112,7 @@ fn rule_10_reads_in_the_range_of_a_quarantined_table_fail_until_it_is_dropped() 
         check_reads(&db, &aside);
         assert_eq!(db.verify().unwrap().problems.len(), 1);
         drop(db);
-        // It is remembered, whatever the mode, and not found again; a file that somebody brought back is left alone.
+        // The quarantine is remembered in every mode, and not reported again; a file that somebody brought back is left alone.
         fs::write(&tables[1], "from a copy").unwrap();
         for mode in [RecoveryMode::Strict, RecoveryMode::Quarantine] {
             let db = open_in(dir.path(), mode).unwrap();
@@ -124,14 +124,14 @@ fn rule_10_reads_in_the_range_of_a_quarantined_table_fail_until_it_is_dropped() 
             check_reads(&reading(dir.path()), &aside);
         }
         let db = open_in(dir.path(), RecoveryMode::Strict).unwrap();
-        // A value written now is newer than what the table held.
+        // A value written now is newer than any in the table.
         put(&db, "m1", "written anew", Durability::Synced).unwrap();
         assert_eq!(db.get("m1").unwrap().as_deref(), Some(&b"written anew"[..]));
         let number = db.quarantined()[0].number;
         assert!(matches!(db.drop_quarantined(number + 1000), Err(Error::InvalidArgument(_))));
         let (before, mut iter) = (db.snapshot(), db.range("m2".."n"));
         db.drop_quarantined(number).unwrap();
-        // Whatever compactions have made of the rest.
+        // This holds for any state that compactions have made of the rest.
         db.compact_range(..).unwrap();
         assert!(is_refused(&before.get("m2"), &aside) && is_refused(&before.get_many(["a", "m2"]), &aside));
         assert!(is_refused(&iter.next().unwrap(), &aside));
@@ -152,7 +152,7 @@ fn rule_10_reads_in_the_range_of_a_quarantined_table_fail_until_it_is_dropped() 
 
 #[test]
 fn a_sound_database_is_opened_as_ever_and_strict_is_the_default() {
-    // Catches a mode that gives up what is sound, and one that is on by default.
+    // Catches a mode that gives up undamaged data, and one that is on by default.
     let dir = TempDir::new().unwrap();
     let tables = three_tables(dir.path());
     let db = quarantining(dir.path());
@@ -168,7 +168,7 @@ fn a_sound_database_is_opened_as_ever_and_strict_is_the_default() {
 
 #[test]
 fn of_a_damaged_log_the_writes_before_the_damage_are_kept_and_the_rest_is_set_aside() {
-    // Catches synced writes lost before the damage, a log deleted with what it held, and a loss without a word.
+    // Catches synced writes before the damage that are lost, a log that is deleted with its contents, and a loss that is not reported.
     let original = TempDir::new().unwrap();
     let db = open_in(original.path(), RecoveryMode::Strict).unwrap();
     for n in 0..6 {
@@ -205,7 +205,7 @@ fn of_a_damaged_log_the_writes_before_the_damage_are_kept_and_the_rest_is_set_as
 
 #[test]
 fn an_open_that_quarantines_may_end_at_any_operation_and_loses_nothing_more() {
-    // Catches a log renamed before what was taken from it is durable elsewhere, and a suspect that is deleted.
+    // Catches a log that is renamed before the entries taken from it are durable elsewhere, and a suspect that is deleted.
     let original = TempDir::new().unwrap();
     let tables = three_tables(original.path());
     let db = open_in(original.path(), RecoveryMode::Strict).unwrap();
@@ -244,7 +244,7 @@ fn an_open_that_quarantines_may_end_at_any_operation_and_loses_nothing_more() {
 
 #[test]
 fn a_checkpoint_of_a_database_with_a_quarantined_table_refuses_what_that_refuses() {
-    // Catches a copy that forgets what is unknown, and shows older versions.
+    // Catches a copy that forgets which keys are unknown, and shows older versions.
     let dir = TempDir::new().unwrap();
     let source = dir.path().join("db");
     fs::create_dir(&source).unwrap();
@@ -270,7 +270,7 @@ fn a_key_removed_since_a_table_was_quarantined_reads_as_removed_after_a_compacti
     db.get("m2").unwrap_err();
     let dropped = db.drop_quarantined(db.quarantined()[0].number).unwrap();
     db.compact_range(..).unwrap();
-    // As long as the file is there, its removed keys shall not be salvaged.
+    // As long as the file is there, its removed keys must not be salvaged.
     assert_eq!(db.verify().unwrap().entries, 6);
     fs::remove_file(&dropped.file).unwrap();
     db.close().unwrap();

@@ -1,10 +1,10 @@
-//! Salvage: what a new database holds that was made of a damaged one. Each file of a database of 300 tables is removed, cut and flipped.
+//! Salvage: the contents of a new database that was made from a damaged one. Each file of a database of 300 tables is removed, cut and flipped.
 
 use crate::support::*;
 
 const NEW: &str = "/new";
 
-/// Of each key, all that was written to it; the newest last, `None` for a removal.
+/// For each key, all that was written to it; the newest last, `None` for a removal.
 type History = BTreeMap<String, Vec<Option<String>>>;
 
 /// Bytes of a file that hold entries: a data block, a frame.
@@ -13,7 +13,7 @@ struct Piece {
     keys: BTreeSet<String>,
 }
 
-/// A database and what it held.
+/// A database and its contents.
 struct Original {
     disk: Disk,
     history: History,
@@ -21,7 +21,7 @@ struct Original {
     files: BTreeMap<PathBuf, Vec<Piece>>,
 }
 
-/// What is done to a file.
+/// The damage done to a file.
 #[derive(Clone, Copy, Debug)]
 enum Damage {
     Removed,
@@ -86,7 +86,7 @@ impl Original {
         self.disk.read(file).unwrap().len() as u64
     }
 
-    /// The keys of which a version is in what is damaged.
+    /// The keys that have a version in damaged data.
     fn hit(&self, file: &Path, damage: Damage) -> BTreeSet<&str> {
         let is_hit = |piece: &&Piece| match damage {
             Damage::Removed => true,
@@ -96,7 +96,7 @@ impl Original {
         self.files[file].iter().filter(is_hit).flat_map(|piece| &piece.keys).map(String::as_str).collect()
     }
 
-    /// The keys of which something else is found than the newest value.
+    /// The keys for which salvage finds anything other than the newest value.
     fn changed(&self, found: &Texts) -> Vec<&String> {
         match found == &self.now {
             true => Vec::new(),
@@ -104,7 +104,7 @@ impl Original {
         }
     }
 
-    /// Checks that what is found is all that is outside of `hit`, and nothing that never was within. What has changed.
+    /// Checks that salvage finds everything outside of `hit`, and nothing within it that never existed. Returns the keys that changed.
     fn check(&self, found: &Texts, hit: &BTreeSet<&str>, what: &str) -> Vec<&String> {
         let changed = self.changed(found);
         for key in &changed {
@@ -112,7 +112,7 @@ impl Original {
             let found = found.get(*key);
             assert!(found.is_none() || self.history[*key].iter().any(|was| was.as_ref() == found), "{what}: {key}");
         }
-        // No key that never was: the others are as they were, or among these.
+        // No key that never existed: the others are as they were, or among these.
         let same = found.len() - changed.iter().filter(|key| found.contains_key(**key)).count();
         let as_before = self.now.len() - changed.iter().filter(|key| self.now.contains_key(**key)).count();
         assert_eq!(same, as_before, "{what}");
@@ -186,7 +186,8 @@ fn repair(fs: &Arc<dyn FileSystem>) -> (SalvageReport, Texts) {
 
 #[test]
 fn after_any_damage_of_a_single_file_all_that_is_outside_of_it_is_in_the_new_database() {
-    // Catches a block that takes its table with it, a damaged index or header that takes what it leads to, and removed keys that return.
+    // Catches a damaged block that costs its whole table, a damaged index or header that costs the blocks that it leads to, and removed keys that
+    // return.
     let original = Original::make(11_000, 11_000);
     let tables = original.files.keys().filter(|path| path.extension().is_some_and(|kind| kind == "sst")).count();
     assert!(tables >= 300, "{tables} tables");
@@ -214,7 +215,7 @@ fn after_any_damage_of_a_single_file_all_that_is_outside_of_it_is_in_the_new_dat
         let lost = |key: &String| report.lost_keys.iter().any(|lost| lost.contains(key));
         let is_log = file.extension().is_some_and(|kind| kind == "log");
         for key in original.check(&found, &hit, &what) {
-            // What is not the newest is told of.
+            // Salvage reports every value that is not the newest.
             assert!(lost(key) || is_log && !report.lost_writes.is_empty(), "{what}: {key} is not as it was\n{report}");
         }
         hit.is_empty()
@@ -246,7 +247,7 @@ fn small(fs: &Arc<MemFs>) -> Texts {
 
 #[test]
 fn a_new_database_is_whole_or_does_not_open_whenever_its_making_ends() {
-    // Catches a half of the data that opens as a database.
+    // Catches half of the data that opens as if it were a database.
     let fs = Arc::new(MemFs::default());
     let expected = small(&fs);
     let before = fs.disk();
@@ -291,7 +292,7 @@ fn a_new_database_is_whole_or_does_not_open_whenever_its_making_ends() {
 
 #[test]
 fn tables_that_were_compacted_do_not_come_back_and_the_others_do_without_a_manifest() {
-    // Catches a removed key that returns from an obsolete table, and a tombstone that counts for nothing without its level.
+    // Catches a removed key that returns from an obsolete table, and a tombstone that is ignored because its level is unknown.
     let fs = Arc::new(MemFs::default());
     let expected = small(&fs);
     fs.remove(&file_of(&*fs, "MANIFEST")).unwrap();
@@ -336,7 +337,7 @@ fn tables_that_were_compacted_do_not_come_back_and_the_others_do_without_a_manif
 
 #[test]
 fn a_manifest_that_was_cut_between_two_edits_takes_no_table_with_it() {
-    // Catches tables that count as left over since the cut manifest, of which every edit is whole, does not name them.
+    // Catches tables that are taken for leftovers because the cut manifest does not name them, though every edit in it is whole.
     let memory = MemFs::default();
     let fs: Arc<dyn FileSystem> = Arc::new(memory.clone());
     let db = Db::builder(DB).l0_trigger(3).file_system(fs.clone()).open().unwrap();
@@ -363,7 +364,7 @@ fn a_manifest_that_was_cut_between_two_edits_takes_no_table_with_it() {
         let (report, found) = repair(&damage(&disk, &manifest, Damage::CutTo(edit)));
         assert_eq!(found, expected, "cut to {edit}: {report}");
         assert!(!report.is_complete(), "cut to {edit}: {report}");
-        // An open that goes on without the files that are gone keeps the tables that nothing names.
+        // An open that goes on without the missing files keeps the tables that nothing names.
         let fs = damage(&disk, &manifest, Damage::CutTo(edit));
         let tables = |fs: &Arc<dyn FileSystem>| {
             let names = fs.read_dir(Path::new(DB)).unwrap().into_iter().map(|name| name.into_string().unwrap());
@@ -378,7 +379,7 @@ fn a_manifest_that_was_cut_between_two_edits_takes_no_table_with_it() {
 
 #[test]
 fn removed_ranges_stay_removed_wherever_their_tombstones_can_be_read() {
-    // Catches keys that return from the tables below, since a range tombstone is no entry.
+    // Catches keys that return from the tables below, because a range tombstone is no entry.
     let fs = Arc::new(MemFs::default());
     let db = in_memory(&fs).l0_trigger(100).open().unwrap();
     (0..60).for_each(|n| db.insert(format!("key{n:02}"), "old").unwrap());
@@ -396,7 +397,7 @@ fn removed_ranges_stay_removed_wherever_their_tombstones_can_be_read() {
     without_manifest.remove(&file_of(&*fs, "MANIFEST")).unwrap();
     let without_manifest = without_manifest.disk();
     assert_eq!(repair(&on(&without_manifest)).1, expected);
-    // Every byte of the newer table: keys return only where that is told.
+    // Every byte of the newer table: keys return only where the report says so.
     let (table, mut told) = (file_of(&*fs, ".sst"), 0);
     for at in 0..fs.disk().read(&table).unwrap().len() as u64 {
         for disk in [fs.disk(), without_manifest.clone()] {
@@ -414,7 +415,7 @@ fn removed_ranges_stay_removed_wherever_their_tombstones_can_be_read() {
 
 #[test]
 fn a_log_that_cannot_be_read_costs_its_writes_and_not_the_tables() {
-    // Catches one unreadable sector of a log after which nothing of the database is left.
+    // Catches a database that is lost as a whole because of one unreadable sector of a log.
     let original = Arc::new(MemFs::default());
     small(&original);
     let mut lost = 0;
@@ -445,7 +446,7 @@ fn a_log_that_cannot_be_read_costs_its_writes_and_not_the_tables() {
             lost += 1;
         }
     }
-    // Its open and its length; its bytes are read again. What the device never reads is in `unreadable.rs`.
+    // The open of the log and its length fail; its bytes are read again. `unreadable.rs` tests logs that the device never reads.
     assert!(lost >= 2, "{lost}");
 }
 

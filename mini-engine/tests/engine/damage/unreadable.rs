@@ -1,4 +1,4 @@
-//! Logs that the device does not read to their end.
+//! Logs that the device cannot read to their end.
 
 use crate::support::*;
 
@@ -17,8 +17,8 @@ fn filled(mem: &MemFs) -> String {
 
 #[test]
 fn the_place_that_cannot_be_read_is_told_and_costs_what_is_behind_it_only() {
-    // Catches one bad sector of a log that costs the batches in front of it, since they were to be read in one step with it, and
-    // an error that sends a person to offset 0.
+    // Catches a bad sector of a log that costs the batches in front of it, because they were read in one step with it. Also catches an error that
+    // names offset 0 instead of the damage.
     let mem = MemFs::default();
     let log = filled(&mem);
     let len = mem.open(&Path::new(DB).join(&log)).unwrap().len().unwrap();

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// What was read, or what the page does not allow.
+/// A value that was read, or the rule of the page that the bytes break.
 pub(crate) type Read<T = ()> = Result<T, String>;
 
 const MAX_KEY: usize = 65_535;
@@ -93,7 +93,7 @@ pub(crate) struct Entry {
     pub(crate) key: Vec<u8>,
     pub(crate) seqno: u64,
     pub(crate) value: Option<Vec<u8>>,
-    /// Of a range tombstone, whose first key is `key`: its end, empty if it has none.
+    /// For a range tombstone with the first key `key`: its end, empty if it has none.
     pub(crate) end: Option<Vec<u8>>,
 }
 
@@ -119,7 +119,7 @@ impl Entry {
         }
     }
 
-    /// What entry order compares.
+    /// The parts of a version that entry order compares.
     pub(crate) fn place(&self) -> Place<'_> {
         (&self.key[..], Reverse(self.seqno))
     }

@@ -1,4 +1,4 @@
-//! Of databases that were cut off or damaged the page's reader says what the engine says.
+//! The page's reader and the engine say the same of databases that were cut off or damaged.
 
 use crate::formats::database::{self, Files, Map};
 use crate::formats::workload::write;
@@ -18,8 +18,8 @@ fn files(disk: &Disk) -> Files {
     names.into_iter().map(file).collect()
 }
 
-/// All that the engine finds and whether a log was torn, or the first damage that it tells of. Whatever is damaged, each key of `sound` is
-/// read as it says there, or not at all.
+/// Everything that the engine finds and whether a log was torn, or the first damage that it reports. Whatever is damaged, each key is read as
+/// `sound` says, or not at all.
 fn by_engine(builder: &Builder, sound: &Map) -> Result<(Map, bool), Error> {
     let db = builder.clone().create_if_missing(false).open()?;
     let is_right = |(key, value): (&Vec<u8>, &Vec<u8>)| match db.get(key) {
@@ -46,7 +46,7 @@ fn is_typed(error: &Error) -> bool {
     }
 }
 
-/// How often both found all sound, and how often both found damage.
+/// How often both found everything sound, and how often both found damage.
 #[derive(Debug, Default)]
 struct Agreed {
     sound: usize,
@@ -66,7 +66,7 @@ impl Agreed {
             (Ok(database), Ok((found, is_torn))) => {
                 assert!(database.state(u64::MAX) == found, "{}: by the page it holds something else", context());
                 let torn = database.logs.iter().any(|(_, log)| log.is_torn);
-                // The engine also calls it torn where a later log does not follow.
+                // The engine also calls it torn if a later log does not follow.
                 assert!(is_torn || !torn, "{}: a log that is torn by the page", context());
                 self.sound += 1;
                 self.torn += usize::from(torn);
@@ -82,8 +82,8 @@ impl Agreed {
         }
     }
 
-    /// Each bit of a byte in turn, each fifth length, and zeros in the place of each 512 bytes. By an open that only reads, which is
-    /// quicker, and shows what another would.
+    /// Damage for each byte, bit by bit; for every fifth length; and for every 512 bytes, replaced by zeros. Opens only for reading, because that
+    /// is quicker and shows the same.
     fn compare_damaged(&mut self, disk: &Disk) {
         let (all, _) = by_engine(&builder(&MemFs::on(disk.clone())), &Map::new()).unwrap();
         for (name, bytes) in files(disk).iter().filter(|(name, _)| *name != "LOCK") {
@@ -113,7 +113,7 @@ impl Agreed {
 
 #[test]
 fn after_a_kill_or_a_power_cut_at_any_operation_the_page_and_the_engine_find_the_same() {
-    // Catches a rule of where a log or a manifest ends that the page leaves out.
+    // Catches a rule for the end of a log or a manifest that the page leaves out.
     let mem = MemFs::default();
     let states = states_during(&mem, || {
         let db = builder(&mem).open().unwrap();
@@ -192,7 +192,7 @@ fn damaged(disk: &Disk, path: &Path, bytes: &[u8]) -> Disk {
 
 #[test]
 fn of_damage_to_any_byte_and_of_any_cut_the_page_and_the_engine_say_the_same() {
-    // Catches a check that the page asks for and the engine leaves out, or the other way round.
+    // Catches a check that the page requires but the engine leaves out, and one that the engine makes but the page leaves out.
     let mut agreed = Agreed::default();
     for disk in [small(), in_pieces()] {
         agreed.compare_damaged(&disk);

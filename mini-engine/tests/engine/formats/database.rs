@@ -1,4 +1,4 @@
-//! A whole database: what the manifest, the tables and the logs that it names add up to.
+//! A whole database: the state that the manifest, its tables and its logs add up to.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ pub(crate) struct Database {
     pub(crate) last_seqno: u64,
 }
 
-/// What a read of a key finds.
+/// The result of a read of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Answer<'a> {
     Value(&'a [u8]),
@@ -41,7 +41,7 @@ pub(crate) fn read(files: &Files) -> Read<Database> {
         let bytes = file(&format!("{:06}.sst", line.number))?;
         let mut table = table::read(line.number, bytes, if line.narrowed { &line.smallest } else { b"" })?;
         need(describes(line, &table, bytes.len() as u64), format!("table {} is another one", line.number))?;
-        // What lies below counts no more.
+        // Older versions below it no longer count.
         table.entries.retain(|entry| !line.narrowed || entry.key >= line.smallest);
         if line.narrowed {
             table.ranges.iter_mut().for_each(|range| range.key = range.key.clone().max(line.smallest.clone()));
@@ -113,7 +113,7 @@ impl Database {
         Ok(())
     }
 
-    /// What a read of `key` at `wanted` finds.
+    /// The result of a read of `key` at `wanted`.
     pub(crate) fn get(&self, key: &[u8], wanted: u64) -> Answer<'_> {
         let (seqno, found) = match self.newest(key, wanted) {
             Some(entry) => (entry.seqno, entry.value.as_deref().map_or(Answer::Nothing, Answer::Value)),
@@ -131,7 +131,7 @@ impl Database {
         logged.or_else(|| tables.find_map(|table| table.newest(key, wanted)))
     }
 
-    /// Every key of which any version is there.
+    /// Every key that has any version.
     pub(crate) fn keys(&self) -> BTreeSet<&[u8]> {
         let entries = self.tables.values().flat_map(|table| &table.entries).chain(&self.logged);
         entries.map(|entry| &entry.key[..]).collect()

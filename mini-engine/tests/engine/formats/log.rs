@@ -10,7 +10,7 @@ const MAX_SEQNO: u64 = (1 << 56) - 1;
 /// The log and the offset before which all was synced when a frame was written.
 pub(crate) type Synced = (u64, u64);
 
-/// What a log says by itself.
+/// The contents of a single log.
 pub(crate) struct Log {
     /// The number of each batch's first operation, and its operations.
     pub(crate) batches: Vec<(u64, Vec<Entry>)>,
@@ -71,7 +71,7 @@ pub(crate) fn read(number: u64, file: &[u8]) -> Read<Log> {
 }
 
 impl Log {
-    /// Whether the end of this log, of number `own`, is not an honest one, since bytes up to `synced` were durable.
+    /// Whether the end of this log, number `own`, is wrong: bytes up to `synced` were durable.
     pub(crate) fn is_contradicted(&self, own: u64, synced: Option<Synced>) -> bool {
         synced.is_some_and(|(log, offset)| log > own || log == own && offset > self.end)
     }

@@ -24,14 +24,14 @@ pub(crate) struct TableLine {
     pub(crate) smallest: Vec<u8>,
     pub(crate) largest: Vec<u8>,
     pub(crate) range_tombstones: u64,
-    /// Only what lies from `smallest` on counts.
+    /// Only keys from `smallest` on count.
     pub(crate) narrowed: bool,
 }
 
-/// Bytes that came to a level, were read there, were written there.
+/// Bytes that came to a level, that were read there, and that were written there.
 pub(crate) type Work = [u64; 3];
 
-/// What the edits add up to.
+/// The state that the edits add up to.
 #[derive(Debug, Default)]
 pub(crate) struct Manifest {
     pub(crate) log: u64,
@@ -44,7 +44,7 @@ pub(crate) struct Manifest {
     /// On levels, in the order in which a read asks them; within a run by key.
     pub(crate) tables: Vec<TableLine>,
     pub(crate) quarantined: Vec<TableLine>,
-    /// The compactions that are to go on, by number.
+    /// The compactions that will go on, by number.
     pub(crate) pointers: BTreeSet<u64>,
     /// Every tag that was met.
     pub(crate) tags: BTreeSet<u8>,
@@ -208,7 +208,7 @@ fn level(bytes: &mut Bytes<'_>) -> Read<usize> {
     Ok(level)
 }
 
-/// Level and run are not there.
+/// Level and run are missing.
 fn table(bytes: &mut Bytes<'_>) -> Read<TableLine> {
     let narrowed = bytes.u8()?;
     need(narrowed <= 1, "narrowed is 0 or 1")?;

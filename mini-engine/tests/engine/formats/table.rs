@@ -10,16 +10,16 @@ const TRAILER_LEN: usize = 13;
 const RESTART_INTERVAL: usize = 16;
 const LINE_LEN: usize = 64;
 
-/// All that a table says.
+/// The complete contents of a table.
 pub(crate) struct Table {
     pub(crate) entries: Vec<Entry>,
     /// Whether ranges overlap.
     pub(crate) overlap: bool,
-    /// Range tombstones; and of how many ranges they are.
+    /// Range tombstones, and the number of ranges that they stand for.
     pub(crate) ranges: Vec<Entry>,
     pub(crate) distinct_ranges: u64,
     pub(crate) properties: Properties,
-    /// Of each partition.
+    /// The filter of each partition.
     filters: Vec<PartitionFilter>,
     /// The compression of each data block.
     pub(crate) compressions: Vec<u8>,
@@ -39,7 +39,7 @@ pub(crate) struct Properties {
 struct Fence {
     key: Vec<u8>,
     seqno: u64,
-    /// Where the block is that it belongs to.
+    /// The position of the block that it belongs to.
     block: Range<usize>,
 }
 
@@ -61,7 +61,7 @@ struct PartitionFilter {
     filter: Option<Filter>,
 }
 
-/// Reads table `number`, of which the keys from `from` on count, and checks all that the page says of it.
+/// Reads table `number`, whose keys count only from `from` on, and checks everything that the page says of it.
 pub(crate) fn read(number: u64, file: &[u8], from: &[u8]) -> Read<Table> {
     let footer = footer(number, file)?;
     let partitions = partitions(number, file, &footer, from)?;
@@ -71,7 +71,7 @@ pub(crate) fn read(number: u64, file: &[u8], from: &[u8]) -> Read<Table> {
         place => range_tombstones(&block(number, file, place)?.1)?,
     };
     let (mut entries, mut compressions): (Vec<Entry>, Vec<u8>) = Default::default();
-    // Of a narrowed table what lies before the first partition that counts is not looked at.
+    // In a narrowed table, nothing is checked before the first partition that counts.
     let skips = !from.is_empty();
     let first = partitions.first().and_then(|first| first.fences.first()).map_or(0, |fence| fence.block.start);
     let (mut at, mut before, mut is_whole) = (if skips { first } else { 0 }, None, !skips || first == 0);
@@ -113,7 +113,7 @@ pub(crate) fn read(number: u64, file: &[u8], from: &[u8]) -> Read<Table> {
     Ok(Table { entries, overlap, ranges, distinct_ranges, properties, filters, compressions })
 }
 
-/// The partitions to which the root leads, but for those in which no key from `from` on can be.
+/// The partitions to which the root leads, except those that cannot have a key from `from` on.
 fn partitions(number: u64, file: &[u8], footer: &Footer, from: &[u8]) -> Read<Vec<Partition>> {
     let root = fences(&block(number, file, footer.root.clone())?.1, footer.partitions.start)?;
     need(root.last().is_some_and(|last| last.block.end == footer.root.start), "bytes behind the partitions")?;
@@ -242,7 +242,7 @@ fn data_block(contents: &[u8]) -> Read<Vec<Entry>> {
     Ok(entries)
 }
 
-/// Fences of blocks of which the first is at `start`.
+/// Fences of blocks; the first block is at `start`.
 fn fences(contents: &[u8], start: usize) -> Read<Vec<Fence>> {
     let count_at = contents.len().checked_sub(4).ok_or("no number of fences")?;
     let count = Bytes::new(&contents[count_at..]).u32()? as usize;
@@ -303,7 +303,7 @@ fn read_properties(contents: &[u8]) -> Read<Properties> {
     Ok(properties)
 }
 
-/// What the properties of a table of these entries, in order and at least one, and these range tombstones must be.
+/// The expected properties of a table with these entries, in order and at least one, and these range tombstones.
 fn counted(entries: &[Entry], ranges: &[Entry]) -> Properties {
     let seqnos = || entries.iter().chain(ranges).map(|entry| entry.seqno);
     let end = ranges.iter().filter_map(|range| range.end.as_deref()).max();

@@ -1,4 +1,4 @@
-//! Writes after which the files have all that the page speaks of.
+//! Writes that give the files every feature that the page describes.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Of databases as the engine leaves them the page's reader finds what was written.
+//! The page's reader finds what was written, in databases as the engine leaves them.
 
 use crate::formats::database::{self, Answer, Database, Map};
 use crate::formats::workload::{batch, files, write};
@@ -19,8 +19,8 @@ fn builder(dir: &Path, policy: Compaction) -> Builder {
     builder.memtable_bytes(64 << 10).table_file_bytes(8 << 10).l0_trigger(1).size_ratio(4).level1_bytes(16 << 10)
 }
 
-/// Many small tables on several levels, with versions that snapshots hold, and a log behind them: the snapshots, and what
-/// each sees.
+/// Many small tables on several levels, with versions that snapshots hold, and a log behind them. Returns the snapshots, and the expected contents
+/// of each.
 fn fill(db: &Db) -> Vec<(Snapshot, Map)> {
     let (mut map, mut states) = (Map::new(), vec![]);
     for round in 0..8 {
@@ -40,7 +40,7 @@ fn fill(db: &Db) -> Vec<(Snapshot, Map)> {
         db.flush().unwrap();
         states.push((db.snapshot(), map.clone()));
     }
-    // What compactions have done so far depends on their pace. From here on it does not.
+    // The amount that compactions have done so far depends on their pace. From here on it does not.
     db.compact_range(..).unwrap();
     // Little, so that policies with tiers leave it in runs of its own; an odd number of tables, so that the last stays on level 0.
     for n in 400..407 {
@@ -54,12 +54,12 @@ fn fill(db: &Db) -> Vec<(Snapshot, Map)> {
     states
 }
 
-/// What all the databases of a test are to have, so that nothing of the page goes unread.
+/// The features that the databases of a test must have together, so that each part of the page is tested.
 const WANTED: &str = "compression 0, compression 1, compression 2, tag 1, tag 2, tag 3, tag 4, tag 5, tag 6, tag 7, tag 8, several levels, \
                       several runs, several blocks, several partitions, a key in several tables, tombstones, ranges that overlap, \
                       ranges apart, logged";
 
-/// What a database has, by the same names.
+/// The features that a database has, by the same names.
 fn met(database: &Database) -> BTreeSet<String> {
     let (manifest, tables) = (&database.manifest, || database.tables.values());
     let runs: BTreeSet<_> =
@@ -86,7 +86,7 @@ fn met(database: &Database) -> BTreeSet<String> {
 
 #[test]
 fn tables_manifests_and_logs_read_by_the_page_alone_hold_every_state_that_was_written() {
-    // Catches a page that says something else than the engine does, at any byte of the three formats.
+    // Catches a page that differs from the engine at any byte of the three formats.
     let mut seen = BTreeSet::new();
     for (policy, number) in POLICIES {
         let dir = TempDir::new().unwrap();
@@ -118,7 +118,7 @@ fn tables_manifests_and_logs_read_by_the_page_alone_hold_every_state_that_was_wr
 
 #[test]
 fn a_filter_read_by_the_page_alone_has_each_key_and_few_others() {
-    // Catches bits that are somewhere else than the page says: the reader of tables checks that no key is denied.
+    // Catches bits at other places than the page says: the reader of tables checks that the filter denies no key.
     for (bits, most) in [(0, 3999), (2, 2000), (10, 80)] {
         let (dir, db) = opened(|b| b.filter_bits_per_key(bits).partition_bytes(4096));
         // In between are absent keys.

@@ -1,4 +1,4 @@
-//! Directories that are no database, not yet one, not one any more, or a newer one.
+//! Directories that are no database, not yet a database, no longer a database, or a newer database.
 
 use crate::formats::checksum;
 
@@ -6,7 +6,7 @@ use crate::support::*;
 
 #[test]
 fn a_directory_that_is_not_a_database_is_refused_and_left_alone() {
-    // Catches an open by mistake that litters, or worse takes over, somebody's directory.
+    // Catches an accidental open that adds files to somebody's directory or, worse, takes it over.
     let dir = TempDir::new().unwrap();
     fs::write(dir.path().join("letter.txt"), "dear").unwrap();
     let error = Db::open(dir.path()).unwrap_err();
@@ -23,7 +23,7 @@ fn create_if_missing_false_creates_nothing() {
     let dir = TempDir::new().unwrap();
     let missing = dir.path().join("missing");
     for path in [dir.path(), &missing] {
-        // Nor does one that only reads, whatever the option says.
+        // An open that only reads does not either, whatever the option says.
         for builder in [Db::builder(path).create_if_missing(false), Db::builder(path).read_only(true)] {
             let error = builder.open().unwrap_err();
             assert!(matches!(error, Error::NotADatabase { .. }), "{error}");
@@ -73,7 +73,7 @@ fn a_newer_format_version_is_unsupported_and_nothing_is_changed() {
 
 #[test]
 fn a_lost_current_is_corruption_and_not_a_new_database() {
-    // Catches a missing pointer taken for an empty directory: everything in it would be removed as orphans.
+    // Catches a missing pointer that is taken for an empty directory: everything in it would be removed as orphans.
     let (dir, db) = fresh();
     db.insert("a", "1").unwrap();
     drop(db);
@@ -98,7 +98,7 @@ fn a_lost_current_is_corruption_and_not_a_new_database() {
 
 #[test]
 fn files_of_others_in_a_database_are_left_alone() {
-    // Catches an orphan removal that goes by less than our exact names.
+    // Catches a removal of orphans that goes by less than our exact names.
     let dir = TempDir::new().unwrap();
     drop(Db::open(dir.path()).unwrap());
     for name in ["notes.txt", "1.log", "000001.sst.bak"] {
@@ -117,8 +117,8 @@ fn name_of(dir: &TempDir) -> String {
 
 #[test]
 fn rule_4_the_name_of_a_directory_is_synced_by_each_open_until_there_is_a_database() {
-    // Catches a directory whose name a power cut takes away, with all synced writes in it: made by an open that ended
-    // before it synced the name, or by somebody else.
+    // Catches a directory whose name, with all synced writes in it, a power cut takes away: the directory was made by an open that ended before it
+    // synced the name, or by somebody else.
     for made_by_open in [true, false] {
         let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
         let (above, path) = (name_of(&dir), dir.path().join("db"));
@@ -143,7 +143,7 @@ fn rule_4_the_name_of_a_directory_is_synced_by_each_open_until_there_is_a_databa
 
 #[test]
 fn rule_4_directories_above_are_created_one_by_one_each_synced_before_the_next() {
-    // Catches a chain of directories of which a later open believes the upper ones durable, since they are there.
+    // Catches a chain of directories whose upper ones a later open takes for durable because they exist.
     let names = ["a", "b", "c"];
     let count = {
         let faults = faulty();
@@ -182,7 +182,7 @@ fn named(op: Op, name: &str) -> Event {
 
 #[test]
 fn a_directory_above_that_may_not_be_read_is_no_reason_to_refuse_the_one_below() {
-    // Catches a database that cannot be made in `/home/me`, since `/home` may be passed through and not be listed.
+    // Catches a database that cannot be made in `/home/me`, because `/home` may be passed through but not listed.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
     let above = name_of(&dir);
     let path = dir.path().join("db");
@@ -193,7 +193,7 @@ fn a_directory_above_that_may_not_be_read_is_no_reason_to_refuse_the_one_below()
 
 #[test]
 fn the_top_of_a_fresh_file_system_may_become_a_database() {
-    // Catches `lost+found` taken for somebody's file, in a directory of which nothing else is used.
+    // Catches `lost+found` that is taken for somebody's file, in a directory in which nothing else is used.
     let dir = TempDir::new().unwrap();
     fs::create_dir(dir.path().join("lost+found")).unwrap();
     Db::open(dir.path()).unwrap().insert("a", "1").unwrap();

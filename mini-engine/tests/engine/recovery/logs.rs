@@ -30,12 +30,12 @@ fn cut_space(log: &Path) {
     fs::write(log, bytes).unwrap();
 }
 
-/// What is done to a log.
+/// The damage done to a log.
 #[derive(Clone, Copy, Debug)]
 enum Harm {
-    /// So many bytes are cut off its end: fewer than a frame has.
+    /// This many bytes are cut off its end: fewer than a frame has.
     Cut(u64),
-    /// So many whole frames are cut off its end.
+    /// This many whole frames are cut off its end.
     CutFrames(u64),
     Removed,
     Emptied,
@@ -56,11 +56,11 @@ fn harm(log: &Path, harm: Harm, frame: u64) {
     }
 }
 
-/// What an open makes of harmed logs.
+/// The result of an open of damaged logs.
 enum Made {
-    /// These keys; these logs are set aside, or their tails.
+    /// These keys are read; these logs are set aside, or their tails.
     Keys(&'static str, &'static [&'static str]),
-    /// It is refused for damage to this log, and nothing is changed.
+    /// The open is refused for damage to this log, and nothing is changed.
     Refused(usize),
 }
 
@@ -69,7 +69,7 @@ fn rules_2_and_11_harmed_logs_keep_a_first_part_of_the_history_or_are_refused() 
     use Harm::{Cut, CutFrames, Emptied, MadeAhead, Removed, Zeroed};
     use Made::{Keys, Refused};
     type Case = (&'static str, &'static str, &'static [(usize, Harm)], Made);
-    // The defect that each case catches, the keys whose writes were synced, what is done to which log, and what becomes of it.
+    // The defect that each case catches, the keys whose writes were synced, the damage to each log, and the result.
     let cases: [Case; 19] = [
         ("logs replayed by directory order, or one skipped", "", &[], Keys("abcd", &[])),
         ("c and d without the b before them", "", &[(0, Cut(8))], Keys("a", &["0 tail", "1", "2"])),
@@ -78,7 +78,7 @@ fn rules_2_and_11_harmed_logs_keep_a_first_part_of_the_history_or_are_refused() 
         ("synced writes dropped as a tail", "b", &[(0, Cut(8))], Refused(0)),
         ("a sync of a later log overlooked", "c", &[(0, Cut(8))], Refused(0)),
         ("a sync of the torn log overlooked", "c", &[(1, Cut(8))], Refused(1)),
-        // A sync is known from the frames behind it. Nothing was written after "d", so its sync left no record.
+        // Later frames record a sync. Nothing was written after "d", so its sync left no record.
         ("a sync without a record", "d", &[(0, Cut(8))], Keys("a", &["0 tail", "1", "2"])),
         ("a clean end between two frames", "", &[(0, CutFrames(1))], Keys("a", &["1", "2"])),
         ("a clean end before a sync", "b", &[(0, CutFrames(1))], Refused(0)),
@@ -130,11 +130,11 @@ fn rules_2_and_11_harmed_logs_keep_a_first_part_of_the_history_or_are_refused() 
 
 #[test]
 fn rule_2_past_an_accepted_stop_the_rest_of_the_log_is_set_aside_too() {
-    // Catches whole frames behind a hole that are cut off and gone: a flipped bit in what was synced last looks the same.
+    // Catches whole frames behind a hole that are cut off and lost: a flipped bit in the last synced data looks the same.
     let dir = TempDir::new().unwrap();
     let logs = three_logs(dir.path(), "");
     let mut bytes = fs::read(&logs[0]).unwrap();
-    // In the frame of "a"; that of "b" is whole.
+    // In the frame of "a"; the frame of "b" is whole.
     bytes[90] ^= 1;
     fs::write(&logs[0], &bytes).unwrap();
     let db = Db::open(dir.path()).unwrap();
@@ -181,7 +181,7 @@ fn rule_3_a_torn_tail_is_cut_and_synced_before_the_next_log_is_created() {
     // The tail is kept before it can be gone.
     let kept = [(Op::Sync, ".log.tail.aside"), (Op::SyncDir, ""), (Op::Truncate, torn), (Op::Sync, torn)];
     let steps = in_order(&events, &[&kept[..], &[(Op::RenameTo, ".log.aside"), (Op::SyncDir, "")]].concat());
-    // Of the file that keeps the tail an older end is cut off before.
+    // An older end is cut off the file that keeps the tail.
     assert_eq!(Some(steps[2]), events.iter().position(|event| event.op == Op::Truncate && event.name == torn));
     // Tables sync the directory as well, and those after it.
     let next = [position(&events, 0, Op::Create, ".sst"), position(&events, steps[1], Op::Create, ".log")];
@@ -194,8 +194,8 @@ fn rule_3_a_torn_tail_is_cut_and_synced_before_the_next_log_is_created() {
 
 #[test]
 fn rule_3_an_end_at_any_operation_of_that_finds_the_same_history_again() {
-    // Catches logs that are set aside after the tail was cut but not when the tail is found cut already, and the other
-    // way round: logs that an edit makes obsolete, and so deleted, before they were set aside.
+    // Catches logs that are set aside only if this open cut the tail, and not if the tail was found cut already. Also catches the opposite: logs
+    // that an edit makes obsolete, and that are so deleted, before they were set aside.
     let original = TempDir::new().unwrap();
     let logs = three_logs(original.path(), "");
     cut(&logs[0], 8);
@@ -253,7 +253,7 @@ fn check_long_log(db: &Db, batches: u8) {
 
 #[test]
 fn the_first_half_of_a_memtable_is_written_while_the_second_is_read() {
-    // Catches halves in the wrong order or one of them lost, and entries behind a stop that were handed over before it was seen.
+    // Catches halves in the wrong order, a lost half, and entries behind a stop that were handed over before the stop was seen.
     let original = TempDir::new().unwrap();
     long_log(original.path());
     let (dir, hook) = (copy(original.path()), HookFs::new());
@@ -261,7 +261,7 @@ fn the_first_half_of_a_memtable_is_written_while_the_second_is_read() {
     check_long_log(&db, 12);
     drop(db);
     check_long_log(&open_long_log(dir.path(), &HookFs::new()).unwrap(), 12);
-    // Of the last batch a part is missing.
+    // A part of the last batch is missing.
     let dir = copy(original.path());
     let log = the_file(dir.path(), ".log");
     let bytes = fs::read(&log).unwrap();
@@ -274,14 +274,14 @@ fn the_first_half_of_a_memtable_is_written_while_the_second_is_read() {
 
 #[test]
 fn of_halves_of_a_memtable_none_is_left_by_an_open_that_fails() {
-    // Catches a table made by the other thread that nobody removes: each try to open a database on a full disk would take more of it.
+    // Catches a table of the other thread that is never removed: each try to open a database on a full disk would take more of it.
     let original = TempDir::new().unwrap();
     long_log(original.path());
     let before = files(original.path(), "");
     for op in [Op::Create, Op::Write, Op::Sync] {
         for fails in [1, 2] {
             let (dir, hook) = (copy(original.path()), HookFs::new());
-            // Of the tables, the one that was begun first or second.
+            // The first or the second of the tables, in the order in which they were begun.
             let names = Mutex::new(Vec::new());
             hook.set(move |event| {
                 if !event.name.ends_with(".sst") {
@@ -300,7 +300,7 @@ fn of_halves_of_a_memtable_none_is_left_by_an_open_that_fails() {
             check_long_log(&open_long_log(dir.path(), &HookFs::new()).unwrap(), 12);
         }
     }
-    // A frame that was synced is damaged behind what was handed over, which the frame after it proves.
+    // A synced frame is damaged behind the entries that were handed over; the next frame proves that it was synced.
     let dir = copy(original.path());
     let log = the_file(dir.path(), ".log");
     let mut bytes = fs::read(&log).unwrap();

@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, mpsc};
 
 use mini_engine::fs::{File, FileSystem, Mapping, StdFs};
 
-/// What is about to happen to a file.
+/// An operation that is about to happen to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Create,
     Write,
     Sync,
     Truncate,
-    /// To the name in the event that follows it.
+    /// A rename to the name in the next event.
     Rename,
     RenameTo,
     Remove,
@@ -25,7 +25,7 @@ pub(crate) enum Op {
     RemoveDir,
     /// The name is the new one.
     Link,
-    /// Of a mapping, into which a writer is about to write.
+    /// A mapping that a writer is about to write into.
     Fill,
 }
 
@@ -43,7 +43,7 @@ impl Event {
     }
 }
 
-/// What the hook wants to happen.
+/// The answer of the hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Go,
@@ -54,7 +54,7 @@ pub(crate) enum Answer {
     Short(usize),
 }
 
-/// Messages of operations that are held, and what they are held by.
+/// Messages of operations that are held, and the channel that holds them.
 pub(crate) type Held = (mpsc::Receiver<()>, mpsc::Sender<()>);
 
 type Hook = dyn Fn(&Event) -> Answer + Send + Sync;
@@ -86,7 +86,7 @@ impl HookFs {
         HookFs::over(Arc::new(StdFs))
     }
 
-    /// As [`new`](Self::new), with logs that are mapped.
+    /// Like [`new`](Self::new), with logs that are mapped.
     pub(crate) fn mapped() -> HookFs {
         HookFs::with(Arc::new(StdFs), true)
     }
@@ -111,7 +111,7 @@ impl HookFs {
         *self.shared.hook.lock().unwrap() = Arc::new(hook);
     }
 
-    /// Answers so before each operation that `is_hit` names.
+    /// Gives this answer before each operation that `is_hit` names.
     pub(crate) fn answer_where(&self, answer: Answer, is_hit: impl Fn(&Event) -> bool + Send + Sync + 'static) {
         self.set(move |event| if is_hit(event) { answer } else { Answer::Go });
     }
@@ -127,14 +127,14 @@ impl HookFs {
         self.set(|_| Answer::Go);
     }
 
-    /// Holds each `op` on a file whose name contains `part` until the sender is dropped. The receiver gets a message for each
-    /// that is about to begin. Then it is answered by `answer`.
+    /// Holds each `op` on a file whose name contains `part` until the sender is dropped. The receiver gets a message for each operation that is
+    /// about to begin. After the hold, `answer` is the answer to the operation.
     pub(crate) fn hold(&self, op: Op, part: &str, answer: Answer) -> Held {
         let part = part.to_owned();
         self.hold_where(answer, move |event| event.is(op, &part))
     }
 
-    /// As [`hold`](Self::hold), for operations that `is_held` names. It runs on the thread of the operation.
+    /// Like [`hold`](Self::hold), for operations that `is_held` names. It runs on the thread of the operation.
     pub(crate) fn hold_where(&self, answer: Answer, is_held: impl Fn(&Event) -> bool + Send + Sync + 'static) -> Held {
         let (arrived, arrivals) = mpsc::channel();
         let (go, goes) = mpsc::channel();
@@ -145,7 +145,7 @@ impl HookFs {
             }
             // The test may be over.
             let _ = arrived.send(());
-            // An error is the end of the channel, which lets it pass.
+            // An error means that the channel has ended, and lets the operation pass.
             let _ = goes.lock().unwrap().recv();
             answer
         });
@@ -295,13 +295,13 @@ impl File for HookFile {
         if !self.fs.shared.maps {
             return Err(ErrorKind::Unsupported.into());
         }
-        // In memory, so that it works whatever the file system of the test is.
+        // In memory, so that it works on every file system.
         let (file, fs, path) = (self.file.clone(), self.fs.clone(), self.path.clone());
         Ok(Box::new(HookMapping { file, fs, path, len }))
     }
 }
 
-/// Writes at once what a system would write later: for who reads the file there is no difference.
+/// Writes at once what a system would write later: a reader of the file sees no difference.
 #[derive(Debug)]
 struct HookMapping {
     file: Arc<dyn File>,

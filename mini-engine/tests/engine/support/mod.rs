@@ -1,5 +1,5 @@
-//! Helpers of all tests: names, databases, keys and writes, what a database holds, its files and damage to them, waits, and a
-//! double of the file system. A test imports all of it.
+//! Helpers of all tests: names, databases, keys and writes, the contents of a database, its files and damage to them, waits, and a double of the
+//! file system. A test imports all of it.
 
 #[allow(dead_code, reason = "the crash tests use the rest")]
 mod hook;
@@ -25,7 +25,7 @@ pub(crate) use mini_engine::{
 pub(crate) use crate::scratch::TempDir;
 pub(crate) use hook::{Answer, Event, Held, HookFs, Op};
 
-/// After which a wait has failed to end.
+/// The time after which a wait has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) const POLICIES: [Compaction; Compaction::ALL.len()] = *Compaction::ALL.first_chunk().unwrap();
@@ -33,7 +33,7 @@ pub(crate) const POLICIES: [Compaction; Compaction::ALL.len()] = *Compaction::AL
 /// The directory of a database in memory.
 pub(crate) const DB: &str = "/db";
 
-/// What a database holds.
+/// The contents of a database.
 pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The same where keys and values are text.
@@ -51,7 +51,7 @@ pub(crate) fn fresh() -> (TempDir, Db) {
     opened(|builder| builder)
 }
 
-/// The same with a double below it.
+/// The same with a file-system double.
 pub(crate) fn hooked(set: impl FnOnce(Builder) -> Builder) -> (TempDir, HookFs, Db) {
     let fs = HookFs::new();
     let (dir, db) = opened(|builder| set(builder.file_system(fs.arc())));
@@ -79,7 +79,7 @@ pub(crate) fn key(n: u64) -> String {
     format!("key{n:05}")
 }
 
-/// Keys of which each few are all over the range of the others, so that no table can be moved down without being rewritten.
+/// Keys in groups that each spread over the range of the others, so that no table can be moved down without being rewritten.
 pub(crate) fn scattered(n: u64) -> [u8; 8] {
     n.reverse_bits().to_be_bytes()
 }
@@ -100,12 +100,12 @@ pub(crate) fn put(db: &Db, key: &str, value: &str, durability: Durability) -> Re
     db.write(batch([(key, value)]), durability)
 }
 
-/// What an iterator yields.
+/// The entries that an iterator yields.
 pub(crate) fn pairs(iter: impl Iterator<Item = Result<(Slice, Slice), Error>>) -> Vec<(Vec<u8>, Vec<u8>)> {
     iter.map(Result::unwrap).map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }
 
-/// What a database holds, each key once and in order.
+/// The contents of a database, each key once and in order.
 pub(crate) fn entries(db: &Db) -> Map {
     let pairs = pairs(db.iter());
     assert!(pairs.is_sorted_by(|(a, _), (b, _)| a < b));
@@ -130,12 +130,12 @@ pub(crate) fn assert_sound(db: &Db) {
     assert!(problems.is_empty(), "{problems:?}");
 }
 
-/// Whether this is what a full disk answers.
+/// Whether this is the answer of a full disk.
 pub(crate) fn is_full(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::StorageFull)
 }
 
-/// Whether this is what comes of `answer`.
+/// Whether this is the error that `answer` leads to.
 pub(crate) fn is_the_cause(error: &Error, answer: Answer) -> bool {
     let Error::Io { source, .. } = error else { return false };
     match answer {
@@ -155,7 +155,7 @@ pub(crate) fn level_0(db: &Db) -> u64 {
     db.metrics().levels.first().map_or(0, |level| level.tables)
 }
 
-/// Waits as long as `is_so`; fails if that does not end.
+/// Waits as long as `is_so`; fails if the condition does not end.
 #[track_caller]
 pub(crate) fn wait_while(mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
@@ -181,7 +181,7 @@ pub(crate) fn newest_table(dir: &Path) -> PathBuf {
     paths(dir, ".sst").pop().unwrap()
 }
 
-/// What a process that is killed now would leave.
+/// The files that a process would leave if it were killed now.
 pub(crate) fn copy(from: &Path) -> TempDir {
     let to = TempDir::new().unwrap();
     for name in files(from, "") {
@@ -190,13 +190,13 @@ pub(crate) fn copy(from: &Path) -> TempDir {
     to
 }
 
-/// Cuts so many bytes off the end of a file.
+/// Cuts this many bytes off the end of a file.
 pub(crate) fn cut(path: &Path, bytes: u64) {
     let file = fs::OpenOptions::new().write(true).open(path).unwrap();
     file.set_len(file.metadata().unwrap().len() - bytes).unwrap();
 }
 
-/// Flips a bit of the byte at `at`, also of a file that is open. What the file held before.
+/// Flips a bit of the byte at `at`, also of a file that is open. Returns the old contents of the file.
 pub(crate) fn flip(path: &Path, at: usize) -> Vec<u8> {
     let sound = fs::read(path).unwrap();
     let mut bytes = sound.clone();
@@ -205,7 +205,7 @@ pub(crate) fn flip(path: &Path, at: usize) -> Vec<u8> {
     sound
 }
 
-/// The data blocks of a table, as its dump tells of them: offset, and length with the trailer.
+/// The data blocks of a table, from its dump: offset, and length with the trailer.
 pub(crate) fn blocks(table: &Path) -> Vec<(usize, usize)> {
     let mut blocks = Vec::new();
     let real: Arc<dyn FileSystem> = Arc::new(StdFs);
@@ -225,7 +225,7 @@ pub(crate) fn on_compaction_thread() -> bool {
     std::thread::current().name() == Some("mini-engine-compact")
 }
 
-/// Flushes, and waits for what a flush does afterwards: the log is removed, or kept for the next one.
+/// Flushes, and waits for the work after a flush: the log is removed, or kept for the next one.
 pub(crate) fn flush_to_the_end(db: &Db) {
     db.flush().unwrap();
     wait_for_flush(db);
@@ -238,8 +238,8 @@ pub(crate) fn wait_for_flush(db: &Db) {
     }
 }
 
-/// Waits until only tables of the version have files in `dir`: those that compactions have replaced are removed later, by a thread.
-/// What was set aside stays. Gives up after a minute: then the caller finds too many.
+/// Waits until only tables of the version have files in `dir`: a thread removes replaced tables later. Files that were set aside stay. Gives up
+/// after a minute: then the caller finds too many.
 pub(crate) fn wait_for_removals(db: &Db, dir: &Path) {
     let give_up = Instant::now() + Duration::from_secs(60);
     let tables = || files(dir, ".sst").iter().filter(|name| name.ends_with(".sst")).count() as u64;
@@ -278,7 +278,7 @@ pub(crate) fn in_order(events: &[Event], steps: &[(Op, &str)]) -> Vec<usize> {
     steps.iter().scan(0, next).collect()
 }
 
-/// The states of the disk of `mem` during `work`, each with the operation that led to it: what a process leaves that is killed there.
+/// The states of the disk of `mem` during `work`, each with the operation that led to it: a process that is killed there leaves this state.
 pub(crate) fn states_during(mem: &MemFs, work: impl FnOnce()) -> impl Iterator<Item = (Operation, Disk)> {
     let mut disk = mem.disk();
     mem.record();

@@ -1,4 +1,4 @@
-//! Level 0 stays bounded whatever becomes of compactions, and writers learn why they wait.
+//! Level 0 stays bounded even when compactions fail, and writers learn why they wait.
 
 use crate::support::*;
 
@@ -24,7 +24,7 @@ fn base(dir: &Path) -> Vec<PathBuf> {
     paths(dir, ".sst")
 }
 
-/// Writes `rounds` times as many new keys as the base has, all over its range, until a write fails; how many were acknowledged.
+/// Writes `rounds` times as many new keys as the base has, all over its range, until a write fails. Returns how many were acknowledged.
 fn overwrite(db: &Db, rounds: u64) -> (u64, Option<Error>) {
     for n in 0..rounds * 400 {
         if let Err(error) = db.insert(new_key(n), n.to_string()) {
@@ -46,7 +46,7 @@ fn insert_until_writes_go_on(db: &Db) {
     }
 }
 
-/// Whether all of [`overwrite`] is there that was acknowledged.
+/// Whether all acknowledged writes of [`overwrite`] are there.
 fn check(db: &Db, written: u64) {
     for n in 0..written {
         assert_eq!(db.get(new_key(n)).unwrap().as_deref(), Some(n.to_string().as_bytes()));
@@ -55,8 +55,8 @@ fn check(db: &Db, written: u64) {
 
 #[test]
 fn a_damaged_table_below_stops_writers_with_its_name_until_it_is_restored_and_level_0_stays_small() {
-    // Catches back-pressure that one flipped bit switches off, a wait without an end, an error that does not say why, and a table that
-    // counts as damaged for as long as the database is open.
+    // Catches back-pressure that one flipped bit turns off, an endless wait, an error without its reason, and a table that counts as damaged as
+    // long as the database is open.
     for policy in POLICIES {
         let dir = TempDir::new().unwrap();
         let damaged = base(dir.path()).remove(0);
@@ -80,7 +80,7 @@ fn a_damaged_table_below_stops_writers_with_its_name_until_it_is_restored_and_le
         fs::write(&damaged, &sound).unwrap();
         insert_until_writes_go_on(&db);
         check(&db, written);
-        // A caller's own compaction tells as well that it can be read.
+        // A caller's own compaction also reports that the table can be read.
         db.flush().unwrap();
         db.compact_range(..).unwrap();
         db.wait_for_compactions().unwrap();
@@ -90,7 +90,7 @@ fn a_damaged_table_below_stops_writers_with_its_name_until_it_is_restored_and_le
 
 #[test]
 fn compactions_that_fail_for_another_reason_stop_writers_until_they_succeed() {
-    // Catches writers that go on without end beside compactions that all fail, and ones that wait for ever.
+    // Catches writers that go on without limit while all compactions fail, and writers that wait for ever.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
     let db = small(Db::builder(dir.path())).file_system(fs.arc()).open().unwrap();
     fs.answer_where(Answer::Fail(ErrorKind::PermissionDenied), |event| {
@@ -107,8 +107,8 @@ fn compactions_that_fail_for_another_reason_stop_writers_until_they_succeed() {
 
 #[test]
 fn writers_flushes_and_loads_wait_for_compactions_that_fall_behind() {
-    // Catches a level 0 that grows without end while a compaction is slow, each table of which a read asks: for a writer, and for a loop
-    // of flushes or of loads that goes around the wait.
+    // Catches a level 0 that grows without limit during a slow compaction, so that a read asks each table: for a writer, and for a loop of flushes
+    // or of loads that bypasses the wait.
     type Write = fn(&Db, u64);
     let ways: [(&str, Write); 3] = [
         ("writers", |db, n| db.insert(new_key(n), [7; 400]).unwrap()),
@@ -119,7 +119,7 @@ fn writers_flushes_and_loads_wait_for_compactions_that_fall_behind() {
         ("loads", |db, n| assert!(db.ingest([("a", n.to_be_bytes()), ("z", n.to_be_bytes())]).unwrap() > n)),
     ];
     for (way, write) in ways {
-        // The queue takes more memtables than are filled here: it is never what a writer waits for.
+        // The queue holds more memtables than are filled here, so no writer ever waits for it.
         let (_dir, fs, db) = hooked(|b| small(b).immutable_memtables(64));
         let (_arrivals, go) = fs.hold_where(Answer::Go, |event| event.is(Op::Create, ".sst") && on_compaction_thread());
         for n in 0..STOP {
@@ -141,7 +141,7 @@ fn writers_flushes_and_loads_wait_for_compactions_that_fall_behind() {
 
 #[test]
 fn a_flush_that_waits_for_a_compaction_without_space_says_so() {
-    // Catches a `flush` that waits as long as the disk is full, and a `close` that does.
+    // Catches a `flush` or a `close` that waits as long as the disk is full.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
     let db = small(Db::builder(dir.path())).file_system(fs.arc()).open().unwrap();
     fs.answer_where(Answer::Fail(ErrorKind::StorageFull), |event| {
@@ -171,7 +171,7 @@ fn level_0_is_compacted_within_while_an_older_compaction_of_it_is_held() {
     for (policy, threads) in POLICIES.into_iter().flat_map(|policy| [(policy, 1), (policy, 2)]) {
         let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
         base(dir.path());
-        // Dropped after what holds its compactions.
+        // Dropped after the object that holds its compactions.
         let db;
         let held = Arc::new(AtomicBool::new(false));
         let (arrivals, go) = fs.hold_where(Answer::Go, move |event| {
@@ -205,13 +205,13 @@ fn level_0_is_compacted_within_while_an_older_compaction_of_it_is_held() {
 
 #[test]
 fn writers_wait_for_a_compaction_that_is_in_the_way_of_level_0() {
-    // Catches writers that are refused over damage elsewhere while a compaction of what level 0 overlaps is under way.
+    // Catches writers that are refused for damage elsewhere while a compaction of the tables that level 0 overlaps is running.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
     let open =
         || small(Db::builder(dir.path())).l0_stop(6).table_file_bytes(4096).file_system(fs.arc()).open().unwrap();
     let db = open();
     db.ingest((0..40).map(|n| (format!("a{n:03}"), [1; 60]))).unwrap();
-    // A version that a snapshot has kept is something to leave out.
+    // A version that a snapshot has kept can be left out.
     let snapshot = db.snapshot();
     db.insert("a000", "again").unwrap();
     db.compact_range("a000"..="a039").unwrap();

@@ -1,4 +1,4 @@
-//! The rules of durability that are about the order of operations, checked on a record of them.
+//! The rules of durability about the order of operations, checked on a record of the operations.
 
 use crate::support::*;
 
@@ -8,7 +8,7 @@ fn open(dir: &TempDir, fs: &HookFs) -> Db {
 
 #[test]
 fn rule_4_a_new_file_is_synced_with_its_name_before_anything_durable_refers_to_it() {
-    // Catches a pointer or an edit that survives a power cut which the file it names does not.
+    // Catches a pointer or an edit that survives a power cut when the file that it names does not.
     let (_dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     let creation = fs.take();
     // The log is what the manifest names, the manifest what CURRENT names.
@@ -30,7 +30,7 @@ fn rule_4_a_new_file_is_synced_with_its_name_before_anything_durable_refers_to_i
 
 #[test]
 fn rule_5_log_n_is_synced_before_log_n_plus_1_acknowledges_a_synced_write() {
-    // Catches a synced write that survives a power cut which earlier writes, in the log before, do not.
+    // Catches a synced write that survives a power cut when earlier writes, in the log before, do not.
     let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     // No flush finishes, so that the first log stays needed.
     fs.fail(Op::Create, ".sst", ErrorKind::StorageFull);
@@ -50,8 +50,8 @@ fn rule_5_log_n_is_synced_before_log_n_plus_1_acknowledges_a_synced_write() {
 
 #[test]
 fn rule_5_a_log_is_needed_until_the_edit_that_replaces_it_is_durable() {
-    // Catches a log given up when its table is there: a power cut before the edit is durable brings the log back, with
-    // a synced write of the next log behind writes that were never synced.
+    // Catches a log that is given up as soon as its table is there: a power cut before the edit is durable brings the log back, and a synced write
+    // of the next log would follow writes that were never synced.
     for step in [Op::Write, Op::Sync] {
         let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
         db.insert("a", "1").unwrap();
@@ -74,7 +74,7 @@ fn rule_5_a_log_is_needed_until_the_edit_that_replaces_it_is_durable() {
 
 #[test]
 fn rule_5_persist_syncs_earlier_logs_even_if_the_last_one_is_empty() {
-    // Catches a persist that asks only the active log, which has nothing to sync.
+    // Catches a persist that syncs only the active log, which has nothing to sync.
     let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     fs.fail(Op::Create, ".sst", ErrorKind::StorageFull);
     db.insert("a", "1").unwrap();
@@ -87,11 +87,11 @@ fn rule_5_persist_syncs_earlier_logs_even_if_the_last_one_is_empty() {
 
 #[test]
 fn rule_6_table_directory_manifest_view_and_only_then_the_log_is_unlinked() {
-    // Catches a log that goes before the table that replaces it is durable, or before readers have the table.
+    // Catches a log that is removed before the table that replaces it is durable, or before readers have the table.
     let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     db.insert("a", "1").unwrap();
     let log = files(dir.path(), ".log").pop().unwrap();
-    // What a reader has at the moment of the unlinking.
+    // The data of a reader at the moment of the unlinking.
     let (sender, installed) = mpsc::channel();
     let reader = Mutex::new(Some((db.clone(), sender)));
     let name = log.clone();
@@ -117,7 +117,7 @@ fn rule_6_table_directory_manifest_view_and_only_then_the_log_is_unlinked() {
 
 #[test]
 fn rule_6_inputs_of_a_compaction_are_unlinked_after_its_edit_is_durable() {
-    // Catches inputs that go while a crash would still bring back the version that names them.
+    // Catches inputs that are removed while a crash would still bring back the version that names them.
     let (_dir, fs, db) = hooked(|b| b.l0_trigger(1));
     let (sender, removed) = mpsc::channel();
     fs.set(move |event| {
@@ -142,8 +142,8 @@ fn rule_6_inputs_of_a_compaction_are_unlinked_after_its_edit_is_durable() {
 
 #[test]
 fn rule_7_after_a_failed_append_nothing_is_written_and_a_reopen_tells_the_truth() {
-    // Catches a log that goes on behind a gap, and a refused write that is visible.
-    // A failed write; and one without space, of which what it has left cannot be cut off.
+    // Catches a log that continues behind a gap, and a refused write that is visible.
+    // A failed write; and a write without space whose partial frame cannot be cut off.
     for (kind, cut_fails) in [
         (ErrorKind::Other, None),
         (ErrorKind::StorageFull, Some(Op::Truncate)),
@@ -163,7 +163,7 @@ fn rule_7_after_a_failed_append_nothing_is_written_and_a_reopen_tells_the_truth(
         assert!(matches!(db.persist(Durability::Synced), Err(Error::ReadOnly { .. })));
         assert!(matches!(db.flush(), Err(Error::ReadOnly { .. })));
         assert_eq!(fs.take(), []);
-        // Reads go on, and show nothing that was refused.
+        // Reads continue, and show no refused write.
         assert!(db.contains_key("before").unwrap() && !db.contains_key("failed").unwrap());
         assert!(matches!(db.close(), Err(Error::ReadOnly { .. })));
         let db = open(&dir, &fs);
@@ -174,7 +174,7 @@ fn rule_7_after_a_failed_append_nothing_is_written_and_a_reopen_tells_the_truth(
 
 #[test]
 fn rule_7_a_failed_sync_reaches_every_waiting_writer_and_is_never_retried() {
-    // Catches a second sync that succeeds because the kernel has given up the pages, and acknowledges what is lost.
+    // Catches a second sync that succeeds because the kernel has dropped the pages, so that lost data is acknowledged.
     let (_dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     let syncs = Arc::new(AtomicUsize::new(0));
     let counted = syncs.clone();
@@ -203,8 +203,8 @@ fn rule_7_a_failed_sync_reaches_every_waiting_writer_and_is_never_retried() {
 
 #[test]
 fn rule_7_after_a_failed_sync_of_one_log_no_write_of_a_later_log_is_acknowledged_as_synced() {
-    // Catches a writer that waited behind the failed sync and then syncs its own log, which would succeed: the log
-    // before it was flushed meanwhile, so that nothing else stops it.
+    // Catches a writer that waited behind the failed sync and then syncs its own log. That sync would succeed: the log before it was flushed
+    // meanwhile, so nothing else stops the writer.
     let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     let old = files(dir.path(), ".log").pop().unwrap();
     let (arrivals, go) = fs.hold(Op::Sync, &old, Answer::Fail(ErrorKind::Other));
@@ -228,7 +228,7 @@ fn rule_7_after_a_failed_sync_of_one_log_no_write_of_a_later_log_is_acknowledged
 
 #[test]
 fn rule_12_a_writer_that_unwinds_ends_writing_and_a_reopen_tells_the_truth() {
-    // Catches writers that wait for ever for one that is gone, and a number that is acknowledged behind a gap.
+    // Catches writers that wait for ever for a writer that has ended, and a number that is acknowledged behind a gap.
     for op in [Op::Write, Op::Sync] {
         let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
         put(&db, "before", "value", Durability::Synced).unwrap();
@@ -253,7 +253,7 @@ fn rule_12_a_writer_that_unwinds_ends_writing_and_a_reopen_tells_the_truth() {
 
 #[test]
 fn close_syncs_the_logs_when_its_flush_failed() {
-    // Catches a close that leaves buffered writes to a power cut, though the logs could have kept them.
+    // Catches a close after which a power cut loses buffered writes, though the logs could have kept them.
     let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     db.insert("a", "1").unwrap();
     let log = files(dir.path(), ".log").pop().unwrap();
@@ -266,7 +266,7 @@ fn close_syncs_the_logs_when_its_flush_failed() {
 
 #[test]
 fn rule_14_table_files_are_never_written_after_their_sync_nor_truncated() {
-    // Catches a table changed under the readers that have it open.
+    // Catches a table that is changed while readers have it open.
     let (_dir, fs, db) = hooked(|b| b.memtable_bytes(4096).l0_trigger(2));
     for n in 0..2000 {
         db.insert(format!("key{:04}", n % 300), format!("value{n}")).unwrap();
@@ -287,7 +287,7 @@ fn rule_14_table_files_are_never_written_after_their_sync_nor_truncated() {
 
 #[test]
 fn rule_15_short_and_interrupted_writes_are_completed() {
-    // Catches a write whose count is ignored: every file of the database would have holes.
+    // Catches a write whose returned count is ignored: every file of the database would have holes.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
     let calls = AtomicUsize::new(0);
     fs.set(move |event| match (event.op, calls.fetch_add(1, Ordering::Relaxed) % 3) {

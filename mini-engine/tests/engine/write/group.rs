@@ -8,8 +8,8 @@ fn halves(n: usize) -> WriteBatch {
     batch(["a", "b"].map(|half| (format!("key{n}{half}"), format!("value{n}"))))
 }
 
-/// Lets `WRITERS` threads write, of which all wait while the first one's write to the log is held. Then writes to the log
-/// from the second one on are answered by `answer`. What the threads got.
+/// Lets `WRITERS` threads write. All of them wait while the first one's write to the log is held. Then `answer` decides the writes to the log from
+/// the second on. Returns the results of the threads.
 fn contend(db: &Db, fs: &HookFs, durability: Durability, answer: Answer) -> Vec<Result<u64, Error>> {
     let (arrivals, go) = fs.hold(Op::Write, ".log", Answer::Go);
     fs.take();
@@ -26,7 +26,7 @@ fn contend(db: &Db, fs: &HookFs, durability: Durability, answer: Answer) -> Vec<
 
 #[test]
 fn writers_that_wait_for_each_other_each_get_their_own_outcome() {
-    // Catches an outcome that is another writer's, a write that is lost behind one that is held up, and a count that goes wrong.
+    // Catches an outcome that belongs to another writer, a write that is lost behind a held one, and a wrong count.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
     let open = || Db::builder(dir.path()).file_system(fs.arc()).open().unwrap();
     let db = open();
@@ -54,7 +54,7 @@ fn writers_that_wait_for_each_other_each_get_their_own_outcome() {
 
 #[test]
 fn rule_7_a_failed_append_reaches_each_writer_that_waits_and_shows_nothing() {
-    // Catches a writer that waits for ever, one that is told of success, and a refused write that is visible.
+    // Catches a writer that waits for ever, a refused writer that is told of success, and a refused write that is visible.
     let (_dir, fs, db) = hooked(|b| b);
     let outcomes = contend(&db, &fs, Durability::Buffered, Answer::Fail(ErrorKind::Other));
     assert!(outcomes[0].is_ok());
@@ -113,7 +113,7 @@ fn one_sync_serves_the_writers_that_wait_for_it() {
         assert_eq!(returned.load(Ordering::SeqCst), 0, "acknowledged while the first sync is under way");
         drop(go);
     });
-    // The first, and one more for all those who came during it.
+    // The first sync, and one more for all writers that came during it.
     let syncs = count(&fs.take(), Op::Sync, ".log");
     assert!((1..=2).contains(&syncs), "{syncs} syncs for {WRITERS} writers");
 }

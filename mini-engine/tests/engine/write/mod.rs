@@ -1,4 +1,4 @@
-//! The way of a write: what is durable when, groups of writers, logs that follow each other, and everything that a writer may wait for.
+//! The path of a write: when it is durable, groups of writers, one log after another, and everything that a writer may wait for.
 
 mod backpressure;
 mod durability;

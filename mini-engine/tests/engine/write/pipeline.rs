@@ -2,7 +2,7 @@
 
 use crate::support::*;
 
-/// A database whose log is mapped by now, and how many entries it has.
+/// A database whose log is already mapped, and how many entries it has.
 fn open_mapped(dir: &Path, fs: &HookFs) -> (Db, usize) {
     let db = Db::builder(dir).file_system(fs.arc()).open().unwrap();
     let mut entries = 0;
@@ -56,7 +56,7 @@ fn wait_for_frame(fs: &HookFs) {
 
 #[test]
 fn rule_12_a_write_is_neither_visible_nor_acknowledged_before_an_earlier_one_is_whole() {
-    // Catches a history with a gap: of a reader, of a writer, of a process that was killed.
+    // Catches a history with a gap, as seen by a reader, by a writer, and after a kill.
     let (dir, fs, db, entries, (arrivals, go)) = held();
     let is_acknowledged = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -109,7 +109,7 @@ fn a_memtable_is_flushed_with_the_writes_that_were_under_way_when_it_was_frozen(
 
 #[test]
 fn a_synced_write_makes_all_before_it_durable_and_nothing_behind_a_hole() {
-    // Catches a sync that is taken to cover a frame that is not whole: what is lost then is called damage.
+    // Catches a sync that claims to cover a frame that is not whole: if it is lost, it is called damage.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
     let (db, entries) = open_mapped(dir.path(), &fs);
     let synced = |key: &str| put(&db, key, "synced", Durability::Synced);
@@ -120,7 +120,7 @@ fn a_synced_write_makes_all_before_it_durable_and_nothing_behind_a_hole() {
         arrivals.recv().unwrap();
         let second = spawn(scope, "second", || synced("b"));
         wait_for_frame(&fs);
-        // Another log's worth of bytes may be synced for other reasons, these two frames not.
+        // Another reason may sync as many bytes as another log has, but not these two frames.
         assert_eq!(count(&fs.take(), Op::Sync, ".log"), 0);
         let left = copy(dir.path());
         assert_eq!(Db::open(left.path()).unwrap().iter().count(), entries + 1);
@@ -157,13 +157,13 @@ fn a_writer_that_panics_between_the_lock_and_the_publication_ends_the_waits_of_a
 
 #[test]
 fn a_writer_that_panics_ends_the_wait_of_the_holder_of_the_write_lock() {
-    // Catches a failure that is told only to those who do not have the lock: both then wait for each other.
+    // Catches a failure that is reported only to threads without the lock: both would then wait for each other.
     let (dir, fs, db, entries, (arrivals, go)) = held();
     thread::scope(|scope| {
         let first = spawn(scope, "first", || panics(&db));
         arrivals.recv().unwrap();
         let flush = spawn(scope, "flush", || db.flush());
-        // One that does not get the lock shows that the flush has it, and waits for the first.
+        // A thread that does not get the lock shows that the flush has it, and waits for the first.
         let mut others = Vec::new();
         while db.waiting_writers() == 0 {
             others.push(spawn(scope, "other", || db.insert("b", "2")));
@@ -184,13 +184,13 @@ fn a_writer_that_panics_ends_the_wait_of_the_holder_of_the_write_lock() {
 
 #[test]
 fn a_condition_waits_for_the_writes_that_have_begun() {
-    // Catches a compare-and-swap that replaces a value which was not visible yet when it compared.
+    // Catches a compare-and-swap that replaces a value that was not yet visible when it compared.
     let (_dir, _fs, db, _, (arrivals, go)) = held();
     thread::scope(|scope| {
         let first = spawn(scope, "first", || db.insert("a", "1"));
         arrivals.recv().unwrap();
         let swap = spawn(scope, "swap", || db.compare_and_swap("a", None, Some(b"2")));
-        // One that does not get the lock shows that the swap has it, and waits for the first.
+        // A thread that does not get the lock shows that the swap has it, and waits for the first.
         let mut others = Vec::new();
         while db.waiting_writers() == 0 && others.len() < 50 {
             others.push(spawn(scope, "other", || db.insert("b", "2")));
@@ -206,7 +206,7 @@ fn a_condition_waits_for_the_writes_that_have_begun() {
 
 #[test]
 fn nobody_writes_where_a_log_is_being_given_space_and_no_rotation_leaves_it_behind() {
-    // Catches zeros over frames: of this log, and of a later one that has the file.
+    // Catches zeros that are written over frames: of this log, and of a later log in the same file.
     for ends_by_flush in [false, true] {
         let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
         let (db, entries) = open_mapped(dir.path(), &fs);
@@ -215,7 +215,7 @@ fn nobody_writes_where_a_log_is_being_given_space_and_no_rotation_leaves_it_behi
         let is_held = AtomicBool::new(false);
         let written = thread::scope(|scope| {
             let write = || {
-                // Until the log thread was not too late to give the log space; then more than there is space for.
+                // Until the log thread was in time to give the log space; then more writes than there is space for.
                 let mut left = 300;
                 let mut written = 0;
                 while left > 0 {
@@ -241,7 +241,7 @@ fn nobody_writes_where_a_log_is_being_given_space_and_no_rotation_leaves_it_behi
 
 #[test]
 fn space_that_could_not_be_had_ahead_is_not_asked_for_again_by_each_write() {
-    // Catches a full disk to which each write has megabytes of zeros written, in vain.
+    // Catches a full disk to which each write lets megabytes of zeros be written, in vain.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
     let (db, entries) = open_mapped(dir.path(), &fs);
     let (tries, has_grown) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));

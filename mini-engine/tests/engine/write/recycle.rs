@@ -1,4 +1,4 @@
-//! The file of a log that tables have replaced becomes that of a later log.
+//! When tables have replaced a log, its file becomes the file of a later log.
 
 use crate::support::*;
 
@@ -6,7 +6,7 @@ fn open(dir: &Path, fs: &HookFs) -> Db {
     Db::builder(dir).file_system(fs.arc()).memtable_bytes(64 << 10).l0_trigger(100).open().unwrap()
 }
 
-/// A new database, and what it holds.
+/// A new database, and its contents.
 fn begin() -> (TempDir, HookFs, Db, Map) {
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
     let db = open(dir.path(), &fs);
@@ -25,7 +25,7 @@ fn write(db: &Db, model: &mut Map, n: u64, len: usize, durability: Durability) -
 
 #[test]
 fn rule_8_a_log_takes_over_the_file_of_one_that_was_flushed() {
-    // Catches logs that grow anew each time, more than one file kept, and one that a closed database leaves behind.
+    // Catches logs that grow from nothing each time, more than one kept file, and a file that a closed database leaves behind.
     for kind in [MemtableKind::SkipList, MemtableKind::Vector] {
         let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
         let builder = Db::builder(dir.path()).file_system(fs.arc()).memtable_kind(kind).l0_trigger(100);
@@ -51,7 +51,7 @@ fn rule_8_a_log_takes_over_the_file_of_one_that_was_flushed() {
 
 #[test]
 fn rule_4_a_file_gets_a_logs_name_when_the_header_in_it_is_durable() {
-    // Catches a log's name over the header of another log, which a power cut would leave for damage.
+    // Catches a log's name on a file with the header of another log; after a power cut, this would look like damage.
     let (_dir, fs, db, mut model) = begin();
     for n in 0..2 {
         write(&db, &mut model, n, 100, Durability::Synced).unwrap();
@@ -73,7 +73,7 @@ fn rule_4_a_file_gets_a_logs_name_when_the_header_in_it_is_durable() {
 
 #[test]
 fn a_log_that_was_never_synced_is_removed() {
-    // Catches dead bytes written to the device for the sake of their space.
+    // Catches useless bytes that are written to the device only for their space.
     let (_dir, fs, db, mut model) = begin();
     for n in 0..3 {
         write(&db, &mut model, n, 100, Durability::Buffered).unwrap();
@@ -86,7 +86,7 @@ fn a_log_that_was_never_synced_is_removed() {
 
 #[test]
 fn a_file_that_cannot_be_kept_is_removed_and_one_that_cannot_be_had_is_not_needed() {
-    // Catches an engine that is read-only for want of what it can do without.
+    // Catches an engine that becomes read-only because something that it does not need is missing.
     let (dir, fs, db, mut model) = begin();
     for (n, op) in [(0, Op::Rename), (3, Op::Truncate)] {
         fs.fail(op, ".log", ErrorKind::Other);
@@ -106,7 +106,7 @@ fn a_file_that_cannot_be_kept_is_removed_and_one_that_cannot_be_had_is_not_neede
 
 #[test]
 fn rule_7_a_failed_step_of_a_rotation_on_a_kept_file_makes_the_engine_read_only() {
-    // Catches a log that is written to though its header or its name may not be durable.
+    // Catches a log that is written to although its header or its name may not be durable.
     for op in [Op::Write, Op::Sync, Op::Rename] {
         let (dir, fs, db, mut model) = begin();
         write(&db, &mut model, 0, 100, Durability::Synced).unwrap();
@@ -147,7 +147,7 @@ fn a_log_whose_sync_is_under_way_is_not_used_again() {
 
 #[test]
 fn a_batch_larger_than_a_memtable_leaves_no_huge_file() {
-    // Catches a kept file that takes the space of the largest batch there ever was.
+    // Catches a kept file that keeps the space of the largest batch there ever was.
     let (dir, fs, db, mut model) = begin();
     let mut kept = 0;
     for n in 0..60 {
@@ -175,7 +175,7 @@ fn a_batch_larger_than_a_memtable_leaves_no_huge_file() {
 
 #[test]
 fn a_log_whose_memtable_is_about_to_be_full_is_given_no_more_space() {
-    // Catches zeros, as many as the log has bytes, that are written for each log just before its end, and delay its rotation.
+    // Catches as many zeros as the log has bytes, written for each log just before its end, which delay its rotation.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
     let builder = Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(4 << 20).l0_trigger(100);
     let db = builder.open().unwrap();
@@ -187,7 +187,7 @@ fn a_log_whose_memtable_is_about_to_be_full_is_given_no_more_space() {
         flush_to_the_end(&db);
         let events = fs.take();
         let zeros = [".log", "SPARE"].map(|part| count(&events, Op::Write, part)).iter().sum::<usize>() * (64 << 10);
-        // At first it is not known how much a memtable takes. Then each file wants the zeros behind what was kept of it.
+        // At first it is not known how much a memtable takes. Then each file needs the zeros behind its kept part.
         assert!(round < 3 || zeros < 2 << 20, "about {zeros} bytes in round {round}");
     }
     assert!(db.metrics().wal_recycled >= 3);

@@ -1,5 +1,5 @@
-//! Rule 8: every wait of a writer ends when what it waits for is taken away: space, file handles, a thread. Reads go on, and writes
-//! are taken again when it is back.
+//! Rule 8: a writer waits for space, file handles or a thread, and the awaited thing is taken away: the wait ends. Reads go on, and writes are
+//! accepted again when the thing is back.
 
 use crate::support::*;
 
@@ -8,14 +8,14 @@ fn small(dir: &TempDir, fs: &HookFs) -> Builder {
     builder.l0_trigger(2).l0_slowdown(1000).l0_stop(6)
 }
 
-/// What `action` returns. It runs on a thread of its own: a hung one fails the test.
+/// The result of `action`. It runs on a thread of its own: a hung one fails the test.
 fn in_time<T: Send + 'static>(what: &str, action: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, is_done) = mpsc::channel();
     thread::spawn(move || done.send(action()));
     is_done.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("{what}: {error}"))
 }
 
-/// Writes keys from `from` on until a write fails; how many there are then, and why.
+/// Writes keys from `from` on until a write fails. Returns how many there are then, and the error.
 fn fill_up(what: &str, db: &Db, from: u64) -> (u64, Error) {
     let db = db.clone();
     in_time(what, move || {
@@ -39,7 +39,7 @@ fn check(what: &str, db: &Db, n: u64) {
 
 type Hits = fn(&Event) -> bool;
 
-/// What is taken away, when, and how the error names it.
+/// The thing that is taken away, when, and how the error names it.
 struct Case {
     what: &'static str,
     is_hit: Hits,
@@ -63,8 +63,8 @@ const CASES: [Case; 8] = [
 
 #[test]
 fn rule_8_a_write_that_waits_for_space_or_handles_gets_the_error_and_writes_resume_by_themselves() {
-    // Catches a writer that waits for as long as the disk is full, an error that does not say why, a refused write that is there
-    // nevertheless, reads that wait too, and writes that are refused for good.
+    // Catches a writer that waits as long as the disk is full, an error without its reason, a refused write that is there nevertheless, reads that
+    // wait too, and writes that stay refused for ever.
     for Case { what, is_hit, answer } in CASES {
         for mapped in [false, true] {
             let dir = TempDir::new().unwrap();
@@ -74,7 +74,7 @@ fn rule_8_a_write_that_waits_for_space_or_handles_gets_the_error_and_writes_resu
             fs.answer_where(answer, is_hit);
             let (written, error) = fill_up(what, &db, 1);
             assert!(is_the_cause(&error, answer), "{what}: {error}");
-            // The next one too, and what there is can be read.
+            // The next write is refused too, and existing data can be read.
             let (again, error) = fill_up(what, &db, written);
             assert!(again - written <= 1 && is_the_cause(&error, answer), "{what}: {error}");
             check(what, &db, again);
@@ -84,7 +84,7 @@ fn rule_8_a_write_that_waits_for_space_or_handles_gets_the_error_and_writes_resu
                 in_time(what, move || {
                     for n in again..again + 100 {
                         while let Err(error) = db.insert(scattered(n), [7; 400]) {
-                            // Until the next try, of which there is one each second.
+                            // Until the next try; there is one each second.
                             assert!(is_the_cause(&error, answer), "{what}: {error}");
                             thread::yield_now();
                         }
@@ -103,7 +103,7 @@ fn rule_8_a_write_that_waits_for_space_or_handles_gets_the_error_and_writes_resu
 
 #[test]
 fn a_thread_that_panics_or_gets_no_more_space_for_a_log_ends_the_waits_for_it() {
-    // Catches a writer that waits for a flush, a log, its space or a compaction that nobody makes any more.
+    // Catches a writer that waits for a flush, a log, its space or a compaction that will never come.
     let space: Hits = |event| event.is(Op::Write, ".log") && on_log_thread();
     let dead: [(&str, Hits, bool); 5] = [
         ("the flush", |event| event.is(Op::Create, ".sst") && !on_compaction_thread(), true),
@@ -131,7 +131,7 @@ fn a_thread_that_panics_or_gets_no_more_space_for_a_log_ends_the_waits_for_it() 
 
 #[test]
 fn a_load_that_waits_for_level_0_gets_the_error_of_the_compaction_without_space() {
-    // Catches a bulk load that waits for as long as the disk is full, and all writers behind it.
+    // Catches a bulk load that waits as long as the disk is full, and all writers behind it.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
     let db = small(&dir, &fs).open().unwrap();
     fs.answer_where(NO_SPACE, |event| event.is(Op::Write, ".sst") && on_compaction_thread());
@@ -156,14 +156,14 @@ fn on_log_thread() -> bool {
     thread::current().name() == Some("mini-engine-log")
 }
 
-/// Whether nothing is under way that a write might wait for, but for what is held.
+/// Whether nothing that a write might wait for is running, except the held operation.
 type Settles = fn(&Metrics) -> bool;
 
 fn is_flushed(metrics: &Metrics) -> bool {
     metrics.flushes_running + metrics.immutable_memtables == 0
 }
 
-/// Whether nothing was written by what would have had to wait.
+/// Whether the writes that would have had to wait wrote nothing.
 fn is_not_begun(what: &str, db: &Db, batch: &WriteBatch) {
     let before = (db.snapshot().seqno(), db.metrics().writes);
     let is_begun = {
@@ -193,7 +193,7 @@ fn a_write_that_would_wait_is_not_begun_and_can_be_once_somebody_has_waited() {
         let dir = TempDir::new().unwrap();
         let fs = if mapped { HookFs::mapped() } else { HookFs::new() };
         let bytes = if mapped { 1 << 20 } else { 4096 };
-        // Dropped after what holds its threads.
+        // Dropped after the object that holds its threads.
         let db = small(&dir, &fs).memtable_bytes(bytes).open().unwrap();
         let (_arrivals, go) = fs.hold_where(Answer::Go, is_held);
         let batch = |n| batch([(scattered(n), [7; 400])]);
@@ -223,9 +223,9 @@ fn a_write_that_would_wait_is_not_begun_and_can_be_once_somebody_has_waited() {
 
 #[test]
 fn a_write_that_cannot_wait_is_slowed_down_as_others_are_and_not_begun_during_a_load() {
-    // Catches a way around the slowdown, and a write into the sequence numbers of a load.
+    // Catches a way to bypass the slowdown, and a write that uses the sequence numbers of a load.
     let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
-    // Dropped after what holds its threads.
+    // Dropped after the object that holds its threads.
     let db = small(&dir, &fs).memtable_bytes(64 << 20).l0_slowdown(3).l0_stop(1000).open().unwrap();
     let (_arrivals, _go) = fs.hold_where(Answer::Go, |event| event.is(Op::Create, ".sst") && on_compaction_thread());
     let mut batch = WriteBatch::new();
@@ -235,7 +235,7 @@ fn a_write_that_cannot_wait_is_slowed_down_as_others_are_and_not_begun_during_a_
         db.write(&batch, Durability::Buffered).unwrap();
         db.flush().unwrap();
     }
-    // Each owes what 16 MiB a second take for it, and the next one may not begin until then.
+    // Each write owes the time that its bytes take at 16 MiB a second, and the next one may not begin before that.
     let is_refused = || db.try_write(&batch, Durability::Buffered).unwrap().is_none();
     assert!((0..1000).any(|_| is_refused()), "no limit");
     db.wait_for_room(&batch).unwrap();

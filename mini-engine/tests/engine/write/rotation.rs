@@ -1,4 +1,4 @@
-//! A log follows another: made ahead, so that writers need not wait; and what is counted when they do.
+//! One log follows another: the next log is made ahead, so that writers need not wait; and waits are counted when they do.
 
 use crate::support::*;
 
@@ -28,7 +28,7 @@ fn a_rotation_exchanges_logs_and_waits_for_no_device() {
     };
     write_until(&|| db.metrics().logs_being_made > 0 || logs().len() > 1);
     wait_while(|| db.metrics().logs_being_made > 0);
-    // The next rotation takes what is ready, though no log could be created now.
+    // The next rotation takes the prepared log, though no log could be created now.
     refused.store(true, Ordering::SeqCst);
     let next = dir.path().join(logs().pop().unwrap());
     let is_used = || std::fs::read(&next).map_or(true, |bytes| bytes.iter().skip(64).any(|byte| *byte != 0));
@@ -43,7 +43,7 @@ fn a_rotation_exchanges_logs_and_waits_for_no_device() {
 
 #[test]
 fn a_wait_for_the_next_log_is_counted_and_timed() {
-    // Catches writers that are held up while every counter of waits says that nobody waits.
+    // Catches writers that have to wait while every counter of waits says that no writer waits.
     let (_dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10).immutable_memtables(8).l0_trigger(100));
     let (arrivals, go) = fs.hold(Op::Create, ".log", Answer::Go);
     thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Rule 8: a full disk, and wanting file handles, during writes, flushes and compactions are waited out.
+//! Rule 8: writes, flushes and compactions wait until a full disk has space again, and until missing file handles are available.
 
 use crate::support::*;
 
@@ -22,7 +22,7 @@ fn full_disk(
 
 #[test]
 fn rule_8_writers_that_choose_so_wait_while_a_flush_has_no_space_and_go_on_by_themselves() {
-    // Catches an engine that turns read-only, or grows without bound, or never tries again.
+    // Catches an engine that turns read-only, grows without limit, or never tries again.
     let (dir, fs, db) = hooked(|b| b.memtable_bytes(4096).wait_for_space(true));
     let full = Arc::new(AtomicBool::new(true));
     let refused = full_disk(&fs, &full, |event| event.is(Op::Write, ".sst"));
@@ -47,8 +47,8 @@ fn rule_8_writers_that_choose_so_wait_while_a_flush_has_no_space_and_go_on_by_th
 
 #[test]
 fn rule_8_a_flush_without_space_or_handles_is_reported_to_who_asked_for_it_and_done_later() {
-    // Catches a `flush` that waits for ever, one whose failure loses the memtable, and a database that is read-only for good since
-    // another part of the process had many files open for a moment.
+    // Catches a `flush` that waits for ever, a `flush` whose failure loses the memtable, and a database that stays read-only because another part
+    // of the process had many files open for a moment.
     // At the sync, when a file system allocates late; ENFILE and EMFILE.
     for (op, answer) in [
         (Op::Sync, Answer::Fail(ErrorKind::StorageFull)),
@@ -75,7 +75,7 @@ fn rule_8_a_flush_without_space_or_handles_is_reported_to_who_asked_for_it_and_d
 
 #[test]
 fn rule_8_a_write_without_space_in_the_log_goes_on_in_the_next_log() {
-    // Catches a log that goes on behind a write that failed for want of space (rule 7), and an engine that never writes again.
+    // Catches a log that continues behind a write that failed for lack of space (rule 7), and an engine that never writes again.
     for durability in [Durability::Buffered, Durability::Synced] {
         for part in [0, 100] {
             let (dir, fs, db) = hooked(|b| b.durability(durability));
@@ -96,7 +96,7 @@ fn rule_8_a_write_without_space_in_the_log_goes_on_in_the_next_log() {
             assert_eq!(count(&events[next..], Op::Write, "000001.log"), 0, "{events:?}");
             fs.clear();
             db.insert("c", "3").unwrap();
-            // As a killed process leaves it; a copy is of one moment only while nothing is written.
+            // As a killed process leaves it. A copy shows one moment only while nothing is written.
             wait_while(|| {
                 db.metrics().immutable_memtables + db.metrics().logs_being_made + db.metrics().flushes_running > 0
             });
@@ -135,7 +135,7 @@ fn rule_8_a_write_that_finds_space_nowhere_is_refused_and_later_ones_go_on() {
 
 #[test]
 fn rule_8_an_edit_without_space_is_written_later_and_leaves_no_table() {
-    // Catches a manifest that goes on behind a part of an edit, one that is read-only for good, and a table more for each try.
+    // Catches a manifest that continues behind a partial edit, one that stays read-only, and an extra table for each try.
     let (dir, fs, db) = hooked(|b| b);
     db.insert("a", "1").unwrap();
     let full = Arc::new(AtomicBool::new(true));
@@ -163,7 +163,7 @@ fn rule_8_an_edit_without_space_is_written_later_and_leaves_no_table() {
 #[cfg(unix)]
 #[test]
 fn a_rotation_or_an_edit_without_file_handles_is_done_later() {
-    // Catches a database that is read-only for good since another part of the process had many files open for a moment.
+    // Catches a database that stays read-only because another part of the process had many files open for a moment.
     let handles: [fn(&Event) -> bool; 4] = [
         |event| event.is(Op::Create, ".log"),
         |event| event.op == Op::SyncDir,
@@ -194,7 +194,7 @@ fn a_rotation_or_an_edit_without_file_handles_is_done_later() {
 #[cfg(unix)]
 #[test]
 fn a_new_manifest_becomes_durable_though_the_last_handle_is_reserved_for_that() {
-    // Catches a reserve that is let go before it is needed: another thread could take it, and the database would be read-only.
+    // Catches a reserved handle that is released before it is needed: another thread could take it, and the database would be read-only.
     let (dir, fs, db) = hooked(|b| b);
     db.insert("a", "1").unwrap();
     // The next edit then needs a new manifest.
@@ -226,8 +226,8 @@ fn random(state: &AtomicU64) -> u64 {
 
 #[test]
 fn whatever_finds_no_space_and_no_handle_for_a_while_nothing_acknowledged_is_lost() {
-    // Catches a write that is lost or doubled when its log is cut and the next one takes it, and threads that wait for ever.
-    // Space and handles are wanting now and then, at random, under several writers.
+    // Catches a write that is lost or doubled when its log is cut and the next log takes it, and threads that wait for ever.
+    // Space and handles are missing from time to time, at random, under several writers.
     for seed in 0..4u64 {
         let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
         let durability = if seed % 2 == 0 { Durability::Buffered } else { Durability::Synced };

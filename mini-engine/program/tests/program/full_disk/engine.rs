@@ -1,7 +1,7 @@
 //! The engine on a disk that is really full.
 //!
-//! A ballast file takes all but a little of the space, so that the disk fills up at another place in each round: in the
-//! log, in a table, in the manifest. Once a flush or a write has failed the ballast goes, and all goes on without a reopen.
+//! A ballast file takes almost all of the space, so that the disk becomes full at another place in each round: in the log, in a table, in the
+//! manifest. Once a flush or a write has failed, the ballast is removed, and everything goes on without a reopen.
 
 use std::fs;
 use std::io::{ErrorKind, Write as _};
@@ -14,7 +14,7 @@ use crate::support::mount::Mount;
 
 const DISK: u64 = 3 << 20;
 const WRITES: u64 = 600;
-/// Rounds in each mode, each with so many bytes more than the one before left by the ballast.
+/// Rounds in each mode. In each round the ballast leaves this many bytes more than in the round before.
 const ROUNDS: u64 = 40;
 const STEP: u64 = 5 << 10;
 
@@ -37,7 +37,7 @@ fn batch(n: u64) -> WriteBatch {
     batch
 }
 
-/// What becomes durable when, in one round: nothing, every eighth write, every write.
+/// The syncs of a round: none, every eighth write, every write.
 #[derive(Clone, Copy, Debug)]
 enum Mode {
     Buffered,
@@ -55,8 +55,8 @@ impl Mode {
     }
 }
 
-/// Writes everything, each write again and again until it is acknowledged; how often one was refused for want of space, up to
-/// the first other failure.
+/// Writes everything, and repeats each write until it is acknowledged. Returns how often a write was refused for lack of space, up to the first
+/// other failure.
 fn write_all(db: &Db, mode: Mode, refused: &AtomicU64) -> Result<(), Error> {
     for n in 0..WRITES {
         while let Err(error) = db.write(batch(n), mode.durability(n)) {
@@ -82,7 +82,7 @@ fn check(path: &Path, written: u64, context: &str) {
     db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
 }
 
-/// Fills the disk but for `left` bytes.
+/// Fills the disk except `left` bytes.
 fn ballast(path: &Path, left: u64) {
     let mut file = fs::File::create(path).expect("the ballast");
     let full = loop {
@@ -94,7 +94,7 @@ fn ballast(path: &Path, left: u64) {
     file.set_len(file.metadata().expect("known").len() - left).expect("cut");
 }
 
-/// How often space was missing in a round: for flushes that were asked for, and for writes.
+/// How often space was missing in a round: for requested flushes, and for writes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Refused {
     flushes: u64,
@@ -135,7 +135,7 @@ fn round(mount: &Mount, left: u64, mode: Mode) -> Refused {
     Refused { flushes, writes: writes.into_inner() }
 }
 
-/// Room for the next log, none for a table beside it: the flush fails, nothing else does, and it is done once there is room (rule 8).
+/// Room for the next log, but not for a table beside it: only the flush fails, and it is done once there is room (rule 8).
 fn flush_without_room(mount: &Mount) {
     let (path, weight) = (mount.path("db"), mount.path("ballast"));
     let db = open(&path).unwrap();
@@ -162,7 +162,7 @@ fn is_full(error: &Error) -> bool {
 
 #[test]
 fn a_disk_that_is_really_full_loses_nothing_acknowledged() {
-    // Catches what a double cannot show: space that is missing at another call than the one that asks for it.
+    // Catches a defect that a double cannot show: the space is missing at a later call than the one that asks for it.
     let Some(mount) = Mount::new(DISK, "a_disk_that_is_really_full_loses_nothing_acknowledged") else { return };
     flush_without_room(&mount);
     for mode in [Mode::Buffered, Mode::Mixed, Mode::Synced] {

@@ -1,4 +1,4 @@
-//! `import` on a disk that is really full: it says so, how far it came, and how to go on.
+//! `import` on a disk that is really full: it reports the error, how many lines it imported, and how to go on.
 
 use super::{DISK, ENOUGH, value};
 use crate::support::Room;
@@ -6,9 +6,8 @@ use crate::support::mount::Mount;
 
 #[test]
 fn an_import_that_a_full_disk_stops_says_how_many_lines_are_in_and_how_to_go_on() {
-    // Catches an import that waits for space for ever, panics or reports success; a log cut into what was acknowledged; a number that is
-    // not that of the lines, and `--skip` that is not said. Which of log and table meets the end of the space depends on the size and on
-    // the threads.
+    // Catches an import that waits for space for ever, panics or reports success; a log that is cut into acknowledged data; a wrong number of
+    // lines, and a missing hint to `--skip`. Which of log and table first meets the end of the space depends on the size and on the threads.
     let name = "an_import_that_a_full_disk_stops_says_how_many_lines_are_in_and_how_to_go_on";
     let lines = 60_000;
     let input: String = (0..lines).map(|n| format!("{n:08}\t{}\n", value(n))).collect();

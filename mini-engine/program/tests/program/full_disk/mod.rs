@@ -1,5 +1,5 @@
-//! A disk that is really full: a file system in memory of a few MiB, mounted by each test. Needs the right to mount; where
-//! it is not given the tests say loudly that they tested nothing.
+//! A disk that is really full: each test mounts a file system in memory of a few MiB. It needs the right to mount; without it, the tests print a
+//! clear warning that they tested nothing.
 
 mod engine;
 mod import;

@@ -11,7 +11,7 @@ fn set(client: &mut Connection, n: u64) -> Result<(), RedisError> {
     client.set(format!("{n:08}"), value(n))
 }
 
-/// Sets keys from `from` on until one is refused; that one's number, and what the client was told.
+/// Sets keys from `from` on until one is refused. Returns its number, and the reply to the client.
 fn fill(client: &mut Connection, from: u64) -> (u64, RedisError) {
     let refused = (from..from + 1_000_000).find_map(|n| Some((n, set(client, n).err()?)));
     refused.expect("the disk is full before")

@@ -1,4 +1,4 @@
-//! Clients that send too much, too little, or nonsense: they harm themselves alone.
+//! Clients that send too much, too little, or nonsense: they harm only themselves.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -114,7 +114,7 @@ fn a_client_that_does_not_read_stops_only_itself_and_loses_nothing() {
 
 #[test]
 fn a_flood_of_requests_is_carried_out_in_turns() {
-    // Catches a pipeline that is carried out to its end before anybody else's request. Each turn ends with a sync, so syncs count turns.
+    // Catches a pipeline that is carried out to its end before any other client's request. Each turn ends with a sync, so syncs count turns.
     let server = Server::new(&["--max-pipeline", "16"]);
     let mut other = server.client();
     let before = syncs(&mut other);
@@ -130,7 +130,7 @@ fn a_flood_of_requests_is_carried_out_in_turns() {
 
 #[test]
 fn clients_past_the_limit_are_told_and_places_become_free_again() {
-    // Catches a limit that does not hold, and one that counts clients who have gone.
+    // Catches a limit that does not hold, and one that counts clients that have gone.
     let server = Server::new(&["--max-clients", "2"]);
     for _ in 0..3 {
         let (mut one, mut two) = (admitted(&server), admitted(&server));

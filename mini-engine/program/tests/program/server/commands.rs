@@ -1,4 +1,4 @@
-//! The commands, as a client library sends and understands them; and the language of the coursework.
+//! The commands, as a client library sends them and reads their replies; and the language of the coursework.
 
 use std::collections::HashMap;
 use std::net::Shutdown;
@@ -75,7 +75,7 @@ fn a_client_library_uses_every_command_in_both_versions() {
 
 #[test]
 fn counters_of_many_clients_lose_no_increment() {
-    // Catches a read and a write of one command that another client's command comes between; and transactions that mix.
+    // Catches another client's command between the read and the write of one command; and transactions that mix.
     const CLIENTS: usize = 8;
     const ROUNDS: usize = 100;
     let server = Server::new(&["--durability", "buffered"]);
@@ -136,7 +136,7 @@ fn one_sync_serves_the_writes_that_arrive_together() {
 
 #[test]
 fn the_book_lists_the_commands_that_are_there_and_those_that_are_not() {
-    // Catches a command that nobody finds in the book, and one that the book says is missing though it is there, or the other way round.
+    // Catches a command that is missing in the book, and one that the book calls missing though it exists.
     let book = include_str!("../../../../../docs/src/serve.md");
     let (_, missing) = book.split_once("### What is not there").expect("the section");
     let (missing, _) = missing.split_once("\n**").expect("its end");

@@ -1,5 +1,5 @@
-//! The server is killed with SIGKILL while clients write. Whatever it had acknowledged is there afterwards, and transactions are there
-//! as a whole.
+//! The server is killed with SIGKILL while clients write. Afterwards every acknowledged write is there, and a transaction is there as a whole or
+//! not at all.
 //!
 //! `KILL_SEED=n` repeats the choices of a run; `KILL_ROUNDS=n` makes it longer.
 
@@ -18,8 +18,8 @@ const CLIENTS: usize = 6;
 /// Acknowledgements of one client after which the kill comes, at most.
 const LONGEST: usize = 300;
 
-/// Writes the numbers after `from` up to `last`, in a pair of keys and a log, unless the server goes before. The last number that
-/// was acknowledged; the next one may have been sent, now or in the round before.
+/// Writes the numbers after `from` up to `last`, in a pair of keys and a log, unless the server ends before. Returns the last acknowledged number;
+/// the next one may have been sent, in this round or the one before.
 fn write(address: SocketAddr, client: usize, from: usize, last: usize) -> usize {
     let mut acknowledged = from;
     let mut run = || -> RedisResult<()> {
@@ -55,7 +55,7 @@ fn check(db: &Db, client: usize, acknowledged: usize, context: &str) {
     for found in [left, right] {
         assert!((acknowledged..=acknowledged + 1).contains(&found), "{context}, found {found}");
     }
-    // Of a pipeline the first may be there alone; of a transaction none may.
+    // The first write of a pipeline may be there alone; no write of a transaction may.
     assert!(left == right || left.is_multiple_of(3), "{context}: part of a transaction, {left} and {right}");
     for n in 1..=acknowledged {
         let value = db.get(format!("log {client} {n:06}")).expect("get");
@@ -86,7 +86,7 @@ fn every_acknowledged_write_survives_a_kill_under_load() {
         });
         assert_eq!(written[0], last, "the server served its client until it was killed");
         let db = Db::open(room.database()).expect("a killed server leaves a sound database");
-        // The next round goes on behind what was acknowledged, and writes again what was sent in vain.
+        // The next round continues after the acknowledged numbers, and writes again those that were sent in vain.
         for (client, &acknowledged) in written.iter().enumerate() {
             check(&db, client, acknowledged, &format!("round {round}, {durability}"));
         }

@@ -1,4 +1,4 @@
-//! Ends of a server, and what is there when it starts again.
+//! Ways in which a server ends, and the contents when it starts again.
 
 use std::io::Read;
 
@@ -48,10 +48,10 @@ fn a_client_may_end_the_server() {
 
 #[test]
 fn a_database_or_a_port_that_is_taken_is_said() {
-    // Catches a second server on one database, and an error that does not name what is taken.
+    // Catches a second server on one database, and an error that does not name the database.
     let room = Room::new();
     let server = room.server(&[]);
-    // What a person can do meanwhile.
+    // Commands that an operator can run meanwhile.
     let words = "LOCK is locked|next: |--wait|mini-engine serve|redis-cli bgsave";
     let other = Room::new();
     room.refuses(4, &[("serve --listen 127.0.0.1:0", words)]);
@@ -63,7 +63,7 @@ fn a_database_or_a_port_that_is_taken_is_said() {
 
 #[test]
 fn a_checkpoint_is_made_beside_the_clients() {
-    // Catches a BGSAVE that never ends, or whose copy lacks what was acknowledged before, or is inside the database.
+    // Catches a BGSAVE that never ends, whose copy lacks earlier acknowledged writes, or whose copy is inside the database.
     let room = Room::new();
     let server = Server::start(&room.path("db/"), &["--durability", "buffered"]);
     let mut db = server.client();
@@ -78,7 +78,7 @@ fn a_checkpoint_is_made_beside_the_clients() {
 
 #[test]
 fn damage_is_in_the_log_once_for_its_place() {
-    // Catches damage that only the client hears of who meets it, and a log that a client fills.
+    // Catches damage that is reported only to the client that meets it, and messages of a client that fill the server's log.
     let room = Room::holding("k\tv\n");
     flip(&room.file(".sst"), 0);
     let server = room.server(&[]);

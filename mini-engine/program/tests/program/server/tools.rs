@@ -18,7 +18,7 @@ fn tool(name: &str, server: &Server, args: &[&str], input: &str) -> Option<Strin
 
 #[test]
 fn redis_cli_drives_the_server() {
-    // Catches what a client library forgives and the original does not.
+    // Catches replies that a client library accepts and the original tool does not.
     let server = Server::new(&[]);
     for version in ["-2", "-3"] {
         let input =

@@ -1,4 +1,4 @@
-//! Runs the program, and keeps the directory that a test works in.
+//! Runs the program, and holds the directory of a test.
 
 #[cfg(target_os = "linux")]
 pub(crate) mod mount;
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use crate::scratch::TempDir;
 
-/// After which a silent process has failed.
+/// The time after which a silent process has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The program, not yet started.
@@ -24,7 +24,7 @@ pub(crate) fn program() -> Command {
     Command::new(env!("CARGO_BIN_EXE_mini-engine"))
 }
 
-/// The words of a line, which spaces divide, but not within single quotes.
+/// The words of a line, separated by spaces that are not within single quotes.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     for (number, part) in line.split('\'').enumerate() {
@@ -43,7 +43,7 @@ pub(crate) fn run(line: &str) -> Ran {
     run_with(program, b"")
 }
 
-/// What a finished process left.
+/// The exit code and output of a finished process.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -52,20 +52,20 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// Stdout as text, of a process that has to have ended with `code`; and stderr.
+    /// Stdout as text, and stderr, of a process that must have ended with `code`.
     #[track_caller]
     pub(crate) fn ended(self, code: i32) -> (String, String) {
         assert_eq!(self.code, Some(code), "{self:?}");
         (String::from_utf8(self.stdout).expect("text"), self.stderr)
     }
 
-    /// Stdout as text, of a process that has to have ended with exit code 0.
+    /// Stdout as text, of a process that must have ended with exit code 0.
     #[track_caller]
     pub(crate) fn text(self) -> String {
         self.ended(0).0
     }
 
-    /// Stderr of a process that has to have ended with `code` and to have printed nothing to stdout.
+    /// Stderr of a process that must have ended with `code` and printed nothing to stdout.
     #[track_caller]
     pub(crate) fn refused(self, code: i32) -> String {
         let (printed, said) = self.ended(code);
@@ -81,7 +81,7 @@ impl From<Output> for Ran {
     }
 }
 
-/// Whether `text` has all of `parts`, which bars divide.
+/// Whether `text` has all of `parts`, which are separated by bars.
 #[track_caller]
 pub(crate) fn check_says(text: &str, parts: &str) {
     parts.split('|').for_each(|part| assert!(text.contains(part), "{part}: {text}"));
@@ -105,7 +105,7 @@ pub(crate) fn run_with(command: Command, input: &[u8]) -> Ran {
     })
 }
 
-/// What a process leaves that has to end by itself.
+/// The exit code and output of a process that must end by itself.
 pub(crate) fn finished(child: Child) -> Ran {
     let id = child.id().to_string();
     let (ended, has_ended) = mpsc::channel();
@@ -117,7 +117,7 @@ pub(crate) fn finished(child: Child) -> Ran {
     output.into()
 }
 
-/// Ends a process without its doing.
+/// Kills a process.
 pub(crate) fn kill(mut child: Child) {
     child.kill().expect("kill");
     child.wait().expect("wait");
@@ -192,7 +192,7 @@ impl Room {
         run_with(self.command(line), b"")
     }
 
-    /// Runs each line, and compares what it prints.
+    /// Runs each line, and compares its output.
     #[track_caller]
     pub(crate) fn prints(&self, lines: &[(&str, &str)]) {
         for (line, expected) in lines {
@@ -200,7 +200,7 @@ impl Room {
         }
     }
 
-    /// Runs each line, which has to end with `code`, print nothing, and say the parts that bars divide.
+    /// Runs each line, which must end with `code`, print nothing to stdout, and print to stderr the parts that are separated by bars.
     #[track_caller]
     pub(crate) fn refuses(&self, code: i32, lines: &[(&str, &str)]) {
         for (line, parts) in lines {
@@ -231,7 +231,7 @@ impl Room {
         (child, stdin)
     }
 
-    /// Leaves the database as a killed import of `lines` does: all of them are in the log.
+    /// Leaves the database as a killed import of `lines` does: all of the lines are in the log.
     pub(crate) fn killed_import(&self, lines: &[&str]) {
         let (child, _stdin) = self.importing(lines);
         kill(child);
@@ -244,7 +244,7 @@ impl Room {
     }
 }
 
-/// The names of what a directory holds, sorted.
+/// The names of the files in a directory, sorted.
 pub(crate) fn names(directory: &Path) -> Vec<OsString> {
     let entries = fs::read_dir(directory).expect("a directory");
     let mut names: Vec<_> = entries.map(|entry| entry.expect("an entry").file_name()).collect();
@@ -252,7 +252,7 @@ pub(crate) fn names(directory: &Path) -> Vec<OsString> {
     names
 }
 
-/// Says that a test could not test here, past the capture that hides the output of passing tests.
+/// Prints that a test could not test here, in spite of the capture of the output of passing tests.
 pub(crate) fn skipped(test: &str, why: impl std::fmt::Display) {
     writeln!(io::stderr(), "\nSKIPPED {test}: {why}\n").expect("stderr");
 }

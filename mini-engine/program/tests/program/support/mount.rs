@@ -11,7 +11,7 @@ use super::skipped;
 pub(crate) struct Mount(TempDir);
 
 impl Mount {
-    /// One of `bytes`; `None` where mounting is not allowed, after it was said that `test` has tested nothing.
+    /// A file system of `bytes`. `None` where mounting is not allowed, after a message that `test` has tested nothing.
     pub(crate) fn new(bytes: u64, test: &str) -> Option<Mount> {
         let dir = TempDir::new().expect("a temporary directory");
         match mount(dir.path(), &format!("size={bytes}")) {

@@ -16,10 +16,10 @@ use super::{PATIENCE, Room, program};
 
 pub(crate) struct Server {
     child: Child,
-    /// Until it has ended.
+    /// The process, until it has ended.
     stderr: Option<BufReader<ChildStderr>>,
     pub(crate) address: SocketAddr,
-    /// To be removed behind it, where the test has no other use for it.
+    /// The directory, to be removed after it, if the test has no other use for it.
     _room: Option<Room>,
 }
 
@@ -86,7 +86,7 @@ impl Server {
         self.child.wait().expect("wait");
     }
 
-    /// Waits for the end; what was said until then.
+    /// Waits for the end. Returns the messages until then.
     pub(crate) fn wait(mut self) -> (ExitStatus, String) {
         let (mut stderr, (ended, has_ended)) = (self.stderr.take().expect("it runs"), mpsc::channel());
         thread::spawn(move || {
@@ -97,7 +97,7 @@ impl Server {
         (self.child.wait().expect("wait"), said)
     }
 
-    /// Ends it as an operator does, after a while for clients that are still connected. What it said until then.
+    /// Ends it as an operator does, after some time for clients that are still connected. Returns the messages until then.
     pub(crate) fn end(self) -> String {
         self.signal(Signal::TERM);
         let (status, said) = self.wait();
@@ -126,7 +126,7 @@ pub(crate) fn try_connect(address: impl Display, options: &str) -> RedisResult<C
     Ok(connection)
 }
 
-/// Waits until something is so.
+/// Waits until a condition is true.
 pub(crate) fn until(mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
@@ -155,14 +155,14 @@ impl Raw {
         assert_eq!(found.escape_ascii().to_string(), bytes.as_ref().escape_ascii().to_string());
     }
 
-    /// All that comes until the server ends the connection.
+    /// All bytes until the server ends the connection.
     pub(crate) fn rest(&mut self) -> Vec<u8> {
         let (found, end) = self.until_end();
         end.expect("the end");
         found
     }
 
-    /// As `rest`, where the client may still be sending when the server gives the connection up: that resets it.
+    /// Like `rest`, but the client may still be sending when the server ends the connection, which resets it.
     pub(crate) fn rest_or_reset(&mut self) -> Vec<u8> {
         let (found, end) = self.until_end();
         assert!(end.as_ref().map_or_else(|error| error.kind() == ErrorKind::ConnectionReset, |_| true), "{end:?}");

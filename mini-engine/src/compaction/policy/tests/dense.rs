@@ -1,4 +1,4 @@
-//! Tables that are mostly tombstones go down by themselves, at a cost that is bounded, and not for ever.
+//! Tests that tables of mostly tombstones go down without further writes, at a bounded cost, and not for ever.
 
 use super::*;
 use crate::manifest::VersionEdit;
@@ -6,7 +6,7 @@ use crate::table::TableMeta;
 
 #[test]
 fn few_tombstones_do_not_rewrite_what_they_are_spread_over() {
-    // Catches a large level that is rewritten for the sake of a few tombstones, or for a table of which they are not most.
+    // Catches a large level that is rewritten for the sake of a few tombstones, or for a table that is not mostly tombstones.
     for policy in [Compaction::Leveled, Compaction::Partial] {
         let rewrites = |writes: Vec<(u8, bool)>| {
             let mut world = World::new(policy, 4);
@@ -28,7 +28,7 @@ fn few_tombstones_do_not_rewrite_what_they_are_spread_over() {
 
 #[test]
 fn range_tombstones_count_and_there_is_a_least_number() {
-    // Catches a table with thousands of removed ranges that has too few entries to be thought of, and a compaction for a single one.
+    // Catches a table with thousands of removed ranges that has too few entries to be considered, and a compaction for a single one.
     let table = |number: u64, keys: [&[u8]; 2], entries: u64, range_tombstones: u64| TableMeta {
         number,
         size: 1 << 20,

@@ -1,4 +1,4 @@
-//! Level 0 and the runs of tiers stay few where compactions are held up: by one that never ends, by damage, by their own cost.
+//! Tests that level 0 and tiers keep few runs when compactions are blocked: by one that never ends, by damage, by their own cost.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn held_up(policy: Compaction) -> World {
     while world.version.runs(0).len() <= world.options.level_0_tables() {
         world.flush([(0, true), (119, true)]);
     }
-    // Where the levels below are compacted first.
+    // In some policies the levels below are compacted first.
     while !world.jobs.iter().any(|job| job.plan.relieves_level_0()) {
         assert!(world.begin(), "{policy:?}: {:?}", world.version);
     }
@@ -17,7 +17,7 @@ fn held_up(policy: Compaction) -> World {
 
 #[test]
 fn level_0_stays_small_while_a_compaction_of_it_never_ends() {
-    // Catches a level 0 that grows by a table for each flush behind one long compaction, and one that is rewritten at each turn.
+    // Catches a level 0 that grows with each flush during one long compaction, and one that is rewritten at each turn.
     for policy in POLICIES {
         let mut world = held_up(policy);
         world.options.memtable_bytes = 1 << 20;
@@ -42,7 +42,7 @@ fn level_0_stays_small_while_a_compaction_of_it_never_ends() {
 
 #[test]
 fn a_table_of_level_0_grows_to_a_few_memtables_and_no_further() {
-    // Catches a level 0 that becomes one huge table, which nothing else can be compacted beside.
+    // Catches a level 0 that becomes one huge table, beside which no other compaction can run.
     let mut world = held_up(Compaction::Leveled);
     let jobs = world.jobs.len();
     for n in 0..400u64 {
@@ -58,7 +58,7 @@ fn a_table_of_level_0_grows_to_a_few_memtables_and_no_further() {
 
 #[test]
 fn tiny_tables_are_compacted_with_each_other_before_they_rewrite_what_is_below() {
-    // Catches many short sessions of one write each that rewrite all of the data again and again, and pile up tables.
+    // Catches many short sessions of one write each that repeatedly rewrite all of the data, and pile up tables.
     for policy in [Compaction::Leveled, Compaction::Partial] {
         let mut world = overwritten(policy, 4, 4);
         world.options = world.options.table_file_bytes(100_000).memtable_bytes(1 << 20);
@@ -80,7 +80,7 @@ fn tiny_tables_are_compacted_with_each_other_before_they_rewrite_what_is_below()
 
 #[test]
 fn compactions_go_around_a_damaged_table() {
-    // Catches one damaged table that holds up everything: keys beside its own, deeper levels, and level 0.
+    // Catches one damaged table that blocks everything: keys beside its own, deeper levels, and level 0.
     for policy in POLICIES {
         let levels =
             overwritten(policy, 3, 4).version.all_runs().map(|(_, run)| run.tables()[0].number).collect::<Vec<_>>();
@@ -103,7 +103,7 @@ fn compactions_go_around_a_damaged_table() {
     }
 }
 
-/// A world with `tables` on level 0, of which a compaction down has taken the lower keys and ended.
+/// A world with `tables` on level 0; a piece of a compaction to deeper levels has taken their lower keys.
 fn cut(policy: Compaction, tables: usize) -> World {
     let mut world = overwritten(policy, 4, 4);
     while world.version.runs(0).len() < tables {
@@ -121,7 +121,7 @@ fn cut(policy: Compaction, tables: usize) -> World {
 
 #[test]
 fn level_0_is_compacted_within_after_damage_has_stopped_a_compaction_that_was_cut() {
-    // Catches tables that a piece has narrowed, which can go neither down nor together: all of level 0, in the worst case.
+    // Catches tables that a piece has narrowed and that can neither go down nor be joined: all of level 0, in the worst case.
     for policy in [Compaction::Leveled, Compaction::Partial] {
         let mut world = cut(policy, 30);
         let base = world.version.tables().filter(|table| table.narrowed).last().unwrap().number;
@@ -141,7 +141,7 @@ fn level_0_is_compacted_within_after_damage_has_stopped_a_compaction_that_was_cu
 
 #[test]
 fn new_tables_of_level_0_are_compacted_before_the_next_piece_where_writers_wait() {
-    // Catches the thread that is kept for level 0 busy with one piece after the other, none of which makes level 0 any smaller.
+    // Catches a thread for level 0 that runs one piece after the other, none of which makes level 0 smaller.
     for policy in POLICIES {
         let mut world = cut(policy, 5);
         while world.version.runs(0).len() < world.options.stop_tables() {

@@ -1,4 +1,4 @@
-//! Every compaction makes progress: the measure that `plan.rs` describes falls with each, automatic or manual.
+//! Tests that every compaction makes progress: the measure of `plan.rs` falls with each, automatic or manual.
 
 use std::collections::HashSet;
 use std::ops::Bound;
@@ -9,8 +9,8 @@ use crate::compaction::{ManualCompaction, pick_manual};
 use crate::manifest::Run;
 
 impl World {
-    /// Falls, in the order of vectors, with each compaction. For each level from the top: its entries, each times the number of its run; on
-    /// level 0, where that is a sequence number, times its place from the oldest. Last: entries of tables that have yet to be rewritten, with
+    /// Falls, in the order of vectors, with each compaction. For each level from the top: its entries, each multiplied by the number of its run; on
+    /// level 0, where that is a sequence number, by its place from the oldest. Last: the entries of tables that have yet to be rewritten, with
     /// numbers below `made_from` or narrowed.
     fn measure(&self, made_from: u64) -> Vec<u64> {
         let entries = |run: &Run| run.tables().iter().map(|table| self.entries_of(table).count() as u64).sum::<u64>();
@@ -39,7 +39,7 @@ impl World {
         assert!(self.measure(made_from) < before, "nothing is gained by {described}");
     }
 
-    /// Compacts a range of so many keys, and returns how many compactions that took.
+    /// Compacts a range of this many keys, and returns the number of compactions for that.
     fn compact_range(&mut self, from: u8, keys: u8) {
         let to = from.saturating_add(keys).min(KEYS - 1);
         let bounds = (Bound::Included(key(from)), Bound::Included(key(to)));
@@ -67,8 +67,8 @@ proptest! {
         steps in vec(step(), 1..100),
         ranges in vec((0..KEYS, 1..KEYS), 1..4),
     ) {
-        // Catches a compaction that leaves what it was picked for as it was, so that it is picked again for ever: one that ends its
-        // first piece behind small tables that it has taken along, say.
+        // Catches a compaction that leaves the reason for its pick unchanged, so that it is picked again for ever: for example one that ends its
+        // first piece behind small tables that it has included.
         let mut world = World::new(policy, ratio);
         (world.options.table_file_bytes, world.options.memtable_bytes) = (table_bytes, memtable_bytes);
         world.compressible = compressible.into_iter().map(key).collect();

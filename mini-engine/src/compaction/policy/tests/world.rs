@@ -1,4 +1,4 @@
-//! A world of tables without files: flushes, loads, compactions in pieces, a caller's compaction of a range, and what readers must find at each step.
+//! A world of tables without files: flushes, loads, compactions in pieces, a caller's compaction of a range, and checks of all reads at each step.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
@@ -20,7 +20,7 @@ use crate::types::{Kind, SeqNo, Slice};
 pub(super) const POLICIES: [Compaction; Compaction::ALL.len()] = *Compaction::ALL.first_chunk().unwrap();
 pub(super) const KEYS: u8 = 120;
 pub(super) const ENTRY_BYTES: u64 = 100;
-/// Of an entry that fills a table until it is compressed.
+/// The bytes of an entry that fills a table until it is compressed.
 const LARGE_BYTES: u64 = 10_000;
 
 pub(super) type Entry = (Vec<u8>, SeqNo, Kind);
@@ -33,29 +33,29 @@ pub(super) fn key(n: u8) -> Vec<u8> {
 pub(super) enum Step {
     /// A memtable with these keys, set or removed, is flushed.
     Flush(Vec<(u8, bool)>),
-    /// One in key order, above or within what is there.
+    /// A flush in key order, above or within the existing keys.
     FlushRange(u8, u8),
-    /// One that removes so many keys.
+    /// A flush that removes this many keys.
     Remove(u8, u8),
     TakeSnapshot,
     DropSnapshot,
     /// A compaction begins, if one can.
     Begin,
-    /// One that takes tables off level 0.
+    /// A compaction that takes tables off level 0 begins.
     BeginLevel0,
     /// A compaction could not read one of the tables.
     Damage(u8),
     /// All tables can be read again.
     Repair,
-    /// One of those under way ends, after so many entries and a full table if there are that many, or with what it has if it is told
-    /// to stop.
+    /// A compaction under way ends, after this many entries and a full table if there are that many, or with its present output if it is told to
+    /// stop.
     End(u8, usize, bool),
-    /// Tables from outside with so many keys.
+    /// Tables from outside with this many keys are loaded.
     Ingest(u8, u8),
-    /// A caller compacts a range of so many keys: the next compaction begins, if none is in its way. With a number of entries it ends after
-    /// these at once, or else as the others do.
+    /// A caller compacts a range of this many keys: the next compaction begins, if none is in its way. With a number of entries it ends at once
+    /// after these, otherwise like the others.
     Manual(u8, u8, Option<usize>),
-    /// All compactions end, and another policy goes on.
+    /// All compactions end, and another policy continues.
     Reopen(Compaction, u64),
 }
 
@@ -96,13 +96,13 @@ pub(super) struct World {
     pub(super) made: u64,
     pub(super) written: u64,
     pub(super) moved: u64,
-    /// What compactions write before they leave the rest to another.
+    /// The size of a piece.
     pub(super) piece: usize,
-    /// Keys whose values fill a table each and compress to next to nothing.
+    /// Keys whose values each fill a table and compress to almost nothing.
     pub(super) compressible: Vec<Vec<u8>>,
-    /// What a caller compacts.
+    /// The range that a caller compacts.
     range: Option<ManualCompaction>,
-    /// The compact pointer that the caller goes on with.
+    /// The compact pointer from which the caller continues.
     rest: Option<u64>,
 }
 
@@ -110,7 +110,7 @@ impl World {
     pub(super) fn new(policy: Compaction, ratio: u64) -> World {
         let options = Options { memtable_bytes: 500, ..Options::default() };
         let options = options.level1_bytes(800).table_file_bytes(1000).size_ratio(ratio);
-        // By default with tiered compactions, where it goes by the ratio.
+        // Tiered compaction keeps the default, which is the ratio.
         let options = if policy == Compaction::Tiered { options } else { options.l0_trigger(2) };
         World { options: options.compaction(policy), piece: usize::MAX, ..World::default() }
     }
@@ -119,7 +119,7 @@ impl World {
         self.history.len() as u64
     }
 
-    /// Bytes of `entries` before compression, by which tables are cut, or after it.
+    /// Bytes of `entries` before compression, which decides where tables are cut, or after it.
     fn bytes(&self, entries: &[Entry], compressed: bool) -> u64 {
         let large = if compressed { 1 } else { LARGE_BYTES };
         let is_large = |entry: &Entry| entry.2 == Kind::Value && self.compressible.contains(&entry.0);
@@ -208,7 +208,7 @@ impl World {
         }
     }
 
-    /// The caller goes on with the compaction of this pointer, and no longer with the last.
+    /// The caller continues from this pointer, and no longer from the last.
     fn take_rest(&mut self, pointer: Option<u64>) {
         if let Some(last) = std::mem::replace(&mut self.rest, pointer) {
             self.in_progress.release(last);
@@ -218,7 +218,7 @@ impl World {
         }
     }
 
-    /// The caller is done, or gives up.
+    /// The caller has finished, or gives up.
     pub(super) fn end_range(&mut self) {
         self.range = None;
         self.take_rest(None);
@@ -254,12 +254,12 @@ impl World {
         self.in_progress.end(id);
     }
 
-    /// What a table of the version has.
+    /// The entries that a table of the version holds.
     pub(super) fn entries_of(&self, meta: &TableMeta) -> impl Iterator<Item = &Entry> {
         self.contents[&meta.number].iter().filter(|entry| entry.0[..] >= *meta.smallest)
     }
 
-    /// The tables that `plan` makes before it ends, and the first key that is left then.
+    /// The tables that `plan` makes before it ends, and the first remaining key.
     pub(super) fn rewrite(
         &mut self,
         plan: &Plan,
@@ -321,7 +321,7 @@ impl World {
         panic!("still something due after {bound} compactions: {:?}", self.version);
     }
 
-    /// What each policy promises of a version in which nothing is due.
+    /// Checks the shape that each policy promises when nothing is due.
     pub(super) fn check_shape(&self) {
         let (version, ratio) = (&self.version, self.options.size_ratio as usize);
         let held = level_0::inputs(&self.context(), BOTTOM).len() > 1;
@@ -337,7 +337,7 @@ impl World {
         if let Some(Compaction::Leveled | Compaction::Partial) = self.options.compaction {
             let context = Context { version, options: &self.options, in_progress: &self.in_progress };
             let targets = targets::Targets::of(&context);
-            // Up to one part in a thousand above the target is not worth a compaction.
+            // An excess of up to a thousandth of the target is not worth a compaction.
             let fits = |level: usize| version.level_bytes(level) / 1001 <= targets.bytes(level) / 1000;
             assert!((1..=BOTTOM).all(fits), "{version:?}");
         }
@@ -375,7 +375,7 @@ impl World {
         self.check();
     }
 
-    /// Every reader finds what an ordinary map would have, and the versions of each key stand newest first (V4).
+    /// Every reader finds the same as in an ordinary map, and the versions of each key come newest first (V4).
     pub(super) fn check(&self) {
         let mut versions: BTreeMap<&[u8], Vec<(SeqNo, Kind)>> = BTreeMap::new();
         for (_, run) in self.version.all_runs() {

@@ -15,11 +15,11 @@ struct Read {
     log: SalvagedLog,
 }
 
-/// Reads the logs of these numbers, ascending. Where a manifest says so, `oldest` is the number of the first one, and the sequence
-/// number after which it begins.
+/// Reads the logs of these numbers, ascending. `oldest` is the number of the first log and the sequence number after which it begins, if a manifest
+/// says so.
 ///
 /// # Errors
-/// [`Error::Full`] if their entries take more than `memory` bytes; [`Error::UnsupportedVersion`]; [`Error::Io`] for want of file
+/// [`Error::Full`] if their entries take more than `memory` bytes; [`Error::UnsupportedVersion`]; [`Error::Io`] for lack of file
 /// handles.
 pub(super) fn read_logs(
     fs: &dyn FileSystem,
@@ -40,7 +40,7 @@ pub(super) fn read_logs(
                 expected = expected.and(log.next_seqno).filter(|_| log.unreadable.is_none());
                 read.push(Read { number, path, log });
             }
-            // The device does not read even its header.
+            // The device cannot read even the header.
             Err(cause) if cause.is_damage() => {
                 expected = None;
                 report.damage.push(cause);
@@ -54,7 +54,7 @@ pub(super) fn read_logs(
 }
 
 fn add(entries: &mut MemtableBuilder, frame: wal::Frame<'_>, memory: u64) -> Result<()> {
-    // A batch that ends in bytes that are no operation was written so; its other operations are as good as any.
+    // The checksum is right, so a batch with undecodable bytes at its end was written in that way; its other operations are sound.
     for (op, seqno) in frame.readable_ops() {
         entries.push(op, seqno);
         if entries.memory_usage() as u64 > memory {
@@ -76,8 +76,8 @@ fn report_logs(read: &[Read], oldest: Option<u64>, report: &mut SalvageReport) {
         report
             .lost_writes
             .extend(log.missing.iter().map(|missing| lost(missing.bytes.clone(), Some(missing.seqnos.clone()), false)));
-        // A header is durable before a manifest names the log; and a later frame, of this log or of a later one, says how far it
-        // was synced: a log is synced whole before a later one is.
+        // A header is durable before a manifest names the log. A later frame, of this log or of a later one, also shows how far this log was
+        // synced, because a log is synced whole before a later one is.
         let lost_header = !log.has_header && (log.header.is_some() || oldest == Some(*number));
         let was_synced = synced.is_some_and(|synced| match synced.log == *number {
             true => synced.offset > log.end,

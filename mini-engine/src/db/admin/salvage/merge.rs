@@ -1,8 +1,8 @@
-//! All that can be read of a damaged database as one sequence: the newest version that is left of each key, no tombstones and nothing
-//! that a range tombstone hides.
+//! Merges everything that can be read of a damaged database into one sequence: the newest remaining version of each key, without tombstones and
+//! without entries that a range tombstone hides.
 //!
-//! A sequence number decides which version is the newest, whatever level a table was on. A version is *older* if a newer one of its key
-//! may have been in what is lost of a table ([`LostKeys::may_hide`]). All that is lost of a key is known when the merge comes to it.
+//! A sequence number decides which version is the newest, whatever level a table was on. A version is *older* if a newer one of its key may have
+//! been in the lost part of a table ([`LostKeys::may_hide`]). When the merge comes to a key, all losses that concern it are known.
 
 use std::ops::RangeBounds;
 use std::sync::{Arc, Mutex};
@@ -25,10 +25,10 @@ impl_entry_iter!(SalvageSource { Table, Logs });
 /// The merge: yields keys with their values.
 pub(super) struct Salvaged {
     merged: MergeIter<SalvageSource>,
-    /// Of all that is merged.
+    /// The range tombstones of everything merged.
     ranges: RangeTombstones,
     lost: Lost,
-    /// What is lost of keys from the current one on.
+    /// The losses that concern keys from the current one on.
     active: Vec<LostKeys>,
     /// Keys are counted in it as the merge comes to them.
     report: Arc<Mutex<SalvageReport>>,
@@ -38,8 +38,8 @@ pub(super) struct Salvaged {
 }
 
 impl Salvaged {
-    /// Merges the keys of `sources`, which add to `lost`, within `bounds`. `ranges` are the range tombstones of all of them; `report` says
-    /// what is known of them so far.
+    /// Merges the keys of `sources`, which add to `lost`, within `bounds`. `ranges` are the range tombstones of all of them; `report` has the
+    /// findings so far.
     pub(super) fn new(
         (sources, ranges): (Vec<SalvageSource>, RangeTombstones),
         lost: Lost,
@@ -58,12 +58,12 @@ impl Salvaged {
         }
     }
 
-    /// What was read and what was not, as far as the merge has come.
+    /// The parts that were read and those that could not be, as far as the merge has come.
     pub(super) fn report(&self) -> Arc<Mutex<SalvageReport>> {
         Arc::clone(&self.report)
     }
 
-    /// Goes to the next entry that is to be given out.
+    /// Goes to the next entry to yield.
     fn advance(&mut self) -> Result<()> {
         if !std::mem::replace(&mut self.is_started, true) {
             self.merged.seek_to_first()?;
@@ -77,7 +77,7 @@ impl Salvaged {
         Ok(())
     }
 
-    /// Whether the version, the newest that is left of its key, is a value and to be given out.
+    /// Whether the version, the newest remaining one of its key, is a value that must be yielded.
     fn is_wanted(&mut self) -> bool {
         let (key, seqno) = (self.merged.key(), self.merged.seqno());
         if !(self.bounds.start(), self.bounds.end()).contains::<[u8]>(key) {

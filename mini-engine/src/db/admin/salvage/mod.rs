@@ -1,19 +1,19 @@
-//! Reads what can be read of a damaged database, and makes a new one of it. LevelDB and RocksDB have `RepairDB` for that.
+//! Reads everything that can still be read in a damaged database, and makes a new one of it. LevelDB and RocksDB have `RepairDB` for that.
 //!
-//! A database is opened whole or not at all, and a damaged table answers no read of a damaged block. Salvage reads on: around damaged
-//! blocks and indexes (`table/salvage`), past damaged frames (`wal/salvage.rs`), with what is left of a manifest or without one
-//! (`manifest/salvage.rs`). All versions that are found go through one merge (`merge.rs`) in which the newest sequence number wins.
+//! An open is all or nothing, and a damaged table answers no read of a damaged block. Salvage continues: around damaged blocks and indexes
+//! (`table/salvage`), past damaged frames (`wal/salvage.rs`), and with the readable part of a manifest or without one (`manifest/salvage.rs`). All
+//! versions that are found go through one merge (`merge.rs`) in which the newest sequence number wins.
 //!
-//! What was set aside:
-//! * A quarantined table is read like any other, also after it was dropped, as long as its file is there. Neither an older value nor a
-//!   removed key can return by that. Sequence numbers decide between values. And a tombstone that may hide a version in such a table is
-//!   still there, be it of a key or of a range: as long as a version names the table, quarantined or dropped, compactions keep the
-//!   tombstones of its key range (`Version::set_aside`). Versions forget a dropped table only when its file is gone.
-//! * No other table is read that was set aside: beside a torn manifest there may be obsolete ones, whose tombstones are gone. Their
-//!   writes are in other tables or in logs.
-//! * Logs and ends of logs are not read: the sequence numbers of their batches were given again since.
+//! Files that were set aside:
+//! * A quarantined table is read like any other, also after it was dropped, as long as its file exists. Neither an older value nor a removed key
+//!   can return by that. Sequence numbers decide between values. Every tombstone that may hide a version in such a table still exists, whether of a
+//!   key or of a range: as long as a version names the table, quarantined or dropped, compactions keep the tombstones of its key range
+//!   (`Version::set_aside`). A version forgets a dropped table only when its file is gone.
+//! * Other tables that were set aside are not read. Some of those beside a torn manifest may be obsolete, and their tombstones gone. Their writes
+//!   are in other tables or in logs.
+//! * Logs and ends of logs are not read: the sequence numbers of their batches have been assigned again.
 //!
-//! The database is locked as a reader locks it, and nothing in it changes. The new database is made as a checkpoint is, under another name
+//! Salvage takes the lock as a reader does, and changes nothing in the database. It makes the new database as a checkpoint does, under another name
 //! (`new_directory.rs`).
 
 mod logs;
@@ -41,7 +41,7 @@ use crate::table::{self, Lost, LostKeys, SalvageIter, TableMeta};
 use crate::types::{KeyBounds, OwnedBounds, RangeTombstones, SeqNo, Slice, owned, prefix_bounds};
 use crate::wal;
 
-/// A damaged database of which what can be read is read. Made by [`Builder::salvage`](crate::Builder::salvage).
+/// A damaged database whose readable part can be read. Made by [`Builder::salvage`](crate::Builder::salvage).
 ///
 /// ```
 /// # fn main() -> mini_engine::Result<()> {
@@ -93,8 +93,8 @@ impl Salvage {
         Ok(Salvage { fs, dir, options, manifest, files, aside, leaves_older_out: false, _lock: lock })
     }
 
-    /// Whether to leave out keys of which only a version is left that may be older than one that is lost. By default they are kept:
-    /// what is lost of a table may be small, and the keys around it many.
+    /// Leaves out keys whose remaining version may be older than a lost one. By default they are kept: the lost part of a table may be small, and
+    /// the keys around it many.
     pub fn leave_older_out(mut self, leave: bool) -> Salvage {
         self.leaves_older_out = leave;
         self
@@ -104,15 +104,15 @@ impl Salvage {
     ///
     /// # Errors
     /// [`Error::UnsupportedVersion`] and [`Error::Unsupported`] of files of a newer version; [`Error::Full`] if the logs do not fit
-    /// into `replay_memory_bytes`; [`Error::Io`] for want of file handles. Damage is no error.
+    /// into `replay_memory_bytes`; [`Error::Io`] for lack of file handles. Damage is no error.
     pub fn range(self, bounds: impl KeyBounds) -> Result<SalvagedEntries> {
         self.entries(owned(&bounds))
     }
 
-    /// As [`Salvage::range`], of the keys that start with `prefix`.
+    /// Like [`Salvage::range`], for the keys that start with `prefix`.
     ///
     /// # Errors
-    /// As of [`Salvage::range`].
+    /// The same as for [`Salvage::range`].
     pub fn prefix(self, prefix: impl AsRef<[u8]>) -> Result<SalvagedEntries> {
         self.entries(prefix_bounds(prefix.as_ref()))
     }
@@ -121,11 +121,11 @@ impl Salvage {
         Ok(SalvagedEntries { entries: self.read(bounds)?, _source: self })
     }
 
-    /// Writes all that can be read to a new database in `dir`, which must not exist. It is durable when this returns; after an error
-    /// there is none. Until then it has [another name](crate::incomplete_directory), as a checkpoint.
+    /// Writes everything that can be read to a new database in `dir`, which must not exist. It is durable when this returns; after an error there
+    /// is no database. Until then it has [another name](crate::incomplete_directory), as a checkpoint has.
     ///
     /// # Errors
-    /// As of [`Salvage::range`]; [`Error::InvalidArgument`] if something has that name already, or if it lies within the damaged
+    /// The same as for [`Salvage::range`]; [`Error::InvalidArgument`] if something has that name already, or if it lies within the damaged
     /// database; [`Error::Io`].
     pub fn write_to(self, dir: impl AsRef<Path>) -> Result<SalvageReport> {
         let dir = std::path::absolute(dir.as_ref()).map_err(Error::io("find", dir.as_ref()))?;
@@ -139,7 +139,7 @@ impl Salvage {
         Ok(lock(&report).clone())
     }
 
-    /// The merge of all that is there.
+    /// The merge of all sources.
     fn read(&self, bounds: OwnedBounds) -> Result<Salvaged> {
         let mut report = SalvageReport {
             directory: self.dir.clone(),
@@ -173,7 +173,7 @@ impl Salvage {
         Ok(Salvaged::new((sources, ranges), lost, bounds, report))
     }
 
-    /// The tables to read, with what a manifest says of each.
+    /// The tables to read, with the manifest's metadata of each.
     fn tables(&self, report: &mut SalvageReport) -> BTreeMap<u64, (PathBuf, Option<TableMeta>)> {
         let manifest = &self.manifest;
         let mut tables: BTreeMap<u64, (PathBuf, Option<TableMeta>)> = BTreeMap::new();
@@ -183,7 +183,7 @@ impl Salvage {
             let is_aside = is_quarantined && !self.files.contains(&FileKind::Table(number));
             let path = self.dir.join(if is_aside { name + ASIDE } else { name });
             if is_aside && manifest.dropped.contains(&number) && !self.files.contains(&FileKind::Aside(number)) {
-                // Its loss was accepted, and nothing is left of it.
+                // Its loss was accepted, and its file is gone.
                 continue;
             }
             tables.insert(number, (path, Some(meta.clone())));
@@ -225,7 +225,7 @@ impl Salvage {
         }
         for (file, kind) in &self.aside {
             let FileKind::Log(number) = *kind else { continue };
-            // One that cannot be read may hold some.
+            // A log that cannot be read may hold some.
             if wal::salvage(&*self.fs, file, number, None, |_, _| Ok(())).is_ok_and(|log| log.is_empty()) {
                 continue;
             }
@@ -243,7 +243,7 @@ impl Salvage {
     }
 }
 
-/// A table of which nothing can be read.
+/// The loss of a table that cannot be read at all.
 fn all_lost(file: PathBuf, meta: Option<TableMeta>, cause: Error) -> LostKeys {
     match meta {
         Some(meta) => {
@@ -265,7 +265,7 @@ pub struct SalvagedEntries {
 }
 
 impl SalvagedEntries {
-    /// What was read so far, and what could not be.
+    /// The parts that were read so far, and those that could not be.
     pub fn report(&self) -> SalvageReport {
         lock(&self.entries.report()).clone()
     }

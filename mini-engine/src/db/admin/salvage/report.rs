@@ -1,4 +1,4 @@
-//! The report of a salvage: what could be read of a damaged database, and what could not.
+//! The report of a salvage: the parts of a damaged database that could be read, and those that could not.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,31 +8,31 @@ use crate::error::Error;
 use crate::table::LostKeys;
 use crate::types::{SeqNo, counted};
 
-/// What was read of a damaged database, what was not, and what cannot be known.
+/// The parts of a damaged database that were read, those that were not, and the facts that cannot be known.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 #[non_exhaustive]
 pub struct SalvageReport {
     /// The database's directory.
     pub directory: PathBuf,
-    /// The manifest that was used. `None` if no manifest can be read to its end: then all tables and logs that are there were read.
+    /// The manifest that was used. `None` if no manifest can be read to its end; then all existing tables and logs were read.
     pub manifest: Option<PathBuf>,
-    /// Tables of which something could be read.
+    /// Tables that could be read at least in part.
     pub tables: usize,
-    /// Logs of which something could be read.
+    /// Logs that could be read at least in part.
     pub logs: usize,
-    /// Batches in them.
+    /// Batches that were read from the logs.
     pub batches: u64,
-    /// Those of them that come after damage in their log: writes before them are missing.
+    /// Batches that follow damage in their log: writes before them are missing.
     pub batches_behind_damage: u64,
     /// Keys that have a value.
     pub keys: u64,
-    /// Keys whose newest version may be lost, since it would be in lost bytes of a table. What is left of them is older. They are
-    /// counted among the keys, unless they were left out.
+    /// Keys whose newest version may be lost, because it would be in lost bytes of a table. The remaining version is older. They are counted among
+    /// `keys`, unless they were left out.
     pub older_keys: u64,
     /// Whether such keys were left out.
     pub older_keys_left_out: bool,
-    /// What is wrong with files as a whole, with manifests and with the headers of logs.
+    /// Damage to files as a whole, to manifests and to the headers of logs.
     pub damage: Vec<Error>,
     /// Keys of tables that could not be read.
     pub lost_keys: Vec<LostKeys>,
@@ -42,14 +42,14 @@ pub struct SalvageReport {
     pub left_out: Vec<LeftOut>,
 }
 
-/// Writes that are missing in a log. Which keys they were of is unknown: of those keys older values are left, or none.
+/// Writes that are missing in a log. Their keys are unknown: those keys have older values, or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LostWrites {
     /// The log's file.
     pub log: PathBuf,
-    /// The bytes that are no whole batch; none if the file ends before, or if it is missing or does not open. Of a file that the device
-    /// does not read to its end, all behind the last batch that was read.
+    /// The bytes that are no whole batch; an empty range if the file ends before them, or if it is missing or does not open. If the device cannot
+    /// read the file to its end, all bytes behind the last batch that was read.
     pub bytes: Range<u64>,
     /// The sequence numbers of the writes, where both sides of them are known.
     pub seqnos: Option<Range<SeqNo>>,
@@ -63,7 +63,7 @@ pub struct LostWrites {
 pub struct LeftOut {
     /// The file.
     pub file: PathBuf,
-    /// Why.
+    /// The reason.
     pub why: &'static str,
     /// Whether it holds whole batches that may be nowhere else.
     pub holds_batches: bool,
@@ -74,13 +74,13 @@ impl SalvageReport {
         self.left_out.push(LeftOut { file, why, holds_batches });
     }
 
-    /// Whether all that the database held was read, as far as its files can tell.
+    /// Whether the whole contents of the database were read, as far as its files show.
     pub fn is_complete(&self) -> bool {
         let is_left_out = self.left_out.iter().any(|left| left.holds_batches);
         self.manifest.is_some() && self.lost_keys.is_empty() && self.lost_writes.is_empty() && !is_left_out
     }
 
-    /// What cannot be known after this damage, a sentence each.
+    /// The facts that cannot be known after this damage, one sentence each.
     pub fn unknown(&self) -> Vec<String> {
         let mut unknown = Vec::new();
         if self.manifest.is_none() {

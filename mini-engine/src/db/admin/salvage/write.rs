@@ -11,7 +11,7 @@ use crate::manifest::{CURRENT, FileNumbers, ManifestState, RunId, Version};
 use crate::options::Options;
 use crate::types::{SeqNo, Slice, check_seqno};
 
-/// Makes `dir` a database of `entries`. Sequence numbers go on above `last_seqno`.
+/// Makes `dir` a database of `entries`. New sequence numbers are above `last_seqno`.
 pub(super) fn write(
     fs: &Arc<dyn FileSystem>,
     dir: &Path,

@@ -1,4 +1,4 @@
-//! Blocks against a sorted vector, and blocks that lie.
+//! Blocks compared with a sorted vector, and blocks with false contents.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::iter::model::{Move, SortedVec, entries, keys, moves};
 use crate::table::block::lookup::{Found, lookup};
 use crate::types::{MAX_KEY_LEN, MAX_SEQNO};
 
-/// The block with these contents as it is read, and as it is in the cache, if its keys have heads there.
+/// The block with these contents without heads, and with the heads that it has in the cache, if any.
 fn blocks_of(contents: &[u8]) -> Vec<Block> {
     let block = Block::from_contents(contents);
     let headed = Block::from_contents(contents);
@@ -97,8 +97,7 @@ proptest! {
         all in entries(40), at in any::<prop::sample::Index>(), byte in any::<u8>(), moves in moves(),
         random in prop::collection::vec(any::<u8>(), 0..300),
     ) {
-        // Catches lengths and restarts trusted without a check: a block may lie although its checksum matched, and most of it be
-        // plausible.
+        // Catches lengths and restarts trusted without a check: a block may be wrong although its checksum matched, and yet mostly plausible.
         prop_assume!(!all.is_empty());
         let mut damaged = contents_of(&SortedVec::new(all));
         let at = at.index(damaged.len());
@@ -114,7 +113,7 @@ proptest! {
     }
 }
 
-/// Looks up what the moves seek; what is found lies within the block.
+/// Looks up the targets of the moves; results lie within the block.
 fn look_up(block: &Block, moves: &[Move]) -> Result<(), TestCaseError> {
     let contents = block.contents();
     for step in moves {
@@ -126,10 +125,10 @@ fn look_up(block: &Block, moves: &[Move]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Makes the moves, then walks to both ends; no more steps than bytes, no key or value beyond the block.
+/// Makes the moves, then walks to both ends: there are no more steps than bytes, and no key or value beyond the block.
 fn walk(mut cursor: Cursor, len: usize, moves: &[Move]) -> Result<(), TestCaseError> {
     for step in moves {
-        // An error leaves the cursor anywhere, but still within the block.
+        // After an error the cursor may be anywhere, but still within the block.
         let failed = apply(&mut cursor, step).is_err();
         prop_assert!(failed || !cursor.valid() || cursor.key().len() <= MAX_KEY_LEN);
         prop_assert!(cursor.value().len() <= len && cursor.value_slice().len() <= len);
@@ -156,7 +155,7 @@ fn a_block_without_entries_is_refused() {
     }
 }
 
-/// A block of one restart with these entries, as they are.
+/// A block of one restart with exactly these entries.
 fn forged(entries: &[&[u8]]) -> Cursor {
     let mut contents = entries.concat();
     codec::put_u32(&mut contents, 0);
