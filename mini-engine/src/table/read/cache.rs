@@ -1,8 +1,9 @@
 //! [`TableCache`]: the files of tables that are open, bounded by a number of file handles.
 //!
 //! A table opens its file when it has to read it. If too many files are open then, the [`Clock`] closes another one. A read of an open
-//! file loads its slot and stores at most a mark. The bound holds on the average of time: a thread that reads a block keeps its file a
-//! moment longer.
+//! file loads its slot; that of a point read marks it as used. A scan comes through a file once, in however many reads, so neither its
+//! reads nor opening the file count as a use: the files that point reads come back to stay open. The bound holds on the average of time:
+//! a thread that reads a block keeps its file a moment longer.
 //!
 //! Obsolete files: a reader may have pinned an earlier view and may have to open the table again. So a file is removed when the last
 //! view lets go of its table. Readers do not wait for that: they note the file here, and a thread of the engine removes it
@@ -105,7 +106,7 @@ impl TableCache {
         self.close_until(|open| open / 2);
     }
 
-    /// Closes all open tables; who still reads one opens it again. Each by itself would have to be looked for among all.
+    /// Closes all open tables; who still reads one opens it again.
     pub(crate) fn close_all(&self) {
         self.close_until(|_| 0);
     }
@@ -121,12 +122,11 @@ impl TableCache {
     /// Keeps the file of table `number` open, which was opened just now.
     pub(crate) fn keep(&self, slot: &FileSlot, number: u64, file: Arc<dyn File>) -> OpenFile {
         let mut closed = Vec::new();
-        let opened = lock(&self.open).insert((slot, 0), number, Cached::new(file, 1), &mut closed);
-        opened.mark();
-        opened
+        lock(&self.open).insert((slot, 0), number, Cached::new(file, 1), &mut closed)
     }
 
-    /// Closes the file in `slot`, if there is one.
+    /// Closes the file in `slot`, if there is one. It is looked for among all that are open, some microseconds: little beside the
+    /// compaction that has made the table obsolete.
     pub(crate) fn close(&self, slot: &FileSlot) {
         if let Some(_file) = slot.first().and_then(CacheSlot::get) {
             lock(&self.open).forget(slot);
