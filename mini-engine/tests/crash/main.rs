@@ -2,8 +2,10 @@
 //! bits. Start with `oracle`: it says what is right.
 //!
 //! `CRASH_SEED=n` repeats a run, `CRASH_POINTS=n` makes the exploration longer than it is at every commit; `CRASH_ROUNDS=n` is the
-//! same for rounds with threads.
+//! same for rounds with threads. With `CASES=all` every error and every damaged byte is tried, not one in a few.
 
+#[path = "../cases/mod.rs"]
+mod cases;
 mod checkpoint;
 mod errors;
 mod explore;

@@ -1,6 +1,8 @@
 //! The program as its users meet it: started as a process, judged by stdout, stderr, exit code, and what its server answers.
 
 mod bench;
+#[path = "../../../tests/cases/mod.rs"]
+mod cases;
 mod commands;
 mod dump;
 #[cfg(target_os = "linux")]

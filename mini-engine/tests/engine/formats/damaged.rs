@@ -1,5 +1,6 @@
 //! Of databases that were cut off or damaged the page's reader says what the engine says.
 
+use crate::cases::step;
 use crate::formats::database::{self, Files, Map};
 use crate::formats::workload::write;
 use crate::support::*;
@@ -82,7 +83,7 @@ impl Agreed {
         }
     }
 
-    /// Each bit of a byte in turn, each fifth length, and zeros in the place of each 512 bytes. By an open that only reads, which is
+    /// Each bit of a byte in turn, in each third byte unless all are wanted; each fifth length, and zeros in the place of each 512 bytes. By an open that only reads, which is
     /// quicker, and shows what another would.
     fn compare_damaged(&mut self, disk: &Disk) {
         let (all, _) = by_engine(&builder(&MemFs::on(disk.clone())), &Map::new()).unwrap();
@@ -96,9 +97,11 @@ impl Agreed {
                 self.compare(&left, &reader, &sound, || format!("{name}, {what} at {at}"));
             };
             for at in 0..bytes.len() {
-                let mut flipped = bytes.clone();
-                flipped[at] ^= 1 << (at % 8);
-                compare(&flipped, "flipped", at);
+                if at.is_multiple_of(step(3)) {
+                    let mut flipped = bytes.clone();
+                    flipped[at] ^= 1 << (at % 8);
+                    compare(&flipped, "flipped", at);
+                }
                 if at.is_multiple_of(512) {
                     let end = bytes.len().min(at + 512);
                     compare(&[&bytes[..at], &vec![0; end - at], &bytes[end..]].concat(), "zeros", at);
