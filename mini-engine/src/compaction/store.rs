@@ -134,18 +134,19 @@ impl TableStore {
     /// table, and the next number for each later one. After an error no file is left.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a key that is not after the one before it, or a key or value past its limit;
-    /// [`Error::Io`].
+    /// The first among `entries`; [`Error::InvalidArgument`] for a key that is not after the one before it, or a key or value past its
+    /// limit; [`Error::Io`].
     pub(crate) fn write_new<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
-        entries: impl IntoIterator<Item = (K, V)>,
+        entries: impl IntoIterator<Item = Result<(K, V)>>,
         first: SeqNo,
         spec: OutputSpec,
     ) -> Result<Written> {
         let mut output = Output::new(self, spec, RangeTombstones::default());
         let (mut last, mut count, mut entry_bytes) = (None::<Vec<u8>>, 0, 0);
-        for (key, value) in entries {
-            let (key, value) = (key.as_ref(), value.as_ref());
+        for entry in entries {
+            let entry = entry?;
+            let (key, value) = (entry.0.as_ref(), entry.1.as_ref());
             if let Some(last) = last.as_deref().filter(|last| *last >= key) {
                 let what = format!("expected a key after {}, found {}", Shown(last), Shown(key));
                 return Err(Error::InvalidArgument(format!("sorted entries: {what}")));

@@ -61,12 +61,11 @@ pub(crate) fn encode(edit: &VersionEdit) -> Result<Vec<u8>, Error> {
         put_prefixed(&mut out, upto);
     }
     edit.pointers_done.iter().for_each(|id| put(&mut out, POINTER_DONE, [*id]));
-    match decode(&out) {
-        Ok(_) => Ok(out),
-        Err(Malformed { expected, .. }) => Err(Error::InvalidArgument(format!(
-            "version edit: expected {expected}, found one that is too large or too long"
-        ))),
-    }
+    decode(&out).map_err(|Malformed { offset, expected }| {
+        let found = Reader::new(&out[offset..]).varint().unwrap_or_default();
+        Error::InvalidArgument(format!("version edit: expected {expected} within its limit, found {found}"))
+    })?;
+    Ok(out)
 }
 
 fn put<const N: usize>(out: &mut Vec<u8>, tag: u8, numbers: [u64; N]) {
@@ -89,21 +88,18 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<VersionEdit, Malformed> {
     let mut edit = VersionEdit::default();
     while let Some(tag) = reader.u8() {
         match tag {
-            LOG_NUMBER => edit.log_number = Some(number(&mut reader)?),
-            NEXT_FILE_NUMBER => edit.next_file_number = Some(number(&mut reader)?),
-            LAST_SEQNO => edit.last_seqno = Some(seqno(&mut reader)?),
-            ADDED => {
-                let run_id = RunId { level: level(&mut reader)?, run: number(&mut reader)? };
-                edit.added.push((run_id, table(&mut reader)?));
-            }
-            POLICY => edit.policy = Some(number(&mut reader)?),
-            USER_BYTES => edit.stats.user_bytes = number(&mut reader)?,
+            LOG_NUMBER => edit.log_number = Some(number(&mut reader, "a log number")?),
+            NEXT_FILE_NUMBER => edit.next_file_number = Some(number(&mut reader, "the next file number")?),
+            LAST_SEQNO => edit.last_seqno = Some(seqno(&mut reader, "the last sequence number")?),
+            ADDED => edit.added.push((run_id(&mut reader, "a run")?, table(&mut reader)?)),
+            POLICY => edit.policy = Some(number(&mut reader, "a policy")?),
+            USER_BYTES => edit.stats.user_bytes = number(&mut reader, "bytes of writes")?,
             LEVEL_STATS => level_stats(&mut reader, &mut edit.stats)?,
-            REMOVED => edit.removed.push((level(&mut reader)?, number(&mut reader)?)),
+            REMOVED => edit.removed.push((level(&mut reader)?, number(&mut reader, "the number of a removed table")?)),
             QUARANTINED => edit.quarantined.push(table(&mut reader)?),
-            DROPPED => edit.dropped.push(number(&mut reader)?),
+            DROPPED => edit.dropped.push(number(&mut reader, "the number of a dropped table")?),
             POINTER => edit.pointers.push(pointer(&mut reader)?),
-            POINTER_DONE => edit.pointers_done.push(number(&mut reader)?),
+            POINTER_DONE => edit.pointers_done.push(number(&mut reader, "the number of a pointer that is done")?),
             _ => return Err(reader.malformed("a known tag of an edit")),
         }
     }
@@ -114,52 +110,63 @@ fn table(reader: &mut Reader<'_>) -> Result<TableMeta, Malformed> {
     let narrowed = reader.u8().filter(|&narrowed| narrowed <= 1).ok_or(reader.malformed("0 or 1"))?;
     Ok(TableMeta {
         narrowed: narrowed == 1,
-        number: number(reader)?,
-        size: number(reader)?,
-        entries: number(reader)?,
-        tombstones: number(reader)?,
-        range_tombstones: number(reader)?,
-        min_seqno: seqno(reader)?,
-        max_seqno: seqno(reader)?,
-        smallest: key(reader)?,
-        largest: key(reader)?,
+        number: number(reader, "a table number")?,
+        size: number(reader, "a table's size")?,
+        entries: number(reader, "a table's entries")?,
+        tombstones: number(reader, "a table's tombstones")?,
+        range_tombstones: number(reader, "a table's range tombstones")?,
+        min_seqno: seqno(reader, "a table's smallest sequence number")?,
+        max_seqno: seqno(reader, "a table's largest sequence number")?,
+        smallest: key(reader, "the length of a table's smallest key")?,
+        largest: key(reader, "the length of a table's largest key")?,
     })
 }
 
 fn pointer(reader: &mut Reader<'_>) -> Result<CompactPointer, Malformed> {
     Ok(CompactPointer {
-        id: number(reader)?,
-        top: RunId { level: level(reader)?, run: number(reader)? },
-        output: RunId { level: level(reader)?, run: number(reader)? },
-        bytes: number(reader)?,
-        from: key(reader)?,
-        upto: key(reader)?,
+        id: number(reader, "a pointer's number")?,
+        top: run_id(reader, "a pointer's top run")?,
+        output: run_id(reader, "a pointer's output run")?,
+        bytes: number(reader, "a pointer's bytes")?,
+        from: key(reader, "the length of a pointer's first key")?,
+        upto: key(reader, "the length of a pointer's last key")?,
     })
 }
 
 fn level_stats(reader: &mut Reader<'_>, stats: &mut CompactionStats) -> Result<(), Malformed> {
     let level = level(reader)?;
-    let read = LevelStats { arrived: number(reader)?, read: number(reader)?, written: number(reader)? };
+    let [arrived, read, written] =
+        ["a level's arrived bytes", "a level's read bytes", "a level's written bytes"].map(|what| number(reader, what));
+    let read = LevelStats { arrived: arrived?, read: read?, written: written? };
     *stats.levels.get_mut(level).ok_or(reader.malformed("a level"))? = read;
     Ok(())
 }
 
-fn number(reader: &mut Reader<'_>) -> Result<u64, Malformed> {
-    // Like file numbers, sizes and counts never use the highest bit.
-    reader.varint().filter(|&number| number <= MAX_FILE_NUMBER).ok_or(reader.malformed("a number"))
+fn run_id(reader: &mut Reader<'_>, what: &'static str) -> Result<RunId, Malformed> {
+    Ok(RunId { level: level(reader)?, run: number(reader, what)? })
 }
 
-fn seqno(reader: &mut Reader<'_>) -> Result<u64, Malformed> {
-    number(reader).ok().filter(|&seqno| seqno <= MAX_SEQNO).ok_or(reader.malformed("a sequence number"))
+/// Sizes and counts have no more use for the highest bit than file numbers have.
+fn number(reader: &mut Reader<'_>, what: &'static str) -> Result<u64, Malformed> {
+    up_to(MAX_FILE_NUMBER, reader, what)
+}
+
+fn seqno(reader: &mut Reader<'_>, what: &'static str) -> Result<u64, Malformed> {
+    up_to(MAX_SEQNO, reader, what)
 }
 
 fn level(reader: &mut Reader<'_>) -> Result<usize, Malformed> {
-    let level = reader.varint().and_then(|level| usize::try_from(level).ok()).filter(|&level| level < MAX_LEVELS);
-    level.ok_or(reader.malformed("a level"))
+    up_to(MAX_LEVELS as u64 - 1, reader, "a level").map(|level| level as usize)
 }
 
-fn key(reader: &mut Reader<'_>) -> Result<Slice, Malformed> {
-    reader.prefixed(MAX_KEY_LEN).map(Slice::from).ok_or(reader.malformed("a key within its limit"))
+fn key(reader: &mut Reader<'_>, what: &'static str) -> Result<Slice, Malformed> {
+    let malformed = reader.malformed(what);
+    reader.prefixed(MAX_KEY_LEN).map(Slice::from).ok_or(malformed)
+}
+
+fn up_to(most: u64, reader: &mut Reader<'_>, what: &'static str) -> Result<u64, Malformed> {
+    let malformed = reader.malformed(what);
+    reader.varint().filter(|&number| number <= most).ok_or(malformed)
 }
 
 #[cfg(test)]
@@ -215,28 +222,38 @@ mod tests {
         let added = |table: TableMeta| VersionEdit { added: vec![(RunId::LEVEL_0, table)], ..VersionEdit::default() };
         let long = Slice::from(vec![b'k'; MAX_KEY_LEN + 1]);
         let good = test_table(3, 5, 9);
+        let (seqno, stats) = (MAX_SEQNO + 1, |stats| VersionEdit { stats, ..edit() });
+        let mut levels = [LevelStats::default(); MAX_LEVELS];
+        levels[2].read = past;
+        let pointer = |pointer: CompactPointer| VersionEdit { pointers: vec![pointer], ..edit() };
+        let run = RunId { level: 1, run: past };
         let refused = [
-            VersionEdit { log_number: Some(past), ..edit() },
-            VersionEdit { next_file_number: Some(past), ..edit() },
-            VersionEdit { last_seqno: Some(MAX_SEQNO + 1), ..edit() },
-            VersionEdit { removed: vec![(0, past)], ..edit() },
-            VersionEdit { policy: Some(past), ..edit() },
-            VersionEdit { stats: CompactionStats { user_bytes: past, ..CompactionStats::default() }, ..edit() },
-            VersionEdit { added: vec![(RunId { level: 1, run: past }, good.clone())], ..edit() },
-            added(TableMeta { number: past, ..good.clone() }),
-            added(TableMeta { size: past, ..good.clone() }),
-            added(TableMeta { entries: past, ..good.clone() }),
-            added(TableMeta { tombstones: past, ..good.clone() }),
-            added(TableMeta { range_tombstones: past, ..good.clone() }),
-            added(TableMeta { max_seqno: MAX_SEQNO + 1, ..good.clone() }),
-            added(TableMeta { largest: long.clone(), ..good }),
-            VersionEdit { pointers: vec![CompactPointer { id: past, ..pointer_at("k") }], ..edit() },
-            VersionEdit { pointers: vec![CompactPointer { upto: long, ..pointer_at("k") }], ..edit() },
-            VersionEdit { pointers: vec![CompactPointer { bytes: past, ..pointer_at("k") }], ..edit() },
-            VersionEdit { pointers_done: vec![past], ..edit() },
+            ("a log number", past, VersionEdit { log_number: Some(past), ..edit() }),
+            ("the next file number", past, VersionEdit { next_file_number: Some(past), ..edit() }),
+            ("the last sequence number", seqno, VersionEdit { last_seqno: Some(seqno), ..edit() }),
+            ("the number of a removed table", past, VersionEdit { removed: vec![(0, past)], ..edit() }),
+            ("the number of a dropped table", past, VersionEdit { dropped: vec![1, past], ..edit() }),
+            ("a level", MAX_LEVELS as u64, VersionEdit { removed: vec![(MAX_LEVELS, 1)], ..edit() }),
+            ("a policy", past, VersionEdit { policy: Some(past), ..edit() }),
+            ("bytes of writes", past, stats(CompactionStats { user_bytes: past, ..CompactionStats::default() })),
+            ("a level's read bytes", past, stats(CompactionStats { levels, ..CompactionStats::default() })),
+            ("a run", past, VersionEdit { added: vec![(run, good.clone())], ..edit() }),
+            ("a table number", past, added(TableMeta { number: past, ..good.clone() })),
+            ("a table's size", past, added(TableMeta { size: past, ..good.clone() })),
+            ("a table's entries", past, added(TableMeta { entries: past, ..good.clone() })),
+            ("a table's tombstones", past, added(TableMeta { tombstones: past, ..good.clone() })),
+            ("a table's range tombstones", past, added(TableMeta { range_tombstones: past, ..good.clone() })),
+            ("a table's largest sequence number", seqno, added(TableMeta { max_seqno: seqno, ..good.clone() })),
+            ("the length of a table's largest key", 65_536, added(TableMeta { largest: long.clone(), ..good })),
+            ("a pointer's number", past, pointer(CompactPointer { id: past, ..pointer_at("k") })),
+            ("the length of a pointer's last key", 65_536, pointer(CompactPointer { upto: long, ..pointer_at("k") })),
+            ("a pointer's bytes", past, pointer(CompactPointer { bytes: past, ..pointer_at("k") })),
+            ("a pointer's output run", past, pointer(CompactPointer { output: run, ..pointer_at("k") })),
+            ("the number of a pointer that is done", past, VersionEdit { pointers_done: vec![past], ..edit() }),
         ];
-        for edit in refused {
-            assert!(matches!(encode(&edit), Err(Error::InvalidArgument(_))), "{:?}", edit.last_seqno);
+        for (field, value, edit) in refused {
+            let Err(Error::InvalidArgument(text)) = encode(&edit) else { panic!("{field}: accepted") };
+            assert_eq!(text, format!("version edit: expected {field} within its limit, found {value}"));
         }
         let limits = VersionEdit {
             log_number: Some(MAX_FILE_NUMBER),

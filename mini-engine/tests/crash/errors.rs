@@ -2,6 +2,7 @@
 //! writes are accepted. An error must surface, unless the failed operation was not needed or is tried again. Each run is recorded, and crashes are
 //! simulated at its end and at places before it.
 
+use crate::cases::step;
 use crate::hook::{Failure, HookFs, Op};
 use crate::prelude::*;
 
@@ -145,10 +146,14 @@ fn check(script: &Script, mut ended: Ended, places: Places, context: &str) {
     struck.unwrap_or_else(|what| panic!("{context}: {what}, after {:?}", ended.errors));
 }
 
-/// Runs every script with every fault that `count` finds room for, armed by `arm`. Returns how many runs met an error.
+/// Of the cases of [`at_each`], one in so many unless all are wanted. No multiple of the number of faults, so that each has its turn.
+const STEP: usize = 4;
+
+/// Runs every script with every fault that `count` finds room for, armed by `arm`. How many runs met an error.
 fn at_each(count: impl Fn(&FaultFs) -> u64, arm: impl Fn(&FaultFs, u64, Fault), faults: &[Fault]) -> (u64, u64) {
     let (mut runs, mut failed, mut recycled) = (0, 0, 0);
-    for (shape, seed) in SHAPES.into_iter().zip(SEED..) {
+    let step = step(STEP);
+    for (number, (shape, seed)) in SHAPES.into_iter().zip(SEED..).enumerate() {
         let script = Script::new(shape, seed);
         // The last error of a worker goes with the handle.
         let is_dropped = script.acts.iter().any(|act| matches!(act, Act::Reopen { close: false }));
@@ -157,29 +162,29 @@ fn at_each(count: impl Fn(&FaultFs) -> u64, arm: impl Fn(&FaultFs, u64, Fault), 
         let sound_run = run(&script, &mem, &HookFs::over(Arc::new(sound.clone())), || false);
         assert!(sound_run.errors.is_empty());
         recycled += sound_run.run.mem.take_record().iter().filter(|step| is_recycling(step)).count();
-        for index in 0..count(&sound) {
-            for &fault in faults {
-                let mem = MemFs::default();
-                let fs = FaultFs::new(Arc::new(mem.clone()));
-                arm(&fs, index, fault);
-                let hook = HookFs::over(Arc::new(fs.clone()));
-                let mut ended = run(&script, &mem, &hook, || count(&fs) > index);
-                // Workers and the caller take turns as they like, so the run may have ended before its error came.
-                fs.heal();
-                ended.surface();
-                failed += u64::from(!ended.errors.is_empty());
-                for failure in hook.failures() {
-                    let goes = is_dropped && failure.thread.starts_with("mini-engine");
-                    let surfaced = goes || is_harmless(&failure, fault) || !ended.errors.is_empty();
-                    assert!(surfaced, "{shape:?}, operation {index}, {fault:?}, {failure:?}: no error");
-                }
-                check(&script, ended, Places::Few, &format!("{shape:?}, operation {index}, {fault:?}"));
-                runs += 1;
+        let cases = (0..count(&sound)).flat_map(|index| faults.iter().map(move |fault| (index, *fault)));
+        for (index, fault) in cases.skip(number % step).step_by(step) {
+            let mem = MemFs::default();
+            let fs = FaultFs::new(Arc::new(mem.clone()));
+            arm(&fs, index, fault);
+            let hook = HookFs::over(Arc::new(fs.clone()));
+            let mut ended = run(&script, &mem, &hook, || count(&fs) > index);
+            // Workers and the caller take turns as they like, so the run may have ended before its error came.
+            fs.heal();
+            ended.surface();
+            failed += u64::from(!ended.errors.is_empty());
+            for failure in hook.failures() {
+                let goes = is_dropped && failure.thread.starts_with("mini-engine");
+                let surfaced = goes || is_harmless(&failure, fault) || !ended.errors.is_empty();
+                assert!(surfaced, "{shape:?}, operation {index}, {fault:?}, {failure:?}: no error");
             }
+            check(&script, ended, Places::Few, &format!("{shape:?}, operation {index}, {fault:?}"));
+            runs += 1;
         }
     }
     assert!(recycled > 0, "no log took over the file of another one");
-    (runs, failed)
+    println!("{runs} runs, {failed} met an error");
+    (runs * step as u64, failed * step as u64)
 }
 
 /// A log gets the file of another one.
@@ -193,7 +198,6 @@ fn an_error_of_any_change_loses_nothing_promised_not_even_to_a_power_cut_after_i
     let faults = [Fault::Device, Fault::StorageFull, Fault::ShortWrite];
     let (runs, failed) =
         at_each(FaultFs::mutations, |fs, index, fault| fs.fail_mutation(index, fault, Repeat::Once), &faults);
-    println!("{runs} runs, {failed} met an error");
     assert!(runs > 500 && failed > 200, "{runs} runs, {failed} met an error");
 }
 
@@ -202,7 +206,6 @@ fn an_error_of_any_read_loses_nothing() {
     // Catches a file taken for empty, or for absent, because it could not be read.
     let (runs, failed) =
         at_each(FaultFs::reads, |fs, index, fault| fs.fail_read(index, fault, Repeat::Once), &[Fault::Device]);
-    println!("{runs} runs, {failed} met an error");
     assert!(runs > 100 && failed > 50, "{runs} runs, {failed} met an error");
 }
 
@@ -210,8 +213,8 @@ fn an_error_of_any_read_loses_nothing() {
 fn rule_7_a_failed_sync_whose_bytes_no_later_sync_saves_loses_nothing_promised() {
     // Catches a sync that is tried again, and a recovery that goes on with data that only the page cache has.
     let (mut runs, mut failed) = (0, 0);
-    // Every sync where more is wanted, else every third; not those of one residue in all shapes.
-    let step = if crate::number("CRASH_POINTS").is_some() { 1 } else { 3 };
+    // Not those of one residue in all shapes.
+    let step = step(3) as u64;
     for (number, (shape, seed)) in crate::script::SHAPES.into_iter().zip(SEED..).enumerate() {
         let script = Script::new(shape, seed);
         let mem = MemFs::default();

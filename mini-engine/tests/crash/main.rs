@@ -4,6 +4,8 @@
 //! `CRASH_SEED=n` repeats a run. `CRASH_POINTS=n` makes the exploration longer than at each commit; `CRASH_ROUNDS=n` does the same for rounds with
 //! threads.
 
+#[path = "../cases/mod.rs"]
+mod cases;
 mod checkpoint;
 mod errors;
 mod explore;

@@ -2,6 +2,8 @@
 //! formats: an independent reader, and a database of each version.
 
 mod api;
+#[path = "../cases/mod.rs"]
+mod cases;
 mod compaction;
 mod damage;
 mod fixtures;

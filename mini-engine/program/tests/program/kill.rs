@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use mini_engine::Db;
 use mini_engine::random::Random;
 
+use crate::cases::step;
 use crate::support::{Room, finished, kill_seed, number, piped, program};
 
 const ROUNDS: usize = 50;
@@ -162,7 +163,7 @@ fn every_acknowledged_line_survives_a_kill_and_the_rest_can_follow() {
     // Catches an acknowledgement before the log is written, a batch that is applied in part, a rotation that loses lines or
     // brings old ones back, and a recovered database that takes no more writes.
     let mut random = Random(kill_seed());
-    let rounds = number("KILL_ROUNDS").map_or(ROUNDS, |rounds| rounds as usize);
+    let rounds = number("KILL_ROUNDS").map_or(ROUNDS / step(3), |rounds| rounds as usize);
     let size = Size { lines: number("KILL_LINES").map_or(LINES, |lines| lines as usize) };
     assert!(
         size.lines >= BATCHES && size.lines.is_multiple_of(BATCHES),

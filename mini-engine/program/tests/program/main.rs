@@ -1,6 +1,8 @@
 //! The program as its users see it: started as a process, and tested by its stdout, stderr, exit code, and the replies of its server.
 
 mod bench;
+#[path = "../../../tests/cases/mod.rs"]
+mod cases;
 mod commands;
 mod dump;
 #[cfg(target_os = "linux")]

@@ -33,7 +33,7 @@ pub(crate) fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     let options = &core.store.options;
     let filter_bits = f64::from(options.filter_bits_per_key);
     let spec = OutputSpec { level: compaction::BOTTOM, table_bytes: options.table_file_bytes, filter_bits };
-    let written = core.store.write_new(entries, last_seqno + 1, spec);
+    let written = core.store.write_new(entries.into_iter().map(Ok), last_seqno + 1, spec);
     let mut written = written.inspect_err(|error| fail_if_unsafe(core, &core.lock(), error))?;
     let Some(key_range) = KeyRange::around(written.tables.iter().map(|table| table.meta())) else {
         return Ok(last_seqno);

@@ -120,12 +120,11 @@ impl TableCache {
     /// Keeps the file of table `number` open, which was just opened.
     pub(crate) fn keep(&self, slot: &FileSlot, number: u64, file: Arc<dyn File>) -> OpenFile {
         let mut closed = Vec::new();
-        let opened = lock(&self.open).insert((slot, 0), number, Cached::new(file, 1), &mut closed);
-        opened.mark();
-        opened
+        lock(&self.open).insert((slot, 0), number, Cached::new(file, 1), &mut closed)
     }
 
-    /// Closes the file in `slot`, if there is one.
+    /// Closes the file in `slot`, if there is one. It is looked for among all that are open, some microseconds: little beside the
+    /// compaction that has made the table obsolete.
     pub(crate) fn close(&self, slot: &FileSlot) {
         if let Some(_file) = slot.first().and_then(CacheSlot::get) {
             lock(&self.open).forget(slot);

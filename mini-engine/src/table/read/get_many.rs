@@ -122,6 +122,7 @@ impl<'a> WantedBlocks<'a> {
             return Ok(Some(block));
         }
         if self.ahead.get(handle).is_none() {
+            self.table.note_use();
             self.read_from(nth);
         }
         let block = self.ahead.block(self.table, handle)?;

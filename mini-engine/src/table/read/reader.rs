@@ -113,12 +113,13 @@ impl Table {
 
     /// The open file. Only the first call takes a lock.
     pub(crate) fn file(&self) -> Result<OpenFile> {
-        match self.slot[0].get() {
-            Some(file) => {
-                file.mark();
-                Ok(file)
-            }
-            None => self.reopen(),
+        self.slot[0].get().map_or_else(|| self.reopen(), Ok)
+    }
+
+    /// Notes that a point read is about to use the file.
+    pub(crate) fn note_use(&self) {
+        if let Some(file) = self.slot[0].get() {
+            file.mark();
         }
     }
 
@@ -326,6 +327,7 @@ impl Table {
     /// Reads a data block that is not in the cache, and puts it there.
     #[cold]
     fn fill(&self, partition: &CachedPartition, place: (usize, Handle)) -> Result<Block> {
+        self.note_use();
         Ok(self.keep(partition, place, self.read_block(place.1)?))
     }
 

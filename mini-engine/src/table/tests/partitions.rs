@@ -217,3 +217,35 @@ fn a_failed_read_of_neighbours_is_no_error_of_a_block_that_can_be_read() {
     counted.fs.fail_read(counted.fs.reads() + 1, Fault::Device, Repeat::Once);
     assert_eq!(get_many(&counted.table, &keys).expect("sound"), keys.len());
 }
+
+#[test]
+fn a_scan_of_many_tables_leaves_those_files_open_that_gets_read() {
+    // Catches a file that counts as used because a scan has opened it, or has read it often: it would close those of all gets.
+    let (dir, fs, entries) = (dir(), FaultFs::new(real()), sample(60));
+    let blocks = Arc::new(BlockCache::new(0, Arc::default()));
+    let limits = (100, TableReads::Pread);
+    let cache = TableCache::new(Arc::new(fs.clone()), dir.path().to_path_buf(), blocks, Arc::default(), limits);
+    let made = (1..=300).map(|number| {
+        build(dir.path(), number, &small_blocks(), &entries).expect("built");
+        Table::open(&cache, number, None).expect("sound")
+    });
+    let tables: Vec<_> = made.collect();
+    let reads_of_gets = || {
+        let before = fs.reads();
+        for table in &tables[200..220] {
+            assert!(get(table, &entries[0].key, MAX_SEQNO).expect("sound").is_some());
+        }
+        fs.reads() - before
+    };
+    assert_eq!(reads_of_gets(), 60, "each opens the file, and reads a partition and a block");
+    assert_eq!(reads_of_gets(), 40);
+    for table in &tables {
+        let mut iter = table.iter();
+        iter.seek_to_first().expect("sound");
+        while iter.valid() {
+            iter.next().expect("sound");
+        }
+    }
+    assert_eq!(cache.open_tables(), 100);
+    assert_eq!(reads_of_gets(), 40);
+}

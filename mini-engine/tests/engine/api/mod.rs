@@ -1,5 +1,6 @@
 //! Promises to callers: reads, writes, options, and the life of a database.
 
+mod allocations;
 mod bounds;
 mod checkpoint;
 mod concurrency;

@@ -1,5 +1,6 @@
 //! Salvage: the contents of a new database that was made from a damaged one. Each file of a database of 300 tables is removed, cut and flipped.
 
+use crate::cases::step;
 use crate::support::*;
 
 const NEW: &str = "/new";
@@ -220,6 +221,8 @@ fn after_any_damage_of_a_single_file_all_that_is_outside_of_it_is_in_the_new_dat
         }
         hit.is_empty()
     };
+    // No multiple of the kinds of damage, so that each has its turn.
+    let damages: Vec<_> = damages.into_iter().step_by(step(4)).collect();
     let repaired = damages.len();
     let lossless = thread::scope(|scope| {
         let repair_half = |half: &'static usize| {
@@ -229,7 +232,7 @@ fn after_any_damage_of_a_single_file_all_that_is_outside_of_it_is_in_the_new_dat
         [&0, &1].map(repair_half).map(|half| half.join().unwrap()).iter().sum::<usize>()
     });
     println!("{tables} tables, {repaired} repairs, {lossless} of them without any loss");
-    assert!(lossless > 100, "only {lossless} damages left all entries whole");
+    assert!(lossless * step(4) > 100, "only {lossless} damages left all entries whole");
 }
 
 /// Few keys in a table, in a second one that hides some of them, and in a log.

@@ -1,5 +1,6 @@
 //! The page's reader and the engine say the same of databases that were cut off or damaged.
 
+use crate::cases::step;
 use crate::formats::database::{self, Files, Map};
 use crate::formats::workload::write;
 use crate::support::*;
@@ -96,9 +97,11 @@ impl Agreed {
                 self.compare(&left, &reader, &sound, || format!("{name}, {what} at {at}"));
             };
             for at in 0..bytes.len() {
-                let mut flipped = bytes.clone();
-                flipped[at] ^= 1 << (at % 8);
-                compare(&flipped, "flipped", at);
+                if at.is_multiple_of(step(3)) {
+                    let mut flipped = bytes.clone();
+                    flipped[at] ^= 1 << (at % 8);
+                    compare(&flipped, "flipped", at);
+                }
                 if at.is_multiple_of(512) {
                     let end = bytes.len().min(at + 512);
                     compare(&[&bytes[..at], &vec![0; end - at], &bytes[end..]].concat(), "zeros", at);

@@ -135,7 +135,7 @@ impl Salvage {
         }
         let entries = self.read(owned(&..))?;
         let report = entries.report();
-        write::write(&self.fs, &dir, self.options, entries, self.manifest.last_seqno)?;
+        write::write(&self.fs, &dir, self.options, entries)?;
         Ok(lock(&report).clone())
     }
 

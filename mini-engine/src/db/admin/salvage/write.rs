@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::manifest::{CURRENT, FileNumbers, ManifestState, RunId, Version};
 use crate::options::Options;
-use crate::types::{SeqNo, Slice, check_seqno};
+use crate::types::{SeqNo, Slice};
 
 /// Makes `dir` a database of `entries`. New sequence numbers are above `last_seqno`.
 pub(super) fn write(
@@ -17,7 +17,6 @@ pub(super) fn write(
     dir: &Path,
     options: Options,
     entries: impl Iterator<Item = Result<(Slice, Slice)>>,
-    last_seqno: SeqNo,
 ) -> Result<()> {
     let spec = OutputSpec {
         level: BOTTOM,
@@ -27,14 +26,61 @@ pub(super) fn write(
     let numbers = Arc::new(FileNumbers::starting_at(1));
     make_database(fs, dir, |dir| {
         let store = TableStore::new(fs.clone(), dir, options, numbers.clone());
-        let mut failure = Ok(());
-        let entries = entries.map_while(|entry| entry.map_err(|error| failure = Err(error)).ok());
-        let written = store.write_new(entries, last_seqno + 1, spec)?;
-        failure?;
-        let last_seqno = last_seqno + written.tables.len() as u64;
-        check_seqno(last_seqno)?;
+        let written = store.write_new(entries, 1, spec)?;
+        let last_seqno = written.tables.len() as SeqNo;
         let version = Version::default().apply(&written.as_edit(RunId { level: BOTTOM, run: 1 }));
         let version = version.map_err(|what| Error::corruption(&dir.join(CURRENT), 0, what))?;
         Ok((ManifestState { version: Arc::new(version), last_seqno, ..ManifestState::default() }, numbers))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::db::admin::Salvage;
+    use crate::fs::{FaultFs, MemFs, Synced};
+    use crate::types::MAX_SEQNO;
+
+    fn entry(key: &str) -> (Slice, Slice) {
+        (Slice::from(key.as_bytes()), Slice::from(&b"value"[..]))
+    }
+
+    #[test]
+    fn a_database_whose_sequence_numbers_are_used_up_is_repaired_and_takes_writes_again() {
+        // Catches numbers that go on where the damaged database has none left.
+        let fs: Arc<dyn FileSystem> = Arc::new(MemFs::default());
+        let (full, new) = (Path::new("/full"), Path::new("/new"));
+        let numbers = Arc::new(FileNumbers::starting_at(1));
+        let spec = OutputSpec { level: BOTTOM, table_bytes: u64::MAX, filter_bits: 10.0 };
+        make_database(&fs, full, |dir| {
+            let store = TableStore::new(fs.clone(), dir, Options::default(), numbers.clone());
+            let written = store.write_new([Ok(entry("key"))], MAX_SEQNO, spec)?;
+            let version = Version::default().apply(&written.as_edit(RunId { level: BOTTOM, run: 1 })).unwrap();
+            let version = Arc::new(version);
+            Ok((ManifestState { version, last_seqno: MAX_SEQNO, ..ManifestState::default() }, numbers.clone()))
+        })
+        .unwrap();
+        let open = |dir: &Path| crate::Db::builder(dir).file_system(fs.clone()).open().unwrap();
+        assert!(matches!(open(full).insert("other", ""), Err(Error::Full(_))));
+        let report = Salvage::open(fs.clone(), full, Options::default()).unwrap().write_to(new).unwrap();
+        assert!(report.is_complete(), "{report}");
+        let db = open(new);
+        db.insert("other", "").unwrap();
+        assert_eq!(db.iter().map(|entry| entry.unwrap().0.to_vec()).collect::<Vec<_>>(), [b"key", &b"other"[..]]);
+    }
+
+    #[test]
+    fn a_read_error_ends_it_before_a_table_is_synced() {
+        // Catches a table that is finished and synced only to be removed.
+        let fs = FaultFs::new(Arc::new(MemFs::default()));
+        fs.ignore_syncs(|synced| {
+            assert!(matches!(synced, Synced::Directory(_)), "{synced:?}");
+            false
+        });
+        let shared: Arc<dyn FileSystem> = Arc::new(fs);
+        let entries = [Ok(entry("key")), Err(Error::Full("of the source".to_owned()))];
+        let written = write(&shared, Path::new("/new"), Options::default(), entries.into_iter());
+        assert!(matches!(written, Err(Error::Full(_))), "{written:?}");
+        assert!(!shared.exists(Path::new("/new")).unwrap());
+    }
 }

@@ -1,19 +1,13 @@
-//! The memory that large values and nested ranges take. The tests take turns, so that each counts only its own memory.
-//!
-//! A program of its own, with an allocator that counts. The skip list is not counted: its memory comes from the system.
-
-use std::sync::Mutex;
+//! The memory that large values and nested ranges take, by an allocator that counts. The skip list is not counted: its memory comes from
+//! the system.
 
 use mini_engine::{Compression, Db, Snapshot};
 use peak_alloc::PeakAlloc;
 
-#[path = "scratch/mod.rs"]
-mod scratch;
+use crate::scratch::TempDir;
 
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;
-
-static TURN: Mutex<()> = Mutex::new(());
 
 const LEN: usize = 64 << 20;
 
@@ -37,13 +31,11 @@ fn noise() -> Vec<u8> {
     (0..LEN / 8).flat_map(|_| random.next().to_le_bytes()).collect()
 }
 
-#[test]
-fn a_large_value_costs_little_more_than_twice_its_size_at_each_step() {
-    // Catches buffers that double for the last few bytes, and copies that are made only to be written.
-    let _turn = TURN.lock();
+pub(crate) fn a_large_value_costs_little_more_than_twice_its_size_at_each_step() {
+    // Catches buffers that double to take the last few bytes, and copies that are made only to be written.
     let value = noise();
     for compression in [Compression::None, Compression::Lz4] {
-        let dir = scratch::TempDir::new().unwrap();
+        let dir = TempDir::new().unwrap();
         let open = || Db::builder(dir.path()).compression(compression).cache_bytes(1 << 20).open().unwrap();
         // A compressed block is in memory twice until it is written.
         let compressed = if compression == Compression::None { 0.0 } else { 1.1 };
@@ -87,12 +79,10 @@ fn tables(db: &Db) -> (u64, u64) {
     (levels.iter().map(|level| level.range_tombstones).sum(), levels.iter().map(|level| level.bytes).sum())
 }
 
-#[test]
-fn nested_ranges_cost_as_much_as_so_many_beside_each_other() {
+pub(crate) fn nested_ranges_cost_as_much_as_so_many_beside_each_other() {
     // Each is seen by a snapshot of its own, so that none of them can be left out.
-    // Catches a list, for each place where a range begins or ends, of all ranges that cover it: 25 million numbers in memory and in a table.
-    let _turn = TURN.lock();
-    let dir = scratch::TempDir::new().unwrap();
+    // Catches, for each place where a range begins or ends, a list of all that cover it: 25 million numbers in memory and in a table.
+    let dir = TempDir::new().unwrap();
     let db = Db::open(dir.path()).unwrap();
     (0..3 * RANGES).for_each(|n| db.insert(n.to_be_bytes(), "").unwrap());
     db.flush().unwrap();

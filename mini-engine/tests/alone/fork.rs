@@ -1,15 +1,10 @@
-//! A process that forks while it has a database open. This is a test program of its own with one test, because a fork copies only the thread that
-//! forks.
-
-#![cfg(unix)]
-
-#[path = "scratch/mod.rs"]
-mod scratch;
+//! A process that forks while it has a database open: a fork copies only the thread that forks.
 
 use std::time::{Duration, Instant};
 
 use mini_engine::{Db, Durability, Error, WriteBatch};
-use scratch::TempDir;
+
+use crate::scratch::TempDir;
 
 /// The result of the child, by its exit code.
 const REFUSED: i32 = 7;
@@ -50,10 +45,9 @@ fn put(db: &Db, key: &str, durability: Durability) -> Result<(), Error> {
     db.write(batch, durability).map(drop)
 }
 
-#[test]
-fn a_fork_writes_nothing_to_the_database_of_its_parent() {
-    // Catches an acknowledged write of the child that its parent overwrites, and a child that waits for workers that it does not have, or removes
-    // files of its parent.
+pub(crate) fn a_fork_writes_nothing_to_the_database_of_its_parent() {
+    // Catches a write that the child has acknowledged and over which its parent writes, and a child that waits for workers that it does
+    // not have, or removes files of its parent.
     for durability in [Durability::Buffered, Durability::Synced] {
         let dir = TempDir::new().unwrap();
         let db = Db::open(dir.path()).unwrap();

@@ -1,8 +1,4 @@
-//! A database stays where it was opened, even if the process changes its working directory. This is a test program of its own with one test,
-//! because all threads of a process share that directory.
-
-#[path = "scratch/mod.rs"]
-mod scratch;
+//! A database stays where it was opened, whatever becomes of the process's working directory.
 
 use std::env;
 use std::fs;
@@ -10,7 +6,8 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use mini_engine::Db;
-use scratch::TempDir;
+
+use crate::scratch::TempDir;
 
 /// Every file with its bytes and the time of its last change.
 fn state(directory: &Path) -> Vec<(std::ffi::OsString, Vec<u8>, SystemTime)> {
@@ -23,10 +20,9 @@ fn state(directory: &Path) -> Vec<(std::ffi::OsString, Vec<u8>, SystemTime)> {
     files
 }
 
-#[test]
-fn a_relative_path_is_fixed_at_open() {
-    // Catches an engine that goes on in another directory after a chdir: it would write its logs and tables into a database that has the same name
-    // there by chance, rename the `CURRENT` of that database, and unlink its files.
+pub(crate) fn a_relative_path_is_fixed_at_open() {
+    // Catches an engine that goes on in another directory after a chdir: it would write its logs and tables into a database that
+    // happens to have the same name there, rename that one's `CURRENT`, and unlink its files.
     let (one, two) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let other = Db::open(two.path().join("db")).unwrap();
     other.insert("other", "1").unwrap();
