@@ -24,8 +24,8 @@ pub enum InsertError {
     )]
     TooLarge,
     /// The table is frozen and accepts no further writes.
-    #[error("table is sealed")]
-    Sealed,
+    #[error("table is frozen")]
+    Frozen,
 }
 
 /// Some entries of a batch were not stored.

@@ -23,8 +23,8 @@ fn met(operations: impl Iterator<Item = String>, others: &str) -> Met {
 /// Catches a list that differs from a map, and a corpus that does not reach some operation or some refusal of it.
 #[test]
 fn skiplist_corpus_replays_and_meets_every_operation_and_refusal() {
-    let refusals = "Delete: Full|Delete: Sealed|GetOrInsert: Full|GetOrInsert: Sealed|Insert: DuplicateKey|Insert: Full|\
-         Insert: Sealed|Insert: TooLarge|Insert: TooLarge, memory|InsertTombstone: Full|InsertTombstone: Sealed";
+    let refusals = "Delete: Full|Delete: Frozen|GetOrInsert: Full|GetOrInsert: Frozen|Insert: DuplicateKey|Insert: Full|\
+         Insert: Frozen|Insert: TooLarge|Insert: TooLarge, memory|InsertTombstone: Full|InsertTombstone: Frozen";
     let operations = SkipListOp::ALL.iter().map(|op| format!("{op:?}"));
     assert_eq!(replay("skiplist_ops", skiplist_ops), met(operations, refusals));
 }
@@ -32,9 +32,9 @@ fn skiplist_corpus_replays_and_meets_every_operation_and_refusal() {
 /// Catches a memtable that differs from a map of versions, and a corpus that does not reach some operation or some refusal of it.
 #[test]
 fn memtable_corpus_replays_and_meets_every_operation_and_refusal() {
-    let refusals = "Apply: Full|Apply: Full, memory|Apply: Sealed|Apply: TooLarge|Apply: TooLarge, memory|\
-         DropReservation: Full|DropReservation: Full, memory|DropReservation: Sealed|DropReservation: TooLarge|\
-         DropReservation: TooLarge, memory|Put: DuplicateKey|Put: Full|Put: Sealed|Put: TooLarge|\
+    let refusals = "Apply: Full|Apply: Full, memory|Apply: Frozen|Apply: TooLarge|Apply: TooLarge, memory|\
+         DropReservation: Full|DropReservation: Full, memory|DropReservation: Frozen|DropReservation: TooLarge|\
+         DropReservation: TooLarge, memory|Put: DuplicateKey|Put: Full|Put: Frozen|Put: TooLarge|\
          Put: TooLarge, memory";
     let operations = MemtableOp::ALL.iter().map(|op| format!("{op:?}"));
     assert_eq!(replay("memtable_ops", memtable_ops), met(operations, refusals));

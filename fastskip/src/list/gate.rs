@@ -44,7 +44,7 @@ impl Gate {
     /// Enters for `attempts` inserts. Every success needs its [`leave`](Self::leave).
     ///
     /// # Errors
-    /// [`InsertError::Sealed`]; [`InsertError::Full`] if half a million writers are inside: one more could make the count run into its
+    /// [`InsertError::Frozen`]; [`InsertError::Full`] if half a million writers are inside: one more could make the count run into its
     /// neighbour.
     #[inline]
     pub(crate) fn enter(&self, attempts: u64) -> Result<Admission, (InsertError, LeaveState)> {
@@ -53,11 +53,11 @@ impl Gate {
         // weaker, a lone writer could miss the run and the counts of the one before (loom `lone`).
         if self.0.load(ord("gate.look", Ordering::Acquire)) & FROZEN != 0 {
             self.0.fetch_add(attempts << ATTEMPT_SHIFT, Ordering::Relaxed);
-            return Err((InsertError::Sealed, LeaveState::Open));
+            return Err((InsertError::Frozen, LeaveState::Open));
         }
         let seen = self.0.fetch_add(WRITER | attempts << ATTEMPT_SHIFT, ord("gate.enter", Ordering::Acquire));
         if seen & FROZEN != 0 {
-            return Err((InsertError::Sealed, self.leave()));
+            return Err((InsertError::Frozen, self.leave()));
         }
         if seen & WRITERS > WRITERS / 2 {
             return Err((InsertError::Full, self.leave()));
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(gate.enter(3), Ok(Admission { alone: true }));
         assert_eq!(gate.enter(1), Ok(Admission { alone: false }));
         gate.freeze();
-        assert_eq!(gate.enter(1), Err((InsertError::Sealed, LeaveState::Open)));
+        assert_eq!(gate.enter(1), Err((InsertError::Frozen, LeaveState::Open)));
         assert_eq!(gate.leave(), LeaveState::Open);
         assert!(!gate.is_drained());
         assert_eq!(gate.leave(), LeaveState::Drained);

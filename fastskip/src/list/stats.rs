@@ -52,7 +52,7 @@ pub struct Stats {
     /// The limit on `entries`; 0 means none.
     pub max_entries: usize,
     /// Whether the table is frozen.
-    pub is_sealed: bool,
+    pub is_frozen: bool,
     /// Whether a limit is near: see the builder's `backpressure_at`.
     pub is_under_backpressure: bool,
 }
@@ -154,7 +154,7 @@ impl<S: Schema> List<S> {
             max_memory_bytes: self.config.max_memory_bytes,
             effective_max_memory_bytes: bytes(self.nodes().arena.limit()),
             max_entries: self.config.max_entries,
-            is_sealed: self.is_frozen(),
+            is_frozen: self.is_frozen(),
             is_under_backpressure: self.is_under_backpressure(),
         }
     }

@@ -10,7 +10,7 @@ use crate::InsertError;
 
 impl Memtable {
     /// Freezes the table and returns it; its contents no longer change. Every later write and reservation is rejected with
-    /// [`Sealed`](InsertError::Sealed).
+    /// [`Frozen`](InsertError::Frozen).
     ///
     /// Waits until the writes in progress are finished and the open reservations are applied or dropped, also by
     /// unwinding. A thread that holds a reservation of this table must not call `freeze`: it would wait for itself forever.
@@ -19,20 +19,20 @@ impl Memtable {
     /// It looks again and again whether the last writer has left, and sleeps between the looks until one leaves or a millisecond has
     /// passed. It does not park: an [`unpark`](std::thread::Thread::unpark) neither ends the wait nor is used up by it. It may be called
     /// while a thread's thread-locals are destroyed.
-    pub fn freeze(&self) -> FrozenVersions {
+    pub fn freeze(&self) -> FrozenMemtable {
         self.list.freeze();
-        FrozenVersions { memtable: self.clone() }
+        FrozenMemtable { memtable: self.clone() }
     }
 }
 
 /// A frozen memtable. It dereferences to [`Memtable`], so it is read in the same way; every write is rejected with
-/// [`Sealed`](InsertError::Sealed). Like a [`Memtable`], it is a handle.
+/// [`Frozen`](InsertError::Frozen). Like a [`Memtable`], it is a handle.
 #[derive(Clone)]
-pub struct FrozenVersions {
+pub struct FrozenMemtable {
     memtable: Memtable,
 }
 
-impl FrozenVersions {
+impl FrozenMemtable {
     /// Makes this the next memtable: empty, open, with the same memory.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl FrozenVersions {
     }
 }
 
-impl Deref for FrozenVersions {
+impl Deref for FrozenMemtable {
     type Target = Memtable;
 
     fn deref(&self) -> &Memtable {
@@ -50,8 +50,8 @@ impl Deref for FrozenVersions {
     }
 }
 
-impl fmt::Debug for FrozenVersions {
+impl fmt::Debug for FrozenMemtable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FrozenVersions").field("len", &self.len()).finish_non_exhaustive()
+        f.debug_struct("FrozenMemtable").field("len", &self.len()).finish_non_exhaustive()
     }
 }

@@ -9,7 +9,7 @@ mod versions;
 mod write;
 
 pub use cursor::{MemtableCursor, OwnedCursor};
-pub use frozen::FrozenVersions;
+pub use frozen::FrozenMemtable;
 pub use owned::{OwnedVersion, OwnedVersions};
 pub use table::{Lookup, Memtable};
 pub use version::Version;

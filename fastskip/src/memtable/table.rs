@@ -246,7 +246,7 @@ impl fmt::Debug for Memtable {
         f.debug_struct("Memtable")
             .field("len", &stats.len)
             .field("memory_usage", &stats.memory_usage)
-            .field("frozen", &stats.is_sealed)
+            .field("frozen", &stats.is_frozen)
             .finish_non_exhaustive()
     }
 }

@@ -98,7 +98,7 @@ impl Memtable {
     /// # Errors
     /// * [`DuplicateKey`](InsertError::DuplicateKey) if the key already has a version `seqno`, which is unchanged; not if the table
     ///   [replaces](crate::Duplicates::Replace) it.
-    /// * [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full) or [`TooLarge`](InsertError::TooLarge).
+    /// * [`Frozen`](InsertError::Frozen), [`Full`](InsertError::Full) or [`TooLarge`](InsertError::TooLarge).
     pub fn put(&self, key: &[u8], seqno: u64, value: &[u8]) -> Result<Written, InsertError> {
         self.write(&Op::Put { key, value }, seqno)
     }
@@ -193,7 +193,7 @@ impl Memtable {
     /// ```
     ///
     /// # Errors
-    /// * [`Sealed`](InsertError::Sealed) after `freeze`.
+    /// * [`Frozen`](InsertError::Frozen) after `freeze`.
     /// * [`Full`](InsertError::Full) if the batch does not fit within the remaining limits. Its last entry may exceed the
     ///   limit on memory.
     /// * [`TooLarge`](InsertError::TooLarge) if a key or value is too long, or if the batch would not fit even in an empty

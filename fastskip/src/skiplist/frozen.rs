@@ -19,11 +19,11 @@ impl ConcurrentSkipList {
     /// # Errors
     /// [`SealError`] if the system refuses the address range of the new list. The list is then not frozen, and
     /// [`SealError::into_list`] returns it.
-    pub fn seal(self) -> Result<(FrozenMemtable, Self), SealError> {
+    pub fn seal(self) -> Result<(FrozenList, Self), SealError> {
         match Self::from_config(Settings(self.list.config().clone())) {
             Ok(fresh) => {
                 self.freeze();
-                Ok((FrozenMemtable { list: self }, fresh))
+                Ok((FrozenList { list: self }, fresh))
             }
             Err(source) => Err(SealError { list: Box::new(self), source }),
         }
@@ -31,12 +31,12 @@ impl ConcurrentSkipList {
 }
 
 /// A frozen list. It dereferences to [`ConcurrentSkipList`], so it is read in the same way; every write is rejected with
-/// [`Sealed`](InsertError::Sealed).
-pub struct FrozenMemtable {
+/// [`Frozen`](InsertError::Frozen).
+pub struct FrozenList {
     list: ConcurrentSkipList,
 }
 
-impl Deref for FrozenMemtable {
+impl Deref for FrozenList {
     type Target = ConcurrentSkipList;
 
     fn deref(&self) -> &ConcurrentSkipList {
@@ -44,7 +44,7 @@ impl Deref for FrozenMemtable {
     }
 }
 
-impl<'a> IntoIterator for &'a FrozenMemtable {
+impl<'a> IntoIterator for &'a FrozenList {
     type Item = Entry<'a>;
     type IntoIter = Iter<'a>;
 
@@ -53,9 +53,9 @@ impl<'a> IntoIterator for &'a FrozenMemtable {
     }
 }
 
-impl fmt::Debug for FrozenMemtable {
+impl fmt::Debug for FrozenList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FrozenMemtable").field("len", &self.list.len()).finish_non_exhaustive()
+        f.debug_struct("FrozenList").field("len", &self.list.len()).finish_non_exhaustive()
     }
 }
 

@@ -11,7 +11,7 @@ mod table;
 mod write;
 
 pub use cursor::{Cursor, Entry, Iter};
-pub use frozen::{FrozenMemtable, SealError};
+pub use frozen::{FrozenList, SealError};
 pub use owned::{OwnedEntries, OwnedEntry, OwnedListCursor, OwnedSnapshot};
 pub use snapshot::Snapshot;
 pub use table::ConcurrentSkipList;

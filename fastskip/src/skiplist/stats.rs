@@ -80,8 +80,14 @@ impl ConcurrentSkipList {
     /// Whether the list is frozen: every write that begins from now on is rejected. True as soon as any write was rejected
     /// for it. Writes that began before may still be finishing; see [`is_drained`](Self::is_drained).
     #[must_use]
-    pub fn is_sealed(&self) -> bool {
+    pub fn is_frozen(&self) -> bool {
         self.list.made().is_some_and(List::is_frozen)
+    }
+
+    /// The same as [`is_frozen`](Self::is_frozen), under the name that it has in fastskip 0.1.
+    #[must_use]
+    pub fn is_sealed(&self) -> bool {
+        self.is_frozen()
     }
 
     /// Whether the list is frozen and no write is in progress: its contents no longer change.
@@ -133,7 +139,7 @@ impl fmt::Debug for ConcurrentSkipList {
         f.debug_struct("ConcurrentSkipList")
             .field("len", &stats.len)
             .field("memory_usage", &stats.memory_usage)
-            .field("sealed", &stats.is_sealed)
+            .field("frozen", &stats.is_frozen)
             .finish_non_exhaustive()
     }
 }

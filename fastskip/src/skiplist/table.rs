@@ -101,7 +101,7 @@ impl Default for ConcurrentSkipList {
 
 /// Freezing and resetting.
 impl ConcurrentSkipList {
-    /// Freezes the list: every later write is rejected with [`Sealed`](crate::InsertError::Sealed). Waits for the writes in
+    /// Freezes the list: every later write is rejected with [`Frozen`](crate::InsertError::Frozen). Waits for the writes in
     /// progress, as [`Memtable::freeze`](crate::Memtable::freeze) does; their entries are in the frozen list. O(shards), not counting the
     /// wait.
     pub fn freeze(&self) {

@@ -44,7 +44,7 @@ impl ConcurrentSkipList {
     ///
     /// # Errors
     /// * [`DuplicateKey`](InsertError::DuplicateKey) if the key is already stored, even as a tombstone.
-    /// * [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full) or [`TooLarge`](InsertError::TooLarge).
+    /// * [`Frozen`](InsertError::Frozen), [`Full`](InsertError::Full) or [`TooLarge`](InsertError::TooLarge).
     pub fn try_insert(&self, key: &[u8], value: &[u8]) -> Result<(), InsertError> {
         match self.store(key, value, Kind::Value)? {
             Stored::New(_) => Ok(()),
@@ -96,7 +96,7 @@ impl ConcurrentSkipList {
     /// gives `(old value, false)`. Expected O(log n).
     ///
     /// # Errors
-    /// Only if the key is absent: [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full) or
+    /// Only if the key is absent: [`Frozen`](InsertError::Frozen), [`Full`](InsertError::Full) or
     /// [`TooLarge`](InsertError::TooLarge).
     pub fn try_get_or_insert(&self, key: &[u8], value: &[u8]) -> Result<(&[u8], bool), InsertError> {
         match self.store(key, value, Kind::Value) {
@@ -118,7 +118,7 @@ impl ConcurrentSkipList {
     /// absent or already deleted. Expected O(log n).
     ///
     /// # Errors
-    /// [`Sealed`](InsertError::Sealed) or [`Full`](InsertError::Full). A list that has reached a limit accepts no writes, not
+    /// [`Frozen`](InsertError::Frozen) or [`Full`](InsertError::Full). A list that has reached a limit accepts no writes, not
     /// even deletes.
     pub fn try_delete(&self, key: &[u8]) -> Result<bool, InsertError> {
         let writer = self.list.enter(thread_index(), 0)?;
@@ -133,7 +133,7 @@ impl ConcurrentSkipList {
     /// Succeeds if `key` is already a tombstone. Expected O(log n).
     ///
     /// # Errors
-    /// [`Sealed`](InsertError::Sealed), [`Full`](InsertError::Full) or [`TooLarge`](InsertError::TooLarge).
+    /// [`Frozen`](InsertError::Frozen), [`Full`](InsertError::Full) or [`TooLarge`](InsertError::TooLarge).
     pub fn insert_tombstone(&self, key: &[u8]) -> Result<(), InsertError> {
         if let Stored::Present(node) = self.store(key, &[], Kind::Tombstone)? {
             if self.contents(Contents::LIVE).item(node).is_some_and(|entry| entry.is_tombstone) {

@@ -78,9 +78,9 @@ fn seal(list: ConcurrentSkipList, known: &Known) -> ConcurrentSkipList {
     let (frozen, fresh) = list.seal().expect("address space for one more table");
     assert!(frozen.into_iter().eq(entries(&known.model)));
     assert!(frozen.is_sealed() && !fresh.is_sealed());
-    assert_eq!(frozen.try_insert(b"late", b""), Err(InsertError::Sealed));
-    assert_eq!(frozen.try_delete(b"late"), Err(InsertError::Sealed));
-    assert_eq!(frozen.insert_tombstone(b"late"), Err(InsertError::Sealed));
+    assert_eq!(frozen.try_insert(b"late", b""), Err(InsertError::Frozen));
+    assert_eq!(frozen.try_delete(b"late"), Err(InsertError::Frozen));
+    assert_eq!(frozen.insert_tombstone(b"late"), Err(InsertError::Frozen));
     if !known.is_scrambled {
         frozen.validate();
     }
@@ -136,7 +136,7 @@ impl Known {
     /// The expected refusal of a write of `key`, before memory is asked for.
     fn foretell(&self, list: &ConcurrentSkipList, key: &[u8], value: &[u8]) -> Result<(), InsertError> {
         if self.frozen {
-            return Err(InsertError::Sealed);
+            return Err(InsertError::Frozen);
         }
         if self.model.contains_key(key) {
             return Err(InsertError::DuplicateKey);
@@ -195,7 +195,7 @@ impl Known {
         let (mut stored, mut expected) = (0, Vec::new());
         for (index, (key, value)) in batch.iter().enumerate() {
             if self.frozen {
-                expected.push((index, InsertError::Sealed));
+                expected.push((index, InsertError::Frozen));
             } else if left.contains_key(key) {
                 expected.push((index, InsertError::DuplicateKey));
             } else if !room(stored) {
@@ -219,7 +219,7 @@ impl Known {
     fn delete(&mut self, list: &ConcurrentSkipList, key: &[u8], input: &mut Input<'_>) {
         let full = self.limits.is_full(&list.stats());
         let expected = match self.model.get_mut(key) {
-            _ if self.frozen => Err(InsertError::Sealed),
+            _ if self.frozen => Err(InsertError::Frozen),
             _ if full => Err(InsertError::Full),
             Some((_, dead)) => Ok(!std::mem::replace(dead, true)),
             None => Ok(false),

@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 use std::ops::{Bound, RangeBounds};
 
 use fastskip::{
-    Duplicates, FrozenVersions, InsertError, Kind, Lookup, MAX_KEY_LEN, Memtable, MemtableCursor, Op, OwnedVersion,
+    Duplicates, FrozenMemtable, InsertError, Kind, Lookup, MAX_KEY_LEN, Memtable, MemtableCursor, Op, OwnedVersion,
     Version,
 };
 
@@ -34,7 +34,7 @@ struct Pair {
     /// Whether hints were corrupted, so that the index cannot be validated.
     is_scrambled: bool,
     /// Set once the memtable is frozen: its contents at that time must not change.
-    frozen: Option<FrozenVersions>,
+    frozen: Option<FrozenMemtable>,
     record: Record<MemtableOp>,
 }
 
@@ -116,7 +116,7 @@ impl Pair {
     /// The expected refusal of a reservation, before memory is asked for.
     fn foretell(&self, sizes: &[Size]) -> Result<(), InsertError> {
         if self.frozen.is_some() {
-            Err(InsertError::Sealed)
+            Err(InsertError::Frozen)
         } else {
             self.limits.foretell(&self.memtable.stats(), sizes)
         }

@@ -272,7 +272,7 @@ fn a_batch_says_which_entries_were_not_stored_and_why() {
     assert_eq!(rejected, [(1, DuplicateKey), (2, TooLarge), (4, DuplicateKey), (6, Full), (7, TooLarge)]);
     list.freeze();
     let BatchError::PartialFailure { succeeded, rejected, .. } = list.insert_batch(&batch[..2]).unwrap_err();
-    assert_eq!((succeeded, rejected), (0, vec![(0, InsertError::Sealed), (1, InsertError::Sealed)]));
+    assert_eq!((succeeded, rejected), (0, vec![(0, InsertError::Frozen), (1, InsertError::Frozen)]));
 }
 
 /// Catches an error that does not state the boundary that was passed.

@@ -22,7 +22,7 @@ fn debug_output_names_the_type_and_what_it_is_at() {
     assert!(format!("{:?}", list.owned_snapshot()).starts_with("OwnedSnapshot { until: "));
     assert!(format!("{:?}", list.get_owned(b"key")).starts_with("Some(OwnedEntry(Entry { key: "));
     let list = Arc::into_inner(list).unwrap();
-    assert_eq!(format!("{:?}", list.seal().unwrap().0), "FrozenMemtable { len: 1, .. }");
+    assert_eq!(format!("{:?}", list.seal().unwrap().0), "FrozenList { len: 1, .. }");
 
     let memtable = Memtable::new();
     memtable.put(b"key", 7, b"value").unwrap();
@@ -37,5 +37,5 @@ fn debug_output_names_the_type_and_what_it_is_at() {
     let version = memtable.get_owned(b"key", 9).unwrap();
     assert!(format!("{version:?}").starts_with("OwnedVersion(Version { key: "));
     assert_eq!(format!("{:?}", version.into_value()), format!("{:?}", b"value"));
-    assert_eq!(format!("{:?}", memtable.freeze()), "FrozenVersions { len: 1, .. }");
+    assert_eq!(format!("{:?}", memtable.freeze()), "FrozenMemtable { len: 1, .. }");
 }

@@ -31,7 +31,7 @@ fn frozen_table_holds_exactly_what_was_acknowledged() {
                     keys.take_while(|k| match list.try_insert(&key(*k), &key(*k)) {
                         Ok(()) => true,
                         Err(refusal) => {
-                            assert_eq!(refusal, InsertError::Sealed);
+                            assert_eq!(refusal, InsertError::Frozen);
                             false
                         }
                     })
@@ -91,7 +91,7 @@ fn freeze_waits_for_open_reservations_and_lets_none_in_after() {
             let frozen = memtable.freeze();
             let count = frozen.all_versions().count();
             assert_eq!(count % 3, 0, "a batch was cut");
-            assert_eq!(memtable.reserve(&[]).unwrap_err(), InsertError::Sealed);
+            assert_eq!(memtable.reserve(&[]).unwrap_err(), InsertError::Frozen);
             thread::yield_now();
             assert_eq!(frozen.all_versions().count(), count, "the frozen table changed");
         });
@@ -117,7 +117,7 @@ fn freeze_returns_while_refused_writers_keep_trying() {
         for _ in 0..2 {
             scope.spawn(|| {
                 let frozen = memtable.freeze();
-                assert_eq!(frozen.put(b"late", 1, b""), Err(InsertError::Sealed));
+                assert_eq!(frozen.put(b"late", 1, b""), Err(InsertError::Frozen));
                 freezing.fetch_sub(1, Ordering::Relaxed);
             });
         }
@@ -134,7 +134,7 @@ fn table_is_frozen_at_once_and_drained_when_the_last_writer_leaves() {
     assert!(!memtable.is_frozen() && !memtable.is_drained());
     thread::scope(|scope| {
         let freezers = [0, 1].map(|_| scope.spawn(|| memtable.freeze()));
-        while memtable.put(b"other", 1, b"") != Err(InsertError::Sealed) {
+        while memtable.put(b"other", 1, b"") != Err(InsertError::Frozen) {
             thread::yield_now();
         }
         assert!(memtable.is_frozen() && !memtable.is_drained());

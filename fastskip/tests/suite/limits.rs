@@ -150,7 +150,7 @@ fn stats_bound_the_sequence_numbers() {
     assert_eq!(bounds(), (Some(3), Some(u64::MAX)));
     drop(memtable.reserve(&[Op::Delete { key: b"k" }]).unwrap());
     memtable.freeze();
-    assert_eq!(memtable.put(b"b", 1, b""), Err(InsertError::Sealed));
+    assert_eq!(memtable.put(b"b", 1, b""), Err(InsertError::Frozen));
     assert_eq!(bounds(), (Some(3), Some(u64::MAX)));
     memtable.validate();
     let list = ConcurrentSkipList::new();

@@ -137,7 +137,7 @@ fn get_or_insert_reports_only_what_it_stored() {
     assert_eq!(list.get(b"b"), None);
     list.freeze();
     assert_eq!(list.try_get_or_insert(b"a", b"2"), Ok((&b"1"[..], false)));
-    assert_eq!(list.try_get_or_insert(b"b", b"2"), Err(InsertError::Sealed));
+    assert_eq!(list.try_get_or_insert(b"b", b"2"), Err(InsertError::Frozen));
 }
 
 /// Catches limits that are exceeded by more than one entry for each writing thread, and limits that leave room unused on idle shards.

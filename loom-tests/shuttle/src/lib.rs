@@ -55,11 +55,11 @@ pub use iter::owned::OwnedBytes;
 pub use list::stats::{SearchCost, Stats};
 pub use mem::storage::TablePool;
 pub use memtable::{
-    FrozenVersions, Lookup, Memtable, MemtableCursor, Op, OwnedCursor, OwnedVersion, OwnedVersions, Reservation,
+    FrozenMemtable, Lookup, Memtable, MemtableCursor, Op, OwnedCursor, OwnedVersion, OwnedVersions, Reservation,
     Version, Versions, Written,
 };
 pub use node::{Kind, MAX_KEY_LEN, MAX_TAG, MAX_VALUE_LEN};
 pub use skiplist::{
-    ConcurrentSkipList, Cursor, Entry, FrozenMemtable, Iter, OwnedEntries, OwnedEntry, OwnedListCursor, OwnedSnapshot,
+    ConcurrentSkipList, Cursor, Entry, FrozenList, Iter, OwnedEntries, OwnedEntry, OwnedListCursor, OwnedSnapshot,
     SealError, Snapshot,
 };

@@ -203,7 +203,7 @@ pub(super) fn frozen() -> Program<Memtable> {
     Program::new(full)
         .thread(|memtable| {
             let stored = memtable.put(b"j", 1, &[b'j'; 9]);
-            assert!(matches!(stored, Ok(_) | Err(InsertError::Sealed)));
+            assert!(matches!(stored, Ok(_) | Err(InsertError::Frozen)));
             if stored.is_ok() { "stored" } else { "refused" }
         })
         .thread(|memtable| {

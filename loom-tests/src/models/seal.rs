@@ -19,7 +19,7 @@ pub(super) fn seal(writers: &'static [&'static [u8]]) -> Program<ConcurrentSkipL
     let program = program.threads(writers.len(), |list, number| {
         let stored = writers[number].iter().take_while(|key| {
             let stored = list.try_insert(&[**key], b"");
-            assert!(matches!(stored, Ok(()) | Err(InsertError::Sealed)), "{stored:?}");
+            assert!(matches!(stored, Ok(()) | Err(InsertError::Frozen)), "{stored:?}");
             stored.is_ok()
         });
         stored.copied().map(char::from).collect::<String>()
@@ -33,7 +33,7 @@ pub(super) fn seal(writers: &'static [&'static [u8]]) -> Program<ConcurrentSkipL
         })
         .at_rest(|list| {
             list.validate();
-            assert_eq!(list.try_insert(b"z", b""), Err(InsertError::Sealed));
+            assert_eq!(list.try_insert(b"z", b""), Err(InsertError::Frozen));
             keys(list)
         })
         // The stored keys, the keys that the freezing thread found, and the keys at the end.
@@ -60,7 +60,7 @@ pub(super) fn drain(fate: Fate, freezers: usize) -> Program<Memtable> {
         .thread(move |memtable| {
             match memtable.reserve(&[Op::Put { key: b"k", value: b"v" }, Op::Delete { key: b"l" }]) {
                 Err(refusal) => {
-                    assert_eq!(refusal, InsertError::Sealed);
+                    assert_eq!(refusal, InsertError::Frozen);
                     "refused"
                 }
                 Ok(_) if fate == Fate::Dropped => "dropped",

@@ -64,7 +64,7 @@ fn is_open<T>(result: Result<T, InsertError>) -> bool {
     match result {
         Ok(_) | Err(InsertError::DuplicateKey) => true,
         Err(refusal) => {
-            assert_eq!(refusal, InsertError::Sealed);
+            assert_eq!(refusal, InsertError::Frozen);
             false
         }
     }

@@ -40,7 +40,7 @@ fn a_tombstone_is_told_from_an_absent_key() {
             memtable.table.freeze();
             assert_eq!(
                 memtable.table.reserve(&[Op::Delete { key: b"a" }]).err(),
-                Some(InsertError::Sealed),
+                Some(InsertError::Frozen),
                 "{frozen}"
             );
             // The first scan sorts.
@@ -229,7 +229,7 @@ fn a_built_memtable_holds_entries_of_any_size_in_the_order_of_their_keys() {
     let bytes: usize = (1..400).map(|n| value(n).len() + 16).sum();
     assert!((bytes..bytes + 400 * 64).contains(&builder.memory_usage()));
     let memtable = LoggedMemtable::built(builder, 7);
-    assert_eq!(memtable.table.reserve(&[Op::Delete { key: b"a" }]).err(), Some(InsertError::Sealed));
+    assert_eq!(memtable.table.reserve(&[Op::Delete { key: b"a" }]).err(), Some(InsertError::Frozen));
     let mut iter = memtable.iter();
     iter.seek_to_first().unwrap();
     let mut sorted: Vec<(String, u64)> = (1..400).map(|n| (key(n), n)).collect();

@@ -13,7 +13,7 @@ fn entries(list: &ConcurrentSkipList) -> Entries {
 
 /// Says whether a write went through; if not, the list must be frozen.
 fn accepted<T>(result: Result<T, InsertError>) -> bool {
-    result.inspect_err(|refusal| assert_eq!(*refusal, InsertError::Sealed)).is_ok()
+    result.inspect_err(|refusal| assert_eq!(*refusal, InsertError::Frozen)).is_ok()
 }
 
 /// Threads 0 and 1 insert and thread 2 deletes until they are refused, all through two shards; thread 3 freezes and reads.
@@ -72,7 +72,7 @@ pub(super) fn drain() -> Program<Memtable, u64> {
                 let frozen = memtable.freeze();
                 let count = frozen.all_versions().count();
                 assert_eq!(count % 3, 1, "I7 broken: a batch was cut");
-                assert_eq!(frozen.put(b"late", 99, b""), Err(InsertError::Sealed));
+                assert_eq!(frozen.put(b"late", 99, b""), Err(InsertError::Frozen));
                 return count as u64;
             }
             let mut stored = 0;
@@ -81,7 +81,7 @@ pub(super) fn drain() -> Program<Memtable, u64> {
                 let ops = keys.each_ref().map(|key| Op::Put { key, value: b"v" });
                 match memtable.reserve(&ops) {
                     Err(refusal) => {
-                        assert_eq!(refusal, InsertError::Sealed);
+                        assert_eq!(refusal, InsertError::Frozen);
                         break;
                     }
                     Ok(dropped) if round % 2 == 1 => drop(dropped),

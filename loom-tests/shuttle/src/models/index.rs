@@ -26,7 +26,7 @@ fn find(memtable: &Memtable, keys: &[u8]) {
 fn store(memtable: &Memtable, keys: impl Iterator<Item = u8>) -> Vec<u8> {
     let stored = keys.take_while(|key| {
         let put = memtable.put(&[*key], 1, &[*key]);
-        put.inspect_err(|refusal| assert_eq!(*refusal, InsertError::Sealed)).is_ok()
+        put.inspect_err(|refusal| assert_eq!(*refusal, InsertError::Frozen)).is_ok()
     });
     stored.collect()
 }

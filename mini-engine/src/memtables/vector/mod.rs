@@ -79,7 +79,7 @@ impl VectorTable {
         let memory = payload + ops.len() * ENTRY_BYTES;
         let mut appended = self.write();
         if appended.frozen {
-            return Err(InsertError::Sealed);
+            return Err(InsertError::Frozen);
         }
         if appended.memory + memory > self.0.limit && appended.memory > 0 {
             return Err(InsertError::Full);
