@@ -98,7 +98,7 @@ impl<T: Table> Builder<T> {
     /// The limit on memory, in bytes; 0, the default, means no limit. A table that has reached its limit accepts no further write. One entry may
     /// exceed the limit, after the idle memory of other shards is also used up; it is the last one.
     ///
-    /// On its first use the table reserves an address range that is about a quarter larger than this limit, at most 32 GiB. Without a limit it
+    /// On its first write the table reserves an address range that is about a quarter larger than this limit, at most 32 GiB. Without a limit it
     /// reserves 16 GiB. If the system refuses, the table asks for a sixteenth, repeatedly. Windows counts reserved memory as used, so there the
     /// range is as large as the limit, or 1 GiB without one. If the range is smaller than the limit, the table is full when the range is; see
     /// [`Stats::effective_max_memory_bytes`](crate::Stats::effective_max_memory_bytes). Memory is committed only when it is first used.
@@ -141,7 +141,7 @@ impl<T: Table> Builder<T> {
         self
     }
 
-    /// Creates the table. It reserves no memory before it is first used; if the system refuses memory then, the table is full.
+    /// Creates the table. It reserves no memory before its first write; if the system refuses memory then, the table is full.
     /// [`try_build`](Self::try_build) reserves at once.
     #[must_use]
     pub fn build(self) -> T {
