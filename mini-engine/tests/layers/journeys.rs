@@ -88,10 +88,11 @@ fn functions(code: &str) -> Vec<(String, &str)> {
     found
 }
 
-/// Whether `body` calls `callee`. Of which type that is, a call does not say.
+/// Whether `body` calls `callee`, with generic arguments or without. A call does not tell the type of the function.
 fn calls(body: &str, callee: &str) -> bool {
-    let called = format!("{}(", callee.rsplit("::").next().unwrap());
-    body.match_indices(&called).any(|(at, _)| !body[..at].ends_with(is_name))
+    let name = callee.rsplit("::").next().unwrap();
+    let is_called = |rest: &str| rest.starts_with('(') || rest.starts_with("::<");
+    body.match_indices(name).any(|(at, _)| !body[..at].ends_with(is_name) && is_called(&body[at + name.len()..]))
 }
 
 /// Whether one of `askers` in `code` calls `callee`, itself or by further functions of the file.

@@ -4,7 +4,7 @@
 //! logs too (rule 11). Replay takes frames up to the first place where the history stops, and then decides the cause of the stop (rule 2):
 //! * A later frame, in this log or a later one, records a sync beyond the stop. Then durable bytes are missing: corruption.
 //! * There is no such record. Then the rest is a tail that was never synced. It is copied aside and cut off, the cut is synced
-//! (rule 3), and later logs are set aside. Nothing is deleted: frames after the stop may be whole, but no longer belong to the history.
+//!   (rule 3), and later logs are set aside. Nothing is deleted: frames after the stop may be whole, but no longer belong to the history.
 //!
 //! A read-only open takes the same frames and decides in the same way, but leaves the tail and all logs unchanged. The replayed writes stay in
 //! memtables.
