@@ -367,6 +367,7 @@ impl Pair {
         self.limits.check(&stats);
     }
 }
+        assert_eq!((stats.key_bytes, stats.value_bytes), (keys, values));
 
 /// Compares where the searches of a cursor that shows `shown` lead, those forward or those backward, and every step from there.
 fn compare_cursor<'a>(
