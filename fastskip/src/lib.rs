@@ -82,3 +82,8 @@ pub use skiplist::{
     ConcurrentSkipList, Cursor, Entry, FrozenMemtable, Iter, OwnedEntries, OwnedEntry, OwnedListCursor, OwnedSnapshot,
     SealError, Snapshot,
 };
+
+/// The examples of a page of the book, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/src/in-an-engine.md")]
+struct InAnEngine;
