@@ -87,5 +87,10 @@ pub use skiplist::{
 
 /// The examples of a page of the book, run as tests.
 #[cfg(doctest)]
+#[doc = include_str!("../../docs/src/in-an-engine.md")]
+struct InAnEngine;
+
+/// The examples of a page of the book, run as tests.
+#[cfg(doctest)]
 #[doc = include_str!("../../docs/src/orders.md")]
 struct Orders;

@@ -41,6 +41,10 @@ pub struct Stats {
     pub memory_wasted: usize,
     /// Bytes of `memory_usage` that hold blocks of the index, their unused slots included.
     pub memory_index: usize,
+    /// Bytes of the keys of all `entries`.
+    pub key_bytes: usize,
+    /// Bytes of the values of all `entries`, as the writes gave them; without those that were replaced.
+    pub value_bytes: usize,
     /// Mean length of the stored keys.
     pub avg_key_size: f64,
     /// Mean length of the stored values.
@@ -149,6 +153,8 @@ impl<S: Schema> List<S> {
             memory_idle: bytes(usage.reserved - usage.used()),
             memory_wasted: bytes(usage.wasted),
             memory_index: bytes(usage.index),
+            key_bytes: totals.key_bytes as usize,
+            value_bytes: totals.value_bytes as usize,
             avg_key_size: ratio(totals.key_bytes, totals.entries),
             avg_value_size: ratio(totals.value_bytes, totals.entries),
             max_memory_bytes: self.config.max_memory_bytes,

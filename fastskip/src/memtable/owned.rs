@@ -53,6 +53,12 @@ impl Memtable {
         OwnedVersions::new(self, None, Ends::between(&bounds))
     }
 
+    /// As [`versions_of`](Self::versions_of); the iterator and what it yields keep the table alive.
+    #[must_use]
+    pub fn owned_versions_of(&self, bounds: impl KeyBounds) -> OwnedVersions {
+        OwnedVersions::new(self, None, Ends::new(bounds))
+    }
+
     /// As [`all_versions`](Self::all_versions), as a flush on a thread of its own needs them; the iterator and what it yields keep the
     /// table alive.
     ///
@@ -70,7 +76,7 @@ impl Memtable {
     /// ```
     #[must_use]
     pub fn owned_all_versions(&self) -> OwnedVersions {
-        OwnedVersions::new(self, None, Ends::new(..))
+        self.owned_versions_of(..)
     }
 }
 

@@ -63,11 +63,29 @@ impl Memtable {
         self.shown(None, Ends::between(&bounds))
     }
 
+    /// Iterates over every version of the keys within `bounds`, tombstones included, as [`versions`](Self::versions) does between the
+    /// positions that these keys can have. For engines whose readers merge all versions of several sources.
+    ///
+    /// ```
+    /// # use fastskip::Memtable;
+    /// let memtable = Memtable::new();
+    /// for (key, seqno) in [("a", 1), ("b", 2), ("b", 3), ("c", 4)] {
+    ///     memtable.put(key.as_bytes(), seqno, b"")?;
+    /// }
+    /// let seqnos: Vec<_> = memtable.versions_of("a"..="b").map(|version| version.seqno).collect();
+    /// assert_eq!(seqnos, [1, 3, 2]);
+    /// # Ok::<(), fastskip::InsertError>(())
+    /// ```
+    #[must_use]
+    pub fn versions_of(&self, bounds: impl KeyBounds) -> Versions<'_> {
+        self.shown(None, Ends::new(bounds))
+    }
+
     /// Iterates over every version of every key, as a flush needs them: keys ascending, and the versions of a key from newest
     /// to oldest. Amortised O(1) for a step.
     #[must_use]
     pub fn all_versions(&self) -> Versions<'_> {
-        self.shown(None, Ends::new(..))
+        self.versions_of(..)
     }
 }
 

@@ -273,6 +273,10 @@ impl Pair {
                 visible.iter().filter(|version| RangeBounds::<[u8]>::contains(&range, version.key)).copied().collect();
             compare_walk(|| self.memtable.range(range, seqno), &within);
             compare_walk(|| self.memtable.owned_range(range, seqno), &within);
+            let all: Vec<_> =
+                versions(&self.model).filter(|version| RangeBounds::<[u8]>::contains(&range, version.key)).collect();
+            compare_walk(|| self.memtable.versions_of(range), &all);
+            compare_walk(|| self.memtable.owned_versions_of(range), &all);
         }
         let prefixed: Vec<_> = visible.iter().filter(|version| version.key.starts_with(from)).copied().collect();
         compare_walk(|| self.memtable.prefix(from, seqno), &prefixed);
@@ -363,6 +367,7 @@ impl Pair {
         assert_eq!((stats.total_inserts, self.memtable.is_frozen()), (self.attempts, self.frozen.is_some()));
         let keys = versions(&self.model).map(|version| version.key.len()).sum();
         let values = versions(&self.model).map(|version| version.value.len()).sum();
+        assert_eq!((stats.key_bytes, stats.value_bytes), (keys, values));
         assert_eq!((stats.avg_key_size, stats.avg_value_size), (mean(keys, stats.len), mean(values, stats.len)));
         self.limits.check(&stats);
     }
