@@ -42,10 +42,11 @@ pub enum Duplicates {
     /// It replaces the stored version: the last write of a key and sequence number wins. For engines that give a whole batch one number and
     /// store its writes one by one, such as fjall, SlateDB and mini-lsm.
     ///
-    /// From the moment the write returns, every reader at that number sees its value or tombstone, and so does every iterator that comes to
-    /// the key from then on. A reader beside it sees the old one or the new one, each as a whole. Of writes that race, the order is one for all
-    /// readers. Slices that a reader has are not touched. A replacement takes the memory of another entry, and is one entry with it in `len`; an
-    /// entry takes up to 16 bytes more than in a table that rejects. Expected O(log n), and one atomic swap.
+    /// When the write has returned, every reader at that number sees its value or tombstone, or that of a later write, and so does every
+    /// iterator that reaches the key afterwards. A concurrent reader sees the old or the new one, each as a whole. All readers see racing writes
+    /// in the same order. Slices that a reader already has do not change. A replacement needs memory like a new entry, which the table keeps
+    /// until it is dropped or reset; it does not count for `len` and [`max_entries`](Builder::max_entries). An entry takes up to 16 bytes more
+    /// than in a table that rejects. Expected O(log n), and one atomic swap.
     ///
     /// ```
     /// use fastskip::{Duplicates, Lookup, Memtable};

@@ -24,7 +24,7 @@ pub(crate) fn overwrite(word: &AtomicU64, value: u64, ordering: Ordering) {
 }
 
 /// How long it may take until someone who waits notices what nobody told them.
-const WAIT: Duration = Duration::from_millis(1);
+const WAIT: Duration = Duration::from_micros(100);
 
 /// Waits to be told, or for [`WAIT`], or less: whoever calls this looks again at what they wait for. Needs no thread-local, so that it
 /// may be called when they are destroyed.

@@ -11,9 +11,10 @@ impl<S: Schema> Writer<'_, S> {
     pub(super) fn write_replaceable(
         &self,
         new: &NewNode<'_>,
+        entries: u64,
         alloc: &mut impl NodeAlloc,
     ) -> Result<NodeId, InsertError> {
-        let start = alloc.take(1 + new.words(S::META_WORDS))?;
+        let start = alloc.take(1 + new.words(S::META_WORDS), entries)?;
         // SAFETY: the first of the words that were just taken.
         let start = unsafe { Node::write_latest(self.nodes().storage(), start) };
         // SAFETY: the others, taken for this node.
@@ -27,20 +28,21 @@ impl<S: Schema> Writer<'_, S> {
         new: &NewNode<'_>,
         alloc: &mut impl NodeAlloc,
     ) -> Result<Outcome, InsertError> {
-        Ok(self.replace_by(present, self.write_replaceable(new, alloc)?))
+        Ok(self.replace_by(present, self.write_replaceable(new, 0, alloc)?, 0))
     }
 
-    /// Lets `by`, which is written and was not linked, show instead of `present`. Never waits: one swap.
-    pub(super) fn replace_by(&self, present: NodeId, by: NodeId) -> Outcome {
+    /// Lets `by`, which is written and was not linked, show instead of `present`, and gives back the `entries` that were taken for it. Never
+    /// waits: one swap.
+    pub(super) fn replace_by(&self, present: NodeId, by: NodeId, entries: u64) -> Outcome {
         let nodes = self.nodes();
-        // Counted before it shows, and taken back after another one shows instead: so no sum of all shards is too small.
+        // Counted before it shows, and taken back after another one shows instead: so no count is taken back before it was made.
         self.counts().stored(parts(nodes.node(by).own_record().0), self.is_alone());
         let before = nodes.node(present).replace(by);
         let holder = before.unwrap_or(present);
         self.counts().not_stored(parts(nodes.node(holder).own_record().0), self.is_alone());
         // The node that is linked keeps its place, with its key.
         let kept = if holder == present { nodes.words_of_replaced(present) } else { 0 };
-        self.waste(1, nodes.words_of(holder) - kept);
+        self.waste(entries, nodes.words_of(holder) - kept);
         Outcome::Replaced(present)
     }
 }

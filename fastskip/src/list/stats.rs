@@ -18,7 +18,7 @@ pub struct Stats {
     pub len: usize,
     /// Entries stored, live or not.
     pub entries: usize,
-    /// Entries that are tombstones.
+    /// Entries that are tombstones, at most `entries`.
     pub tombstones: usize,
     /// Inserts attempted, refused ones included, modulo 2^43 a shard.
     pub total_inserts: usize,
@@ -36,14 +36,15 @@ pub struct Stats {
     /// Bytes handed out to shards and not used yet.
     pub memory_idle: usize,
     /// Bytes of `memory_usage` that hold no entry: ends of chunks, nodes whose key another thread stored
-    /// first, and blocks of the index that were replaced because a thread was stopped while it changed them, at most a sixteenth of
-    /// the limit.
+    /// first, values that later writes of their key and number replaced, and blocks of the index that were replaced because a thread was stopped
+    /// while it changed them, at most a sixteenth of the limit.
     pub memory_wasted: usize,
     /// Bytes of `memory_usage` that hold blocks of the index, their unused slots included.
     pub memory_index: usize,
     /// Bytes of the keys of all `entries`.
     pub key_bytes: usize,
-    /// Bytes of the values of all `entries`, as the writes gave them; without those that were replaced.
+    /// Bytes of the values of all `entries`, as the writes gave them; without those that were replaced. Beside writers that replace, it may be
+    /// any number.
     pub value_bytes: usize,
     /// Mean length of the stored keys.
     pub avg_key_size: f64,
@@ -112,9 +113,10 @@ impl<S: Schema> List<S> {
         let tombstones = self.shards().fold(0, |sum: u64, shard| sum.wrapping_add(shard.counts.tombstones()));
         let mut totals = Totals { tombstones, ..Totals::default() };
         self.shards().for_each(|shard| shard.counts.add_to(&mut totals));
-        // One shard takes back what another counted, where a value is replaced. Beside such a writer a look may see the first only.
+        // Where a value is replaced, one shard takes back what another counted. Beside such writers a look may miss either.
         let at_least_0 = |sum: u64| (sum as i64).max(0) as u64;
-        Totals { tombstones: at_least_0(tombstones), value_bytes: at_least_0(totals.value_bytes), ..totals }
+        let tombstones = at_least_0(tombstones).min(totals.entries);
+        Totals { tombstones, value_bytes: at_least_0(totals.value_bytes), ..totals }
     }
 
     /// Entries stored, less those deleted since.

@@ -32,8 +32,8 @@ pub(crate) enum Outcome {
 
 /// Where the words of new nodes come from: the arena, or a reservation.
 pub(crate) trait NodeAlloc {
-    /// Takes `words`.
-    fn take(&mut self, words: u32) -> Result<u32, InsertError>;
+    /// Takes `words`, and of the limit on entries as many as are new: one, or none for a replacement.
+    fn take(&mut self, words: u32, entries: u64) -> Result<u32, InsertError>;
 }
 
 impl<S: Schema> List<S> {
@@ -101,7 +101,7 @@ impl<'a, S: Schema> Writer<'a, S> {
             return Ok(0);
         }
         let Ok(small) = u32::try_from(words) else { return Err(InsertError::TooLarge) };
-        if !list.quota.take(entries, self.shard, |shard| &list.shard(shard).lease) {
+        if entries != 0 && !list.quota.take(entries, self.shard, |shard| &list.shard(shard).lease) {
             return Err(list.refused(entries, words, tail, (entries, list.quota.limit())));
         }
         list.nodes().arena.alloc(self.shard, small, tail as u32).ok_or_else(|| {
@@ -196,15 +196,19 @@ impl<'a, S: Schema> Writer<'a, S> {
         alloc: &mut impl NodeAlloc,
     ) -> Result<Outcome, InsertError> {
         if let Some(present) = seek.found {
-            return if REPLACE { self.replace(present, new, alloc) } else { Ok(Outcome::Present(present)) };
+            if REPLACE {
+                self.list.index.mend_after_read(&seek);
+                return self.replace(present, new, alloc);
+            }
+            return Ok(Outcome::Present(present));
         }
         let mut splice = seek.splice;
         let nodes = self.nodes();
         let words = new.words(S::META_WORDS);
         let id = if REPLACE {
-            self.write_replaceable(new, alloc)?
+            self.write_replaceable(new, 1, alloc)?
         } else {
-            let start = alloc.take(words)?;
+            let start = alloc.take(words, 1)?;
             // SAFETY: just taken for this node.
             unsafe { new.write(nodes.storage(), start, S::meta(new.version).as_ref()) }
         };
@@ -221,7 +225,7 @@ impl<'a, S: Schema> Writer<'a, S> {
             Err(present) => {
                 self.counts().not_stored(entry, self.admission.alone);
                 if REPLACE {
-                    return Ok(self.replace_by(present, id));
+                    return Ok(self.replace_by(present, id, 1));
                 }
                 self.waste(1, words);
                 Ok(Outcome::Present(present))
@@ -285,7 +289,9 @@ impl<'a, S: Schema> Writer<'a, S> {
 
     /// Gives back what of a reservation was not used.
     pub(crate) fn give_back(&self, entries: u64, start: u32, words: u32) {
-        self.list.nodes().arena.give_back(self.shard, start, start + words);
+        if words != 0 {
+            self.list.nodes().arena.give_back(self.shard, start, start + words);
+        }
         self.list.quota.give_back(entries);
     }
 }
@@ -305,8 +311,10 @@ impl<'p, 'a, S: Schema> ArenaAlloc<'p, 'a, S> {
 
 impl<S: Schema> NodeAlloc for ArenaAlloc<'_, '_, S> {
     #[inline]
-    fn take(&mut self, words: u32) -> Result<u32, InsertError> {
+    fn take(&mut self, words: u32, entries: u64) -> Result<u32, InsertError> {
+        let start = self.writer.reserve(entries, words.into(), words.into())?;
+        // Cannot overflow: all of it lies in one range.
         self.taken += words;
-        self.writer.reserve(1, words.into(), words.into())
+        Ok(start)
     }
 }

@@ -80,7 +80,7 @@ impl Memtable {
     }
 }
 
-/// A [`Version`] that keeps its table alive, by one counted reference. Nothing is copied. It shows for ever what it was made from.
+/// A [`Version`] that keeps its table alive, by one counted reference. Nothing is copied. Its contents never change, even if the version is replaced later.
 ///
 /// While one lives, the table cannot be [reset](Memtable::reset), and none of its memory is freed; so do not keep one for long.
 #[derive(Clone)]

@@ -67,8 +67,7 @@ impl Memtable {
 
     /// Removes all versions and accepts writes again, also after [`freeze`](Self::freeze). The memtable keeps its memory, and the
     /// pages that it has touched. Returns false and does nothing while another handle of the table exists, or a cursor,
-    /// iterator or value that owns it. The
-    /// `&mut` borrow guarantees that no slice or reservation is left.
+    /// iterator or value that owns it. The `&mut` borrow guarantees that no slice or reservation is left.
     ///
     /// ```
     /// # use fastskip::{Lookup, Memtable};
@@ -200,7 +199,7 @@ impl Memtable {
     /// true.
     #[must_use]
     pub fn is_under_backpressure(&self) -> bool {
-        self.list.is_under_backpressure()
+        self.list.made().is_some_and(List::is_under_backpressure)
     }
 
     /// Returns all statistics, consistent with each other.

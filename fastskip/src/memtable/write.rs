@@ -87,7 +87,8 @@ pub struct Written {
     /// How many of those replaced an earlier write with their key and sequence number; the others are new in `len`. Always 0 unless the
     /// table has [`Duplicates::Replace`](crate::Duplicates::Replace).
     pub replaced: usize,
-    /// Bytes of the table's memory that they took: what [`memory_usage`](Memtable::memory_usage) grew by, but for blocks of the index.
+    /// Bytes of the table's memory that they took. [`memory_usage`](Memtable::memory_usage) grows by at least as much: blocks of the index and
+    /// ends of chunks are added.
     pub bytes: usize,
 }
 
@@ -262,11 +263,11 @@ struct ReservedAlloc {
 }
 
 impl NodeAlloc for ReservedAlloc {
-    fn take(&mut self, words: u32) -> Result<u32, InsertError> {
+    fn take(&mut self, words: u32, entries: u64) -> Result<u32, InsertError> {
         let start = self.start;
         self.start += words;
         self.words -= words;
-        self.entries -= 1;
+        self.entries -= entries;
         Ok(start)
     }
 }
@@ -329,7 +330,7 @@ impl Reservation<'_> {
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        if self.alloc.words != 0 {
+        if self.alloc.words != 0 || self.alloc.entries != 0 {
             self.writer.give_back(self.alloc.entries, self.alloc.start, self.alloc.words);
         }
     }

@@ -27,7 +27,7 @@ impl<'k> NewNode<'k> {
         Self { key, value, value_len, kind, tag, version }
     }
 
-    /// The same, as one that a later write of its key and version replaces. Its [`words`](Self::words) are those behind the word for that.
+    /// The same, as one that a later write of its key and version may replace. [`words`](Self::words) does not count the word before its link.
     #[inline]
     pub(crate) fn replaceable(self) -> Self {
         Self { tag: self.tag | REPLACEABLE, ..self }

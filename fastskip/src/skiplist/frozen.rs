@@ -36,6 +36,14 @@ pub struct FrozenList {
     list: ConcurrentSkipList,
 }
 
+impl FrozenList {
+    /// The frozen list itself; it stays frozen. In an `Arc` it can be read by [owned](ConcurrentSkipList::owned_range) iterators.
+    #[must_use]
+    pub fn into_list(self) -> ConcurrentSkipList {
+        self.list
+    }
+}
+
 impl Deref for FrozenList {
     type Target = ConcurrentSkipList;
 

@@ -100,7 +100,7 @@ impl ConcurrentSkipList {
     /// up. Once true, it remains true until the list is reset.
     #[must_use]
     pub fn is_under_backpressure(&self) -> bool {
-        self.list.is_under_backpressure()
+        self.list.made().is_some_and(List::is_under_backpressure)
     }
 
     /// Returns all statistics, consistent with each other.

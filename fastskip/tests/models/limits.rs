@@ -65,12 +65,20 @@ impl TableLimits {
 
     /// Whether the table accepts no write at all, not even a deletion. Room that a dropped reservation returns opens it again.
     pub(crate) fn is_full(&self, stats: &Stats) -> bool {
-        let spent = self.memory > 0 && stats.memory_usage >= self.memory.next_multiple_of(8);
-        spent || (self.entries > 0 && stats.entries >= self.entries)
+        self.is_spent(stats) || (self.entries > 0 && stats.entries >= self.entries)
+    }
+
+    fn is_spent(&self, stats: &Stats) -> bool {
+        self.memory > 0 && stats.memory_usage >= self.memory.next_multiple_of(8)
     }
 
     /// The expected refusal of a write of new entries, as far as it can be known beforehand: how much memory they take cannot.
     pub(crate) fn foretell(&self, stats: &Stats, sizes: &[Size]) -> Result<(), InsertError> {
+        self.foretell_new(stats, sizes, sizes.len())
+    }
+
+    /// The same of a write of which only `new` entries are new; the others replace some.
+    pub(crate) fn foretell_new(&self, stats: &Stats, sizes: &[Size], new: usize) -> Result<(), InsertError> {
         if sizes.iter().any(|(key, _)| *key > MAX_KEY_LEN) {
             return Err(InsertError::TooLarge);
         }
@@ -78,10 +86,10 @@ impl TableLimits {
             return Ok(());
         }
         let too_large = self.memory > 0 && sizes.iter().any(|(_, value)| *value >= TOO_LARGE);
-        if too_large || (self.entries > 0 && sizes.len() > self.entries) {
+        if too_large || (self.entries > 0 && new > self.entries) {
             return Err(InsertError::TooLarge);
         }
-        if self.is_full(stats) || (self.entries > 0 && stats.entries + sizes.len() > self.entries) {
+        if self.is_spent(stats) || (self.entries > 0 && stats.entries + new > self.entries) {
             return Err(InsertError::Full);
         }
         Ok(())

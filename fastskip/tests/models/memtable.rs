@@ -115,10 +115,15 @@ impl Pair {
 
     /// The expected refusal of a reservation, before memory is asked for.
     fn foretell(&self, sizes: &[Size]) -> Result<(), InsertError> {
+        self.foretell_new(sizes, sizes.len())
+    }
+
+    /// The same, if only `new` of them are new entries.
+    fn foretell_new(&self, sizes: &[Size], new: usize) -> Result<(), InsertError> {
         if self.frozen.is_some() {
             Err(InsertError::Frozen)
         } else {
-            self.limits.foretell(&self.memtable.stats(), sizes)
+            self.limits.foretell_new(&self.memtable.stats(), sizes, new)
         }
     }
 
@@ -154,10 +159,11 @@ impl Pair {
     /// An existing version is found before room is asked for, so even a full table reports that it exists.
     fn put(&mut self, key: &[u8], seqno: u64, value: Option<Vec<u8>>, input: &mut Input<'_>) {
         let sizes = [(key.len(), value.as_ref().map_or(0, Vec::len))];
-        let is_there =
-            self.duplicates == Duplicates::Reject && self.model.contains_key(&(key.to_vec(), Reverse(seqno)));
-        let foretold =
-            if is_there && self.frozen.is_none() { Err(InsertError::DuplicateKey) } else { self.foretell(&sizes) };
+        let is_there = self.model.contains_key(&(key.to_vec(), Reverse(seqno)));
+        let foretold = match self.duplicates {
+            Duplicates::Reject if is_there && self.frozen.is_none() => Err(InsertError::DuplicateKey),
+            _ => self.foretell_new(&sizes, usize::from(!is_there)),
+        };
         let memtable = &self.memtable;
         let found = input.somewhere(|| match &value {
             // Half of them in parts.

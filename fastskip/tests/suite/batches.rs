@@ -284,6 +284,16 @@ fn what_is_too_large_is_told_the_limits() {
     }
 }
 
+/// Catches a sum of refused sizes that overflows: the entries are refused one by one, whatever they are together.
+#[test]
+fn entries_that_are_refused_may_be_larger_together_than_any_table() {
+    let list = ConcurrentSkipList::builder().shards(1).max_memory_bytes(1 << 20).build();
+    let large = vec![0; MAX_VALUE_LEN];
+    let entries: Vec<_> = (0..40_u8).map(|number| ([number], &large[..])).collect();
+    let BatchError::PartialFailure { failed, rejected, .. } = list.insert_batch(&entries).unwrap_err();
+    assert_eq!((failed, rejected[39], list.len()), (40, (39, InsertError::TooLarge), 0));
+}
+
 /// Catches parts that are joined wrongly, at lengths around the space on the stack for keys in parts, and limits that parts can bypass.
 #[test]
 fn parts_are_stored_as_if_they_were_joined() {

@@ -78,7 +78,7 @@ fn items_of_one_number_overwrite_each_other() {
 #[test]
 fn replacements_count_for_memory_and_not_for_entries() {
     let mut memtable =
-        Memtable::builder().shards(1).max_memory_bytes(64 << 10).max_entries(2).duplicates(Duplicates::Replace).build();
+        Memtable::builder().shards(1).max_memory_bytes(64 << 10).max_entries(1).duplicates(Duplicates::Replace).build();
     for _ in 0..2 {
         let mut bytes = 0;
         let refused = (0..1000_u32).find_map(|round| match memtable.put(b"k", 1, &round.to_be_bytes().repeat(25)) {
@@ -100,6 +100,20 @@ fn replacements_count_for_memory_and_not_for_entries() {
     }
 }
 
+/// Catches room for entries that replacements take, from a table that has no more, or from a reservation for good.
+#[test]
+fn replacements_are_no_entries() {
+    let memtable = Memtable::builder().shards(1).max_entries(3).duplicates(Duplicates::Replace).build();
+    let ops: Vec<_> = [b"a", b"b", b"a"].iter().map(|key| Op::Put { key: *key, value: b"v" }).collect();
+    let written = memtable.apply_at(&ops, 1).unwrap();
+    assert_eq!((written.stored, written.replaced), (3, 1));
+    assert_eq!(memtable.put(b"c", 1, b"").map(|written| written.replaced), Ok(0), "the batch gave one entry back");
+    assert_eq!(memtable.put(b"c", 1, b"again").map(|written| written.replaced), Ok(1));
+    assert_eq!(memtable.put(b"d", 1, b""), Err(InsertError::Full));
+    assert_eq!((memtable.len(), memtable.stats().value_bytes), (3, 7));
+    memtable.validate();
+}
+
 /// A value of one of the writers: who wrote it and how often that was, three times over.
 fn value(writer: u64, round: u64) -> Vec<u8> {
     [writer.to_be_bytes(), round.to_be_bytes()].concat().repeat(1 + (round % 3) as usize)
@@ -111,6 +125,15 @@ fn parsed(bytes: &[u8]) -> (usize, u64) {
     let (writer, round) = (number(0), number(8));
     assert_eq!(bytes, value(writer, round), "a value that nobody wrote");
     (writer as usize, round)
+}
+
+/// A writer that is done when this is dropped, also by a panic: then the reader ends.
+struct Done<'a>(&'a AtomicUsize);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Catches torn values, writes that are not seen once they have returned, and replacements that different reads order differently: of one
@@ -125,6 +148,7 @@ fn racing_writers_of_one_number_never_go_back() {
         for writer in 0..WRITERS {
             let (memtable, writing) = (&memtable, &writing);
             scope.spawn(move || {
+                let _done = Done(writing);
                 for round in 1..=4000 {
                     let key = [round as u8 % KEYS];
                     memtable.put(&key, 7, &value(writer as u64, round)).unwrap();
@@ -132,7 +156,6 @@ fn racing_writers_of_one_number_never_go_back() {
                     let (by, seen) = parsed(found);
                     assert!(by != writer || seen == round, "round {seen} after {round}");
                 }
-                writing.fetch_sub(1, Ordering::Relaxed);
             });
         }
         scope.spawn(|| {
