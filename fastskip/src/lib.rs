@@ -32,7 +32,7 @@
 //!   come and go. No read or write waits for another thread, except while the first one reserves the table's
 //!   memory; `freeze` waits for the writers inside.
 //! * **Atomicity.** One successful compare-and-swap on a link makes an entry part of the table. Its bytes never
-//!   change afterwards.
+//!   change afterwards. With [`Duplicates::Replace`] one atomic swap makes a later write take the place of the entry's value.
 //! * **Lifetimes.** Every slice borrows from its table, or keeps it alive ([`OwnedVersion`], [`OwnedBytes`]). Nothing is freed before
 //!   the whole table is.
 //! * **Errors, not panics.** A write to a full or frozen table, or beyond a limit, returns an error, and the table stays

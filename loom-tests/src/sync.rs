@@ -1,7 +1,7 @@
 //! Atomics, blocking primitives and the threads' numbers for the models: the same names as in `fastskip/src/sync.rs`, from loom.
 //!
 //! `Arc` is the standard one: its counting is not modelled, and every handle is dropped after the threads of a model are joined. `OnceLock` is the
-//! standard one too: it never blocks here, because it is set under a lock before the gates are closed.
+//! standard one too: it never blocks here, because it is set under a lock. So its ordering is not modelled either.
 
 use std::cell::Cell;
 

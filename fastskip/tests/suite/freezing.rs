@@ -99,7 +99,7 @@ fn freeze_waits_for_open_reservations_and_lets_none_in_after() {
     }
 }
 
-/// Catches refused writers that delay a freeze by trying again and again, and a second freezer that is never woken.
+/// Catches refused writers that delay a freeze by trying again and again, and a second freezer that does not return.
 #[test]
 fn freeze_returns_while_refused_writers_keep_trying() {
     let memtable = Memtable::builder().shards(1).build();
