@@ -26,9 +26,9 @@ pub(crate) fn overwrite(word: &AtomicU64, value: u64, ordering: Ordering) {
 /// How long it may take until someone who waits notices what nobody told them.
 const WAIT: Duration = Duration::from_micros(100);
 
-/// Waits to be told, or for [`WAIT`], or less: whoever calls this looks again at what they wait for. Needs no thread-local, so that it
-/// may be called when they are destroyed.
-pub(crate) fn wait_briefly<'a>(told: &Condvar, guard: MutexGuard<'a, ()>) -> MutexGuard<'a, ()> {
+/// Unlocks `mutex`, waits to be told, or for [`WAIT`], or less, and locks it again: whoever calls this looks again at what they wait for. Needs
+/// no thread-local, so that it may be called when they are destroyed.
+pub(crate) fn wait_briefly<'a>(told: &Condvar, _mutex: &'a Mutex<()>, guard: MutexGuard<'a, ()>) -> MutexGuard<'a, ()> {
     told.wait_timeout(guard, WAIT).unwrap_or_else(PoisonError::into_inner).0
 }
 

@@ -43,7 +43,8 @@ pub(crate) fn set_thread_index(index: usize) {
 }
 
 /// Returns though nobody told, as the shipped one does sooner or later: loom knows no time.
-pub(crate) fn wait_briefly<'a>(_: &Condvar, guard: MutexGuard<'a, ()>) -> MutexGuard<'a, ()> {
+pub(crate) fn wait_briefly<'a>(_: &Condvar, mutex: &'a Mutex<()>, guard: MutexGuard<'a, ()>) -> MutexGuard<'a, ()> {
+    drop(guard);
     yield_now();
-    guard
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

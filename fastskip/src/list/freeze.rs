@@ -30,7 +30,7 @@ impl Freezing {
         let mut awake = self.awake.lock().unwrap_or_else(PoisonError::into_inner);
         gates.clone().for_each(Gate::freeze);
         while !self.is_drained() && !gates.clone().all(Gate::is_drained) {
-            awake = wait_briefly(&self.left, awake);
+            awake = wait_briefly(&self.left, &self.awake, awake);
         }
         let _ = self.drained.set(());
     }

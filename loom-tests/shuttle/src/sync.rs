@@ -21,9 +21,10 @@ pub(crate) fn overwrite(word: &AtomicU64, value: u64, ordering: Ordering) {
 }
 
 /// Returns though nobody told, as the shipped one does sooner or later: there is no time here.
-pub(crate) fn wait_briefly<'a>(_: &Condvar, guard: MutexGuard<'a, ()>) -> MutexGuard<'a, ()> {
+pub(crate) fn wait_briefly<'a>(_: &Condvar, mutex: &'a Mutex<()>, guard: MutexGuard<'a, ()>) -> MutexGuard<'a, ()> {
+    drop(guard);
     yield_now();
-    guard
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Watches nothing: where memory is sequentially consistent, bytes are published by being written.
