@@ -150,6 +150,19 @@ impl<'a> Node<'a> {
         unsafe { self.key_and_end(meta) }.0
     }
 
+    /// The key, the head, and where the head ends.
+    ///
+    /// # Safety
+    /// A node of this storage, not the head, made with `meta` meta words.
+    #[inline(always)]
+    unsafe fn key_and_head(self, meta: usize) -> (&'a [u8], u32, usize) {
+        // SAFETY: the caller's promise.
+        let (key, end) = unsafe { self.key_and_end(meta) };
+        // SAFETY: the head follows the key.
+        let (head, at) = unsafe { self.varint(end) };
+        (key, head, at)
+    }
+
     /// What the latest write of its key and version stored.
     ///
     /// # Safety
@@ -157,9 +170,7 @@ impl<'a> Node<'a> {
     #[inline(always)]
     pub(crate) unsafe fn record(self, meta: usize) -> Record<'a> {
         // SAFETY: the caller's promise.
-        let (key, end) = unsafe { self.key_and_end(meta) };
-        // SAFETY: the head follows the key.
-        let (head, at) = unsafe { self.varint(end) };
+        let (key, head, at) = unsafe { self.key_and_head(meta) };
         if head & 1 == 0 {
             // SAFETY: the value follows the head, which says its length.
             let value = unsafe { self.bytes(at, (head >> 1) as usize) };
@@ -178,9 +189,7 @@ impl<'a> Node<'a> {
     /// A node of this storage, not the head, made with `meta` meta words.
     pub(crate) unsafe fn own_record(self, meta: usize) -> (Record<'a>, bool) {
         // SAFETY: the caller's promise.
-        let (key, end) = unsafe { self.key_and_end(meta) };
-        // SAFETY: the head follows the key.
-        let (head, at) = unsafe { self.varint(end) };
+        let (key, head, at) = unsafe { self.key_and_head(meta) };
         if head & 1 != 0 {
             // SAFETY: as just read.
             return unsafe { self.marked_record(key, head, at) };
