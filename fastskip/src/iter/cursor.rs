@@ -84,7 +84,7 @@ impl Walk {
         self.position.moves
     }
 
-    /// To an end, for want of a node. What is shown later lies on its way back from there.
+    /// Moves to an end, because no node is shown. A node that is shown later lies on the way back from there.
     fn end_up<T>(&mut self, state: State) -> Option<T> {
         self.state = state;
         None

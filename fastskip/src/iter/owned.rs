@@ -1,4 +1,4 @@
-//! What is borrowed from a table, kept without the borrow: a count of the table's references stands in for it.
+//! Bytes and iterators that own their table: a counted reference to the table takes the place of the borrow.
 
 use core::fmt;
 use core::ops::{Deref, RangeBounds};
@@ -113,7 +113,7 @@ impl fmt::Debug for OwnedBytes {
 }
 
 /// Implements what an owned entry has to be, for a type with a field `kept` of its key and value and a method `$borrow` that returns
-/// what it would be if it were borrowed.
+/// its borrowed form.
 macro_rules! impl_owned_entry {
     ($name:ident, $borrowed:ident, $borrow:ident) => {
         impl $name {

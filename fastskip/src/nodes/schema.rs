@@ -84,7 +84,8 @@ impl<'a, S: Schema> NodeRef<'a, S> {
     /// If this node is not replaceable.
     pub(crate) fn replace(self, by: NodeId) -> Option<NodeId> {
         assert!(self.own_record().1, "I10 broken: a node that is not replaceable");
-        // SAFETY: replaceable, as was just asked; and `by` names a written node.
+        // SAFETY: replaceable, as was just asked; `by` names a written node of this table. That it has this key and version and was not linked is the
+        // caller's promise, on which I10 depends and no access to memory does.
         unsafe { self.node.replace(by) }
     }
 
