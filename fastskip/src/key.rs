@@ -64,7 +64,7 @@ fn next_bytes(key: &[u8], at: usize) -> u32 {
 /// The four bytes of `key` from `at` on, zeros past its end, as a big-endian number.
 #[inline(always)]
 pub(crate) fn four_bytes(key: &[u8], at: usize) -> u32 {
-    match key.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
+    match key.get(at..at.wrapping_add(4)).and_then(|bytes| bytes.first_chunk()) {
         Some(bytes) => u32::from_be_bytes(*bytes),
         None => last_bytes(key, at),
     }
@@ -72,8 +72,11 @@ pub(crate) fn four_bytes(key: &[u8], at: usize) -> u32 {
 
 /// [`four_bytes`] where fewer are left.
 fn last_bytes(key: &[u8], at: usize) -> u32 {
-    let rest = key.get(at..).unwrap_or_default();
-    (0..4).fold(0, |bytes, i| bytes << 8 | u32::from(rest.get(i).copied().unwrap_or(0)))
+    match key.last_chunk() {
+        // Those before `at` are shifted out.
+        Some(bytes) => u32::from_be_bytes(*bytes).checked_shl(8 * (at + 4 - key.len()) as u32).unwrap_or(0),
+        None => (at..at + 4).fold(0, |bytes, at| bytes << 8 | u32::from(key.get(at).copied().unwrap_or(0))),
+    }
 }
 
 /// The order of `a` and `b`, and the length of the zero-padded prefix they share, at most [`MAX_SHARED`].
@@ -81,26 +84,40 @@ fn last_bytes(key: &[u8], at: usize) -> u32 {
 #[inline]
 pub(crate) fn compare(a: &[u8], b: &[u8], known: u32) -> (Ordering, u32) {
     let both = a.len().min(b.len());
+    let (x, y) = (&a[..both], &b[..both]);
     let mut at = (known as usize).min(both);
-    while let (Some(x), Some(y)) = (word_at(a, at), word_at(b, at)) {
+    while let (Some(x), Some(y)) = (word_at(x, at), word_at(y, at)) {
         if x != y {
-            let same = (x ^ y).leading_zeros() as usize / 8;
-            return (x.cmp(&y), cap(at + same));
+            return by_words(x, y, at);
         }
         at += 8;
     }
-    while at < both {
-        if a[at] != b[at] {
-            return (a[at].cmp(&b[at]), cap(at));
+    if at < both {
+        // The last eight bytes, some of which are known to be equal.
+        if let (Some(x), Some(y)) = (x.last_chunk().copied(), y.last_chunk().copied()) {
+            if x != y {
+                return by_words(x, y, both - 8);
+            }
+        } else if let Some(same) = (at..both).find(|&at| x[at] != y[at]) {
+            return (x[same].cmp(&y[same]), same as u32);
         }
-        at += 1;
+    }
+    if a.len() == b.len() {
+        return (Ordering::Equal, MAX_SHARED);
     }
     (a.len().cmp(&b.len()), padded_end(if a.len() > both { a } else { b }, both))
 }
 
+/// The order of eight bytes that differ, and where, if they stand from `at` on.
 #[inline(always)]
-fn word_at(key: &[u8], at: usize) -> Option<u64> {
-    key.get(at..).and_then(|rest| rest.first_chunk::<8>()).map(|bytes| u64::from_be_bytes(*bytes))
+fn by_words(x: [u8; 8], y: [u8; 8], at: usize) -> (Ordering, u32) {
+    let (x, y) = (u64::from_be_bytes(x), u64::from_be_bytes(y));
+    (x.cmp(&y), cap(at + (x ^ y).leading_zeros() as usize / 8))
+}
+
+#[inline(always)]
+fn word_at(key: &[u8], at: usize) -> Option<[u8; 8]> {
+    key.get(at..at.wrapping_add(8)).and_then(|bytes| bytes.first_chunk()).copied()
 }
 
 /// The first place where `longer` differs from its own first `both` bytes followed by zeros.
@@ -156,7 +173,7 @@ mod tests {
     #[test]
     fn words_are_read_wherever_eight_bytes_are_left() {
         let key: Vec<_> = (1..=10).collect();
-        let words: Vec<_> = (0..12).map_while(|at| word_at(&key, at)).collect();
+        let words: Vec<_> = (0..12).map_while(|at| word_at(&key, at).map(u64::from_be_bytes)).collect();
         assert_eq!(words, [0x0102_0304_0506_0708, 0x0203_0405_0607_0809, 0x0304_0506_0708_090a]);
     }
 

@@ -164,8 +164,18 @@ impl Storage {
         })
     }
 
+    /// Lane `LANE + lane` of the row that begins with word `off`.
+    ///
+    /// # Safety
+    /// As in the shipped storage. Here a breach panics.
+    pub(crate) unsafe fn lane<const LANE: usize>(&self, off: u32, lane: usize, order: Ordering) -> u32 {
+        // SAFETY: a breach panics.
+        let word = unsafe { self.word(off + (LANE + lane) as u32 / 2) }.load(order);
+        (word >> (32 * ((LANE + lane) & 1))) as u32
+    }
+
     /// Does nothing: caches are no part of the model.
-    pub(crate) fn prefetch(&self, _: u32) {}
+    pub(crate) fn prefetch<const WORDS: usize>(&self, _: u32) {}
 
     /// Does nothing: the storage watches the use of a word anyway.
     pub(crate) fn poison(&self, _: u32, _: u32) {}

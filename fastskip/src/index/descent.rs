@@ -15,8 +15,9 @@ use crate::tuning::STABLE_LOOKS;
 pub(crate) struct Probe {
     /// The leaf, whose hints surround the target if the partial keys were right.
     pub(crate) leaf: BlockId,
-    /// The last hint whose partial key is not greater than the target's.
+    /// The last hint whose partial key is not greater than the target's, and its slot.
     pub(crate) hint: Option<Predecessor>,
+    pub(crate) slot: u8,
     /// If `hint` ties with the target: the hint before it, in case the node of `hint` comes after the target.
     pub(crate) before: Option<Predecessor>,
     /// The longest prefix that partial keys on the way left out. The probe is useful only if the target has this prefix.
@@ -54,11 +55,16 @@ impl<S: Schema, T> Index<S, T> {
     /// Descends by partial keys to a leaf.
     #[inline(always)]
     pub(crate) fn probe(&self, target: Target<'_>, ties: Ties, visits: &mut impl Visits) -> Option<Probe> {
-        let (mut descent, level) = self.probe_start()?;
-        for _ in 0..level {
-            self.probe_down(&mut descent, target, (ties, None), visits);
+        let mut block = self.block(self.root()?);
+        let mut header = block.header();
+        let mut prefix = header.prefix();
+        // I2: each step leads one level down.
+        while header.level() > 0 {
+            block = self.block(self.child_for(block, header, &target, (ties, None), visits)?);
+            header = block.header();
+            prefix = prefix.max(header.prefix());
         }
-        self.probe_end(&descent, target, (ties, None), visits)
+        self.probe_leaf(block, header, prefix, &target, (ties, None), visits)
     }
 
     /// Starts a descent: at the root. Returns the number of steps down to a leaf.
@@ -73,19 +79,15 @@ impl<S: Schema, T> Index<S, T> {
     pub(crate) fn probe_down(
         &self,
         descent: &mut Descent,
-        target: Target<'_>,
+        target: &Target<'_>,
         ties: (Ties, Option<u8>),
         visits: &mut impl Visits,
     ) -> bool {
         let Some(at) = descent.at else { return false };
         let block = self.block(at);
         let header = block.header();
-        visits.block();
         descent.at = self.child_for(block, header, target, ties, visits);
         descent.prefix = descent.prefix.max(header.prefix());
-        if let Some(child) = descent.at {
-            self.prefetch_child(child, header);
-        }
         header.is_tied()
     }
 
@@ -94,45 +96,74 @@ impl<S: Schema, T> Index<S, T> {
     pub(crate) fn probe_end(
         &self,
         descent: &Descent,
-        target: Target<'_>,
+        target: &Target<'_>,
         ties: (Ties, Option<u8>),
         visits: &mut impl Visits,
     ) -> Option<Probe> {
-        let leaf = descent.at?;
-        let block = self.block(leaf);
-        let header = block.header();
+        let leaf = self.block(descent.at?);
+        let header = leaf.header();
         // I2: each step leads one level down.
         debug_assert_eq!(header.level(), 0);
-        visits.block();
-        let prefix = descent.prefix.max(header.prefix());
-        let slot = self.slot_for(block, header, target, ties, visits);
-        let ties = slot > 0 && block.partial(slot) == partial_in(header, target);
-        let before = if ties { block.hint(slot - 1) } else { None };
-        Some(Probe { leaf, hint: block.hint(slot), before, prefix })
+        self.probe_leaf(leaf, header, descent.prefix.max(header.prefix()), target, ties, visits)
     }
 
-    /// The child of `block` in which to search for the target. Looks again a few times while a writer changes the block; if the changes do not end,
-    /// it uses the last result.
+    #[inline(always)]
+    fn probe_leaf(
+        &self,
+        leaf: Block<'_>,
+        header: Header,
+        prefix: u32,
+        target: &Target<'_>,
+        ties: (Ties, Option<u8>),
+        visits: &mut impl Visits,
+    ) -> Option<Probe> {
+        visits.block();
+        let slot = self.slot_for(leaf, header, target, ties, visits);
+        let ties = slot > 0 && leaf.partial(slot) == partial_in(header, *target);
+        let before = if ties { leaf.hint(slot - 1) } else { None };
+        Some(Probe { leaf: leaf.id(), hint: leaf.hint(slot), slot: slot as u8, before, prefix })
+    }
+
+    /// The child of `block` in which to search for the target, prefetched.
     #[inline(always)]
     fn child_for(
         &self,
         block: Block<'_>,
-        mut header: Header,
-        target: Target<'_>,
+        header: Header,
+        target: &Target<'_>,
         ties: (Ties, Option<u8>),
         visits: &mut impl Visits,
     ) -> Option<BlockId> {
-        let mut looks = 0;
+        visits.block();
+        let slot = self.slot_for(block, header, target, ties, visits);
+        let child = match block.child(slot) {
+            Some(child) if block.header() == header && !header.is_locked() => child,
+            _ => self.child_of_changing(block, target, ties, visits)?,
+        };
+        self.prefetch_child(child, header);
+        Some(child)
+    }
+
+    /// [`child_for`](Self::child_for) while a writer changes the block: looks again a few times, and uses the last result if the changes do not end.
+    #[cold]
+    #[inline(never)]
+    fn child_of_changing(
+        &self,
+        block: Block<'_>,
+        target: &Target<'_>,
+        ties: (Ties, Option<u8>),
+        visits: &mut impl Visits,
+    ) -> Option<BlockId> {
+        let mut looks = 1;
         loop {
+            let header = block.header();
             let slot = self.slot_for(block, header, target, ties, visits);
             // A slot may be counted before it is visible.
-            let child = block.child(slot).or_else(|| (0..slot).rev().find_map(|slot| block.child(slot)));
-            let now = block.header();
+            let child = (0..=slot).rev().find_map(|slot| block.child(slot));
             looks += 1;
-            if now == header && !now.is_locked() || looks > STABLE_LOOKS {
+            if block.header() == header && !header.is_locked() || looks > STABLE_LOOKS {
                 return child;
             }
-            header = now;
         }
     }
 
@@ -142,27 +173,23 @@ impl<S: Schema, T> Index<S, T> {
         &self,
         block: Block<'_>,
         header: Header,
-        target: Target<'_>,
-        (ties, candidate): (Ties, Option<u8>),
+        target: &Target<'_>,
+        ties: (Ties, Option<u8>),
         visits: &mut impl Visits,
     ) -> usize {
-        let partial = partial_in(header, target);
-        let not_greater = block.count_not_greater(header, partial).max(1);
-        let ties_at = |slot: usize| block.partial(slot) == partial;
-        let last = not_greater - 1;
-        if last == 0 || !ties_at(last) {
+        let partial = partial_in(header, *target);
+        let last = block.count_not_greater(header, partial).max(1) - 1;
+        if last == 0 || block.partial(last) != partial {
             return last;
         }
         let is_leaf = header.level() == 0;
-        let is_single = if last > 1 { !ties_at(last - 1) } else { is_leaf };
-        match ties {
-            // In a tied block above the leaves a guess is as often wrong as right.
-            Ties::Guess if is_single && (is_leaf || !header.is_tied()) => {
-                // Most likely, the block begins with an older version of the target's own key.
-                if S::HAS_VERSIONS && !is_leaf { last - 1 } else { last }
-            }
-            Ties::Guess | Ties::Settle => self.settle_ties(block, header, target, not_greater, candidate, visits),
+        let is_single = if last > 1 { block.partial(last - 1) != partial } else { is_leaf };
+        // In a tied block above the leaves a guess is as often wrong as right.
+        if ties.0 == Ties::Guess && is_single && (is_leaf || !header.is_tied()) {
+            // Most likely, the block begins with an older version of the target's own key.
+            return if S::HAS_VERSIONS && !is_leaf { last - 1 } else { last };
         }
+        self.settle_ties(block, header, target, last + 1, ties.1, visits)
     }
 
     /// [`slot_for`](Self::slot_for) if the slots before `end` end in ties.
@@ -172,17 +199,17 @@ impl<S: Schema, T> Index<S, T> {
         &self,
         block: Block<'_>,
         header: Header,
-        target: Target<'_>,
+        target: &Target<'_>,
         end: usize,
         candidate: Option<u8>,
         visits: &mut impl Visits,
     ) -> usize {
         let slots = ties_before(block, end);
         let by_trie = match header.is_tied() {
-            true => self.settle_by_trie(block, header, target, slots.clone(), candidate, visits),
+            true => self.settle_by_trie(block, header, *target, slots.clone(), candidate, visits),
             false => None,
         };
-        by_trie.unwrap_or_else(|| self.last_slot(block, header, target, Side::AtOrBefore, slots, visits))
+        by_trie.unwrap_or_else(|| self.last_slot(block, header, *target, Side::AtOrBefore, slots, visits))
     }
 
     /// By keys, the last of `slots` that is not after the target; the slot before the first if all are after it.
@@ -234,7 +261,7 @@ impl<S: Schema, T> Index<S, T> {
         let header = leaf.header();
         let slot = self.last_slot(leaf, header, target, side, 1..header.count(), visits);
         let before = slot.checked_sub(1).and_then(|slot| leaf.hint(slot));
-        Some(Probe { leaf: leaf.id(), hint: leaf.hint(slot), before, prefix: path.prefix })
+        Some(Probe { leaf: leaf.id(), hint: leaf.hint(slot), slot: slot as u8, before, prefix: path.prefix })
     }
 
     /// The blocks on the way to the target's place.
@@ -257,7 +284,7 @@ impl<S: Schema, T> Index<S, T> {
             }
             let slot = match by {
                 By::Keys(side) => self.last_slot(block, header, target, side, 1..header.count(), visits),
-                By::PartialKeys => self.slot_for(block, header, target, (Ties::Settle, None), visits),
+                By::PartialKeys => self.slot_for(block, header, &target, (Ties::Settle, None), visits),
             };
             if slot + 1 < header.count() {
                 upper = block.separator(header, slot + 1);

@@ -54,7 +54,8 @@ impl<S: Schema, T> Index<S, T> {
         if let Some(leaf) = seek.leaf.filter(|_| !is_misled) {
             let Some(mut locked) = self.block(leaf).try_lock() else { return Hinted::Blocked };
             let takes = !locked.is_full() && self.fits(&locked, seek, target);
-            if let Some(slot) = takes.then(|| self.block(leaf).find_hint(*locked, seek.hint)).flatten() {
+            let slot = || self.block(leaf).find_hint_at(*locked, seek.hint, seek.slot.into());
+            if let Some(slot) = takes.then(slot).flatten() {
                 self.insert_behind(&mut locked, slot, hint);
                 return Hinted::Added;
             }
@@ -129,7 +130,7 @@ impl<S: Schema, T> Index<S, T> {
     /// The place of a hint in its locked leaf. Partial keys decide, once they fit the new key: nodes are read only for ties.
     fn slot_behind(&self, leaf: &mut Locked<'_>, hint: NewHint<'_>) -> usize {
         self.shorten_prefix(leaf, hint);
-        self.slot_for(leaf.block(), **leaf, hint.target, (Ties::Settle, None), &mut ()) + 1
+        self.slot_for(leaf.block(), **leaf, &hint.target, (Ties::Settle, None), &mut ()) + 1
     }
 
     /// Whether the lock of a block on a path is taken. Unfinished work of its holder may be what misled searches by partial keys.

@@ -10,8 +10,9 @@ use core::cmp::Ordering;
 use core::ops::Range;
 
 use super::block::{Block, BlockId, Header, Locked, Relative, Rows, SlotContent, partial_in};
+use super::prefix::Gaps;
 use super::tree::Index;
-use crate::key::{self, MAX_SHARED, PartialKey, four_bytes};
+use crate::key::{self, MAX_SHARED, PartialKey};
 use crate::node::{Predecessor, Target};
 use crate::nodes::{Schema, Side, Visits};
 
@@ -47,7 +48,7 @@ impl<S: Schema, T> Index<S, T> {
 
     /// Ties a block that has room for it, if any of its slots tie.
     pub(super) fn tie_if_needed(&self, block: &mut Locked<'_>) {
-        if block.rows() > Rows::Two && !block.is_tied() && count_ties(block) > 0 {
+        if block.rows() > Rows::Two && !block.is_tied() && Gaps::of(block).ties() != 0 {
             self.tie(block);
         }
     }
@@ -64,24 +65,23 @@ impl<S: Schema, T> Index<S, T> {
     }
 
     /// The number of rows that a new block of `level` gets, beside or above a full one. It gets all rows if slots tie even after the longest prefix
-    /// that they share; in a leaf, if more than an eighth of them do.
-    pub(super) fn rows_beside(&self, block: &Locked<'_>, level: u32) -> Rows {
+    /// that they share, which the full block has; in a leaf, if more than an eighth of them do.
+    pub(super) fn rows_beside(&self, block: &Locked<'_>, gaps: Gaps, level: u32) -> Rows {
         let most = if block.level() > 0 { 0 } else { block.count() / 8 };
-        let tie = count_ties(block) > most && {
-            let prefix = self.shared_by_all(block).max(block.prefix()) as usize;
-            let key_at = |slot: usize| self.nodes.key_of(block.block().separator(**block, slot));
-            let ties = |slot: &usize| {
-                let (before, key) = (key_at(slot - 1), key_at(*slot));
-                // Versions of one key do not form a trie.
-                four_bytes(before, prefix) == four_bytes(key, prefix) && key::compare(before, key, 0).1 < MAX_SHARED
-            };
-            (1..block.count()).filter(ties).count() > most
-        };
-        match (tie, level) {
+        match (gaps.ties().count_ones() as usize > most && self.count_ties(block, gaps) > most, level) {
             (false, _) => Rows::Two,
             (true, 0) => Rows::Three,
             (true, _) => Rows::Four,
         }
+    }
+
+    /// The number of slots that tie with the slot before, not counting versions of one key, which do not form a trie.
+    #[cold]
+    fn count_ties(&self, block: &Locked<'_>, gaps: Gaps) -> usize {
+        let key_at = |slot: usize| self.nodes.key_of(block.block().separator(**block, slot));
+        let ties = |slot: &usize| gaps.ties() >> slot & 1 != 0;
+        let are_keys = |slot: &usize| key::compare(key_at(slot - 1), key_at(*slot), 0).1 < MAX_SHARED;
+        (1..block.count()).filter(ties).filter(are_keys).count()
     }
 
     /// Prefetches the node that settles ties by `slot`. In a leaf whose keys have versions, also prefetches the node before it, which the search
@@ -189,17 +189,12 @@ fn blind_candidate(block: Block<'_>, target: Target<'_>, slots: Range<usize>) ->
     candidate
 }
 
-/// The number of slots with the same partial key as the one before.
-fn count_ties(block: &Locked<'_>) -> usize {
-    let partial = |slot| block.block().partial(slot);
-    (1..block.count()).filter(|&slot| partial(slot) == partial(slot - 1)).count()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::SearchCost;
     use crate::index::block::{BlockId, bias};
+    use crate::key::four_bytes;
     use crate::list::tests::{list_of, mix};
 
     /// Calls `look` with every block.

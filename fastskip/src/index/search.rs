@@ -9,7 +9,7 @@ use super::descent::{Probe, Ties};
 use super::seek::{LowerBound, Seek};
 use super::tree::Index;
 use crate::node::{Predecessor, Target};
-use crate::nodes::{Schema, Side, Splice, Visits, Walked};
+use crate::nodes::{Compared, Schema, Side, Splice, Visits, Walked};
 use crate::sync::thread_index;
 use crate::tuning::{MISFIT_WALK, READ_WALK_LIMIT, WALK_LIMIT};
 
@@ -17,7 +17,32 @@ impl<S: Schema, T> Index<S, T> {
     /// The first node not before the target. A search that had to walk leaves hints for the next one.
     #[inline(always)]
     pub(crate) fn lower_bound(&self, target: Target<'_>) -> LowerBound {
-        let seek = self.seek(target, &mut ());
+        let probe = self.probe(target, Ties::Guess, &mut ());
+        let Some((probe, hint)) = probe.and_then(|probe| Some((probe, probe.hint?))) else {
+            return self.lower_bound_by(None, &target);
+        };
+        self.prefetch_probe(&probe);
+        let compared = self.nodes.compare(hint, target);
+        if compared.order == Ordering::Equal || self.begins_key(&probe, compared, target) {
+            return LowerBound { first: hint.node(), has_key: true };
+        }
+        self.lower_bound_by(Some((&probe, compared)), &target)
+    }
+
+    /// Whether the hint of a probe, which has the target's key and comes after the target, is the first node that does: the node before it links to
+    /// it, and so precedes the target if its key is another one. The link tells both, without a look at that key: keys that share fewer bytes than
+    /// one of them has are not equal.
+    #[inline(always)]
+    fn begins_key(&self, probe: &Probe, compared: Compared, target: Target<'_>) -> bool {
+        let Some(before) = probe.before.filter(|_| S::HAS_VERSIONS && compared.has_key) else { return false };
+        let link = self.nodes.link(before);
+        link.to == probe.hint.and_then(Predecessor::node) && (link.partial.shared() as usize) < target.key.len()
+    }
+
+    /// [`lower_bound`](Self::lower_bound) from a probe whose hint is not the answer, and was compared.
+    #[inline(never)]
+    fn lower_bound_by(&self, probe: Option<(&Probe, Compared)>, target: &Target<'_>) -> LowerBound {
+        let seek = self.seek_from(probe, *target, &mut ()).unwrap_or_else(|| self.seek_again(*target, &mut ()));
         self.mend_after_read(&seek);
         seek.lower_bound()
     }
@@ -46,9 +71,10 @@ impl<S: Schema, T> Index<S, T> {
     #[inline(always)]
     pub(crate) fn seek(&self, target: Target<'_>, visits: &mut impl Visits) -> Seek {
         let probe = self.probe(target, Ties::Guess, visits);
-        if let Some(probe) = probe {
-            self.prefetch_probe(&probe);
+        if let Some(probe) = &probe {
+            self.prefetch_probe(probe);
         }
+        let probe = probe.as_ref().and_then(|probe| self.compare_hint(probe, target, visits));
         self.seek_from(probe, target, visits).unwrap_or_else(|| self.seek_again(target, visits))
     }
 
@@ -62,27 +88,47 @@ impl<S: Schema, T> Index<S, T> {
         }
     }
 
-    /// Searches for the target from a probe; `None` if the probe does not help, or the walk would be long.
+    /// Compares the node of a probe.
     #[inline(always)]
-    fn seek_from(&self, probe: Option<Probe>, target: Target<'_>, visits: &mut impl Visits) -> Option<Seek> {
+    pub(crate) fn compare_hint<'p>(
+        &self,
+        probe: &'p Probe,
+        target: Target<'_>,
+        visits: &mut impl Visits,
+    ) -> Option<(&'p Probe, Compared)> {
+        visits.node();
+        Some((probe, self.nodes.compare(probe.hint?, target)))
+    }
+
+    /// Searches for the target from a probe that was compared; `None` if the probe does not help, or the walk would be long.
+    #[inline(always)]
+    fn seek_from(
+        &self,
+        probe: Option<(&Probe, Compared)>,
+        target: Target<'_>,
+        visits: &mut impl Visits,
+    ) -> Option<Seek> {
         let mut seek = self.verify(probe?, target, visits)?;
         self.walk_from(&mut seek, target, visits).then_some(seek)
     }
 
-    /// Compares the node of a probe: it is the target itself, or the start of the walk; `None` if the probe does not help.
+    /// The compared node of a probe is the target itself, or the start of the walk, or the node before it is; `None` if the probe does not help.
     #[inline(always)]
-    pub(crate) fn verify(&self, probe: Probe, target: Target<'_>, visits: &mut impl Visits) -> Option<Seek> {
+    pub(crate) fn verify(
+        &self,
+        (probe, mut compared): (&Probe, Compared),
+        target: Target<'_>,
+        visits: &mut impl Visits,
+    ) -> Option<Seek> {
         let mut hint = probe.hint?;
         let mut bound = None;
-        visits.node();
-        let mut compared = self.nodes.compare(hint, target);
         if compared.order == Ordering::Greater {
             bound = hint.node().filter(|_| compared.has_key);
             hint = probe.before?;
             visits.node();
             compared = self.nodes.compare(hint, target);
         }
-        let mut seek = Seek::behind(hint, compared.shared, &probe);
+        let mut seek = Seek::behind(hint, compared.shared, probe);
         seek.splice.bound = bound;
         match compared.order {
             Ordering::Greater => None,
@@ -120,6 +166,7 @@ impl<S: Schema, T> Index<S, T> {
     #[inline(never)]
     pub(crate) fn seek_again(&self, target: Target<'_>, visits: &mut impl Visits) -> Seek {
         let probe = self.probe(target, Ties::Settle, visits);
+        let probe = probe.as_ref().and_then(|probe| self.compare_hint(probe, target, visits));
         let seek = self.seek_from(probe, target, visits);
         seek.unwrap_or_else(|| self.seek_by_keys(target, Side::AtOrBefore, visits))
     }

@@ -15,8 +15,10 @@ pub(crate) struct Seek {
     /// The hinted node from which the walk began, and the length that its key shares with the target's.
     pub(crate) hint: Predecessor,
     pub(crate) hint_shared: u32,
-    /// The leaf that has the hint, if it is known, and the longest prefix that partial keys on the way to it leave out.
+    /// The leaf that has the hint, if it is known, the slot where it was last seen or may be, and the longest prefix that partial keys on the way to
+    /// it leave out.
     pub(crate) leaf: Option<BlockId>,
+    pub(crate) slot: u8,
     pub(crate) prefix: u32,
     /// Whether partial keys on the way do not fit the target: the index has to be searched more exactly.
     pub(crate) is_misled: bool,
@@ -41,14 +43,14 @@ impl Seek {
     /// A search that will walk on from the hint of a probe. The hint precedes the target and shares `shared` bytes with it.
     #[inline(always)]
     pub(super) fn behind(hint: Predecessor, shared: u32, probe: &Probe) -> Self {
-        Self { leaf: Some(probe.leaf), prefix: probe.prefix, ..Self::at(hint, shared) }
+        Self { leaf: Some(probe.leaf), slot: probe.slot, prefix: probe.prefix, ..Self::at(hint, shared) }
     }
 
     /// The same if the leaf of the hint is not known.
     #[inline(always)]
     pub(super) fn at(hint: Predecessor, shared: u32) -> Self {
         let splice = Splice::behind(hint, shared);
-        Self { found: None, splice, hint, hint_shared: shared, leaf: None, prefix: 0, is_misled: false }
+        Self { found: None, splice, hint, hint_shared: shared, leaf: None, slot: 0, prefix: 0, is_misled: false }
     }
 
     #[inline(always)]

@@ -16,7 +16,7 @@ use core::cmp::Ordering;
 use super::block::{Block, Locked, Relative, Rows, SlotContent, bias};
 use super::hint::Hinted;
 use super::path::{MAX_LEVELS, Path};
-use super::prefix::{NewHint, Split, is_crowded};
+use super::prefix::{Gaps, NewHint, Split};
 use super::tree::Index;
 use crate::key::{self, four_bytes};
 use crate::node::Predecessor;
@@ -40,9 +40,10 @@ impl<S: Schema, T> Index<S, T> {
         // The parent with room is last; the blocks to split come before it, the leaf first.
         let mut parent = full.pop().ok_or(None)?;
         while let Some(mut left) = full.pop() {
-            let cut = if full.is_empty() { self.cut_of_leaf(&left, slot, hint.split) } else { middle(&left) };
+            let gaps = self.spread(&mut left);
+            let cut = if full.is_empty() { cut_of_leaf(&left, gaps, slot, hint.split) } else { middle(&left, gaps) };
             let upper = path.upper(path.len - 1 - full.len());
-            let Some(right) = self.divide(shard, &mut parent, &mut left, cut, upper) else {
+            let Some(right) = self.divide(shard, &mut parent, &mut left, (cut, gaps), upper) else {
                 return Err(Some(Hinted::GivenUp));
             };
             let is_right = match full.last() {
@@ -73,14 +74,14 @@ impl<S: Schema, T> Index<S, T> {
             }
             child = parent;
         }
-        let root = self.raise_root(shard, path, &child)?;
+        let root = self.raise_root(shard, path, &mut child)?;
         locked.push(child);
         locked.push(root);
         Ok(locked)
     }
 
     /// Puts a new root above the full, locked one.
-    fn raise_root<'a>(&'a self, shard: usize, path: &Path, root: &Locked<'a>) -> Result<Locked<'a>, SplitError> {
+    fn raise_root<'a>(&'a self, shard: usize, path: &Path, root: &mut Locked<'a>) -> Result<Locked<'a>, SplitError> {
         let was = root.block();
         if self.root() != Some(was.id()) || path.get(0) != Some(was.id()) {
             return Err(None);
@@ -88,7 +89,8 @@ impl<S: Schema, T> Index<S, T> {
         if root.level() as usize + 2 > MAX_LEVELS {
             return Err(Some(Hinted::GivenUp));
         }
-        let rows = self.rows_beside(root, root.level() + 1);
+        let gaps = self.spread(root);
+        let rows = self.rows_beside(root, gaps, root.level() + 1);
         let new = self.new_block(shard, root.level() + 1, self.root_prefix(root), Predecessor::HEAD, rows);
         let mut new = new.ok_or(Some(Hinted::GivenUp))?;
         new.insert(0, bias(0), SlotContent::Child(was.id(), Predecessor::HEAD), None);
@@ -114,7 +116,7 @@ impl<S: Schema, T> Index<S, T> {
         shard: usize,
         parent: &mut Locked<'_>,
         left: &mut Locked<'_>,
-        cut: usize,
+        (cut, gaps): (usize, Gaps),
         upper: Option<Predecessor>,
     ) -> Option<Locked<'_>> {
         let (block, level) = (left.block(), left.level());
@@ -125,7 +127,7 @@ impl<S: Schema, T> Index<S, T> {
             left.cut(cut);
             return None;
         }
-        let mut right = self.new_block(shard, level, left.prefix(), lower, self.rows_beside(left, level))?;
+        let mut right = self.new_block(shard, level, left.prefix(), lower, self.rows_beside(left, gaps, level))?;
         if left.is_tied() && right.rows() > Rows::Two {
             right.set_tied();
         }
@@ -135,7 +137,9 @@ impl<S: Schema, T> Index<S, T> {
             held.for_each(|held| right.insert(right.count(), block.partial(slot), held, relative));
         }
         right.set_bounds(lower, block.next());
-        self.lengthen_prefix(&mut right);
+        if gaps.are_narrow(cut + 1..left.count()) {
+            self.lengthen_prefix(&mut right);
+        }
         self.tie_if_needed(&mut right);
         self.insert_right(parent, block, right.block(), lower);
         if parent.is_retired() {
@@ -145,7 +149,9 @@ impl<S: Schema, T> Index<S, T> {
         }
         block.replace_next(block.next(), right.block().id());
         left.cut(cut);
-        self.lengthen_prefix(left);
+        if gaps.are_narrow(1..cut) {
+            self.lengthen_prefix(left);
+        }
         Some(right)
     }
 
@@ -166,21 +172,21 @@ impl<S: Schema, T> Index<S, T> {
         let slot = parent.block().find_child(**parent, left.id()).map_or(parent.count(), |slot| slot + 1);
         self.insert_slot(parent, slot, partial, SlotContent::Child(right.id(), lower));
     }
+}
 
-    /// The place to cut a full leaf in which a hint belongs at `slot`.
-    fn cut_of_leaf(&self, leaf: &Locked<'_>, slot: usize, split: Split) -> usize {
-        match split {
-            Split::Ascending if slot == leaf.count() => SLOTS - 1,
-            Split::Descending if slot == 1 => 2.min(SLOTS - 1),
-            _ => middle(leaf),
-        }
+/// The place to cut a full leaf in which a hint belongs at `slot`.
+fn cut_of_leaf(leaf: &Locked<'_>, gaps: Gaps, slot: usize, split: Split) -> usize {
+    match split {
+        Split::Ascending if slot == leaf.count() => SLOTS - 1,
+        Split::Descending if slot == 1 => 2.min(SLOTS - 1),
+        _ => middle(leaf, gaps),
     }
 }
 
 /// The place near the middle where neighbours differ most: the new lower bound is then visible in the parent's partial key.
-fn middle(block: &Locked<'_>) -> usize {
+fn middle(block: &Locked<'_>, gaps: Gaps) -> usize {
     let count = block.count();
-    let reach = if is_crowded(block) { count / 4 } else { count / 8 };
+    let reach = if gaps.are_narrow(1..count) { count / 4 } else { count / 8 };
     let differ = |slot: usize| (block.block().partial(slot) ^ block.block().partial(slot - 1)).leading_zeros() / 4;
     let cuts = (count / 2 - reach).max(1)..=(count / 2 + reach).min(count - 1);
     cuts.min_by_key(|&slot| (differ(slot), slot.abs_diff(count / 2))).unwrap_or(count / 2)

@@ -13,7 +13,8 @@ impl<S: Schema> List<S> {
         let mut probes: [Option<Probe>; GROUP] = [None; GROUP];
         self.probe_group(targets, &mut probes);
         for ((target, probe), seek) in targets.iter().zip(probes).zip(&mut *seeks) {
-            *seek = probe.and_then(|probe| self.index.verify(probe, *target, &mut ()));
+            let compared = probe.as_ref().and_then(|probe| self.index.compare_hint(probe, *target, &mut ()));
+            *seek = compared.and_then(|probe| self.index.verify(probe, *target, &mut ()));
             seek.iter().for_each(|seek| self.nodes().prefetch_next(&seek.splice, *target));
         }
         for (target, seek) in targets.iter().zip(seeks) {
@@ -39,7 +40,7 @@ impl<S: Schema> List<S> {
         }
         let candidates = if are_tied { self.prefetch_candidates(&descents, targets) } else { [None; GROUP] };
         for (((descent, target), candidate), probe) in descents.iter().zip(targets).zip(candidates).zip(probes) {
-            *probe = self.index.probe_end(descent, *target, (Ties::Guess, candidate), &mut ());
+            *probe = self.index.probe_end(descent, target, (Ties::Guess, candidate), &mut ());
             if let Some(probe) = probe {
                 self.index.prefetch_probe(probe);
             }
@@ -56,7 +57,7 @@ impl<S: Schema> List<S> {
     ) -> bool {
         let mut any_tied = false;
         for (index, (descent, target)) in descents.iter_mut().zip(targets).enumerate() {
-            any_tied |= self.index.probe_down(descent, *target, (Ties::Guess, candidate(index)), &mut ());
+            any_tied |= self.index.probe_down(descent, target, (Ties::Guess, candidate(index)), &mut ());
         }
         any_tied
     }

@@ -82,6 +82,8 @@ impl Run {
             hint: Self::stored(&self.hint)?,
             hint_shared: self.hint_shared.load(Ordering::Relaxed).min(shared),
             leaf,
+            // In an ascending run the hint is the last one of its leaf.
+            slot: u8::MAX,
             prefix,
             is_misled: most < prefix,
         })

@@ -79,11 +79,15 @@ pub(crate) mod vector {
     unsafe fn mask(row: *const u64, test: impl Fn(__m128i) -> __m128i) -> u32 {
         let mut mask = 0;
         for line in 0..2 {
-            let quad = |index: usize| {
-                // SAFETY: inside the row, two words from an even one on.
-                test(unsafe { load(row.wrapping_add(8 * line + 2 * index)) })
-            };
-            let (a, b, c, d) = (quad(0), quad(1), quad(2), quad(3));
+            let line_at = row.wrapping_add(8 * line);
+            // SAFETY: inside the row, two words from an even one on.
+            let a = test(unsafe { load::<0>(line_at) });
+            // SAFETY: as above.
+            let b = test(unsafe { load::<16>(line_at) });
+            // SAFETY: as above.
+            let c = test(unsafe { load::<32>(line_at) });
+            // SAFETY: as above.
+            let d = test(unsafe { load::<48>(line_at) });
             // SAFETY: packing and collecting signs are part of the baseline.
             let low = unsafe { _mm_packs_epi32(a, b) };
             // SAFETY: as above.
@@ -96,17 +100,50 @@ pub(crate) mod vector {
         mask
     }
 
+    /// Loads lane `LANE + lane` of the row at `row`.
+    ///
+    /// Only half of a word is loaded, for which Rust has no atomic either. As assembly, the load is for the language an Acquire load of the word, and
+    /// a shift: on x86-64 every load acquires, and the compiler moves no access to memory across it.
+    ///
+    /// # Safety
+    /// The lane is in the row, which begins words that are initialised and only ever accessed as atomics.
+    #[inline(always)]
+    pub(crate) unsafe fn lane_acquired<const LANE: usize>(row: *const u64, lane: usize) -> u32 {
+        let value;
+        // SAFETY: reads the lane and nothing else (caller).
+        unsafe {
+            asm!("mov {value:e}, dword ptr [{row} + 4 * {lane} + {first}]", value = out(reg) value, row = in(reg) row, lane = in(reg) lane,
+                 first = const 4 * LANE, options(nostack, preserves_flags));
+        }
+        value
+    }
+
+    /// [`lane_acquired`], as if with a Relaxed load.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    pub(crate) unsafe fn lane<const LANE: usize>(row: *const u64, lane: usize) -> u32 {
+        let value;
+        // SAFETY: reads the lane and nothing else (caller).
+        unsafe {
+            asm!("mov {value:e}, dword ptr [{row} + 4 * {lane} + {first}]", value = out(reg) value, row = in(reg) row, lane = in(reg) lane,
+                 first = const 4 * LANE, options(readonly, nostack, preserves_flags));
+        }
+        value
+    }
+
     /// Loads two words at once. Rust has no atomic of this width. As assembly, the load is for the language the same as two relaxed loads of the
     /// words, and its users rely on nothing more.
     ///
     /// # Safety
-    /// `at` is aligned to 16 bytes and begins two initialised words that are only ever accessed as atomics.
+    /// `OFFSET` bytes past `at`, aligned to 16 bytes, lie two initialised words that are only ever accessed as atomics.
     #[inline(always)]
-    unsafe fn load(at: *const u64) -> __m128i {
+    unsafe fn load<const OFFSET: usize>(at: *const u64) -> __m128i {
         let lanes;
         // SAFETY: reads the two words and nothing else (caller).
         unsafe {
-            asm!("movdqa {lanes}, [{at}]", lanes = out(xmm_reg) lanes, at = in(reg) at,
+            asm!("movdqa {lanes}, [{at} + {offset}]", lanes = out(xmm_reg) lanes, at = in(reg) at, offset = const OFFSET,
                  options(readonly, nostack, preserves_flags));
         }
         lanes

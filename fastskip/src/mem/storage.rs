@@ -12,7 +12,7 @@ pub(crate) use super::poison::REDZONE_WORDS;
 use super::poison::{poison, unpoison};
 use super::range::Range;
 pub use super::range::TablePool;
-use crate::sync::AtomicU64;
+use crate::sync::{AtomicU64, Ordering};
 
 /// Bytes in a word, the unit of every offset.
 pub(crate) const WORD: usize = 8;
@@ -112,6 +112,28 @@ impl Storage {
         lanes::equal(unsafe { self.words_of_row(off, lanes) }, value)
     }
 
+    /// Lane `LANE + lane` of the row that begins with word `off`, loaded with `order`, which is Relaxed or Acquire.
+    ///
+    /// # Safety
+    /// The word of the lane lies in the range, was written, and is only ever an atomic.
+    #[inline(always)]
+    pub(crate) unsafe fn lane<const LANE: usize>(&self, off: u32, lane: usize, order: Ordering) -> u32 {
+        #[cfg(all(target_arch = "x86_64", not(miri), not(fastskip_portable)))]
+        if order == Ordering::Relaxed {
+            // SAFETY: says the caller.
+            unsafe { lanes::vector::lane::<LANE>(self.row(off), lane) }
+        } else {
+            // SAFETY: says the caller.
+            unsafe { lanes::vector::lane_acquired::<LANE>(self.row(off), lane) }
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri), not(fastskip_portable))))]
+        {
+            // SAFETY: says the caller.
+            let word = unsafe { self.word(off + (LANE + lane) as u32 / 2) }.load(order);
+            (word >> (32 * ((LANE + lane) & 1))) as u32
+        }
+    }
+
     #[cfg(all(target_arch = "x86_64", not(miri), not(fastskip_portable)))]
     #[inline(always)]
     fn row(&self, off: u32) -> *const u64 {
@@ -124,17 +146,18 @@ impl Storage {
     unsafe fn words_of_row(&self, off: u32, lanes: usize) -> impl Iterator<Item = u64> {
         (off..off + lanes.div_ceil(2) as u32).map(|off| {
             // SAFETY: inside the row, whose words are atomics, says the caller.
-            unsafe { self.word(off) }.load(crate::sync::Ordering::Relaxed)
+            unsafe { self.word(off) }.load(Ordering::Relaxed)
         })
     }
 
-    /// Prefetches the cache line of word `off`, whatever its contents. Does nothing on targets without prefetch.
+    /// Prefetches the cache line of the word `WORDS` behind word `off`, whatever its contents, and wherever it lies. Does nothing on targets without
+    /// prefetch.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, off: u32) {
+    pub(crate) fn prefetch<const WORDS: usize>(&self, off: u32) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
             use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let at = self.base.wrapping_add(off as usize * WORD);
+            let at = self.base.wrapping_add((off as usize + WORDS) * WORD);
             // SAFETY: part of x86-64's baseline, and only a hint: no address faults, and nothing is read.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
         }
@@ -183,8 +206,21 @@ impl Storage {
     pub(crate) unsafe fn write(&self, off: u32, at: usize, bytes: &[u8]) {
         // SAFETY: inside the range by the caller's promise.
         let to = unsafe { self.base.add(off as usize * WORD + at) };
-        // SAFETY: no one else reads or writes the target (caller), so it cannot overlap `bytes` either, which is borrowed.
-        unsafe { to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        // Two copies that may overlap are quicker than a call, and most keys are that short.
+        let ends = |len: usize| (bytes.as_ptr(), bytes.len() - len);
+        match bytes.len() {
+            16..=32 => {
+                let (from, last) = ends(16);
+                // SAFETY: no one else reads or writes the target (caller), so it cannot overlap `bytes` either, which is borrowed.
+                unsafe { to.copy_from_nonoverlapping(from, 16) };
+                // SAFETY: as above, the last 16 bytes of both.
+                unsafe { to.add(last).copy_from_nonoverlapping(from.add(last), 16) };
+            }
+            len => {
+                // SAFETY: as above.
+                unsafe { to.copy_from_nonoverlapping(bytes.as_ptr(), len) };
+            }
+        }
     }
 
     /// The `len` bytes at the offset `at` bytes past word `off`.

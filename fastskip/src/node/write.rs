@@ -1,7 +1,5 @@
 //! Lays a node out and writes it.
 
-use core::slice;
-
 use super::entry::{Kind, MAX_KEY_LEN, MAX_TAG, MAX_VALUE_LEN, REPLACEABLE, Target};
 use super::id::NodeId;
 use crate::mem::storage::{REDZONE_WORDS, Storage, WORD};
@@ -84,44 +82,44 @@ impl<'k> NewNode<'k> {
             unsafe { storage.word(index) }.store(*word, Ordering::Relaxed);
         }
         let mut at = WORD * (1 + meta.len());
-        let (key_head, key_len) = varint(self.key.len() as u32);
-        let (head, byte) = self.head();
-        let (value_head, head_len) = varint(head);
-        let heads = [(&key_head[..key_len], self.key), (&value_head[..head_len], &[])];
-        for (head, bytes) in heads {
-            // Byte by byte: nearly every length has one, for which a call to copy is dear.
-            for byte in head {
-                // SAFETY: `words` counts this byte, and it is the caller's alone until it links the node.
-                unsafe { storage.write(off, at, slice::from_ref(byte)) };
-                at += 1;
-            }
-            // SAFETY: as above.
+        let mut put = |bytes: &[u8]| {
+            // SAFETY: `words` counts these bytes, and they are the caller's alone until it links the node.
             unsafe { storage.write(off, at, bytes) };
             at += bytes.len();
+        };
+        let (head, byte) = self.head();
+        put_varint(self.key.len() as u32, &mut put);
+        put(self.key);
+        put_varint(head, &mut put);
+        if let Some(byte) = byte {
+            put(&[byte]);
         }
-        for part in byte.as_ref().map(slice::from_ref).iter().chain(self.value) {
-            // SAFETY: as above.
-            unsafe { storage.write(off, at, part) };
-            at += part.len();
-        }
+        self.value.iter().for_each(|part| put(part));
         // SAFETY: just written, by this thread, and it lies behind the head.
         unsafe { NodeId::of_written(off) }
     }
 }
 
-/// LEB128: seven bits a byte, the lowest first.
-fn varint(mut number: u32) -> ([u8; 5], usize) {
-    let mut bytes = [0; 5];
-    let mut len = 0;
-    while number >= 0x80 {
-        bytes[len] = number as u8 | 0x80;
-        number >>= 7;
-        len += 1;
+/// LEB128: seven bits a byte, the lowest first. Nearly every number takes one byte or two.
+#[inline(always)]
+fn put_varint(number: u32, put: &mut impl FnMut(&[u8])) {
+    match number {
+        0..0x80 => put(&[number as u8]),
+        0x80..0x4000 => put(&[number as u8 | 0x80, (number >> 7) as u8]),
+        _ => put_long_varint(number, put),
     }
-    bytes[len] = number as u8;
-    (bytes, len + 1)
 }
 
+#[cold]
+fn put_long_varint(mut number: u32, put: &mut impl FnMut(&[u8])) {
+    while number >= 0x80 {
+        put(&[number as u8 | 0x80]);
+        number >>= 7;
+    }
+    put(&[number as u8]);
+}
+
+#[inline(always)]
 pub(super) fn varint_len(number: u32) -> usize {
-    (number | 1).ilog2() as usize / 7 + 1
+    if number < 0x80 { 1 } else { number.ilog2() as usize / 7 + 1 }
 }

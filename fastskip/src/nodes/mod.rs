@@ -14,7 +14,7 @@ mod store;
 mod validate;
 mod walk;
 
-pub(crate) use order::{Side, Visits};
+pub(crate) use order::{Compared, Side, Visits};
 pub(crate) use schema::{NodeRef, Schema};
 pub(crate) use store::Nodes;
 pub(crate) use walk::{Splice, Walked};

@@ -57,7 +57,11 @@ impl Header {
 
     /// The number of rows of the block, which never changes.
     pub(crate) fn rows(self) -> Rows {
-        [Rows::Two, Rows::Three, Rows::Four, Rows::Four][(self.0 >> 20) as usize & 3]
+        match self.0 >> 20 & 3 {
+            0 => Rows::Two,
+            1 => Rows::Three,
+            _ => Rows::Four,
+        }
     }
 
     /// Whether row 2 is kept.

@@ -114,22 +114,27 @@ impl<'a> Block<'a> {
         let count = header.count();
         // SAFETY: the block's first row (`BlockId`).
         let greater = unsafe { self.storage.lanes_greater(self.off, partial, count + FIRST) };
-        (greater >> FIRST | !0 << count).trailing_zeros() as usize
+        ((greater >> FIRST | 1 << SLOTS).trailing_zeros() as usize).min(count)
     }
 
     /// The first slot of a leaf that names `hint`.
-    #[inline(always)]
     pub(crate) fn find_hint(self, header: Header, hint: Predecessor) -> Option<usize> {
         self.find(header, hint.to_stored())
     }
 
-    /// The first slot above the leaves that names `child`.
+    /// A slot of a leaf that names `hint`; most likely `slot`, or the last one if there are not as many.
     #[inline(always)]
+    pub(crate) fn find_hint_at(self, header: Header, hint: Predecessor, slot: usize) -> Option<usize> {
+        let slot = slot.min(header.count().max(1) - 1);
+        if self.hint(slot) == Some(hint) { Some(slot) } else { self.find_hint(header, hint) }
+    }
+
+    /// The first slot above the leaves that names `child`.
     pub(crate) fn find_child(self, header: Header, child: BlockId) -> Option<usize> {
         self.find(header, child.to_stored())
     }
 
-    #[inline(always)]
+    #[inline]
     fn find(self, header: Header, stored: u32) -> Option<usize> {
         let count = header.count();
         // SAFETY: the block's second row (`BlockId`).
@@ -141,27 +146,30 @@ impl<'a> Block<'a> {
     /// The partial key of a slot.
     #[inline(always)]
     pub(crate) fn partial(self, slot: usize) -> i32 {
-        let lane = slot + FIRST;
-        (self.word(lane as u32 / 2).load(Ordering::Relaxed) >> (32 * (lane & 1))) as i32
+        debug_assert!(slot < SLOTS);
+        // SAFETY: a word of the block's first row (`BlockId`).
+        unsafe { self.storage.lane::<FIRST>(self.off, slot, Ordering::Relaxed) as i32 }
     }
 
     /// The difference of a slot's key from that of the slot before, in a tied block.
     #[inline(always)]
     pub(crate) fn relative(self, slot: usize) -> PartialKey {
         debug_assert!(slot < SLOTS);
-        let lane = slot + FIRST;
-        PartialKey((self.word(RELATIVE + lane as u32 / 2).load(Ordering::Relaxed) >> (32 * (lane & 1))) as u32)
+        // SAFETY: a word of row 2, which a tied block has.
+        PartialKey(unsafe {
+            self.storage.lane::<{ 2 * ROW_WORDS as usize * 2 + FIRST }>(self.off, slot, Ordering::Relaxed)
+        })
     }
 
     /// The value of a slot in the row that begins with word `row`, row 1 or 3.
     #[inline(always)]
     pub(super) fn lane(self, row: u32, slot: usize) -> u32 {
         debug_assert!(slot < SLOTS);
-        let lane = slot + FIRST;
         // ORDERING(block.slot.read): Acquire; pairs with `block.slot`. Weaker: the bytes of the node, or the words of the block,
         // could be read before they are written (loom `hints_lead_to_written_nodes`).
-        let word = self.word(row + lane as u32 / 2).load(ord("block.slot.read", Ordering::Acquire));
-        (word >> (32 * (lane & 1))) as u32
+        let acquire = ord("block.slot.read", Ordering::Acquire);
+        // SAFETY: a word of row 1, or of row 3 of a block that has one (`BlockId`).
+        unsafe { self.storage.lane::<FIRST>(self.off + row, slot, acquire) }
     }
 
     /// The content of a slot of this block, which is on `level`.
@@ -221,26 +229,31 @@ impl<'a> Block<'a> {
         self.word(ROW_WORDS).load(Ordering::Relaxed) >> 32 == u64::from(RETIRED)
     }
 
-    /// Prefetches the whole block.
+    /// Prefetches the first two rows.
     #[inline(always)]
     pub(crate) fn prefetch(self) {
-        for line in 0..BLOCK_WORDS.div_ceil(8) {
-            self.storage.prefetch(self.off + 8 * line);
-        }
+        self.prefetch_row::<0>();
+        self.prefetch_row::<1>();
     }
 
     /// Prefetches the lower bound.
     pub(crate) fn prefetch_bounds(self) {
-        self.storage.prefetch(self.off + ROW_WORDS);
+        self.storage.prefetch::<{ ROW_WORDS as usize }>(self.off);
     }
 
-    /// Prefetches the rows after the first two, which a tied block of this level has.
+    /// Prefetches the rows after the first two, which a tied block of this level has. Where a block without them lies at the end of the memory, there
+    /// is nothing: a prefetch is only a hint.
     pub(crate) fn prefetch_rest(self, level: u32) {
-        let rows = if level == 0 { Rows::Three } else { Rows::Four };
-        for line in BLOCK_WORDS / 8..rows.words().div_ceil(8) {
-            // A block without these rows may be at the very end of the offsets: a prefetch is only a hint, whatever is there.
-            self.storage.prefetch(self.off.wrapping_add(8 * line));
+        self.prefetch_row::<2>();
+        if level > 0 {
+            self.prefetch_row::<3>();
         }
+    }
+
+    #[inline(always)]
+    fn prefetch_row<const ROW: u32>(self) {
+        self.storage.prefetch::<0>(self.off.wrapping_add(ROW * ROW_WORDS));
+        self.storage.prefetch::<8>(self.off.wrapping_add(ROW * ROW_WORDS));
     }
 }
 
