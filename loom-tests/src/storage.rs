@@ -141,37 +141,12 @@ impl Storage {
         self.shadows[word].get_or_init(Box::default)
     }
 
-    /// Which of the first `lanes` lanes of the row that begins with word `off` are greater than `bound`.
+    /// The words from word `off` on.
     ///
     /// # Safety
     /// As in the shipped storage. Here a breach panics.
-    pub(crate) unsafe fn lanes_greater(&self, off: u32, bound: i32, lanes: usize) -> u32 {
-        lanes::greater(self.words_of_row(off, lanes), bound)
-    }
-
-    /// Which of the first `lanes` lanes of the row that begins with word `off` are equal to `value`.
-    ///
-    /// # Safety
-    /// As in the shipped storage. Here a breach panics.
-    pub(crate) unsafe fn lanes_equal(&self, off: u32, value: u32, lanes: usize) -> u32 {
-        lanes::equal(self.words_of_row(off, lanes), value)
-    }
-
-    fn words_of_row(&self, off: u32, lanes: usize) -> impl Iterator<Item = u64> {
-        (off..off + lanes.div_ceil(2) as u32).map(|off| {
-            // SAFETY: a breach panics.
-            unsafe { self.word(off) }.load(Ordering::Relaxed)
-        })
-    }
-
-    /// Lane `LANE + lane` of the row that begins with word `off`.
-    ///
-    /// # Safety
-    /// As in the shipped storage. Here a breach panics.
-    pub(crate) unsafe fn lane<const LANE: usize>(&self, off: u32, lane: usize, order: Ordering) -> u32 {
-        // SAFETY: a breach panics.
-        let word = unsafe { self.word(off + (LANE + lane) as u32 / 2) }.load(order);
-        (word >> (32 * ((LANE + lane) & 1))) as u32
+    pub(crate) unsafe fn words_from(&self, off: u32) -> Words<'_> {
+        Words { storage: self, off }
     }
 
     /// Does nothing: caches are no part of the model.
@@ -237,4 +212,58 @@ impl Storage {
         assert!(shadow.atomic.get().is_none(), "word {word} is an atomic and is used as bytes");
         (shadow.cell(), &shadow.written)
     }
+}
+
+/// Words of a storage from one on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Words<'a> {
+    storage: &'a Storage,
+    off: u32,
+}
+
+impl<'a> Words<'a> {
+    /// The atomic word `index` of them.
+    ///
+    /// # Safety
+    /// As in the shipped storage. Here a breach panics.
+    pub(crate) unsafe fn word(self, index: u32) -> &'a AtomicU64 {
+        // SAFETY: a breach panics.
+        unsafe { self.storage.word(self.off + index) }
+    }
+
+    /// Lane `lane` of the row that begins with word `row`.
+    ///
+    /// # Safety
+    /// As in the shipped storage. Here a breach panics.
+    pub(crate) unsafe fn lane(self, row: u32, lane: usize, order: Ordering) -> u32 {
+        // SAFETY: a breach panics.
+        let word = unsafe { self.word(row + lane as u32 / 2) }.load(order);
+        (word >> (32 * (lane & 1))) as u32
+    }
+
+    /// Which of the first `lanes` lanes of the row that begins with word `row` are greater than `bound`.
+    ///
+    /// # Safety
+    /// As in the shipped storage. Here a breach panics.
+    pub(crate) unsafe fn lanes_greater(self, row: u32, bound: i32, lanes: usize) -> u32 {
+        lanes::greater(self.words_of_row(row, lanes), bound)
+    }
+
+    /// Which of the first `lanes` lanes of the row that begins with word `row` are equal to `value`.
+    ///
+    /// # Safety
+    /// As in the shipped storage. Here a breach panics.
+    pub(crate) unsafe fn lanes_equal(self, row: u32, value: u32, lanes: usize) -> u32 {
+        lanes::equal(self.words_of_row(row, lanes), value)
+    }
+
+    fn words_of_row(self, row: u32, lanes: usize) -> impl Iterator<Item = u64> {
+        (row..row + lanes.div_ceil(2) as u32).map(move |index| {
+            // SAFETY: a breach panics.
+            unsafe { self.word(index) }.load(Ordering::Relaxed)
+        })
+    }
+
+    /// Does nothing, as [`Storage::prefetch`].
+    pub(crate) fn prefetch(self, _: u32) {}
 }

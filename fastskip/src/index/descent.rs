@@ -138,7 +138,7 @@ impl<S: Schema, T> Index<S, T> {
         let slot = self.slot_for(block, header, target, ties, visits);
         let child = match block.child(slot) {
             Some(child) if block.header() == header && !header.is_locked() => child,
-            _ => self.child_of_changing(block, target, ties, visits)?,
+            _ => self.child_of_changing(block.id(), target, ties, visits)?,
         };
         self.prefetch_child(child, header);
         Some(child)
@@ -149,11 +149,12 @@ impl<S: Schema, T> Index<S, T> {
     #[inline(never)]
     fn child_of_changing(
         &self,
-        block: Block<'_>,
+        block: BlockId,
         target: &Target<'_>,
         ties: (Ties, Option<u8>),
         visits: &mut impl Visits,
     ) -> Option<BlockId> {
+        let block = self.block(block);
         let mut looks = 1;
         loop {
             let header = block.header();
@@ -189,7 +190,7 @@ impl<S: Schema, T> Index<S, T> {
             // Most likely, the block begins with an older version of the target's own key.
             return if S::HAS_VERSIONS && !is_leaf { last - 1 } else { last };
         }
-        self.settle_ties(block, header, target, last + 1, ties.1, visits)
+        self.settle_ties(block.id(), header, target, last + 1, ties.1, visits)
     }
 
     /// [`slot_for`](Self::slot_for) if the slots before `end` end in ties.
@@ -197,14 +198,15 @@ impl<S: Schema, T> Index<S, T> {
     #[inline(never)]
     fn settle_ties(
         &self,
-        block: Block<'_>,
+        block: BlockId,
         header: Header,
         target: &Target<'_>,
         end: usize,
         candidate: Option<u8>,
         visits: &mut impl Visits,
     ) -> usize {
-        let slots = ties_before(block, end);
+        let block = self.block(block);
+        let slots = ties_before(block, header, end);
         let by_trie = match header.is_tied() {
             true => self.settle_by_trie(block, header, *target, slots.clone(), candidate, visits),
             false => None,

@@ -104,7 +104,7 @@ impl<S: Schema, T> Index<S, T> {
         if !header.is_tied() || end < 2 || block.partial(end - 1) != partial {
             return None;
         }
-        let slots = ties_before(block, end);
+        let slots = ties_before(block, header, end);
         if slots.len() == 1 && header.level() == 0 {
             return None;
         }
@@ -161,29 +161,28 @@ fn alike(block: Block<'_>, slot: usize, slots: Range<usize>) -> Range<usize> {
 }
 
 /// The slots before `end` that tie with the last of them; at least one, and the first slot of the block only if `end` is 1.
-pub(super) fn ties_before(block: Block<'_>, end: usize) -> Range<usize> {
+pub(super) fn ties_before(block: Block<'_>, header: Header, end: usize) -> Range<usize> {
     let last = end - 1;
     let partial = block.partial(last);
+    let first = partial.checked_sub(1).map_or(0, |less| block.count_not_greater(header, less));
     // The last one ties with itself, also if a writer changes it meanwhile.
-    let others = (1..last).rev().take_while(|&slot| block.partial(slot) == partial).count();
-    last - others..end
+    first.max(1).min(last)..end
 }
 
 /// A slot whose key shares as much with the target as any of `slots`.
 fn blind_candidate(block: Block<'_>, target: Target<'_>, slots: Range<usize>) -> usize {
     let mut candidate = slots.start;
-    // Slots that branch off the candidate from here on are after the target.
-    let mut behind = u32::MAX;
+    // Slots that branch off the candidate behind a slot that is after the target are after it too: their differences are less than this.
+    let mut behind = 0;
     for slot in slots.start + 1..slots.end {
         let relative = block.relative(slot);
-        let shared = relative.shared();
-        if shared >= behind {
+        if u64::from(relative.0) < behind {
             continue;
         }
-        if relative <= PartialKey::of(target.key, shared) {
-            (candidate, behind) = (slot, u32::MAX);
+        if relative <= PartialKey::of(target.key, relative.shared()) {
+            (candidate, behind) = (slot, 0);
         } else {
-            behind = shared;
+            behind = (u64::from(relative.0 >> 24) + 1) << 24;
         }
     }
     candidate

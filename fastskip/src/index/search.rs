@@ -18,15 +18,36 @@ impl<S: Schema, T> Index<S, T> {
     #[inline(always)]
     pub(crate) fn lower_bound(&self, target: Target<'_>) -> LowerBound {
         let probe = self.probe(target, Ties::Guess, &mut ());
-        let Some((probe, hint)) = probe.and_then(|probe| Some((probe, probe.hint?))) else {
-            return self.lower_bound_by(None, &target);
-        };
-        self.prefetch_probe(&probe);
-        let compared = self.nodes.compare(hint, target);
-        if compared.order == Ordering::Equal || self.begins_key(&probe, compared, target) {
-            return LowerBound { first: hint.node(), has_key: true };
+        if let Some(probe) = &probe {
+            self.prefetch_probe(probe);
         }
-        self.lower_bound_by(Some((&probe, compared)), &target)
+        self.lower_bound_of(probe.as_ref(), &target)
+    }
+
+    /// [`lower_bound`](Self::lower_bound), after the probe.
+    #[inline(always)]
+    pub(crate) fn lower_bound_of(&self, probe: Option<&Probe>, target: &Target<'_>) -> LowerBound {
+        let compared = probe.and_then(|probe| self.compare_hint(probe, *target, &mut ()));
+        let hit = compared.and_then(|compared| self.hit(compared, *target));
+        hit.unwrap_or_else(|| self.lower_bound_by(compared, target))
+    }
+
+    /// Like [`lower_bound_of`](Self::lower_bound_of), if the probe's hint is the answer. Otherwise asks for the node behind it, which comes next.
+    #[inline(always)]
+    pub(crate) fn hit_of(&self, probe: Option<&Probe>, target: &Target<'_>) -> Option<LowerBound> {
+        let compared = self.compare_hint(probe?, *target, &mut ())?;
+        let hit = self.hit(compared, *target);
+        if hit.is_none() {
+            self.nodes.prefetch(self.nodes.after(compared.0.hint?).map(Predecessor::from));
+        }
+        hit
+    }
+
+    /// The result of a search whose probe's hint, which was compared, is the answer.
+    #[inline(always)]
+    fn hit(&self, (probe, compared): (&Probe, Compared), target: Target<'_>) -> Option<LowerBound> {
+        let is_hit = compared.order == Ordering::Equal || self.begins_key(probe, compared, target);
+        is_hit.then_some(LowerBound { first: probe.hint?.node(), has_key: true })
     }
 
     /// Whether the hint of a probe, which has the target's key and comes after the target, is the first node that does: the node before it links to

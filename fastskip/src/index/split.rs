@@ -13,7 +13,7 @@
 
 use core::cmp::Ordering;
 
-use super::block::{Block, Locked, Relative, Rows, SlotContent, bias};
+use super::block::{Block, Locked, Rows, SlotContent, bias};
 use super::hint::Hinted;
 use super::path::{MAX_LEVELS, Path};
 use super::prefix::{Gaps, NewHint, Split};
@@ -131,11 +131,7 @@ impl<S: Schema, T> Index<S, T> {
         if left.is_tied() && right.rows() > Rows::Two {
             right.set_tied();
         }
-        for slot in cut..left.count() {
-            let relative = right.is_tied().then(|| Relative { own: block.relative(slot), next: None });
-            let held = block.held(level, slot).into_iter();
-            held.for_each(|held| right.insert(right.count(), block.partial(slot), held, relative));
-        }
+        right.fill(block, level, cut..left.count());
         right.set_bounds(lower, block.next());
         if gaps.are_narrow(cut + 1..left.count()) {
             self.lengthen_prefix(&mut right);

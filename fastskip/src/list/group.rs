@@ -72,14 +72,23 @@ impl<S: Schema> List<S> {
         candidates
     }
 
-    /// [`lower_bound`](Self::lower_bound) of each target, told to `found` with its index.
+    /// [`lower_bound`](Self::lower_bound) of each target, told to `found` with its index, in any order.
     pub(crate) fn lower_bounds(&self, targets: &[Target<'_>], mut found: impl FnMut(usize, LowerBound)) {
-        let mut seeks = [None; GROUP];
         for (group, targets) in targets.chunks(GROUP).enumerate() {
-            self.seek_group(targets, &mut seeks);
-            for (index, seek) in seeks[..targets.len()].iter().flatten().enumerate() {
-                self.index.mend_after_read(seek);
-                found(group * GROUP + index, seek.lower_bound());
+            let mut probes: [Option<Probe>; GROUP] = [None; GROUP];
+            self.probe_group(targets, &mut probes);
+            let mut rest = 0_u64;
+            for (index, (target, probe)) in targets.iter().zip(&probes).enumerate() {
+                match self.index.hit_of(probe.as_ref(), target) {
+                    Some(hit) => found(group * GROUP + index, hit),
+                    None => rest |= 1 << index,
+                }
+            }
+            // What the others look at next has been asked for.
+            while rest != 0 {
+                let index = rest.trailing_zeros() as usize;
+                rest &= rest - 1;
+                found(group * GROUP + index, self.index.lower_bound_of(probes[index].as_ref(), &targets[index]));
             }
         }
     }

@@ -100,7 +100,7 @@ pub(crate) mod vector {
         mask
     }
 
-    /// Loads lane `LANE + lane` of the row at `row`.
+    /// Loads lane `lane` of the row at `row`.
     ///
     /// Only half of a word is loaded, for which Rust has no atomic either. As assembly, the load is for the language an Acquire load of the word, and
     /// a shift: on x86-64 every load acquires, and the compiler moves no access to memory across it.
@@ -108,12 +108,11 @@ pub(crate) mod vector {
     /// # Safety
     /// The lane is in the row, which begins words that are initialised and only ever accessed as atomics.
     #[inline(always)]
-    pub(crate) unsafe fn lane_acquired<const LANE: usize>(row: *const u64, lane: usize) -> u32 {
+    pub(crate) unsafe fn lane_acquired(row: *const u64, lane: usize) -> u32 {
         let value;
         // SAFETY: reads the lane and nothing else (caller).
         unsafe {
-            asm!("mov {value:e}, dword ptr [{row} + 4 * {lane} + {first}]", value = out(reg) value, row = in(reg) row, lane = in(reg) lane,
-                 first = const 4 * LANE, options(nostack, preserves_flags));
+            asm!("mov {value:e}, dword ptr [{row} + 4 * {lane}]", value = out(reg) value, row = in(reg) row, lane = in(reg) lane, options(nostack, preserves_flags));
         }
         value
     }
@@ -123,12 +122,11 @@ pub(crate) mod vector {
     /// # Safety
     /// As there.
     #[inline(always)]
-    pub(crate) unsafe fn lane<const LANE: usize>(row: *const u64, lane: usize) -> u32 {
+    pub(crate) unsafe fn lane(row: *const u64, lane: usize) -> u32 {
         let value;
         // SAFETY: reads the lane and nothing else (caller).
         unsafe {
-            asm!("mov {value:e}, dword ptr [{row} + 4 * {lane} + {first}]", value = out(reg) value, row = in(reg) row, lane = in(reg) lane,
-                 first = const 4 * LANE, options(readonly, nostack, preserves_flags));
+            asm!("mov {value:e}, dword ptr [{row} + 4 * {lane}]", value = out(reg) value, row = in(reg) row, lane = in(reg) lane, options(readonly, nostack, preserves_flags));
         }
         value
     }

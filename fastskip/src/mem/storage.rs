@@ -5,6 +5,7 @@
 //! The models in `loom-tests` replace this file by one that checks those rules.
 
 use core::fmt;
+use core::marker::PhantomData;
 use std::io;
 
 use super::lanes;
@@ -77,92 +78,20 @@ impl Storage {
         unsafe { AtomicU64::from_ptr(at.cast()) }
     }
 
-    /// The lanes among the first `lanes` of the row that begins with word `off` that are greater than `bound`: see [`lanes`]. Other bits of the
-    /// mask have no meaning.
+    /// The words from word `off` on.
     ///
     /// # Safety
-    /// `off` is a multiple of 8; [`lanes::ROW_WORDS`] words from it on lie in the range, were written, and are only ever atomics.
+    /// `off < self.words()`.
     #[inline(always)]
-    pub(crate) unsafe fn lanes_greater(&self, off: u32, bound: i32, lanes: usize) -> u32 {
-        #[cfg(all(target_arch = "x86_64", not(miri), not(fastskip_portable)))]
-        {
-            let _ = lanes;
-            // SAFETY: the row, says the caller; the range is aligned to a cache line, so the row is aligned to a cache line.
-            unsafe { lanes::vector::greater(self.row(off), bound) }
-        }
-        #[cfg(not(all(target_arch = "x86_64", not(miri), not(fastskip_portable))))]
-        // SAFETY: the row, says the caller.
-        lanes::greater(unsafe { self.words_of_row(off, lanes) }, bound)
+    pub(crate) unsafe fn words_from(&self, off: u32) -> Words<'_> {
+        // SAFETY: inside the range by the caller's promise.
+        Words { at: unsafe { self.base.add(off as usize * WORD) }, storage: PhantomData }
     }
 
-    /// The lanes among the first `lanes` of the row that begins with word `off` that are equal to `value`.
-    ///
-    /// # Safety
-    /// As for [`lanes_greater`](Self::lanes_greater).
-    #[inline(always)]
-    pub(crate) unsafe fn lanes_equal(&self, off: u32, value: u32, lanes: usize) -> u32 {
-        #[cfg(all(target_arch = "x86_64", not(miri), not(fastskip_portable)))]
-        {
-            let _ = lanes;
-            // SAFETY: as in `lanes_greater`.
-            unsafe { lanes::vector::equal(self.row(off), value) }
-        }
-        #[cfg(not(all(target_arch = "x86_64", not(miri), not(fastskip_portable))))]
-        // SAFETY: the row, says the caller.
-        lanes::equal(unsafe { self.words_of_row(off, lanes) }, value)
-    }
-
-    /// Lane `LANE + lane` of the row that begins with word `off`, loaded with `order`, which is Relaxed or Acquire.
-    ///
-    /// # Safety
-    /// The word of the lane lies in the range, was written, and is only ever an atomic.
-    #[inline(always)]
-    pub(crate) unsafe fn lane<const LANE: usize>(&self, off: u32, lane: usize, order: Ordering) -> u32 {
-        #[cfg(all(target_arch = "x86_64", not(miri), not(fastskip_portable)))]
-        if order == Ordering::Relaxed {
-            // SAFETY: says the caller.
-            unsafe { lanes::vector::lane::<LANE>(self.row(off), lane) }
-        } else {
-            // SAFETY: says the caller.
-            unsafe { lanes::vector::lane_acquired::<LANE>(self.row(off), lane) }
-        }
-        #[cfg(not(all(target_arch = "x86_64", not(miri), not(fastskip_portable))))]
-        {
-            // SAFETY: says the caller.
-            let word = unsafe { self.word(off + (LANE + lane) as u32 / 2) }.load(order);
-            (word >> (32 * ((LANE + lane) & 1))) as u32
-        }
-    }
-
-    #[cfg(all(target_arch = "x86_64", not(miri), not(fastskip_portable)))]
-    #[inline(always)]
-    fn row(&self, off: u32) -> *const u64 {
-        self.base.wrapping_add(off as usize * WORD).cast_const().cast()
-    }
-
-    #[cfg(not(all(target_arch = "x86_64", not(miri), not(fastskip_portable))))]
-    /// # Safety
-    /// As for [`lanes_greater`](Self::lanes_greater).
-    unsafe fn words_of_row(&self, off: u32, lanes: usize) -> impl Iterator<Item = u64> {
-        (off..off + lanes.div_ceil(2) as u32).map(|off| {
-            // SAFETY: inside the row, whose words are atomics, says the caller.
-            unsafe { self.word(off) }.load(Ordering::Relaxed)
-        })
-    }
-
-    /// Prefetches the cache line of the word `WORDS` behind word `off`, whatever its contents, and wherever it lies. Does nothing on targets without
-    /// prefetch.
+    /// Prefetches the cache line of the word `WORDS` behind word `off`, wherever it lies. Does nothing on targets without prefetch.
     #[inline(always)]
     pub(crate) fn prefetch<const WORDS: usize>(&self, off: u32) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        {
-            use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let at = self.base.wrapping_add((off as usize + WORDS) * WORD);
-            // SAFETY: part of x86-64's baseline, and only a hint: no address faults, and nothing is read.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
-        }
-        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        let _ = off;
+        prefetch(self.base.wrapping_add((off as usize + WORDS) * WORD));
     }
 
     /// Poisons the `words` from word `off` on: they must not be used until they are [unpoisoned](Self::unpoison). Only sanitizers notice.
@@ -235,6 +164,119 @@ impl Storage {
         // SAFETY: initialised, published and frozen by the caller's promise; alive as long as `self`.
         unsafe { std::slice::from_raw_parts(from, len) }
     }
+}
+
+/// Words of a storage from one on: for a reader of many, who so needs to look up only once where the range begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Words<'a> {
+    at: *const u8,
+    storage: PhantomData<&'a Storage>,
+}
+
+impl<'a> Words<'a> {
+    /// The atomic word `index` of them.
+    ///
+    /// # Safety
+    /// As for [`Storage::word`].
+    #[inline(always)]
+    pub(crate) unsafe fn word(self, index: u32) -> &'a AtomicU64 {
+        // SAFETY: inside the range by the caller's promise.
+        let at = unsafe { self.at.add(index as usize * WORD) };
+        // SAFETY: as in `Storage::word`.
+        unsafe { AtomicU64::from_ptr(at.cast_mut().cast()) }
+    }
+
+    /// Lane `lane` of the row that begins with word `row`, loaded with `order`, which is Relaxed or Acquire.
+    ///
+    /// # Safety
+    /// The word of the lane lies in the range, was written, and is only ever an atomic.
+    #[inline(always)]
+    pub(crate) unsafe fn lane(self, row: u32, lane: usize, order: Ordering) -> u32 {
+        #[cfg(all(target_arch = "x86_64", not(miri), not(fastskip_portable)))]
+        if order == Ordering::Relaxed {
+            // SAFETY: says the caller.
+            unsafe { lanes::vector::lane(self.row(row), lane) }
+        } else {
+            // SAFETY: says the caller.
+            unsafe { lanes::vector::lane_acquired(self.row(row), lane) }
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri), not(fastskip_portable))))]
+        {
+            // SAFETY: says the caller.
+            let word = unsafe { self.word(row + lane as u32 / 2) }.load(order);
+            (word >> (32 * (lane & 1))) as u32
+        }
+    }
+
+    /// The lanes among the first `lanes` of the row that begins with word `row` that are greater than `bound`: see [`lanes`]. Other bits of the
+    /// mask have no meaning.
+    ///
+    /// # Safety
+    /// The first word of the row is a multiple of 8; [`lanes::ROW_WORDS`] words from it on lie in the range, were written, and are only ever atomics.
+    #[inline(always)]
+    pub(crate) unsafe fn lanes_greater(self, row: u32, bound: i32, lanes: usize) -> u32 {
+        #[cfg(all(target_arch = "x86_64", not(miri), not(fastskip_portable)))]
+        {
+            let _ = lanes;
+            // SAFETY: the row, says the caller; the range is aligned to a cache line, so the row is aligned to a cache line.
+            unsafe { lanes::vector::greater(self.row(row), bound) }
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri), not(fastskip_portable))))]
+        // SAFETY: the row, says the caller.
+        lanes::greater(unsafe { self.words_of_row(row, lanes) }, bound)
+    }
+
+    /// The lanes among the first `lanes` of the row that begins with word `row` that are equal to `value`.
+    ///
+    /// # Safety
+    /// As for [`lanes_greater`](Self::lanes_greater).
+    #[inline(always)]
+    pub(crate) unsafe fn lanes_equal(self, row: u32, value: u32, lanes: usize) -> u32 {
+        #[cfg(all(target_arch = "x86_64", not(miri), not(fastskip_portable)))]
+        {
+            let _ = lanes;
+            // SAFETY: as in `lanes_greater`.
+            unsafe { lanes::vector::equal(self.row(row), value) }
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri), not(fastskip_portable))))]
+        // SAFETY: the row, says the caller.
+        lanes::equal(unsafe { self.words_of_row(row, lanes) }, value)
+    }
+
+    #[cfg(all(target_arch = "x86_64", not(miri), not(fastskip_portable)))]
+    #[inline(always)]
+    fn row(self, row: u32) -> *const u64 {
+        self.at.wrapping_add(row as usize * WORD).cast()
+    }
+
+    #[cfg(not(all(target_arch = "x86_64", not(miri), not(fastskip_portable))))]
+    /// # Safety
+    /// As for [`lanes_greater`](Self::lanes_greater).
+    unsafe fn words_of_row(self, row: u32, lanes: usize) -> impl Iterator<Item = u64> {
+        (row..row + lanes.div_ceil(2) as u32).map(move |index| {
+            // SAFETY: inside the row, whose words are atomics, says the caller.
+            unsafe { self.word(index) }.load(Ordering::Relaxed)
+        })
+    }
+
+    /// Prefetches the cache line of word `index`, wherever it lies. Does nothing on targets without prefetch.
+    #[inline(always)]
+    pub(crate) fn prefetch(self, index: u32) {
+        prefetch(self.at.wrapping_add(index as usize * WORD));
+    }
+}
+
+/// Prefetches the cache line at an address, whatever is there.
+#[inline(always)]
+fn prefetch(at: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: part of x86-64's baseline, and only a hint: no address faults, and nothing is read.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = at;
 }
 
 impl Drop for Storage {

@@ -106,17 +106,24 @@ fn put_varint(number: u32, put: &mut impl FnMut(&[u8])) {
     match number {
         0..0x80 => put(&[number as u8]),
         0x80..0x4000 => put(&[number as u8 | 0x80, (number >> 7) as u8]),
-        _ => put_long_varint(number, put),
+        _ => {
+            let (bytes, len) = long_varint(number);
+            put(&bytes[..len]);
+        }
     }
 }
 
 #[cold]
-fn put_long_varint(mut number: u32, put: &mut impl FnMut(&[u8])) {
+fn long_varint(mut number: u32) -> ([u8; 5], usize) {
+    let mut bytes = [0; 5];
+    let mut len = 0;
     while number >= 0x80 {
-        put(&[number as u8 | 0x80]);
+        bytes[len] = number as u8 | 0x80;
         number >>= 7;
+        len += 1;
     }
-    put(&[number as u8]);
+    bytes[len] = number as u8;
+    (bytes, len + 1)
 }
 
 #[inline(always)]

@@ -153,7 +153,7 @@ pub(super) fn beside_ties() -> Program<Memtable> {
         through(0, || TIED.iter().for_each(|key| assert!(memtable.put(key, 1, key).is_ok())));
         let list = &memtable.list;
         let (mut descent, levels) = list.index.probe_start().expect("a table has a root");
-        let is_tied = list.index.probe_down(&mut descent, target(NEW), (Ties::Settle, None), &mut ());
+        let is_tied = list.index.probe_down(&mut descent, &target(NEW), (Ties::Settle, None), &mut ());
         assert!(levels > 0 && is_tied, "the model needs a tied root");
         memtable
     })

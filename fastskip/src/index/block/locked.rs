@@ -1,5 +1,7 @@
 //! Changes the slots of a block, as the holder of its lock or before the block is published.
 
+use core::ops::Range;
+
 use super::header::{Header, Rows};
 use super::shared::{Block, BlockId, FIRST, RELATIVE, RETIRED, SEPARATORS, SlotContent};
 use crate::index::steps;
@@ -81,7 +83,8 @@ impl<'a> Locked<'a> {
     ) -> Self {
         debug_assert!(if level == 0 { rows != Rows::Four } else { rows != Rows::Three });
         storage.unpoison(off, rows.words() as usize * crate::mem::storage::WORD);
-        let block = Block { storage, off };
+        // SAFETY: the caller's words.
+        let block = Block { storage, words: unsafe { storage.words_from(off) }, off };
         let header = Header::new(level, prefix, rows);
         block.word(0).store(header.0 | Header::LOCKED, Ordering::Relaxed);
         for index in 1..rows.words() {
@@ -123,15 +126,32 @@ impl<'a> Locked<'a> {
             self.set_count(count + 1);
         }
         if bounded {
-            self.shift_in(SEPARATORS, slot, count, held.separator().to_stored());
+            self.shift_in([SEPARATORS], slot, count, [held.separator().to_stored()]);
         }
-        self.shift_in(ROW_WORDS, slot, count, held.to_stored());
-        self.shift_in(0, slot, count, partial as u32);
+        self.shift_in([ROW_WORDS, 0], slot, count, [held.to_stored(), partial as u32]);
         if let Some(Relative { own, next }) = relative {
-            self.shift_in(RELATIVE, slot, count, own.0);
+            self.shift_in([RELATIVE], slot, count, [own.0]);
             next.into_iter().for_each(|next| self.set_relative(slot + 1, next));
         }
         self.set_count(count + 1);
+    }
+
+    /// Copies slots of a locked block of the level into this empty one, which nobody shares yet.
+    pub(crate) fn fill(&mut self, from: Block<'_>, level: u32, slots: Range<usize>) {
+        let mut count = 0;
+        for slot in slots {
+            let Some(held) = from.held(level, slot) else { continue };
+            self.set_lane(0, count, from.partial(slot) as u32);
+            self.set_lane(ROW_WORDS, count, held.to_stored());
+            if self.rows() == Rows::Four {
+                self.set_lane(SEPARATORS, count, held.separator().to_stored());
+            }
+            if self.is_tied() {
+                self.set_relative(count, from.relative(slot));
+            }
+            count += 1;
+        }
+        self.set_count(count);
     }
 
     /// Changes the difference of a slot from the one before, in a block that has row 2.
@@ -145,23 +165,28 @@ impl<'a> Locked<'a> {
         self.set_header(Header(self.header.0 | Header::TIED));
     }
 
-    /// Puts `value` into the lane of `slot` in the row that begins with word `row`, after it has moved the lanes of the slots up
-    /// to `end` by one, the last one first.
+    /// Puts `values` into the lanes of `slot` in the rows that begin with words `rows`, after it has moved the lanes of the slots up to `end` by one,
+    /// the last ones first.
     #[inline(always)]
-    fn shift_in(&self, row: u32, slot: usize, end: usize, value: u32) {
+    fn shift_in<const ROWS: usize>(&self, rows: [u32; ROWS], slot: usize, end: usize, values: [u32; ROWS]) {
         let (lane, end) = (slot + FIRST, end + FIRST);
-        let first = row + lane as u32 / 2;
-        let mut at = row + end as u32 / 2;
-        let mut here = self.block.word(at).load(Ordering::Relaxed);
+        let first = lane as u32 / 2;
+        let mut at = end as u32 / 2;
+        let load = |at: u32| rows.map(|row| self.block.word(row + at).load(Ordering::Relaxed));
+        let mut here = load(at);
         while at > first {
-            let before = self.block.word(at - 1).load(Ordering::Relaxed);
-            self.store(at, here << 32 | before >> 32);
+            let before = load(at - 1);
+            for index in 0..ROWS {
+                self.store(rows[index] + at, here[index] << 32 | before[index] >> 32);
+            }
             here = before;
             at -= 1;
         }
-        let value = u64::from(value);
-        let word = if lane & 1 == 0 { here << 32 | value } else { here & u64::from(u32::MAX) | value << 32 };
-        self.store(first, word);
+        for index in 0..ROWS {
+            let (here, value) = (here[index], u64::from(values[index]));
+            let word = if lane & 1 == 0 { here << 32 | value } else { here & u64::from(u32::MAX) | value << 32 };
+            self.store(rows[index] + first, word);
+        }
     }
 
     #[inline(always)]

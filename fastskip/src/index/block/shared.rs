@@ -6,7 +6,7 @@ use super::header::{Header, Rows};
 use crate::index::steps;
 use crate::key::PartialKey;
 use crate::mem::lanes::ROW_WORDS;
-use crate::mem::storage::Storage;
+use crate::mem::storage::{Storage, Words};
 use crate::node::Predecessor;
 use crate::sync::{AtomicU64, Ordering, ord};
 use crate::tuning::SLOTS;
@@ -50,6 +50,7 @@ impl BlockId {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Block<'a> {
     pub(super) storage: &'a Storage,
+    pub(super) words: Words<'a>,
     pub(super) off: u32,
 }
 
@@ -85,7 +86,9 @@ impl<'a> Block<'a> {
     /// The block `id` of the table that lies in `storage`.
     #[inline(always)]
     pub(crate) fn new(storage: &'a Storage, id: BlockId) -> Self {
-        Self { storage, off: id.to_stored() }
+        let off = id.to_stored();
+        // SAFETY: the words of a block (`BlockId`), which are only ever atomics.
+        Self { storage, words: unsafe { storage.words_from(off) }, off }
     }
 
     #[inline(always)]
@@ -99,7 +102,7 @@ impl<'a> Block<'a> {
         debug_assert!(index < BLOCK_WORDS || index < self.header().rows().words());
         // SAFETY: one of the block's words (`BlockId`), which are only ever atomics. Rows 2 and 3 are accessed only if a header of the block, or
         // its level, says that they exist.
-        unsafe { self.storage.word(self.off + index) }
+        unsafe { self.words.word(index) }
     }
 
     #[inline(always)]
@@ -113,7 +116,7 @@ impl<'a> Block<'a> {
     pub(crate) fn count_not_greater(self, header: Header, partial: i32) -> usize {
         let count = header.count();
         // SAFETY: the block's first row (`BlockId`).
-        let greater = unsafe { self.storage.lanes_greater(self.off, partial, count + FIRST) };
+        let greater = unsafe { self.words.lanes_greater(0, partial, count + FIRST) };
         ((greater >> FIRST | 1 << SLOTS).trailing_zeros() as usize).min(count)
     }
 
@@ -138,7 +141,7 @@ impl<'a> Block<'a> {
     fn find(self, header: Header, stored: u32) -> Option<usize> {
         let count = header.count();
         // SAFETY: the block's second row (`BlockId`).
-        let equal = unsafe { self.storage.lanes_equal(self.off + ROW_WORDS, stored, count + FIRST) };
+        let equal = unsafe { self.words.lanes_equal(ROW_WORDS, stored, count + FIRST) };
         let found = equal >> FIRST & !(!0 << count);
         (found != 0).then(|| found.trailing_zeros() as usize)
     }
@@ -148,7 +151,7 @@ impl<'a> Block<'a> {
     pub(crate) fn partial(self, slot: usize) -> i32 {
         debug_assert!(slot < SLOTS);
         // SAFETY: a word of the block's first row (`BlockId`).
-        unsafe { self.storage.lane::<FIRST>(self.off, slot, Ordering::Relaxed) as i32 }
+        unsafe { self.words.lane(0, FIRST + slot, Ordering::Relaxed) as i32 }
     }
 
     /// The difference of a slot's key from that of the slot before, in a tied block.
@@ -156,9 +159,7 @@ impl<'a> Block<'a> {
     pub(crate) fn relative(self, slot: usize) -> PartialKey {
         debug_assert!(slot < SLOTS);
         // SAFETY: a word of row 2, which a tied block has.
-        PartialKey(unsafe {
-            self.storage.lane::<{ 2 * ROW_WORDS as usize * 2 + FIRST }>(self.off, slot, Ordering::Relaxed)
-        })
+        PartialKey(unsafe { self.words.lane(RELATIVE, FIRST + slot, Ordering::Relaxed) })
     }
 
     /// The value of a slot in the row that begins with word `row`, row 1 or 3.
@@ -169,7 +170,7 @@ impl<'a> Block<'a> {
         // could be read before they are written (loom `hints_lead_to_written_nodes`).
         let acquire = ord("block.slot.read", Ordering::Acquire);
         // SAFETY: a word of row 1, or of row 3 of a block that has one (`BlockId`).
-        unsafe { self.storage.lane::<FIRST>(self.off + row, slot, acquire) }
+        unsafe { self.words.lane(row, FIRST + slot, acquire) }
     }
 
     /// The content of a slot of this block, which is on `level`.
@@ -238,7 +239,7 @@ impl<'a> Block<'a> {
 
     /// Prefetches the lower bound.
     pub(crate) fn prefetch_bounds(self) {
-        self.storage.prefetch::<{ ROW_WORDS as usize }>(self.off);
+        self.words.prefetch(ROW_WORDS);
     }
 
     /// Prefetches the rows after the first two, which a tied block of this level has. Where a block without them lies at the end of the memory, there
@@ -252,8 +253,8 @@ impl<'a> Block<'a> {
 
     #[inline(always)]
     fn prefetch_row<const ROW: u32>(self) {
-        self.storage.prefetch::<0>(self.off.wrapping_add(ROW * ROW_WORDS));
-        self.storage.prefetch::<8>(self.off.wrapping_add(ROW * ROW_WORDS));
+        self.words.prefetch(ROW * ROW_WORDS);
+        self.words.prefetch(ROW * ROW_WORDS + 8);
     }
 }
 
