@@ -16,6 +16,7 @@ use crate::tuning::{GROUP, WALK_LIMIT};
 pub(crate) struct Writer<'a, S: Schema> {
     list: &'a List<S>,
     shard: usize,
+    state: &'a Shard,
     admission: Admission,
 }
 
@@ -42,8 +43,9 @@ impl<S: Schema> List<S> {
     pub(crate) fn enter(&self, shard: usize, attempts: u64) -> Result<Writer<'_, S>, InsertError> {
         // Spares most calls the division.
         let shard = if shard < self.config.shards { shard } else { shard % self.config.shards };
-        match self.shard(shard).gate.enter(attempts) {
-            Ok(admission) => Ok(Writer { list: self, shard, admission }),
+        let state = self.shard(shard);
+        match state.gate.enter(attempts) {
+            Ok(admission) => Ok(Writer { list: self, shard, state, admission }),
             Err((error, state)) => Err(self.turned_away(error, state)),
         }
     }
@@ -81,7 +83,7 @@ impl<S: Schema> List<S> {
 impl<S: Schema> Drop for Writer<'_, S> {
     #[inline]
     fn drop(&mut self) {
-        self.list.leave_seen(self.list.shard(self.shard).gate.leave());
+        self.list.leave_seen(self.state.gate.leave());
     }
 }
 
@@ -89,7 +91,7 @@ impl<'a, S: Schema> Writer<'a, S> {
     /// What the shard remembers of its last node, if nobody else is inside.
     #[inline]
     pub(super) fn run(&self) -> Option<&'a Run> {
-        self.admission.alone.then(|| &self.list.shard(self.shard).run)
+        self.admission.alone.then_some(&self.state.run)
     }
 
     /// Takes `words` in one piece (for none of them, offset 0), and `entries` off the quota. The last `tail` words may lie
@@ -141,8 +143,8 @@ impl<'a, S: Schema> Writer<'a, S> {
         }
     }
 
-    /// Stores at most [`GROUP`] nodes, whose places are searched for together. What one of them changes, those searched with it
-    /// have not seen: each walks on from its place first.
+    /// Stores at most [`GROUP`] nodes, whose searches descend together. Each walks along the list only when its turn comes, and so sees what the others
+    /// before it have linked.
     fn insert_group<'d, const REPLACE: bool>(
         &self,
         group: Range<usize>,
@@ -154,25 +156,16 @@ impl<'a, S: Schema> Writer<'a, S> {
             index if index < group.end => new(index).target(),
             _ => Target { key: &[], version: 0 },
         });
-        let mut seeks: [Option<Seek>; GROUP] = [None; GROUP];
-        self.list.seek_group(&targets[..group.len()], &mut seeks);
-        for (index, seek) in group.zip(seeks.into_iter().flatten()) {
+        let mut probes = [None; GROUP];
+        self.list.probe_group(&targets[..group.len()], &mut probes);
+        let compared = self.list.compare_hints(&targets[..group.len()], &probes);
+        for ((index, probe), compared) in group.zip(&probes).zip(compared) {
             let new = new(index);
-            let (seek, direction) = self.locate(new.target(), || self.catch_up(seek, new.target()));
+            let target = new.target();
+            let search = || self.list.index.seek_from(probe.as_ref().zip(compared), target, &mut ());
+            let (seek, direction) = self.locate(target, search);
             done(index, self.insert_at::<REPLACE>(seek, direction, &new, alloc));
         }
-    }
-
-    /// Where a target of a group belongs that was found at `seek`: what the group has linked since may precede it.
-    #[inline(always)]
-    fn catch_up(&self, mut seek: Seek, target: Target<'_>) -> Seek {
-        if seek.found.is_none() {
-            let walked = seek.splice.walked;
-            seek.found = self.list.nodes().walk_on(target, &mut seek.splice, &mut ()).err();
-            // What the group has linked has its hints: that it was walked over is no reason to mend.
-            seek.splice.walked = walked + u32::from(seek.splice.walked > walked);
-        }
-        seek
     }
 
     /// The place of `target`, by the run if that goes on, else as `search` says, and where a full leaf is to be cut for it.
@@ -271,7 +264,7 @@ impl<'a, S: Schema> Writer<'a, S> {
     }
 
     pub(super) fn counts(&self) -> &'a Counts {
-        &self.list.shard(self.shard).counts
+        &self.state.counts
     }
 
     /// Counts an entry that became a tombstone.
