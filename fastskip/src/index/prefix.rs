@@ -3,9 +3,7 @@
 //! The prefix is that of the present keys, not of the block's bounds, which share nothing along the edges of the tree. It is lengthened only at a
 //! split where partial keys hardly differ, and shortened when a new key shares less. Both rewrite all partial keys of the block.
 
-use core::ops::Range;
-
-use super::block::{Block, Header, Locked, bias};
+use super::block::{Block, Gaps, Header, Locked, bias};
 use super::path::Path;
 use super::tree::Index;
 use crate::key::{self, four_bytes};
@@ -94,7 +92,8 @@ impl<S: Schema, T> Index<S, T> {
     /// The gaps of a block, whose prefix is lengthened first if its partial keys hardly differ, and its keys share more.
     pub(super) fn spread(&self, block: &mut Locked<'_>) -> Gaps {
         let gaps = Gaps::of(block);
-        if gaps.are_narrow(1..block.count()) && self.lengthen_prefix(block) { Gaps::of(block) } else { gaps }
+        let hardly_differ = gaps.are_narrow(1..block.count()) || block.level() > 0 && gaps.ties() != 0;
+        if hardly_differ && self.lengthen_prefix(block) { Gaps::of(block) } else { gaps }
     }
 
     /// Lengthens the prefix of a block if its keys share more.
@@ -121,41 +120,5 @@ impl<S: Schema, T> Index<S, T> {
             }
             _ => 0,
         }
-    }
-}
-
-/// Where neighbouring slots of a block have partial keys that hardly differ. Bit `slot` is for that slot and the one before.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Gaps {
-    /// Partial keys differ by less than 16.
-    narrow: u32,
-    /// They are equal.
-    none: u32,
-}
-
-impl Gaps {
-    pub(super) fn of(block: &Locked<'_>) -> Self {
-        let (mut narrow, mut none) = (0, 0);
-        let mut before = block.block().partial(0);
-        for slot in 1..block.count() {
-            let partial = block.block().partial(slot);
-            // In order, so no difference is negative.
-            let gap = partial.wrapping_sub(before) as u32;
-            narrow |= u32::from(gap < 16) << slot;
-            none |= u32::from(gap == 0) << slot;
-            before = partial;
-        }
-        Self { narrow, none }
-    }
-
-    /// Whether more than an eighth of the gaps before some slots are narrow.
-    pub(super) fn are_narrow(self, slots: Range<usize>) -> bool {
-        let of_slots = !(!0 << slots.end) & !0 << slots.start;
-        (self.narrow & of_slots).count_ones() as usize * 8 > slots.len() + 1
-    }
-
-    /// The slots whose partial keys are those of the slots before.
-    pub(super) fn ties(self) -> u32 {
-        self.none
     }
 }

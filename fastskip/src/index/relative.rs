@@ -9,8 +9,7 @@
 use core::cmp::Ordering;
 use core::ops::Range;
 
-use super::block::{Block, BlockId, Header, Locked, Relative, Rows, SlotContent, partial_in};
-use super::prefix::Gaps;
+use super::block::{Block, BlockId, Gaps, Header, Locked, Relative, Rows, SlotContent, partial_in};
 use super::tree::Index;
 use crate::key::{self, MAX_SHARED, PartialKey};
 use crate::node::{Predecessor, Target};

@@ -55,7 +55,8 @@ impl<S: Schema, T> Index<S, T> {
     /// one of them has are not equal.
     #[inline(always)]
     fn begins_key(&self, probe: &Probe, compared: Compared, target: Target<'_>) -> bool {
-        let Some(before) = probe.before.filter(|_| S::HAS_VERSIONS && compared.has_key) else { return false };
+        let is_behind = compared.has_key && compared.order == Ordering::Greater;
+        let Some(before) = probe.before.filter(|_| S::HAS_VERSIONS && is_behind) else { return false };
         let link = self.nodes.link(before);
         link.to == probe.hint.and_then(Predecessor::node) && (link.partial.shared() as usize) < target.key.len()
     }
@@ -63,7 +64,7 @@ impl<S: Schema, T> Index<S, T> {
     /// [`lower_bound`](Self::lower_bound) from a probe whose hint is not the answer, and was compared.
     #[inline(never)]
     fn lower_bound_by(&self, probe: Option<(&Probe, Compared)>, target: &Target<'_>) -> LowerBound {
-        let seek = self.seek_from(probe, *target, &mut ());
+        let seek = self.seek_from(probe, *target, &mut ()).unwrap_or_else(|| self.seek_again(*target, &mut ()));
         self.mend_after_read(&seek);
         seek.lower_bound()
     }
@@ -96,17 +97,7 @@ impl<S: Schema, T> Index<S, T> {
             self.prefetch_probe(probe);
         }
         let probe = probe.as_ref().and_then(|probe| self.compare_hint(probe, target, visits));
-        self.seek_from(probe, target, visits)
-    }
-
-    /// [Compares](Self::compare_hint) the node of a probe, and asks for the node behind it if a walk from there looks at it.
-    #[inline(always)]
-    pub(crate) fn compare_and_prefetch(&self, probe: &Probe, target: Target<'_>) -> Option<Compared> {
-        let (_, compared) = self.compare_hint(probe, target, &mut ())?;
-        if compared.order == Ordering::Less {
-            self.nodes.prefetch_next(probe.hint?, compared.shared, target);
-        }
-        Some(compared)
+        self.seek_from(probe, target, visits).unwrap_or_else(|| self.seek_again(target, visits))
     }
 
     /// Prefetches the node that a probe found.
@@ -121,7 +112,7 @@ impl<S: Schema, T> Index<S, T> {
 
     /// Compares the node of a probe.
     #[inline(always)]
-    fn compare_hint<'p>(
+    pub(crate) fn compare_hint<'p>(
         &self,
         probe: &'p Probe,
         target: Target<'_>,
@@ -131,20 +122,9 @@ impl<S: Schema, T> Index<S, T> {
         Some((probe, self.nodes.compare(probe.hint?, target)))
     }
 
-    /// Searches for the target from a probe that was compared, or again if the probe does not help, or the walk would be long.
+    /// Searches for the target from a probe that was compared; `None` if the probe does not help, or the walk would be long.
     #[inline(always)]
-    pub(crate) fn seek_from(
-        &self,
-        probe: Option<(&Probe, Compared)>,
-        target: Target<'_>,
-        visits: &mut impl Visits,
-    ) -> Seek {
-        self.try_seek_from(probe, target, visits).unwrap_or_else(|| self.seek_again(target, visits))
-    }
-
-    /// [`seek_from`](Self::seek_from), without another search.
-    #[inline(always)]
-    fn try_seek_from(
+    fn seek_from(
         &self,
         probe: Option<(&Probe, Compared)>,
         target: Target<'_>,
@@ -156,7 +136,7 @@ impl<S: Schema, T> Index<S, T> {
 
     /// The compared node of a probe is the target itself, or the start of the walk, or the node before it is; `None` if the probe does not help.
     #[inline(always)]
-    fn verify(
+    pub(crate) fn verify(
         &self,
         (probe, mut compared): (&Probe, Compared),
         target: Target<'_>,
@@ -181,7 +161,7 @@ impl<S: Schema, T> Index<S, T> {
 
     /// Walks on from the result of [`verify`](Self::verify). False if the walk would be long.
     #[inline(always)]
-    fn walk_from(&self, seek: &mut Seek, target: Target<'_>, visits: &mut impl Visits) -> bool {
+    pub(crate) fn walk_from(&self, seek: &mut Seek, target: Target<'_>, visits: &mut impl Visits) -> bool {
         if seek.found.is_none() {
             let limit = if seek.is_misfit() { MISFIT_WALK } else { WALK_LIMIT };
             match self.nodes.walk(target, &mut seek.splice, limit, visits) {
@@ -206,10 +186,10 @@ impl<S: Schema, T> Index<S, T> {
     /// Handles a search that was most likely misled by a tie, or where the target does not have the prefix that partial keys left out.
     #[cold]
     #[inline(never)]
-    fn seek_again(&self, target: Target<'_>, visits: &mut impl Visits) -> Seek {
+    pub(crate) fn seek_again(&self, target: Target<'_>, visits: &mut impl Visits) -> Seek {
         let probe = self.probe(target, Ties::Settle, visits);
         let probe = probe.as_ref().and_then(|probe| self.compare_hint(probe, target, visits));
-        let seek = self.try_seek_from(probe, target, visits);
+        let seek = self.seek_from(probe, target, visits);
         seek.unwrap_or_else(|| self.seek_by_keys(target, Side::AtOrBefore, visits))
     }
 

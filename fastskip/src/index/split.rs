@@ -13,10 +13,10 @@
 
 use core::cmp::Ordering;
 
-use super::block::{Block, Locked, Rows, SlotContent, bias};
+use super::block::{Block, Gaps, Locked, Rows, SlotContent, bias};
 use super::hint::Hinted;
 use super::path::{MAX_LEVELS, Path};
-use super::prefix::{Gaps, NewHint, Split};
+use super::prefix::{NewHint, Split};
 use super::tree::Index;
 use crate::key::{self, four_bytes};
 use crate::node::Predecessor;

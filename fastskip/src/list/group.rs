@@ -1,24 +1,27 @@
 //! Searches for several targets at once: they descend side by side, level by level, so that their cache misses overlap.
 
 use super::state::List;
-use crate::index::{Descent, LowerBound, Probe, Ties};
+use crate::index::{Descent, LowerBound, Probe, Seek, Ties};
 use crate::node::Target;
-use crate::nodes::{Compared, Schema};
+use crate::nodes::Schema;
 use crate::tuning::GROUP;
 
 impl<S: Schema> List<S> {
-    /// Compares the hints of probes with their targets. The nodes that the walks from there begin with are asked for together.
+    /// Searches `targets`, at most [`GROUP`]. The nodes that come up are asked for together.
     #[inline(always)]
-    pub(super) fn compare_hints(
-        &self,
-        targets: &[Target<'_>],
-        probes: &[Option<Probe>; GROUP],
-    ) -> [Option<Compared>; GROUP] {
-        let mut compared = [None; GROUP];
-        for ((target, probe), compared) in targets.iter().zip(probes).zip(&mut compared) {
-            *compared = probe.as_ref().and_then(|probe| self.index.compare_and_prefetch(probe, *target));
+    pub(super) fn seek_group(&self, targets: &[Target<'_>], seeks: &mut [Option<Seek>; GROUP]) {
+        let mut probes: [Option<Probe>; GROUP] = [None; GROUP];
+        self.probe_group(targets, &mut probes);
+        for ((target, probe), seek) in targets.iter().zip(probes).zip(&mut *seeks) {
+            let compared = probe.as_ref().and_then(|probe| self.index.compare_hint(probe, *target, &mut ()));
+            *seek = compared.and_then(|probe| self.index.verify(probe, *target, &mut ()));
+            seek.iter().for_each(|seek| self.nodes().prefetch_next(&seek.splice, *target));
         }
-        compared
+        for (target, seek) in targets.iter().zip(seeks) {
+            if !seek.as_mut().is_some_and(|seek| self.index.walk_from(seek, *target, &mut ())) {
+                *seek = Some(self.index.seek_again(*target, &mut ()));
+            }
+        }
     }
 
     /// As [`probe`](crate::index::Index::probe) for each target.

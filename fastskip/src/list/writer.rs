@@ -143,8 +143,8 @@ impl<'a, S: Schema> Writer<'a, S> {
         }
     }
 
-    /// Stores at most [`GROUP`] nodes, whose searches descend together. Each walks along the list only when its turn comes, and so sees what the others
-    /// before it have linked.
+    /// Stores at most [`GROUP`] nodes, whose places are searched for together. What one of them changes, those searched with it
+    /// have not seen: each walks on from its place first.
     fn insert_group<'d, const REPLACE: bool>(
         &self,
         group: Range<usize>,
@@ -156,16 +156,25 @@ impl<'a, S: Schema> Writer<'a, S> {
             index if index < group.end => new(index).target(),
             _ => Target { key: &[], version: 0 },
         });
-        let mut probes = [None; GROUP];
-        self.list.probe_group(&targets[..group.len()], &mut probes);
-        let compared = self.list.compare_hints(&targets[..group.len()], &probes);
-        for ((index, probe), compared) in group.zip(&probes).zip(compared) {
+        let mut seeks: [Option<Seek>; GROUP] = [None; GROUP];
+        self.list.seek_group(&targets[..group.len()], &mut seeks);
+        for (index, seek) in group.zip(seeks.into_iter().flatten()) {
             let new = new(index);
-            let target = new.target();
-            let search = || self.list.index.seek_from(probe.as_ref().zip(compared), target, &mut ());
-            let (seek, direction) = self.locate(target, search);
+            let (seek, direction) = self.locate(new.target(), || self.catch_up(seek, new.target()));
             done(index, self.insert_at::<REPLACE>(seek, direction, &new, alloc));
         }
+    }
+
+    /// Where a target of a group belongs that was found at `seek`: what the group has linked since may precede it.
+    #[inline(always)]
+    fn catch_up(&self, mut seek: Seek, target: Target<'_>) -> Seek {
+        if seek.found.is_none() {
+            let walked = seek.splice.walked;
+            seek.found = self.list.nodes().walk_on(target, &mut seek.splice, &mut ()).err();
+            // What the group has linked has its hints: that it was walked over is no reason to mend.
+            seek.splice.walked = walked + u32::from(seek.splice.walked > walked);
+        }
+        seek
     }
 
     /// The place of `target`, by the run if that goes on, else as `search` says, and where a full leaf is to be cut for it.

@@ -104,11 +104,11 @@ impl<S: Schema, T> Nodes<S, T> {
         }
     }
 
-    /// Asks for the node behind `prev`, which precedes the target and shares `shared` bytes with it, if a walk from there looks at it.
+    /// Asks for the node that the walk on from a splice will look at, if there is one.
     #[inline(always)]
-    pub(crate) fn prefetch_next(&self, prev: Predecessor, shared: u32, target: Target<'_>) {
-        let link = self.link(prev);
-        let is_before = |link: &Link| link.partial <= PartialKey::of(target.key, shared);
+    pub(crate) fn prefetch_next(&self, splice: &Splice, target: Target<'_>) {
+        let link = self.link(splice.prev);
+        let is_before = |link: &Link| link.partial <= PartialKey::of(target.key, splice.shared);
         self.prefetch(Some(link).filter(is_before).and_then(|link| link.to).map(Predecessor::from));
     }
 

@@ -18,7 +18,7 @@ const FOLDERS: [(&str, &str); 9] = [
         "steps block tree path relative descent seek prefix hint split replace mend neighbours search \
          backward validate scramble",
     ),
-    ("index/block", "header shared locked"),
+    ("index/block", "header shared locked gaps"),
     ("list", "gate freeze counts run state stats group validate writer replace lazy"),
     ("iter", "readahead position view cursor range owned"),
     ("memtable", "version table owned versions cursor write frozen"),

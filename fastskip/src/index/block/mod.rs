@@ -28,10 +28,12 @@
 //! Only the holder of a block's lock writes its slots. The lock is a bit. Threads try it and never wait for it: a writer that finds it taken leaves
 //! the index unchanged. If the lock stays with the same holder, the block is retired (`replace.rs`).
 
+mod gaps;
 mod header;
 mod locked;
 mod shared;
 
+pub(super) use gaps::Gaps;
 pub(super) use header::{Header, Rows, bias, partial_in};
 pub(super) use locked::{Locked, Relative};
 pub(crate) use shared::BlockId;
