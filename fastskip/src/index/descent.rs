@@ -29,8 +29,34 @@ pub(crate) struct Probe {
 pub(crate) struct Descent {
     /// The block that it has reached; `None` if there was none.
     pub(crate) at: Option<BlockId>,
-    /// The longest prefix that partial keys on the way left out.
+    lens: Lens,
+}
+
+/// How a target looks in the block that a search has reached. It is made anew only where the prefix changes: so the comparison with a block's partial
+/// keys need not wait for the block's header.
+#[derive(Debug, Clone, Copy)]
+struct Lens {
+    /// The number of bytes that the block's partial keys leave out.
     prefix: u32,
+    /// The partial key of the target behind them.
+    partial: i32,
+    /// The longest prefix on the way.
+    longest: u32,
+}
+
+impl Lens {
+    #[inline(always)]
+    fn new(header: Header, target: &Target<'_>) -> Self {
+        let prefix = header.prefix();
+        Self { prefix, partial: partial_in(header, *target), longest: prefix }
+    }
+
+    #[inline(always)]
+    fn move_to(&mut self, header: Header, target: &Target<'_>) {
+        if header.prefix() != self.prefix {
+            *self = Self { longest: self.longest.max(header.prefix()), ..Self::new(header, target) };
+        }
+    }
 }
 
 /// The way in which ties of partial keys are settled.
@@ -57,21 +83,23 @@ impl<S: Schema, T> Index<S, T> {
     pub(crate) fn probe(&self, target: Target<'_>, ties: Ties, visits: &mut impl Visits) -> Option<Probe> {
         let mut block = self.block(self.root()?);
         let mut header = block.header();
-        let mut prefix = header.prefix();
+        let mut lens = Lens::new(header, &target);
         // I2: each step leads one level down.
         while header.level() > 0 {
-            block = self.block(self.child_for(block, header, &target, (ties, None), visits)?);
+            block = self.block(self.child_for(block, header, lens, &target, (ties, None), visits)?);
             header = block.header();
-            prefix = prefix.max(header.prefix());
+            lens.move_to(header, &target);
         }
-        self.probe_leaf(block, header, prefix, &target, (ties, None), visits)
+        self.probe_leaf(block, header, lens, &target, (ties, None), visits)
     }
 
     /// Starts a descent: at the root. Returns the number of steps down to a leaf.
     #[inline(always)]
     pub(crate) fn probe_start(&self) -> Option<(Descent, u32)> {
         let root = self.root()?;
-        Some((Descent { at: Some(root), prefix: 0 }, self.block(root).header().level()))
+        // No block leaves out as much.
+        let lens = Lens { prefix: u32::MAX, partial: 0, longest: 0 };
+        Some((Descent { at: Some(root), lens }, self.block(root).header().level()))
     }
 
     /// One step down, to a block that is prefetched. Returns whether this block is tied.
@@ -86,8 +114,8 @@ impl<S: Schema, T> Index<S, T> {
         let Some(at) = descent.at else { return false };
         let block = self.block(at);
         let header = block.header();
-        descent.at = self.child_for(block, header, target, ties, visits);
-        descent.prefix = descent.prefix.max(header.prefix());
+        descent.lens.move_to(header, target);
+        descent.at = self.child_for(block, header, descent.lens, target, ties, visits);
         header.is_tied()
     }
 
@@ -104,7 +132,9 @@ impl<S: Schema, T> Index<S, T> {
         let header = leaf.header();
         // I2: each step leads one level down.
         debug_assert_eq!(header.level(), 0);
-        self.probe_leaf(leaf, header, descent.prefix.max(header.prefix()), target, ties, visits)
+        let mut lens = descent.lens;
+        lens.move_to(header, target);
+        self.probe_leaf(leaf, header, lens, target, ties, visits)
     }
 
     #[inline(always)]
@@ -112,16 +142,16 @@ impl<S: Schema, T> Index<S, T> {
         &self,
         leaf: Block<'_>,
         header: Header,
-        prefix: u32,
+        lens: Lens,
         target: &Target<'_>,
         ties: (Ties, Option<u8>),
         visits: &mut impl Visits,
     ) -> Option<Probe> {
         visits.block();
-        let slot = self.slot_for(leaf, header, target, ties, visits);
-        let ties = slot > 0 && leaf.partial(slot) == partial_in(header, *target);
+        let slot = self.slot_of(leaf, header, lens.partial, target, ties, visits);
+        let ties = slot > 0 && leaf.partial(slot) == lens.partial;
         let before = if ties { leaf.hint(slot - 1) } else { None };
-        Some(Probe { leaf: leaf.id(), hint: leaf.hint(slot), slot: slot as u8, before, prefix })
+        Some(Probe { leaf: leaf.id(), hint: leaf.hint(slot), slot: slot as u8, before, prefix: lens.longest })
     }
 
     /// The child of `block` in which to search for the target, prefetched.
@@ -130,12 +160,13 @@ impl<S: Schema, T> Index<S, T> {
         &self,
         block: Block<'_>,
         header: Header,
+        lens: Lens,
         target: &Target<'_>,
         ties: (Ties, Option<u8>),
         visits: &mut impl Visits,
     ) -> Option<BlockId> {
         visits.block();
-        let slot = self.slot_for(block, header, target, ties, visits);
+        let slot = self.slot_of(block, header, lens.partial, target, ties, visits);
         let child = match block.child(slot) {
             Some(child) if block.header() == header && !header.is_locked() => child,
             _ => self.child_of_changing(block.id(), target, ties, visits)?,
@@ -178,7 +209,20 @@ impl<S: Schema, T> Index<S, T> {
         ties: (Ties, Option<u8>),
         visits: &mut impl Visits,
     ) -> usize {
-        let partial = partial_in(header, *target);
+        self.slot_of(block, header, partial_in(header, *target), target, ties, visits)
+    }
+
+    /// [`slot_for`](Self::slot_for) a target with this partial key.
+    #[inline(always)]
+    fn slot_of(
+        &self,
+        block: Block<'_>,
+        header: Header,
+        partial: i32,
+        target: &Target<'_>,
+        ties: (Ties, Option<u8>),
+        visits: &mut impl Visits,
+    ) -> usize {
         let last = block.count_not_greater(header, partial).max(1) - 1;
         if last == 0 || block.partial(last) != partial {
             return last;

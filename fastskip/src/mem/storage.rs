@@ -135,20 +135,18 @@ impl Storage {
     pub(crate) unsafe fn write(&self, off: u32, at: usize, bytes: &[u8]) {
         // SAFETY: inside the range by the caller's promise.
         let to = unsafe { self.base.add(off as usize * WORD + at) };
-        // Two copies that may overlap are quicker than a call, and most keys are that short.
-        let ends = |len: usize| (bytes.as_ptr(), bytes.len() - len);
+        let copy = |at: usize, len: usize| {
+            let from = bytes.as_ptr().wrapping_add(at);
+            // SAFETY: no one else reads or writes the target (caller), so it cannot overlap `bytes` either, which is borrowed.
+            unsafe { to.wrapping_add(at).copy_from_nonoverlapping(from, len) };
+        };
         match bytes.len() {
-            16..=32 => {
-                let (from, last) = ends(16);
-                // SAFETY: no one else reads or writes the target (caller), so it cannot overlap `bytes` either, which is borrowed.
-                unsafe { to.copy_from_nonoverlapping(from, 16) };
-                // SAFETY: as above, the last 16 bytes of both.
-                unsafe { to.add(last).copy_from_nonoverlapping(from.add(last), 16) };
+            // Two copies that may overlap are quicker than a call, and most keys are that short.
+            len @ 16..=32 => {
+                copy(0, 16);
+                copy(len - 16, 16);
             }
-            len => {
-                // SAFETY: as above.
-                unsafe { to.copy_from_nonoverlapping(bytes.as_ptr(), len) };
-            }
+            len => copy(0, len),
         }
     }
 
