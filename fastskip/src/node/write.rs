@@ -74,7 +74,7 @@ impl<'k> NewNode<'k> {
     /// # Safety
     /// [`words`](Self::words) words of this node and its meta words were allocated to the caller from `off` on, behind the head, and
     /// used for nothing else.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn write(&self, storage: &Storage, off: u32, meta: &[u64]) -> NodeId {
         storage.unpoison(off, (1 + meta.len()) * WORD + self.bytes());
         for (index, word) in (off + 1..).zip(meta) {
