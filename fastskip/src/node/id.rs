@@ -3,7 +3,7 @@
 use core::num::NonZeroU32;
 
 /// The head's offset, where its link lies; word 0 is unused.
-const HEAD: u32 = 1;
+const HEAD: u32 = NonZeroU32::MIN.get();
 /// The least offset that a node can have.
 pub(crate) const FIRST_NODE: u32 = HEAD + 1;
 
@@ -56,16 +56,16 @@ impl NodeId {
 
 /// What a link can start from: the head or a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Predecessor(u32);
+pub(crate) struct Predecessor(NonZeroU32);
 
 impl Predecessor {
     /// The head, which precedes every key.
-    pub(crate) const HEAD: Self = Self(HEAD);
+    pub(crate) const HEAD: Self = Self(NonZeroU32::MIN);
 
     /// The number to store where a predecessor cannot be. Never 0, which is free to say "none".
     #[inline(always)]
     pub(crate) fn to_stored(self) -> u32 {
-        self.0
+        self.0.get()
     }
 
     /// The predecessor that was stored, or `None` for 0.
@@ -74,26 +74,26 @@ impl Predecessor {
     /// As for [`NodeId::from_stored`].
     #[inline(always)]
     pub(crate) unsafe fn from_stored(stored: u32) -> Option<Self> {
-        (stored != 0).then_some(Self(stored))
+        NonZeroU32::new(stored).map(Self)
     }
 
     /// The offset of its link.
     #[inline(always)]
     pub(super) fn offset(self) -> u32 {
-        self.0
+        self.0.get()
     }
 
     /// The node; `None` for the head.
     #[inline(always)]
     pub(crate) fn node(self) -> Option<NodeId> {
-        if self.0 == HEAD { None } else { NonZeroU32::new(self.0).map(NodeId) }
+        (self.0.get() != HEAD).then_some(NodeId(self.0))
     }
 }
 
 impl From<NodeId> for Predecessor {
     #[inline(always)]
     fn from(node: NodeId) -> Self {
-        Self(node.0.get())
+        Self(node.0)
     }
 }
 
