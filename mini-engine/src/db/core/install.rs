@@ -68,6 +68,7 @@ impl Core {
             // A load keeps writers waiting.
             next.before_active = last;
         }
+        state.level_0_tables = next.version.runs(0).len();
         self.view.store(Arc::new(next));
         if let Some(last) = loaded {
             state.last_seqno = last;
