@@ -78,6 +78,7 @@ pub(crate) enum Reservation<'a> {
 
 impl Reservation<'_> {
     /// Stores the operations, the first with sequence number `first`.
+    #[inline]
     pub(crate) fn apply(self, first: SeqNo) {
         match self {
             Self::SkipList(reservation) => drop(reservation.apply(first)),
@@ -149,7 +150,7 @@ impl LoggedMemtable {
 
     /// The newest version of `key` that is not newer than `seqno`: a value (`Some(Some(..))`, as `take` returns it), a tombstone (`Some(None)`), or
     /// nothing (`None`).
-    #[inline(always)]
+    #[inline]
     pub(crate) fn get<T>(&self, key: &[u8], seqno: SeqNo, take: impl FnOnce(&[u8]) -> T) -> Option<Option<T>> {
         match &self.table {
             Table::SkipList(table) if !self.ranges.is_used() => found(table.get(key, seqno), take),

@@ -79,6 +79,7 @@ pub(super) struct LogSeed(u64);
 
 impl LogSeed {
     /// The seed for the frame at `offset`: that of the log's number, its salt and the offset.
+    #[inline]
     fn at(self, offset: u64) -> u64 {
         codec::next_seed(self.0, offset)
     }
@@ -152,6 +153,7 @@ pub(super) struct FrameHeader {
 
 impl FrameHeader {
     /// The header of the frame that belongs at `offset`, as stored. The payload is at most `MAX_BATCH_LEN` long.
+    #[inline]
     pub(super) fn encode(
         log: LogSeed,
         offset: u64,

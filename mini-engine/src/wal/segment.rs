@@ -107,6 +107,7 @@ impl Segment {
     }
 
     /// Writes the frame of `claim` in its place, unless that is already done. Any number of threads may do this at once.
+    #[inline]
     pub(crate) fn fill(&self, claim: &Claim, payload: Payload<'_>) {
         if let Some(mapping) = self.mapping.get().filter(|_| !claim.is_written) {
             let header = FrameHeader::encode(self.seed, claim.offset, claim.range, claim.synced, payload);

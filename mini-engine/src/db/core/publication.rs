@@ -91,6 +91,7 @@ impl<const N: usize> Publication<N> {
     }
 
     /// Says that the write with `ticket` is in the log and in the memtable up to `last_seqno`, and publishes all tickets that can be published.
+    #[inline]
     pub(crate) fn complete(&self, ticket: u64, last_seqno: SeqNo) {
         let slot = self.slot(ticket);
         // ORDERING(last): Relaxed; the mark's store releases it.
@@ -104,6 +105,7 @@ impl<const N: usize> Publication<N> {
     }
 
     /// Publishes all complete tickets from the first on. Returns whether there was one.
+    #[inline]
     fn publish(&self) -> bool {
         let Front { published, visible, .. } = &self.front.0;
         let mut has_published = false;

@@ -6,7 +6,7 @@ use arc_swap::Guard;
 use fastskip::{InsertError, Op};
 
 use super::room::{
-    enlarge_memtable, is_fast_enough, is_large, missing, rotate, slow_down, wait_for_room, want_log_ahead,
+    enlarge_memtable, is_fast_enough, is_large, missing, rotate, slow_down, wait_for, wait_for_room, want_log_ahead,
 };
 use crate::db::core::{Core, EntryBounds, State, View};
 use crate::error::{Error, Result};
@@ -66,7 +66,7 @@ pub(super) fn commit(
 }
 
 /// Like [`commit`], for a `batch` with these operations.
-#[inline]
+#[inline(never)]
 pub(super) fn commit_ops(
     core: &Core,
     batch: &WriteBatch,
@@ -82,6 +82,7 @@ pub(super) fn commit_ops(
     run(core, Commit { patience, condition, batch, ops, payload, durability, memory })
 }
 
+#[inline]
 fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
     let (bytes, payload) = (commit.batch.payload().len(), commit.payload.bytes().len());
     let mut state = core.lock_for_write();
@@ -94,14 +95,14 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
     // The reason for closing the log.
     let mut no_space = None;
     loop {
-        if commit.patience == Patience::Wait {
-            state = wait_for_room(core, state, commit.memory, payload)?;
-        } else if missing(core, &mut state, commit.memory, payload)?.is_some()
-            || !(is_admitted || is_fast_enough(core, &mut state, bytes))
-        {
-            return no_space.map_or(Ok(None), Err);
+        match missing(core, &mut state, commit.memory, payload)? {
+            None if is_admitted || is_fast_enough(core, &mut state, bytes) => is_admitted = true,
+            Some(missing) if commit.patience == Patience::Wait => {
+                state = wait_for(missing, core, state, payload)?;
+                continue;
+            }
+            _ => return no_space.map_or(Ok(None), Err),
         }
-        is_admitted = true;
         if is_large(core, commit.memory) {
             enlarge_memtable(core, commit.memory)?;
         }

@@ -88,6 +88,7 @@ pub(super) enum Missing {
 
 /// Step 1, without waiting. If it returns that nothing is missing, the active memtable may take a write of `memory` bytes, and its log a frame with
 /// `payload` bytes.
+#[inline]
 pub(super) fn missing(core: &Core, state: &mut State, memory: usize, payload: usize) -> Result<Option<Missing>> {
     loop {
         core.check_writable(state)?;
@@ -106,7 +107,6 @@ pub(super) fn missing(core: &Core, state: &mut State, memory: usize, payload: us
 }
 
 /// Step 1: on return nothing is [`missing`].
-#[inline]
 pub(super) fn wait_for_room<'a>(
     core: &'a Core,
     mut state: MutexGuard<'a, State>,
@@ -120,8 +120,9 @@ pub(super) fn wait_for_room<'a>(
     Ok(state)
 }
 
+/// Waits until `missing` may be there.
 #[cold]
-fn wait_for<'a>(
+pub(super) fn wait_for<'a>(
     missing: Missing,
     core: &'a Core,
     mut state: MutexGuard<'a, State>,
@@ -169,6 +170,7 @@ fn memory_usage(core: &Core) -> usize {
     core.view.load().active.memory_usage()
 }
 
+#[inline]
 fn needs_rotation(core: &Core, state: &mut State, memory: usize) -> Result<bool> {
     // A closed log accepts nothing more, even if its memtable is empty.
     if state.log.is_closed() {
@@ -226,6 +228,7 @@ impl Drop for Wait<'_> {
 ///
 /// The next log was created, synced and named in the directory before `rotate` gets it, and so before the first write into it, and before any
 /// manifest edit can name it as the start of replay (rule 4). Nothing here waits for the device.
+#[inline(never)]
 pub(super) fn rotate(core: &Core, state: &mut State) -> Result<bool> {
     if state.log.is_growing() {
         return Ok(false);
