@@ -58,7 +58,7 @@ thread_local! {
 /// The largest batch of one operation whose memory its thread keeps, in bytes.
 const MAX_KEPT: usize = 16 << 10;
 
-/// Sets `key` to `value`, or removes it: like [`write`] with a batch of that, which is neither allocated nor decoded.
+/// Sets `key` to `value`, or removes it: like [`write()`] with a batch of that, which is neither allocated nor decoded.
 pub(crate) fn write_one(core: &Core, key: &[u8], value: Option<&[u8]>, durability: Durability) -> Result<()> {
     // A thread that is ending may have dropped it.
     let mut batch = BATCH_OF_ONE.try_with(Cell::take).unwrap_or_default();
