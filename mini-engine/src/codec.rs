@@ -36,7 +36,13 @@ pub(crate) fn checksum_of<const N: usize>(parts: [&[u8]; N], seed: u64) -> u64 {
 
 /// Mixes the numbers that say where bytes belong (file number, offset, salt) into the seed of their checksum.
 pub(crate) fn seed<const N: usize>(place: [u64; N]) -> u64 {
-    place.iter().fold(N as u64, |seed, part| xxh3_64_with_seed(&part.to_le_bytes(), seed))
+    place.into_iter().fold(N as u64, next_seed)
+}
+
+/// A step of [`seed`]: mixes one more number into it.
+#[inline]
+pub(crate) fn next_seed(seed: u64, part: u64) -> u64 {
+    xxh3_64_with_seed(&part.to_le_bytes(), seed)
 }
 
 pub(crate) fn put_u32(out: &mut Vec<u8>, value: u32) {

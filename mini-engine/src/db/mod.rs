@@ -169,9 +169,8 @@ impl Db {
     /// # Errors
     /// [`Error::InvalidArgument`] for a key or value past its limit, and those of [`Db::write`].
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        let mut batch = WriteBatch::new();
-        batch.insert(key, value)?;
-        self.write(batch, self.core().store.options.durability).map(drop)
+        let core = self.core();
+        write::write_one(core, key.as_ref(), Some(value.as_ref()), core.store.options.durability)
     }
 
     /// Removes `key`, whether or not it has a value, with the durability of the options. See [`Db::write`].
@@ -179,9 +178,8 @@ impl Db {
     /// # Errors
     /// [`Error::InvalidArgument`] for a key past its limit, and those of [`Db::write`].
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        let mut batch = WriteBatch::new();
-        batch.remove(key)?;
-        self.write(batch, self.core().store.options.durability).map(drop)
+        let core = self.core();
+        write::write_one(core, key.as_ref(), None, core.store.options.durability)
     }
 
     /// Removes all keys within `bounds`, whether or not there are any, with the durability of the options. See [`Db::write`].

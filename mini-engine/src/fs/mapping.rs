@@ -23,6 +23,8 @@ use crate::types::MappedBytes;
 
 /// The number of bytes that are written at once.
 const WORD: usize = size_of::<u64>();
+/// The number of words that a step of the loop over them writes.
+const GROUP: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct MappedFile(MmapRaw);
@@ -53,15 +55,18 @@ impl Mapping for MappedFile {
         let count = bytes.len().div_ceil(WORD);
         let words = self.words().get(first..first.saturating_add(count));
         let words = words.unwrap_or_else(|| panic!("{} bytes at {offset} are outside the mapping", bytes.len()));
-        let (whole, rest) = bytes.as_chunks::<WORD>();
-        for (word, bytes) in words.iter().zip(whole) {
-            // ORDERING(mapping): Relaxed; pairs with nothing: readers of the file are other processes, or come after a sync.
-            word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
+        // ORDERING(mapping): Relaxed; pairs with nothing: readers of the file are other processes, or come after a sync.
+        let store = |word: &AtomicU64, bytes: &[u8; WORD]| word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
+        // Several words at a time, because the compiler does not unroll a loop over atomics.
+        let (whole, rest) = bytes.as_chunks();
+        let (words, last) = words.split_at(whole.len());
+        let ((groups, words), (grouped, whole)) = (words.as_chunks::<GROUP>(), whole.as_chunks::<GROUP>());
+        for (group, bytes) in groups.iter().zip(grouped) {
+            group.iter().zip(bytes).for_each(|(word, bytes)| store(word, bytes));
         }
-        if let Some(last) = words.get(whole.len()) {
-            let mut padded = [0; WORD];
-            padded[..rest.len()].copy_from_slice(rest);
-            last.store(u64::from_ne_bytes(padded), Ordering::Relaxed);
+        words.iter().zip(whole).for_each(|(word, bytes)| store(word, bytes));
+        if let Some(last) = last.first() {
+            store(last, &padded(bytes, rest));
         }
     }
 
@@ -73,6 +78,18 @@ impl Mapping for MappedFile {
             tracing::trace!(%error, "pages of a mapping are not populated");
         }
     }
+}
+
+/// The last bytes of a write as a word, with zeros behind them: `rest`, fewer than a word, with which `bytes` end.
+#[inline]
+fn padded(bytes: &[u8], rest: &[u8]) -> [u8; WORD] {
+    if let Some(last) = bytes.last_chunk() {
+        // Cheaper than a copy of an unknown length.
+        return (u64::from_le_bytes(*last) >> (8 * (WORD - rest.len()))).to_le_bytes();
+    }
+    let mut word = [0; WORD];
+    word[..rest.len()].copy_from_slice(rest);
+    word
 }
 
 /// The bytes of a file that nobody writes to any more (M4).

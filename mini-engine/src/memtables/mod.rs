@@ -78,6 +78,7 @@ pub(crate) enum Reservation<'a> {
 
 impl Reservation<'_> {
     /// Stores the operations, the first with sequence number `first`.
+    #[inline]
     pub(crate) fn apply(self, first: SeqNo) {
         match self {
             Self::SkipList(reservation) => drop(reservation.apply(first)),
@@ -149,26 +150,19 @@ impl LoggedMemtable {
 
     /// The newest version of `key` that is not newer than `seqno`: a value (`Some(Some(..))`, as `take` returns it), a tombstone (`Some(None)`), or
     /// nothing (`None`).
+    #[inline]
     pub(crate) fn get<T>(&self, key: &[u8], seqno: SeqNo, take: impl FnOnce(&[u8]) -> T) -> Option<Option<T>> {
-        if let Some(ranges) = self.ranges.get() {
-            return self.get_beside(&ranges, key, seqno, take);
-        }
         match &self.table {
-            Table::SkipList(table) => found(table.get(key, seqno), take),
-            Table::Vector(table) => table.get(key, seqno, |_, value| value.map(take)),
+            Table::SkipList(table) if !self.ranges.is_used() => found(table.get(key, seqno), take),
+            Table::SkipList(_) | Table::Vector(_) => self.get_beside(key, seqno, take),
         }
     }
 
-    /// Like `get`, if range tombstones may be newer than the key's version.
-    #[cold]
-    fn get_beside<T>(
-        &self,
-        ranges: &RangeSets,
-        key: &[u8],
-        seqno: SeqNo,
-        take: impl FnOnce(&[u8]) -> T,
-    ) -> Option<Option<T>> {
-        let covered_at = ranges.iter().filter_map(|set| set.covering(key, seqno)).max();
+    /// Like `get`, for either kind, also if range tombstones may be newer than the key's version.
+    #[inline(never)]
+    fn get_beside<T>(&self, key: &[u8], seqno: SeqNo, take: impl FnOnce(&[u8]) -> T) -> Option<Option<T>> {
+        let ranges = self.ranges.get();
+        let covered_at = ranges.iter().flat_map(|sets| sets.iter()).filter_map(|set| set.covering(key, seqno)).max();
         let newest = |found: SeqNo, value: Option<&[u8]>| value.filter(|_| covered_at < Some(found)).map(take);
         let found = match &self.table {
             Table::SkipList(table) => table
@@ -207,7 +201,7 @@ impl LoggedMemtable {
             None => ControlFlow::Continue(()),
         };
         match &self.table {
-            Table::SkipList(table) if self.ranges.get().is_none() => {
+            Table::SkipList(table) if !self.ranges.is_used() => {
                 let lookups = table.get_many(keys, seqno);
                 lookups.into_iter().enumerate().try_for_each(|(at, lookup)| hand_over(at, self::found(lookup, copy)))
             }

@@ -56,10 +56,16 @@ impl MemtableRanges {
         self.is_used.store(true, Ordering::Relaxed);
     }
 
+    /// Whether any were added.
+    #[inline]
+    pub(super) fn is_used(&self) -> bool {
+        self.is_used.load(Ordering::Relaxed)
+    }
+
     /// The sets that were added; `None` if there are none.
     #[inline]
     pub(super) fn get(&self) -> Option<Guard<Arc<RangeSets>>> {
-        if self.is_used.load(Ordering::Relaxed) { Some(self.sets.load()) } else { None }
+        if self.is_used() { Some(self.sets.load()) } else { None }
     }
 
     /// Their approximate memory in bytes.

@@ -39,8 +39,8 @@ pub struct WriteBatch {
 
 impl WriteBatch {
     /// An empty batch. Allocates nothing.
-    pub fn new() -> Self {
-        Self::default()
+    pub const fn new() -> Self {
+        Self { payload: Vec::new(), count: 0, ranges: 0, user_bytes: 0 }
     }
 
     /// Adds the insertion of `value` under `key`.
@@ -154,11 +154,14 @@ impl WriteBatch {
     }
 }
 
+#[inline]
 fn check_len(what: &str, len: usize, max: usize) -> Result<()> {
-    if len <= max {
-        return Ok(());
-    }
-    Err(Error::InvalidArgument(format!("{what} of {len} bytes is too long: at most {max} bytes are allowed")))
+    if len <= max { Ok(()) } else { Err(too_long(what, len, max)) }
+}
+
+#[cold]
+fn too_long(what: &str, len: usize, max: usize) -> Error {
+    Error::InvalidArgument(format!("{what} of {len} bytes is too long: at most {max} bytes are allowed"))
 }
 
 /// One operation of a batch, borrowed from its payload.

@@ -99,6 +99,9 @@ impl Slice {
 
     #[inline]
     fn inline(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() > INLINE {
+            return None;
+        }
         let mut inline = [0; INLINE];
         inline.split_at_mut_checked(bytes.len())?.0.copy_from_slice(bytes);
         Some(Self(Repr::Inline { len: bytes.len() as u8, bytes: inline }))

@@ -63,8 +63,25 @@ pub(super) struct Identity {
 }
 
 impl Identity {
+    pub(super) fn log_seed(self) -> LogSeed {
+        // As `codec::seed` of these two and an offset begins.
+        LogSeed([self.number, self.salt].into_iter().fold(3, codec::next_seed))
+    }
+
     fn seed(self, offset: u64) -> u64 {
-        codec::seed([self.number, self.salt, offset])
+        self.log_seed().at(offset)
+    }
+}
+
+/// The part of the seeds of a log's checksums that is the same for all of its frames.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LogSeed(u64);
+
+impl LogSeed {
+    /// The seed for the frame at `offset`: that of the log's number, its salt and the offset.
+    #[inline]
+    fn at(self, offset: u64) -> u64 {
+        codec::next_seed(self.0, offset)
     }
 }
 
@@ -136,8 +153,9 @@ pub(super) struct FrameHeader {
 
 impl FrameHeader {
     /// The header of the frame that belongs at `offset`, as stored. The payload is at most `MAX_BATCH_LEN` long.
+    #[inline]
     pub(super) fn encode(
-        log: Identity,
+        log: LogSeed,
         offset: u64,
         (first_seqno, count): (SeqNo, u32),
         synced: Position,
@@ -148,7 +166,7 @@ impl FrameHeader {
             Payload::Compressed(_) => KIND_COMPRESSED,
         };
         let payload = payload.bytes();
-        let seed = log.seed(offset);
+        let seed = log.at(offset);
         let mut out = [0; FRAME_HEADER_LEN];
         let (checksum, summed) = out.split_at_mut(size_of::<u32>());
         let mut rest = &mut *summed;

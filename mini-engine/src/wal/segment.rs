@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use super::format::{FIRST_FRAME, FrameHeader, Identity, Position};
+use super::format::{FIRST_FRAME, FrameHeader, Identity, LogSeed, Position};
 use super::group_commit::GroupCommit;
 use super::payload::Payload;
 use super::recycle::Spare;
@@ -45,6 +45,7 @@ pub(crate) struct Segment {
     pub(super) file: Arc<dyn File>,
     pub(super) path: PathBuf,
     pub(super) identity: Identity,
+    pub(super) seed: LogSeed,
     pub(super) counters: Arc<Counters>,
     /// The file in memory, once it is mapped.
     pub(super) mapping: OnceLock<Box<dyn Mapping>>,
@@ -75,6 +76,7 @@ impl Segment {
             file,
             path,
             identity,
+            seed: identity.log_seed(),
             counters,
             mapping: OnceLock::new(),
             end: AtomicU64::new(u64::MAX),
@@ -105,9 +107,10 @@ impl Segment {
     }
 
     /// Writes the frame of `claim` in its place, unless that is already done. Any number of threads may do this at once.
+    #[inline]
     pub(crate) fn fill(&self, claim: &Claim, payload: Payload<'_>) {
         if let Some(mapping) = self.mapping.get().filter(|_| !claim.is_written) {
-            let header = FrameHeader::encode(self.identity, claim.offset, claim.range, claim.synced, payload);
+            let header = FrameHeader::encode(self.seed, claim.offset, claim.range, claim.synced, payload);
             mapping.write(&header, claim.offset);
             mapping.write(payload.bytes(), claim.offset + header.len() as u64);
         }
@@ -202,15 +205,21 @@ impl Segment {
     }
 
     /// The position before which everything is synced.
+    #[inline]
     pub(super) fn frontier(&self) -> Position {
-        if self.has_previous.load(Ordering::Acquire) {
-            match &*lock(&self.previous) {
-                Some(earlier) if !earlier.is_settled() => return earlier.frontier(),
-                // It is not dropped, because this is called with the write lock held (S5).
-                Some(_) | None => self.has_previous.store(false, Ordering::Release),
-            }
+        let own = Position { log: self.number(), offset: self.synced() };
+        if self.has_previous.load(Ordering::Acquire) { self.previous_frontier().unwrap_or(own) } else { own }
+    }
+
+    /// The position in an earlier log before which everything is synced, if that log still matters.
+    #[cold]
+    fn previous_frontier(&self) -> Option<Position> {
+        match &*lock(&self.previous) {
+            Some(earlier) if !earlier.is_settled() => return Some(earlier.frontier()),
+            // It is not dropped, because this is called with the write lock held (S5).
+            Some(_) | None => self.has_previous.store(false, Ordering::Release),
         }
-        Position { log: self.number(), offset: self.synced() }
+        None
     }
 
     /// Whether no part of this log or earlier ones must be synced any more. No frame is being appended to it.

@@ -353,7 +353,7 @@ impl Writer {
 
     /// Writes a frame to the file, and the zeros that must follow it. The first byte may be there without the last.
     fn write_frame(&mut self, claim: &Claim, payload: Payload<'_>) -> io::Result<()> {
-        let header = FrameHeader::encode(self.segment.identity, claim.offset, claim.range, claim.synced, payload);
+        let header = FrameHeader::encode(self.segment.seed, claim.offset, claim.range, claim.synced, payload);
         let zeros_end = claim.end + self.zeros_behind(claim.end);
         let bytes = payload.bytes();
         let payload_at = claim.offset + FRAME_HEADER_LEN as u64;

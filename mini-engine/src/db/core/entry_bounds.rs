@@ -39,7 +39,7 @@ impl EntryBounds {
 
     /// Widens the bounds to include the keys that `ops` store.
     pub(crate) fn include(&mut self, ops: &[Op<'_>]) {
-        if *self == EntryBounds::default() {
+        if self.first.is_none() && self.last.is_none() {
             return;
         }
         for key in ops.iter().filter(|op| op.kind() == Kind::Value).map(Op::key) {

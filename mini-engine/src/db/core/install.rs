@@ -63,8 +63,14 @@ impl Core {
             state.flushing.error = None;
             flushed = release_logs(&mut state, log);
         }
+        let loaded = loaded.filter(|last| *last > state.last_seqno);
+        if let Some(last) = loaded.filter(|_| next.active.table.is_empty()) {
+            // A load keeps writers waiting.
+            next.before_active = last;
+        }
+        state.level_0_tables = next.version.runs(0).len();
         self.view.store(Arc::new(next));
-        if let Some(last) = loaded.filter(|last| *last > state.last_seqno) {
+        if let Some(last) = loaded {
             state.last_seqno = last;
             self.publication.raise(last);
         }

@@ -54,7 +54,7 @@ struct Front {
 /// The order in which writes become visible.
 #[derive(Debug)]
 pub(crate) struct Publication<const N: usize = SLOTS> {
-    slots: Box<[Padded<TicketSlot>]>,
+    slots: Box<[Padded<TicketSlot>; N]>,
     front: Padded<Front>,
     sleep: Mutex<()>,
     wake: Condvar,
@@ -63,7 +63,7 @@ pub(crate) struct Publication<const N: usize = SLOTS> {
 impl<const N: usize> Publication<N> {
     pub(crate) fn new(visible: SeqNo) -> Self {
         Self {
-            slots: (0..N).map(|_| Padded::default()).collect(),
+            slots: Box::new(std::array::from_fn(|_| Padded::default())),
             front: Padded(Front { visible: AtomicU64::new(visible), ..Front::default() }),
             sleep: Mutex::new(()),
             wake: Condvar::new(),
@@ -91,6 +91,7 @@ impl<const N: usize> Publication<N> {
     }
 
     /// Says that the write with `ticket` is in the log and in the memtable up to `last_seqno`, and publishes all tickets that can be published.
+    #[inline]
     pub(crate) fn complete(&self, ticket: u64, last_seqno: SeqNo) {
         let slot = self.slot(ticket);
         // ORDERING(last): Relaxed; the mark's store releases it.
@@ -104,6 +105,7 @@ impl<const N: usize> Publication<N> {
     }
 
     /// Publishes all complete tickets from the first on. Returns whether there was one.
+    #[inline]
     fn publish(&self) -> bool {
         let Front { published, visible, .. } = &self.front.0;
         let mut has_published = false;
@@ -131,7 +133,13 @@ impl<const N: usize> Publication<N> {
     }
 
     /// Waits until `seqno` is visible; false if `is_over` says before that it will never be.
+    #[inline]
     pub(crate) fn wait(&self, seqno: SeqNo, is_over: impl Fn() -> bool) -> bool {
+        self.visible() >= seqno || self.wait_long(seqno, is_over)
+    }
+
+    #[cold]
+    fn wait_long(&self, seqno: SeqNo, is_over: impl Fn() -> bool) -> bool {
         for _ in 0..SPINS {
             if self.visible() >= seqno {
                 return true;
@@ -167,6 +175,7 @@ impl<const N: usize> Publication<N> {
     }
 
     /// Makes waiting threads check again whether they must stop waiting.
+    #[cold]
     pub(crate) fn wake_all(&self) {
         // Each waiting thread either sees the change or already sleeps when this has the lock.
         drop(self.lock());

@@ -62,6 +62,8 @@ pub(crate) struct State {
     pub(crate) entry_bounds: EntryBounds,
     pub(crate) tickets: Tickets,
     pub(crate) active: ActiveMemtable,
+    /// The tables on level 0 of the present view.
+    pub(crate) level_0_tables: usize,
     pub(crate) phase: Phase,
     /// A bulk load is in progress: all writers wait.
     pub(crate) is_ingesting: bool,
@@ -166,6 +168,7 @@ impl Core {
             entry_bounds: EntryBounds::default(),
             tickets: Tickets::default(),
             active: ActiveMemtable::default(),
+            level_0_tables: opened.view.version.runs(0).len(),
             phase: Phase::Open,
             is_ingesting: false,
             flushing: Flushing::default(),
@@ -234,6 +237,7 @@ impl Core {
     ///
     /// # Errors
     /// [`Error::ReadOnly`]: one of those threads has failed.
+    #[inline]
     pub(crate) fn wait_visible(&self, seqno: SeqNo) -> Result<()> {
         match self.publication.wait(seqno, || self.failure.get().is_some()) {
             true => Ok(()),
@@ -248,11 +252,11 @@ impl Core {
     }
 
     /// Fails after the first failure to write or sync, and in a fork.
+    #[inline]
     pub(crate) fn check_usable(&self) -> Result<()> {
-        let read_only = |cause: &str| Err(Error::ReadOnly { cause: cause.to_owned() });
         match self.failure.get() {
-            Some(cause) => read_only(cause),
-            None if self.is_forked() => read_only(FORKED),
+            Some(cause) => Err(read_only(cause)),
+            None if self.is_forked() => Err(read_only(FORKED)),
             None => Ok(()),
         }
     }
@@ -371,6 +375,11 @@ impl Core {
         self.check_usable()?;
         fail_on_unwind(self, || log.sync()).inspect_err(|error| self.fail(error))
     }
+}
+
+#[cold]
+fn read_only(cause: &str) -> Error {
+    Error::ReadOnly { cause: cause.to_owned() }
 }
 
 /// The turn to sync, which ends when this is dropped: also after a panic; otherwise all other threads would wait for ever.

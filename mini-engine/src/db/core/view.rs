@@ -27,6 +27,8 @@ pub(crate) struct FlushableMemtable {
 #[derive(Clone)]
 pub(crate) struct View {
     pub(crate) active: LoggedMemtable,
+    /// All entries of the active memtable have greater sequence numbers: a read at this number or an earlier one need not search it.
+    pub(crate) before_active: SeqNo,
     pub(crate) log: Arc<wal::Segment>,
     /// Newest first. Each holds older writes than the one before it, and newer ones than every table.
     pub(crate) frozen: Vec<FlushableMemtable>,
@@ -40,7 +42,7 @@ pub(crate) struct View {
 impl View {
     /// The view after the active memtable was frozen and `fresh` took its place.
     pub(crate) fn rotated(&self, fresh: LoggedMemtable, log: Arc<wal::Segment>, last_seqno: SeqNo) -> View {
-        let mut next = View { log, ..self.clone() };
+        let mut next = View { log, before_active: last_seqno, ..self.clone() };
         let memtable = std::mem::replace(&mut next.active, fresh);
         next.frozen.insert(0, FlushableMemtable { memtable, last_seqno });
         next

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::types::{Kind, Slice};
 
 /// Reads the current view at the number that is visible now.
+#[inline]
 pub(crate) fn read_now<T>(core: &Core, read: impl FnOnce(ReadPoint<'_>) -> Result<T>) -> Result<T> {
     core.check_open()?;
     let (view, seqno) = view_first(|| core.view.load(), || core.visible());
@@ -16,6 +17,7 @@ pub(crate) fn read_now<T>(core: &Core, read: impl FnOnce(ReadPoint<'_>) -> Resul
 
 impl ReadPoint<'_> {
     /// The newest value of `key`.
+    #[inline]
     pub(crate) fn get(self, key: &[u8]) -> Result<Option<Slice>> {
         newest(self, key, |value| Slice::from(value), |value| value)
     }
@@ -30,6 +32,7 @@ impl ReadPoint<'_> {
 ///
 /// Sources are asked from new to old and the first one that knows the key decides: every version of a key in a source is newer than its versions in
 /// later sources (V4 of the version). An error of a table ends the read: continuing could return an older version, or a removed one (rule 9).
+#[inline]
 fn newest<T>(
     point: ReadPoint<'_>,
     key: &[u8],
@@ -38,10 +41,25 @@ fn newest<T>(
 ) -> Result<Option<T>> {
     let ReadPoint { core, view, seqno, .. } = point;
     core.store.counters.gets.add(1);
-    let frozen = view.frozen.iter().map(|frozen| &frozen.memtable);
-    // Writes are counted before they become visible.
-    for memtable in std::iter::once(&view.active).chain(frozen).filter(|memtable| !memtable.table.is_empty()) {
-        if let Some(found) = memtable.get(key, seqno, &copy) {
+    if seqno > view.before_active
+        && let Some(found) = view.active.get(key, seqno, &copy)
+    {
+        return Ok(found);
+    }
+    newest_flushed(point, key, copy, share)
+}
+
+/// The rest of [`newest`], after the active memtable: those that wait for their flush, then the tables.
+#[inline(never)]
+fn newest_flushed<T>(
+    point: ReadPoint<'_>,
+    key: &[u8],
+    copy: impl Fn(&[u8]) -> T,
+    share: impl Fn(Slice) -> T,
+) -> Result<Option<T>> {
+    let ReadPoint { view, seqno, .. } = point;
+    for frozen in &view.frozen {
+        if let Some(found) = frozen.memtable.get(key, seqno, &copy) {
             return Ok(found);
         }
     }

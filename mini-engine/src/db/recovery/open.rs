@@ -220,7 +220,8 @@ fn make_current(
     let number = log.segment().number();
     let active = LoggedMemtable::new(store.options.memtable_kind, number, store.options.memtable_bytes)?;
     let log = log.segment().clone();
-    let view = View { active, log, frozen: Vec::new(), runs, stats, version: version.clone() };
+    let before_active = replayed.last_seqno;
+    let view = View { active, before_active, log, frozen: Vec::new(), runs, stats, version: version.clone() };
     let policy = store.options.compaction.map(Compaction::id);
     let state = ManifestState { version, log_number: number, last_seqno: replayed.last_seqno, policy, stats, ..state };
     let manifest = Manifest::create(store.fs.clone(), &store.dir, store.numbers.clone(), state)?;

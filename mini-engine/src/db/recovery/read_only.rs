@@ -34,6 +34,7 @@ pub(super) fn begin(
     let active = LoggedMemtable::new(store.options.memtable_kind, log_number, store.options.memtable_bytes)?;
     let view = View {
         active,
+        before_active: replayed.last_seqno,
         log: log.segment().clone(),
         frozen: replayed.memtables.into_iter().rev().collect(),
         runs: open_runs(&state.version, tables.iter()),

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use arc_swap::Guard;
 use fastskip::{InsertError, Op};
 
 use super::room::{
-    enlarge_memtable, is_fast_enough, is_large, missing, rotate, slow_down, wait_for_room, want_log_ahead,
+    enlarge_memtable, is_fast_enough, is_large, missing, rotate, slow_down, wait_for, wait_for_room, want_log_ahead,
 };
 use crate::db::core::{Core, EntryBounds, State, View};
 use crate::error::{Error, Result};
@@ -49,10 +50,6 @@ pub(super) fn commit(
     condition: Option<Condition<'_>>,
     patience: Patience,
 ) -> Result<Option<SeqNo>> {
-    // Done before the lock is taken: it takes more time than everything that is done under it.
-    let compressed = core.store.options.log_compression.then(|| wal::compress(batch.payload())).flatten();
-    let payload = compressed.as_deref().map_or(Payload::Raw(batch.payload()), Payload::Compressed);
-    let memory = memory_for(batch.len(), batch.ranges(), batch.payload().len());
     let mut ops = batch.iter().map(op);
     let (one, several);
     let ops = match (batch.len(), ops.next()) {
@@ -65,9 +62,27 @@ pub(super) fn commit(
             &several[..]
         }
     };
+    commit_ops(core, batch, ops, durability, condition, patience)
+}
+
+/// Like [`commit`], for a `batch` with these operations.
+#[inline(never)]
+pub(super) fn commit_ops(
+    core: &Core,
+    batch: &WriteBatch,
+    ops: &[Op<'_>],
+    durability: Durability,
+    condition: Option<Condition<'_>>,
+    patience: Patience,
+) -> Result<Option<SeqNo>> {
+    // Done before the lock is taken: it takes more time than everything that is done under it.
+    let compressed = core.store.options.log_compression.then(|| wal::compress(batch.payload())).flatten();
+    let payload = compressed.as_deref().map_or(Payload::Raw(batch.payload()), Payload::Compressed);
+    let memory = memory_for(batch.len(), batch.ranges(), batch.payload().len());
     run(core, Commit { patience, condition, batch, ops, payload, durability, memory })
 }
 
+#[inline]
 fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
     let (bytes, payload) = (commit.batch.payload().len(), commit.payload.bytes().len());
     let mut state = core.lock_for_write();
@@ -76,19 +91,18 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
     if is_admitted {
         state = slow_down(core, state, bytes);
     }
-    // If the estimate was too low for a memtable, the batch gets a fresh one of a multiple of it for itself.
-    let larger = commit.memory.saturating_mul(SECOND_TRY_FACTOR).max(core.store.options.memtable_bytes);
+    let mut is_second_try = false;
     // The reason for closing the log.
     let mut no_space = None;
     loop {
-        if commit.patience == Patience::Wait {
-            state = wait_for_room(core, state, commit.memory, payload)?;
-        } else if missing(core, &mut state, commit.memory, payload)?.is_some()
-            || !(is_admitted || is_fast_enough(core, &mut state, bytes))
-        {
-            return no_space.map_or(Ok(None), Err);
+        match missing(core, &mut state, commit.memory, payload)? {
+            None if is_admitted || is_fast_enough(core, &mut state, bytes) => is_admitted = true,
+            Some(missing) if commit.patience == Patience::Wait => {
+                state = wait_for(missing, core, state, payload)?;
+                continue;
+            }
+            _ => return no_space.map_or(Ok(None), Err),
         }
-        is_admitted = true;
         if is_large(core, commit.memory) {
             enlarge_memtable(core, commit.memory)?;
         }
@@ -102,24 +116,17 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
         let view = core.view.load();
         let reservation = match view.active.table.reserve(commit.ops) {
             Ok(reservation) => reservation,
-            Err(InsertError::Full) if commit.memory == larger => {
-                return Err(Error::Full(format!("a batch of {bytes} bytes does not fit into any memtable")));
-            }
-            Err(InsertError::Full) => {
-                commit.memory = larger;
+            Err(InsertError::Full) if !is_second_try => {
+                // The estimate was too low for a memtable: the batch gets a fresh one of a multiple of it for itself.
+                is_second_try = true;
+                commit.memory = commit.memory.saturating_mul(SECOND_TRY_FACTOR).max(core.store.options.memtable_bytes);
                 // A wait for room for this batch must bring another memtable.
                 state.active.is_full = true;
                 continue;
             }
-            Err(error @ InsertError::TooLarge) => return Err(Error::InvalidArgument(error.to_string())),
-            Err(error) => {
-                // Only the holder of the write lock freezes, and puts a fresh memtable in place when it does.
-                let error = Error::ReadOnly { cause: format!("the active memtable refused a write: {error}") };
-                core.fail_locked(&state, &error);
-                return Err(error);
-            }
+            Err(error) => return Err(refused(core, &state, bytes, error)),
         };
-        let begun = match begin(core, &mut state, &view, &commit) {
+        let begun = match begin(core, &mut state, &commit) {
             Ok(begun) => begun,
             // The reservation gives its memory back. The next log may still have space.
             Err(error) if state.log.is_closed() && no_space.is_none() => {
@@ -132,17 +139,39 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
         view.log.fill(&begun.claim, commit.payload);
         reservation.apply(begun.first_seqno);
         if commit.batch.ranges() > 0 {
-            let ops = commit.batch.iter().zip(begun.first_seqno..);
-            view.active.add_ranges(ops.filter_map(|(op, seqno)| range_tombstone(op, seqno)));
+            add_ranges(&view, commit.batch, begun.first_seqno);
         }
         core.publication.complete(begun.ticket, begun.last_seqno);
         core.wait_visible(begun.last_seqno)?;
-        let log = (commit.durability == Durability::Synced).then(|| Arc::clone(&view.log));
-        // A sync takes long, and a view should not be held for so long.
-        drop(view);
-        finish(core, &commit, &begun, log.as_deref())?;
+        if commit.durability == Durability::Synced {
+            sync(core, view, begun.claim.end())?;
+        }
+        if is_large(core, commit.memory) {
+            freeze_after_large(core);
+        }
         return Ok(Some(begun.last_seqno));
     }
+}
+
+/// The error of a write that the memtable refused.
+#[cold]
+fn refused(core: &Core, state: &State, bytes: usize, error: InsertError) -> Error {
+    match error {
+        InsertError::Full => Error::Full(format!("a batch of {bytes} bytes does not fit into any memtable")),
+        InsertError::TooLarge => Error::InvalidArgument(error.to_string()),
+        // Only the holder of the write lock freezes, and puts a fresh memtable in place when it does.
+        _ => {
+            let error = Error::ReadOnly { cause: format!("the active memtable refused a write: {error}") };
+            core.fail_locked(state, &error);
+            error
+        }
+    }
+}
+
+#[inline(never)]
+fn add_ranges(view: &View, batch: &WriteBatch, first_seqno: SeqNo) {
+    let ops = batch.iter().zip(first_seqno..);
+    view.active.add_ranges(ops.filter_map(|(op, seqno)| range_tombstone(op, seqno)));
 }
 
 /// Waits until a write of `batch` with [`Patience::GiveUp`] would not have to wait.
@@ -162,7 +191,7 @@ struct Begun {
 }
 
 /// Step 3. Once it has succeeded, nothing can fail.
-fn begin(core: &Core, state: &mut State, view: &View, commit: &Commit<'_>) -> Result<Begun> {
+fn begin(core: &Core, state: &mut State, commit: &Commit<'_>) -> Result<Begun> {
     let count = commit.batch.count();
     let (first_seqno, last_seqno) = (state.last_seqno + 1, state.last_seqno.saturating_add(u64::from(count)));
     check_seqno(last_seqno)?;
@@ -175,18 +204,18 @@ fn begin(core: &Core, state: &mut State, view: &View, commit: &Commit<'_>) -> Re
     }
     let claim = state.log.claim(&Append { first_seqno, count, payload: commit.payload });
     // Nothing is applied yet, and part of the frame may be on disk (rule 7).
-    let claim =
-        claim.inspect_err(|error| match state.log.is_closed() || matches!(error, Error::InvalidArgument(_)) {
-            true => (),
-            false => core.fail_locked(state, error),
-        })?;
+    let claim = claim.inspect_err(|error| {
+        if !state.log.is_closed() && !matches!(error, Error::InvalidArgument(_)) {
+            core.fail_locked(state, error);
+        }
+    })?;
     state.entry_bounds.include(commit.ops);
     state.last_seqno = last_seqno;
     state.tickets.next += 1;
     // A batch larger than half a memtable has the log and the memtable for itself: they count as full from now on.
     state.active.is_full |= is_large(core, commit.memory);
     state.active.estimate += commit.memory;
-    want_log_ahead(core, state, view);
+    want_log_ahead(core, state);
     if state.log.wants_space(state.active.estimate, core.store.options.memtable_bytes) {
         core.work.notify_all();
     }
@@ -196,20 +225,19 @@ fn begin(core: &Core, state: &mut State, view: &View, commit: &Commit<'_>) -> Re
     Ok(Begun { claim, ticket, first_seqno, last_seqno })
 }
 
-/// The remaining work once the write is visible. `log` is given if it must be synced.
-fn finish(core: &Core, commit: &Commit<'_>, begun: &Begun, log: Option<&wal::Segment>) -> Result<()> {
-    if let Some(log) = log {
-        log.complete(begun.claim.end());
-        core.sync_log(log, begun.claim.end())?;
-    }
-    if is_large(core, commit.memory) {
-        freeze_after_large(core);
-    }
-    Ok(())
+/// Makes the log of `view` durable up to `end`.
+#[inline(never)]
+fn sync(core: &Core, view: Guard<Arc<View>>, end: u64) -> Result<()> {
+    let log = Arc::clone(&view.log);
+    // A sync takes long, and a view should not be held for so long.
+    drop(view);
+    log.complete(end);
+    core.sync_log(&log, end)
 }
 
 /// Freezes the memtable of a large batch at once if the queue has room and the next log exists. Otherwise the next write freezes it, so that this
 /// one need not wait.
+#[cold]
 fn freeze_after_large(core: &Core) {
     let mut state = core.lock();
     // Another write may have done it.

@@ -28,7 +28,11 @@
 mod commit;
 mod room;
 
-use self::commit::{Condition, Patience, commit};
+use std::cell::Cell;
+
+use fastskip::Op;
+
+use self::commit::{Condition, Patience, commit, commit_ops};
 use super::core::{Core, fail_on_unwind};
 use crate::error::Result;
 use crate::types::{Durability, SeqNo, WriteBatch};
@@ -44,6 +48,31 @@ pub(crate) fn write(core: &Core, batch: &WriteBatch, durability: Durability) -> 
     let written = fail_on_unwind(core, || commit(core, batch, durability, None, Patience::Wait))?;
     // Only a condition makes a write unwanted.
     Ok(written.unwrap_or_else(|| core.visible()))
+}
+
+thread_local! {
+    /// The batch of the thread's writes of one operation, empty between them: they share its memory.
+    static BATCH_OF_ONE: Cell<WriteBatch> = const { Cell::new(WriteBatch::new()) };
+}
+
+/// The largest batch of one operation whose memory its thread keeps, in bytes.
+const MAX_KEPT: usize = 16 << 10;
+
+/// Sets `key` to `value`, or removes it: like [`write()`] with a batch of that, which is neither allocated nor decoded.
+pub(crate) fn write_one(core: &Core, key: &[u8], value: Option<&[u8]>, durability: Durability) -> Result<()> {
+    // A thread that is ending may have dropped it.
+    let mut batch = BATCH_OF_ONE.try_with(Cell::take).unwrap_or_default();
+    let op = match value {
+        Some(value) => batch.insert(key, value).map(|()| Op::Put { key, value })?,
+        None => batch.remove(key).map(|()| Op::Delete { key })?,
+    };
+    fail_on_unwind(core, || commit_ops(core, &batch, &[op], durability, None, Patience::Wait))?;
+    if batch.payload().len() <= MAX_KEPT {
+        batch.clear();
+        // As above: then it is dropped here.
+        let _ = BATCH_OF_ONE.try_with(|kept| kept.set(batch));
+    }
+    Ok(())
 }
 
 /// Like [`write`], but returns `None`, and writes nothing, if it would have to wait for another thread's work.

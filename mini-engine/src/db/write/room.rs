@@ -88,6 +88,7 @@ pub(super) enum Missing {
 
 /// Step 1, without waiting. If it returns that nothing is missing, the active memtable may take a write of `memory` bytes, and its log a frame with
 /// `payload` bytes.
+#[inline]
 pub(super) fn missing(core: &Core, state: &mut State, memory: usize, payload: usize) -> Result<Option<Missing>> {
     loop {
         core.check_writable(state)?;
@@ -114,26 +115,38 @@ pub(super) fn wait_for_room<'a>(
 ) -> Result<MutexGuard<'a, State>> {
     // After each wait everything is checked again: another writer may have rotated, or have filled the new memtable.
     while let Some(missing) = missing(core, &mut state, memory, payload)? {
-        state = match missing {
-            Missing::Load => wait(&core.room, state),
-            Missing::LogSpace => {
-                let _wait = Wait::begin(&core.store.counters.log_waits);
-                while state.log.waits_for_space(payload) && core.check_writable(&state).is_ok() {
-                    state = wait(&core.room, state);
-                }
-                state
-            }
-            Missing::Memtable => stall(core, state)?,
-            Missing::Log => {
-                let _wait = Wait::begin(&core.store.counters.log_waits);
-                wait_for_log(core, state)?
-            }
-        };
+        state = wait_for(missing, core, state, payload)?;
     }
     Ok(state)
 }
 
+/// Waits until `missing` may be there.
+#[cold]
+pub(super) fn wait_for<'a>(
+    missing: Missing,
+    core: &'a Core,
+    mut state: MutexGuard<'a, State>,
+    payload: usize,
+) -> Result<MutexGuard<'a, State>> {
+    match missing {
+        Missing::Load => Ok(wait(&core.room, state)),
+        Missing::LogSpace => {
+            let _wait = Wait::begin(&core.store.counters.log_waits);
+            while state.log.waits_for_space(payload) && core.check_writable(&state).is_ok() {
+                state = wait(&core.room, state);
+            }
+            Ok(state)
+        }
+        Missing::Memtable => stall(core, state),
+        Missing::Log => {
+            let _wait = Wait::begin(&core.store.counters.log_waits);
+            wait_for_log(core, state)
+        }
+    }
+}
+
 /// Replaces the active memtable, which is empty, by a larger one, for a write of `memory` bytes.
+#[cold]
 pub(super) fn enlarge_memtable(core: &Core, memory: usize) -> Result<()> {
     let view = core.view.load_full();
     // It is empty, so no reader misses it. The larger one keeps its log, which is empty too.
@@ -144,27 +157,32 @@ pub(super) fn enlarge_memtable(core: &Core, memory: usize) -> Result<()> {
 
 /// Whether the active memtable takes `bytes` of memory. Its counts are read only if the estimates of its writes reach `bytes`, because they are on
 /// cache lines that other writers write.
-fn has_reached(state: &mut State, view: &View, bytes: usize) -> bool {
+#[inline]
+fn has_reached(core: &Core, state: &mut State, bytes: usize) -> bool {
     if state.active.estimate >= bytes {
-        state.active.estimate = view.active.memory_usage();
+        state.active.estimate = memory_usage(core);
     }
     state.active.estimate >= bytes
 }
 
+#[cold]
+fn memory_usage(core: &Core) -> usize {
+    core.view.load().active.memory_usage()
+}
+
+#[inline]
 fn needs_rotation(core: &Core, state: &mut State, memory: usize) -> Result<bool> {
-    let view = core.view.load();
-    let active = &view.active.table;
     // A closed log accepts nothing more, even if its memtable is empty.
     if state.log.is_closed() {
         return Ok(true);
     }
-    let is_full = state.active.is_full || has_reached(state, &view, core.store.options.memtable_bytes);
+    let is_full = state.active.is_full || has_reached(core, state, core.store.options.memtable_bytes);
     if !is_full && !is_large(core, memory) {
         return Ok(false);
     }
     // A write under way may not be in the memtable yet.
     core.wait_visible(state.last_seqno)?;
-    Ok(!active.is_empty())
+    Ok(!core.view.load().active.table.is_empty())
 }
 
 /// Waits for a worker on a condition variable: the writer continues as soon as there is room, or a failure to report. The write has not begun yet,
@@ -210,6 +228,7 @@ impl Drop for Wait<'_> {
 ///
 /// The next log was created, synced and named in the directory before `rotate` gets it, and so before the first write into it, and before any
 /// manifest edit can name it as the start of replay (rule 4). Nothing here waits for the device.
+#[inline(never)]
 pub(super) fn rotate(core: &Core, state: &mut State) -> Result<bool> {
     if state.log.is_growing() {
         return Ok(false);
@@ -234,9 +253,9 @@ pub(super) fn rotate(core: &Core, state: &mut State) -> Result<bool> {
 }
 
 /// Asks for the next log if the active memtable is half full.
-pub(super) fn want_log_ahead(core: &Core, state: &mut State, view: &View) {
+pub(super) fn want_log_ahead(core: &Core, state: &mut State) {
     let half = core.store.options.memtable_bytes / 2;
-    if state.next_log.may_be_wanted_ahead() && has_reached(state, view, half) && state.next_log.want_ahead() {
+    if state.next_log.may_be_wanted_ahead() && has_reached(core, state, half) && state.next_log.want_ahead() {
         core.work.notify_all();
     }
 }
@@ -264,16 +283,21 @@ fn wait_for_log<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<
 }
 
 /// Waits as long as a write of `bytes` has to, or until compactions have caught up.
-pub(super) fn slow_down<'a>(core: &'a Core, mut state: MutexGuard<'a, State>, bytes: usize) -> MutexGuard<'a, State> {
-    let tables = || core.view.load().version.runs(0).len();
-    let options = &core.store.options;
-    if tables() < options.slowdown_tables() {
-        return state;
+#[inline]
+pub(super) fn slow_down<'a>(core: &'a Core, state: MutexGuard<'a, State>, bytes: usize) -> MutexGuard<'a, State> {
+    match state.level_0_tables < core.store.options.slowdown_tables() {
+        true => state,
+        false => pause(core, state, bytes),
     }
-    let Some(until) = state.controller.until(bytes, tables(), options, Instant::now()) else { return state };
+}
+
+#[cold]
+fn pause<'a>(core: &'a Core, mut state: MutexGuard<'a, State>, bytes: usize) -> MutexGuard<'a, State> {
+    let (tables, options) = (state.level_0_tables, &core.store.options);
+    let Some(until) = state.controller.until(bytes, tables, options, Instant::now()) else { return state };
     let _wait = Wait::begin(&core.store.counters.slowdowns);
-    tracing::trace!(tables = tables(), "a write is slowed down");
-    while core.check_writable(&state).is_ok() && tables() >= options.slowdown_tables() {
+    tracing::trace!(tables, "a write is slowed down");
+    while core.check_writable(&state).is_ok() && state.level_0_tables >= options.slowdown_tables() {
         let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else { break };
         state = wait_timeout(&core.room, state, left);
     }
@@ -282,6 +306,5 @@ pub(super) fn slow_down<'a>(core: &'a Core, mut state: MutexGuard<'a, State>, by
 
 /// Like [`slow_down`], for a write that does not wait. Returns whether it may begin; later writes wait for its debt.
 pub(super) fn is_fast_enough(core: &Core, state: &mut State, bytes: usize) -> bool {
-    let tables = core.view.load().version.runs(0).len();
-    state.controller.admits(bytes, tables, &core.store.options, Instant::now())
+    state.controller.admits(bytes, state.level_0_tables, &core.store.options, Instant::now())
 }

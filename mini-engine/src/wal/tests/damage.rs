@@ -138,7 +138,7 @@ fn only_frames_of_this_log_place_and_life_with_possible_seqnos_are_taken() {
         (own, offset, (u64::MAX, 3), false),
         (own, offset, (u64::MAX - 3, 3), false),
     ] {
-        let frame = FrameHeader::encode(log, at, seqnos, synced, Payload::Raw(b"payload"));
+        let frame = FrameHeader::encode(log.log_seed(), at, seqnos, synced, Payload::Raw(b"payload"));
         put(&dir, 5, [&header_of(own)[..], &frame, b"payload\0"].concat());
         let (found, tail) = read(&dir, 5).expect("no proof of damage");
         assert_eq!(found.len(), usize::from(is_taken), "{log:?} at {at}: {seqnos:?}");
