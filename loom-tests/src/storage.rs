@@ -167,6 +167,8 @@ impl Storage {
     /// Does nothing: caches are no part of the model.
     pub(crate) fn prefetch(&self, _: u32) {}
 
+    pub(crate) fn prefetch_behind(&self, _: u32, _: usize) {}
+
     /// Does nothing: the storage watches the use of a word anyway.
     pub(crate) fn poison(&self, _: u32, _: u32) {}
 

@@ -64,6 +64,12 @@ impl Storage {
         (self.range.as_ref().map_or(0, Range::len) / WORD) as u64
     }
 
+    /// Where the range begins, as words: the compiler scales an offset in words where it is used, and not before.
+    #[inline(always)]
+    fn words_from_base(&self) -> *mut u64 {
+        self.base.cast()
+    }
+
     /// The atomic word at `off`.
     ///
     /// # Safety
@@ -71,10 +77,10 @@ impl Storage {
     #[inline(always)]
     pub(crate) unsafe fn word(&self, off: u32) -> &AtomicU64 {
         // SAFETY: inside the range by the caller's promise.
-        let at = unsafe { self.base.add(off as usize * WORD) };
+        let at = unsafe { self.words_from_base().add(off as usize) };
         // SAFETY: the range is aligned to a cache line and `off` counts words, so `at` is aligned for `AtomicU64`; the memory
         // lives as long as `self`, and is written before it is read; by the caller's promise every access is atomic.
-        unsafe { AtomicU64::from_ptr(at.cast()) }
+        unsafe { AtomicU64::from_ptr(at) }
     }
 
     /// The lanes among the first `lanes` of the row that begins with word `off` that are greater than `bound`: see [`lanes`]. Other bits of the
@@ -131,15 +137,21 @@ impl Storage {
     /// Prefetches the cache line of word `off`, whatever its contents. Does nothing on targets without prefetch.
     #[inline(always)]
     pub(crate) fn prefetch(&self, off: u32) {
+        self.prefetch_behind(off, 0);
+    }
+
+    /// The same `words` behind word `off`.
+    #[inline(always)]
+    pub(crate) fn prefetch_behind(&self, off: u32, words: usize) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
             use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let at = self.base.wrapping_add(off as usize * WORD);
+            let at = self.words_from_base().wrapping_add(off as usize).wrapping_add(words);
             // SAFETY: part of x86-64's baseline, and only a hint: no address faults, and nothing is read.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
         }
         #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        let _ = off;
+        let _ = (off, words);
     }
 
     /// Poisons the `words` from word `off` on: they must not be used until they are [unpoisoned](Self::unpoison). Only sanitizers notice.
@@ -195,7 +207,9 @@ impl Storage {
     #[inline(always)]
     pub(crate) unsafe fn read(&self, off: u32, at: usize, len: usize) -> &[u8] {
         // SAFETY: inside the range by the caller's promise.
-        let from = unsafe { self.base.add(off as usize * WORD + at) };
+        let word = unsafe { self.words_from_base().add(off as usize) };
+        // SAFETY: as above.
+        let from = unsafe { word.cast::<u8>().add(at) };
         // SAFETY: initialised, published and frozen by the caller's promise; alive as long as `self`.
         unsafe { std::slice::from_raw_parts(from, len) }
     }

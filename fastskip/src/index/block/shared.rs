@@ -7,7 +7,7 @@ use crate::index::steps;
 use crate::key::PartialKey;
 use crate::mem::lanes::ROW_WORDS;
 use crate::mem::storage::Storage;
-use crate::node::Predecessor;
+use crate::node::{Node, Predecessor};
 use crate::sync::{AtomicU64, Ordering, ord};
 use crate::tuning::SLOTS;
 
@@ -153,15 +153,19 @@ impl<'a> Block<'a> {
         PartialKey((self.word(RELATIVE + lane as u32 / 2).load(Ordering::Relaxed) >> (32 * (lane & 1))) as u32)
     }
 
-    /// The value of a slot in the row that begins with word `row`, row 1 or 3.
+    /// The values of two slots, the first of which has an even number, in the row that begins with word `row`, row 1 or 3.
     #[inline(always)]
-    pub(super) fn lane(self, row: u32, slot: usize) -> u32 {
-        debug_assert!(slot < SLOTS);
-        let lane = slot + FIRST;
+    fn lanes(self, row: u32, pair: usize) -> u64 {
+        debug_assert!(pair < SLOTS.div_ceil(2));
         // ORDERING(block.slot.read): Acquire; pairs with `block.slot`. Weaker: the bytes of the node, or the words of the block,
         // could be read before they are written (loom `hints_lead_to_written_nodes`).
-        let word = self.word(row + lane as u32 / 2).load(ord("block.slot.read", Ordering::Acquire));
-        (word >> (32 * (lane & 1))) as u32
+        self.word(row + (FIRST / 2 + pair) as u32).load(ord("block.slot.read", Ordering::Acquire))
+    }
+
+    /// The value of a slot in such a row.
+    #[inline(always)]
+    pub(super) fn lane(self, row: u32, slot: usize) -> u32 {
+        (self.lanes(row, slot / 2) >> (32 * (slot & 1))) as u32
     }
 
     /// The content of a slot of this block, which is on `level`.
@@ -188,6 +192,22 @@ impl<'a> Block<'a> {
     pub(crate) fn hint(self, slot: usize) -> Option<Predecessor> {
         // SAFETY: I2, and the slot was acquired.
         unsafe { Predecessor::from_stored(self.lane(ROW_WORDS, slot)) }
+    }
+
+    /// The nodes that slots `2 * pair` and `2 * pair + 1` of a leaf name.
+    #[inline(always)]
+    pub(crate) fn hint_pair(self, pair: usize) -> [Option<Predecessor>; 2] {
+        let lanes = self.lanes(ROW_WORDS, pair);
+        // SAFETY: I2, and the slots were acquired.
+        [lanes as u32, (lanes >> 32) as u32].map(|stored| unsafe { Predecessor::from_stored(stored) })
+    }
+
+    /// Prefetches these nodes, for a walk over them.
+    #[inline(always)]
+    pub(crate) fn prefetch_entries(self, pair: usize) {
+        let lanes = self.lanes(ROW_WORDS, pair);
+        Node::prefetch_entry(self.storage, lanes as u32);
+        Node::prefetch_entry(self.storage, (lanes >> 32) as u32);
     }
 
     /// The block that a slot above the leaves names.
