@@ -181,12 +181,13 @@ impl Walk {
             (State::Taken, Some(list)) => {
                 let from = self.node(list);
                 let link = self.position.next(list);
+                if view.at().is_some() && link.partial.may_be_same_key() {
+                    self.skip_rest(list, from);
+                    return self.settle_on(list, view, State::Taken);
+                }
                 let item = match link.to {
-                    Some(node) if view.at().is_none() || !link.partial.may_be_same_key() => view.item(list.node(node)),
-                    _ => {
-                        self.skip_rest(list, from);
-                        None
-                    }
+                    Some(node) => view.item(list.node(node)),
+                    None => return self.end_up(State::After),
                 };
                 if item.is_none() {
                     return self.settle_on(list, view, State::Taken);
@@ -198,12 +199,20 @@ impl Walk {
     }
 
     /// Moves to the previous shown node, or takes the one that a backward search found. Amortised O(1) in a list at rest.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn prev<'a, V: View<'a>>(&mut self, list: Made<'a, V>, view: V) -> Option<V::Item> {
         match (self.state, list) {
             (State::Taken, Some(list)) => {
                 self.step_back(list, view);
-                self.settle_back(list, view, view.at(), State::Taken)
+                let item = match self.node(list) {
+                    Some(node) => view.item(node),
+                    None => return self.end_up(State::Before),
+                };
+                match (item, view.at()) {
+                    (None, at) => self.settle_back(list, view, at, State::Taken),
+                    (Some(item), Some(at)) => self.back_to_newest(list, view, item, at),
+                    (item, None) => item,
+                }
             }
             _ => self.begin(list, view, Towards::First),
         }
@@ -288,7 +297,7 @@ impl Walk {
     }
 
     /// Moves from the last node of a key (or from any node if `at` is `None`) back to the first one that is shown.
-    #[inline]
+    #[inline(never)]
     fn settle_back<'a, V: View<'a>>(
         &mut self,
         list: &'a List<V::Schema>,

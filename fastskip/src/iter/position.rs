@@ -164,7 +164,7 @@ mod tests {
         }
         assert!(position.ahead.has_fetched());
         while position.node(&list).is_some() {
-            let had = position.ahead.has_fetched();
+            let had = position.ahead.has_fetched() || !position.behind.is_empty();
             position.prev(&list);
             searches += usize::from(!had);
         }

@@ -175,7 +175,7 @@ impl<'a, V: View<'a>> Range<'a, V> {
     }
 
     /// Takes what comes last.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next_back(&mut self) -> Option<V::Item> {
         let list = self.list.or_else(|| self.begin())?;
         let item = self.ends.next_back(list, self.view);
@@ -234,7 +234,7 @@ macro_rules! impl_range_iterator {
         }
 
         impl DoubleEndedIterator for $name<'_> {
-            #[inline]
+            #[inline(always)]
             fn next_back(&mut self) -> Option<Self::Item> {
                 self.0.next_back()
             }
