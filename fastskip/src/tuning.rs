@@ -48,7 +48,7 @@ pub(crate) const GROUP: usize = 32;
 pub(crate) const STEADY_WALK: u32 = 8;
 
 /// Nodes that are fetched ahead of a walk.
-pub(crate) const READAHEAD: usize = 16;
+pub(crate) const READAHEAD: usize = 24;
 
 /// The maximum number of nodes that a backward walk passes at once, from a hint to its position.
 pub(crate) const BACKWARD_WALK: usize = 64;

@@ -88,7 +88,7 @@ pub(crate) const GROUP: usize = 2;
 pub(crate) const STEADY_WALK: u32 = 2;
 
 /// Nodes that are fetched ahead of a walk.
-pub(crate) const READAHEAD: usize = 2;
+pub(crate) const READAHEAD: usize = 4;
 
 /// The most nodes that a walk back passes at once, from a hint to its place.
 pub(crate) const BACKWARD_WALK: usize = 4;

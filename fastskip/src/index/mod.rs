@@ -38,7 +38,7 @@ mod validate;
 pub(crate) use block::BlockId;
 pub(crate) use descent::{Descent, Probe, Ties};
 pub(crate) use hint::Hinted;
-pub(crate) use neighbours::HintPlace;
+pub(crate) use neighbours::{HintPlace, Hints};
 pub(crate) use prefix::Split;
 pub(crate) use seek::{LowerBound, Seek};
 #[cfg(test)]

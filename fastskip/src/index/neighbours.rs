@@ -14,6 +14,23 @@ pub(crate) struct HintPlace {
     pub(crate) slot: usize,
 }
 
+/// Slots of a leaf, read in pairs. A last one that has no other beside it is left out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hints {
+    leaf: BlockId,
+    /// Pairs of slots.
+    start: usize,
+    end: usize,
+}
+
+impl Hints {
+    /// The number of slots.
+    #[inline(always)]
+    pub(crate) fn len(self) -> u32 {
+        2 * self.end.saturating_sub(self.start) as u32
+    }
+}
+
 impl<S: Schema, T> Index<S, T> {
     /// The place that follows the target's hint.
     pub(crate) fn hint_behind(&self, target: Target<'_>) -> Option<HintPlace> {
@@ -31,25 +48,44 @@ impl<S: Schema, T> Index<S, T> {
         Some(HintPlace { leaf: leaf.id(), slot: leaf.find_hint_at(leaf.header(), seek.hint, seek.slot.into())? })
     }
 
-    /// The hint at a place, if there is one, and the next place. After the last slot of a leaf that is the next leaf, which is prefetched.
+    /// The hints from a place on, or from the one after it, about `about` of them; and the place behind them. After the last slot of a leaf that is
+    /// the next leaf, which is prefetched.
     #[inline]
-    pub(crate) fn hint_at(&self, place: HintPlace) -> (Option<Predecessor>, Option<HintPlace>) {
+    pub(crate) fn hints_at(&self, place: HintPlace, about: usize) -> (Hints, Option<HintPlace>) {
         let leaf = self.block(place.leaf);
-        if place.slot < leaf.header().count() {
-            return (leaf.hint(place.slot), Some(HintPlace { slot: place.slot + 1, ..place }));
+        let (start, count) = (place.slot.div_ceil(2), leaf.header().count() / 2);
+        let end = start + about / 2;
+        if end + about / 4 < count {
+            return (Hints { leaf: place.leaf, start, end }, Some(HintPlace { slot: 2 * end, ..place }));
         }
         let next = leaf.next();
         next.into_iter().for_each(|next| self.block(next).prefetch());
-        (None, next.map(|leaf| HintPlace { leaf, slot: 0 }))
+        (Hints { leaf: place.leaf, start, end: count }, next.map(|leaf| HintPlace { leaf, slot: 0 }))
     }
 
-    /// The hint before a place, if there is one, and its place. Before the first slot of a leaf, the place is the end of the previous leaf.
+    /// The hints before a place, about `about` of them, and the place of the first one. Before the first slot of a leaf that is the end of the
+    /// previous leaf.
     #[inline]
-    pub(crate) fn hint_before(&self, place: HintPlace) -> (Option<Predecessor>, Option<HintPlace>) {
-        match place.slot.checked_sub(1) {
-            Some(slot) => (self.block(place.leaf).hint(slot), Some(HintPlace { slot, ..place })),
-            None => (None, self.leaf_before(place.leaf)),
-        }
+    pub(crate) fn hints_before(&self, place: HintPlace, about: usize) -> (Hints, Option<HintPlace>) {
+        let end = place.slot / 2;
+        let start = if end > about / 2 + about / 4 { end - about / 2 } else { 0 };
+        let before =
+            if start > 0 { Some(HintPlace { slot: 2 * start, ..place }) } else { self.leaf_before(place.leaf) };
+        (Hints { leaf: place.leaf, start, end }, before)
+    }
+
+    /// The hints, two slots at a time.
+    #[inline(always)]
+    pub(crate) fn pairs(&self, hints: Hints) -> impl DoubleEndedIterator<Item = [Option<Predecessor>; 2]> {
+        let leaf = self.block(hints.leaf);
+        (hints.start..hints.end).map(move |pair| leaf.hint_pair(pair))
+    }
+
+    /// Prefetches the nodes that the hints name, for a walk over them.
+    #[inline(always)]
+    pub(crate) fn prefetch_entries(&self, hints: Hints) {
+        let leaf = self.block(hints.leaf);
+        (hints.start..hints.end).for_each(|pair| leaf.prefetch_entries(pair));
     }
 
     /// The end of the previous leaf, if partial keys lead there.

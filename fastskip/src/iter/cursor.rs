@@ -26,6 +26,8 @@ enum Towards {
 /// The state of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
+    /// Nowhere: the end of a range that was not asked yet.
+    Unplaced,
     /// Before the first shown node: a step forward leads to it.
     Before,
     /// On a node that a search found. A step in this direction takes it and does not move.
@@ -60,6 +62,28 @@ impl Walk {
     /// Before the first node.
     pub(crate) const fn new() -> Self {
         Self { position: Position::new(), state: State::Before }
+    }
+
+    /// Behind the last node.
+    pub(super) const fn behind() -> Self {
+        Self { position: Position::new(), state: State::After }
+    }
+
+    /// Nowhere: the end of a range, which is placed before its first step.
+    pub(super) const fn unplaced() -> Self {
+        Self { position: Position::new(), state: State::Unplaced }
+    }
+
+    /// Whether it was made so.
+    #[inline(always)]
+    pub(super) fn is_unplaced(&self) -> bool {
+        self.state == State::Unplaced
+    }
+
+    /// Whether it is on the node that the last step took.
+    #[inline(always)]
+    pub(super) fn is_under_way(&self) -> bool {
+        self.state == State::Taken
     }
 
     /// Whether it is on a node.
@@ -154,21 +178,41 @@ impl Walk {
     #[inline(always)]
     pub(crate) fn next<'a, V: View<'a>>(&mut self, list: Made<'a, V>, view: V) -> Option<V::Item> {
         match (self.state, list) {
-            (State::Taken | State::Found(Towards::First), Some(list)) => {
-                self.step_on(list, view);
-                self.settle_on(list, view, State::Taken)
+            (State::Taken, Some(list)) => {
+                let from = self.node(list);
+                let link = self.position.next(list);
+                if view.at().is_some() && link.partial.may_be_same_key() {
+                    self.skip_rest(list, from);
+                    return self.settle_on(list, view, State::Taken);
+                }
+                let item = match link.to {
+                    Some(node) => view.item(list.node(node)),
+                    None => return self.end_up(State::After),
+                };
+                if item.is_none() {
+                    return self.settle_on(list, view, State::Taken);
+                }
+                item
             }
             _ => self.begin(list, view, Towards::Last),
         }
     }
 
     /// Moves to the previous shown node, or takes the one that a backward search found. Amortised O(1) in a list at rest.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn prev<'a, V: View<'a>>(&mut self, list: Made<'a, V>, view: V) -> Option<V::Item> {
         match (self.state, list) {
-            (State::Taken | State::Found(Towards::Last), Some(list)) => {
+            (State::Taken, Some(list)) => {
                 self.step_back(list, view);
-                self.settle_back(list, view, view.at(), State::Taken)
+                let item = match self.node(list) {
+                    Some(node) => view.item(node),
+                    None => return self.end_up(State::Before),
+                };
+                match (item, view.at()) {
+                    (None, at) => self.settle_back(list, view, at, State::Taken),
+                    (Some(item), Some(at)) => self.back_to_newest(list, view, item, at),
+                    (item, None) => item,
+                }
             }
             _ => self.begin(list, view, Towards::First),
         }
@@ -197,12 +241,19 @@ impl Walk {
         self.settle_back(list, view, newest, State::Taken)
     }
 
-    /// A step that does not lead away from a node.
+    /// A step that does not lead away from a node that the last step took.
     #[inline(never)]
     fn begin<'a, V: View<'a>>(&mut self, list: Made<'a, V>, view: V, towards: Towards) -> Option<V::Item> {
         let item = match (self.state, towards) {
             (State::Before, Towards::Last) => self.first(list, view),
             (State::After, Towards::First) => self.last(list, view),
+            (State::Found(found), _) if found != towards => {
+                self.state = State::Taken;
+                return match towards {
+                    Towards::First => self.prev(list, view),
+                    Towards::Last => self.next(list, view),
+                };
+            }
             _ => self.item(list, view),
         };
         self.state = match towards {
@@ -213,24 +264,24 @@ impl Walk {
         item
     }
 
-    #[inline]
+    #[inline(always)]
     fn step_on<'a, V: View<'a>>(&mut self, list: &'a List<V::Schema>, view: V) {
         match view.at() {
             Some(_) => self.skip_key(list),
-            None => self.position.next(list),
+            None => _ = self.position.next(list),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn step_back<'a, V: View<'a>>(&mut self, list: &'a List<V::Schema>, view: V) {
         match view.at() {
             Some(_) => self.skip_key_back(list),
-            None => self.position.prev(list),
+            None => _ = self.position.prev(list),
         }
     }
 
     /// From the first node of a key that may be shown, to the first one that is.
-    #[inline(always)]
+    #[inline(never)]
     fn settle_on<'a, V: View<'a>>(&mut self, list: &'a List<V::Schema>, view: V, state: State) -> Option<V::Item> {
         while let Some(node) = self.node(list) {
             if let Some(item) = view.item(node) {
@@ -239,14 +290,14 @@ impl Walk {
             }
             match view.at() {
                 Some(at) => self.skip_newer(list, node.key(), at),
-                None => self.position.next(list),
+                None => _ = self.position.next(list),
             }
         }
         self.end_up(State::After)
     }
 
     /// Moves from the last node of a key (or from any node if `at` is `None`) back to the first one that is shown.
-    #[inline]
+    #[inline(never)]
     fn settle_back<'a, V: View<'a>>(
         &mut self,
         list: &'a List<V::Schema>,
@@ -258,13 +309,13 @@ impl Walk {
             if let Some(item) = view.item(node) {
                 self.state = state;
                 return match at {
-                    Some(at) => self.back_to_newest(list, view, node, at),
+                    Some(at) => self.back_to_newest(list, view, item, at),
                     None => Some(item),
                 };
             }
             match at {
                 Some(_) => self.skip_key_back(list),
-                None => self.position.prev(list),
+                None => _ = self.position.prev(list),
             }
         }
         self.end_up(State::Before)
@@ -285,46 +336,81 @@ impl Walk {
     }
 
     /// To the first node of the next key.
-    #[inline]
+    #[inline(always)]
     fn skip_key<S: Schema>(&mut self, list: &List<S>) {
-        let Some(key) = self.node(list).map(NodeRef::key) else { return };
-        for _ in 0..HIDDEN_WALK {
-            self.position.next(list);
-            if self.node(list).is_none_or(|node| node.key() != key) {
+        let from = self.node(list);
+        if self.position.next(list).partial.may_be_same_key() {
+            self.skip_rest(list, from);
+        }
+    }
+
+    /// From a node that may have the key of the node before, `from`, to the first one that has not.
+    #[inline(never)]
+    fn skip_rest<S: Schema>(&mut self, list: &List<S>, from: Option<NodeRef<'_, S>>) {
+        let Some(key) = from.map(NodeRef::key) else { return };
+        let has_key = |walk: &Self| walk.node(list).is_some_and(|node| node.key() == key);
+        let mut steps = 1;
+        while steps < HIDDEN_WALK {
+            if !(has_key(self) && self.position.next(list).partial.may_be_same_key()) {
                 return;
             }
+            steps += 1;
         }
-        self.position.seek(list, Target { key, version: OLDEST });
-        if self.node(list).is_some_and(|node| node.key() == key) {
-            self.position.next(list);
+        if has_key(self) {
+            self.position.seek(list, Target { key, version: OLDEST });
+            if has_key(self) {
+                self.position.next(list);
+            }
         }
     }
 
     /// To the last node of the previous key.
-    #[inline]
+    #[inline(always)]
     fn skip_key_back<S: Schema>(&mut self, list: &List<S>) {
-        let Some(key) = self.node(list).map(NodeRef::key) else { return };
-        for _ in 0..HIDDEN_WALK {
-            self.position.prev(list);
-            if self.node(list).is_none_or(|node| node.key() != key) {
-                return;
-            }
+        let from = self.node(list);
+        if self.position.prev(list) {
+            self.skip_rest_back(list, from);
         }
-        self.position.seek_before(list, Target { key, version: NEWEST });
     }
 
-    /// Moves from a node of a key that is not newer than `at` back to the first such node.
-    #[inline]
+    /// From a node that may have the key of the node behind it, `from`, to the last one that has not.
+    #[inline(never)]
+    fn skip_rest_back<S: Schema>(&mut self, list: &List<S>, from: Option<NodeRef<'_, S>>) {
+        let Some(key) = from.map(NodeRef::key) else { return };
+        let has_key = |walk: &Self| walk.node(list).is_some_and(|node| node.key() == key);
+        let mut steps = 1;
+        while steps < HIDDEN_WALK {
+            if !(has_key(self) && self.position.prev(list)) {
+                return;
+            }
+            steps += 1;
+        }
+        if has_key(self) {
+            self.position.seek_before(list, Target { key, version: NEWEST });
+        }
+    }
+
+    /// Moves from a node of a key that is shown as `item` and is not newer than `at` back to the first such node.
+    #[inline(always)]
     fn back_to_newest<'a, V: View<'a>>(
         &mut self,
         list: &'a List<V::Schema>,
         view: V,
-        last: NodeRef<'a, V::Schema>,
+        item: V::Item,
         at: u64,
     ) -> Option<V::Item> {
-        let key = last.key();
+        match self.position.look_back(list) {
+            Some((_, true)) => self.back_over_versions(list, view, at),
+            _ => Some(item),
+        }
+    }
+
+    /// The same where the node before may have the same key.
+    #[inline(never)]
+    fn back_over_versions<'a, V: View<'a>>(&mut self, list: &'a List<V::Schema>, view: V, at: u64) -> Option<V::Item> {
+        let key = self.node(list)?.key();
         for _ in 0..HIDDEN_WALK {
-            let newer = self.position.look_back(list).map(|prev| list.node(prev));
+            let newer = self.position.look_back(list).map(|(prev, _)| list.node(prev));
             if newer.is_none_or(|node| node.version() > at || node.key() != key) {
                 return view.item(self.node(list)?);
             }

@@ -2,16 +2,17 @@
 
 use super::readahead::Readahead;
 use crate::list::List;
-use crate::node::{NodeId, Predecessor, Target};
+use crate::node::{Link, NodeId, Predecessor, Target};
 use crate::nodes::{NodeRef, Schema};
 use crate::tuning::STEADY_WALK;
 
 /// A position: on a node, or nowhere. Belongs to the list in which it was first moved.
 #[derive(Debug, Clone)]
 pub(crate) struct Position {
-    at: Option<NodeId>,
-    /// Steps in one direction since the walk began, counted up to [`STEADY_WALK`].
-    steps: u32,
+    /// The head where it is on no node.
+    at: Predecessor,
+    /// Steps back since the walk began that took a search, counted up to [`STEADY_WALK`].
+    searches: u32,
     ahead: Readahead,
     /// In a backward walk: nodes before `at`, the nearest one last. Others may have been inserted among them since.
     behind: Vec<NodeId>,
@@ -23,8 +24,8 @@ pub(crate) struct Position {
 impl Position {
     pub(crate) const fn new() -> Self {
         Self {
-            at: None,
-            steps: 0,
+            at: Predecessor::HEAD,
+            searches: 0,
             ahead: Readahead::new(),
             behind: Vec::new(),
             #[cfg(test)]
@@ -33,9 +34,9 @@ impl Position {
     }
 
     /// The node it is on.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn node<'a, S: Schema>(&self, list: &'a List<S>) -> Option<NodeRef<'a, S>> {
-        self.at.map(|at| list.node(at))
+        self.at.node().map(|at| list.node(at))
     }
 
     #[inline]
@@ -49,8 +50,8 @@ impl Position {
     fn jump(&mut self, to: Option<NodeId>) {
         self.count();
         self.behind.clear();
-        self.ahead.stop();
-        (self.at, self.steps) = (to, 0);
+        self.ahead = Readahead::new();
+        (self.at, self.searches) = (to.map_or(Predecessor::HEAD, Predecessor::from), 0);
     }
 
     pub(super) fn seek_to_first<S: Schema>(&mut self, list: &List<S>) {
@@ -71,36 +72,49 @@ impl Position {
         self.jump(list.index.before(target).map(|(node, _)| node));
     }
 
-    /// Moves forward by one node; from nowhere to nowhere. After some steps it fetches the next nodes in advance.
-    #[inline]
-    pub(super) fn next<S: Schema>(&mut self, list: &List<S>) {
-        let Some(at) = self.at else { return };
+    /// Moves forward by one node; from no node to the first one. After some steps it fetches the next nodes in advance. Returns the link that it
+    /// followed.
+    #[inline(always)]
+    pub(super) fn next<S: Schema>(&mut self, list: &List<S>) -> Link {
         self.count();
-        self.at = list.nodes().after(at);
-        self.behind.clear();
-        if self.steps < STEADY_WALK {
-            self.steps += 1;
-        } else if let Some(at) = self.at {
-            self.ahead.advance(list, at);
+        let link = list.nodes().link(self.at);
+        match link.to {
+            Some(next) => {
+                self.at = next.into();
+                self.ahead.advance(list, next);
+            }
+            None => self.at = Predecessor::HEAD,
         }
+        link
     }
 
-    /// Moves back by one node; from nowhere to nowhere. Amortised O(1) in a list at rest.
-    #[inline]
-    pub(super) fn prev<S: Schema>(&mut self, list: &List<S>) {
+    /// Moves back by one node; from no node to none. Amortised O(1) in a list at rest. Returns whether the node may have the same key as the one
+    /// behind it, as far as the link between them tells.
+    #[inline(always)]
+    pub(super) fn prev<S: Schema>(&mut self, list: &List<S>) -> bool {
         self.count();
-        self.at = self.look_back(list);
+        let before = self.look_back(list);
         self.behind.pop();
+        self.at = before.map_or(Predecessor::HEAD, |(node, _)| node.into());
+        before.is_some_and(|(_, may_be_same_key)| may_be_same_key)
     }
 
-    /// The node that is now before the current one.
-    pub(super) fn look_back<S: Schema>(&mut self, list: &List<S>) -> Option<NodeId> {
-        let at = self.at?;
-        let known = self.behind.last().copied().filter(|&prev| list.nodes().after(prev) == Some(at));
-        if known.is_some() {
-            self.ahead.retreat(list);
-            return known;
+    /// The node that is now before the current one, and whether it may have the same key.
+    #[inline(always)]
+    pub(super) fn look_back<S: Schema>(&mut self, list: &List<S>) -> Option<(NodeId, bool)> {
+        let at = self.at.node()?;
+        if let Some(&prev) = self.behind.last() {
+            let link = list.nodes().link(prev);
+            if link.to == Some(at) {
+                return Some((prev, link.partial.may_be_same_key()));
+            }
         }
+        self.search_back(list, at).map(|prev| (prev, true))
+    }
+
+    /// The node that is now before `at`, which becomes the nearest one that is known to be behind.
+    #[inline(never)]
+    fn search_back<S: Schema>(&mut self, list: &List<S>, at: NodeId) -> Option<NodeId> {
         self.behind.clear();
         if let Some(hint) = self.ahead.pass(list)
             && list.nodes().walk_between(hint, at, &mut self.behind)
@@ -108,10 +122,10 @@ impl Position {
             return self.behind.last().copied();
         }
         let (prev, place) = list.index.before(list.node(at).target())?;
-        if self.steps < STEADY_WALK {
-            self.steps += 1;
+        if self.searches < STEADY_WALK {
+            self.searches += 1;
         } else {
-            self.ahead.start(list, place, true);
+            self.ahead.start::<S, true>(list, place);
         }
         self.behind.clear();
         self.behind.push(prev);
@@ -131,10 +145,10 @@ mod tests {
         let mut position = Position::new();
         position.seek_to_first(&list);
         for step in 0..=STEADY_WALK {
-            assert_eq!(position.ahead.asked_for(), 0, "{step}");
+            assert!(!position.ahead.has_fetched(), "{step}");
             position.next(&list);
         }
-        assert!(position.ahead.asked_for() > 0);
+        assert!(position.ahead.has_fetched());
     }
 
     /// The same for a walk back, also catches one that searches for each node.
@@ -145,14 +159,14 @@ mod tests {
         position.seek_to_last(&list);
         let mut searches = STEADY_WALK as usize;
         for step in 0..=STEADY_WALK {
-            assert_eq!(position.ahead.asked_for(), 0, "{step}");
+            assert!(!position.ahead.has_fetched(), "{step}");
             position.prev(&list);
         }
-        assert!(position.ahead.asked_for() > 0);
+        assert!(position.ahead.has_fetched());
         while position.node(&list).is_some() {
-            let had = position.ahead.asked_for();
+            let had = position.ahead.has_fetched() || !position.behind.is_empty();
             position.prev(&list);
-            searches += usize::from(had == 0);
+            searches += usize::from(!had);
         }
         assert!(searches <= 40, "{searches}");
     }

@@ -6,6 +6,7 @@ use core::ops::{Bound, RangeBounds};
 use super::cursor::{End, NEWEST, OLDEST, Walk};
 use super::view::View;
 use crate::bounds::KeyBounds;
+use crate::key;
 use crate::list::{LazyList, List};
 use crate::node::Target;
 use crate::nodes::{NodeRef, Schema};
@@ -19,11 +20,15 @@ pub(crate) type KeyVersion = (Box<[u8]>, u64);
 pub(crate) struct Ends {
     lower: Bound<KeyVersion>,
     upper: Bound<KeyVersion>,
-    front: Option<Walk>,
-    back: Option<Walk>,
+    front: Walk,
+    back: Walk,
 }
 
 impl Ends {
+    const fn of(lower: Bound<KeyVersion>, upper: Bound<KeyVersion>) -> Self {
+        Self { lower, upper, front: Walk::unplaced(), back: Walk::unplaced() }
+    }
+
     /// The keys within `bounds`; nothing if they are inverted.
     pub(crate) fn new(bounds: impl KeyBounds) -> Self {
         let (lower, upper) = bounds.into_bounds();
@@ -35,13 +40,13 @@ impl Ends {
             Bound::Excluded(key) => Bound::Excluded((key, NEWEST)),
             upper => upper.map(|key| (key, OLDEST)),
         };
-        Self { lower, upper, front: None, back: None }
+        Self::of(lower, upper)
     }
 
     /// What lies between two places.
     pub(crate) fn between<K: AsRef<[u8]>>(bounds: &impl RangeBounds<(K, u64)>) -> Self {
         let place = |bound: Bound<&(K, u64)>| bound.map(|(key, version)| (Box::from(key.as_ref()), *version));
-        Self { lower: place(bounds.start_bound()), upper: place(bounds.end_bound()), front: None, back: None }
+        Self::of(place(bounds.start_bound()), place(bounds.end_bound()))
     }
 
     /// The keys that begin with `prefix`.
@@ -61,62 +66,85 @@ impl Ends {
     }
 
     /// Takes the first entry.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next<'a, V: View<'a>>(&mut self, list: &'a List<V::Schema>, view: V) -> Option<V::Item> {
-        let front = self.front.get_or_insert_with(|| start(list, view, &self.lower));
-        let item = front.next(Some(list), view);
-        let node = front.node(list)?;
-        let taken = self.back.as_ref().and_then(|back| back.node(list));
-        let is_left = is_above(&self.upper, node) && taken.is_none_or(|taken| is_before(view, node, taken));
-        item.filter(|_| is_left)
+        if !self.front.is_under_way() {
+            self.place_front(list, view);
+        }
+        let item = self.front.next(Some(list), view)?;
+        let is_last = matches!(self.upper, Bound::Unbounded) && self.back.is_unplaced();
+        (is_last || self.is_front_left(list, view)).then_some(item)
     }
 
     /// Takes the last entry.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next_back<'a, V: View<'a>>(&mut self, list: &'a List<V::Schema>, view: V) -> Option<V::Item> {
-        let back = self.back.get_or_insert_with(|| end(list, view, &self.upper));
-        let item = back.prev(Some(list), view);
-        let node = back.node(list)?;
-        let taken = self.front.as_ref().and_then(|front| front.node(list));
-        let is_left = is_below(&self.lower, node) && taken.is_none_or(|taken| is_before(view, taken, node));
-        item.filter(|_| is_left)
+        if !self.back.is_under_way() {
+            self.place_back(list, view);
+        }
+        let item = self.back.prev(Some(list), view)?;
+        let is_first = matches!(self.lower, Bound::Unbounded) && self.front.is_unplaced();
+        (is_first || self.is_back_left(list, view)).then_some(item)
+    }
+
+    /// Places the front before the first node within the bound, before its first step.
+    #[cold]
+    #[inline(never)]
+    fn place_front<'a, V: View<'a>>(&mut self, list: &'a List<V::Schema>, view: V) {
+        if self.front.is_unplaced() {
+            self.front = Walk::new();
+            place(&self.lower, |target, end| _ = self.front.seek(Some(list), view, target, end));
+        }
+    }
+
+    /// Places the back behind the last node within the bound, before its first step.
+    #[cold]
+    #[inline(never)]
+    fn place_back<'a, V: View<'a>>(&mut self, list: &'a List<V::Schema>, view: V) {
+        if self.back.is_unplaced() {
+            self.back = Walk::behind();
+            place(&self.upper, |target, end| _ = self.back.seek_back(Some(list), view, target, end));
+        }
+    }
+
+    /// Whether what the front has come to is within the bound, and was not taken by the back.
+    #[inline(never)]
+    fn is_front_left<'a, V: View<'a>>(&self, list: &'a List<V::Schema>, view: V) -> bool {
+        let taken = self.back.node(list);
+        let is_left = |node| is_above(&self.upper, node) && taken.is_none_or(|taken| is_before(view, node, taken));
+        self.front.node(list).is_some_and(is_left)
+    }
+
+    /// The same for the back.
+    #[inline(never)]
+    fn is_back_left<'a, V: View<'a>>(&self, list: &'a List<V::Schema>, view: V) -> bool {
+        let taken = self.front.node(list);
+        let is_left = |node| is_below(&self.lower, node) && taken.is_none_or(|taken| is_before(view, taken, node));
+        self.back.node(list).is_some_and(is_left)
     }
 
     /// Steps and searches of both ends.
     #[cfg(test)]
     fn moves(&self) -> usize {
-        [&self.front, &self.back].into_iter().flatten().map(Walk::moves).sum()
+        self.front.moves() + self.back.moves()
     }
 }
 
 /// Whether one node is before another. At a version a key is shown once, whichever of its nodes the ends have seen.
 fn is_before<'a, V: View<'a>>(view: V, a: NodeRef<'a, V::Schema>, b: NodeRef<'a, V::Schema>) -> bool {
-    match a.key().cmp(b.key()) {
+    match key::order(a.key(), b.key()) {
         Ordering::Equal => view.at().is_none() && a.version() > b.version(),
         order => order == Ordering::Less,
     }
 }
 
-/// Before the first node within the bound.
-fn start<'a, V: View<'a>>(list: &'a List<V::Schema>, view: V, lower: &Bound<KeyVersion>) -> Walk {
-    let (mut walk, list) = (Walk::new(), Some(list));
-    match lower {
-        Bound::Unbounded => walk.first(list, view),
-        Bound::Included((key, version)) => walk.seek(list, view, Target { key, version: *version }, End::Included),
-        Bound::Excluded((key, version)) => walk.seek(list, view, Target { key, version: *version }, End::Excluded),
-    };
-    walk
-}
-
-/// Behind the last node within the bound.
-fn end<'a, V: View<'a>>(list: &'a List<V::Schema>, view: V, upper: &Bound<KeyVersion>) -> Walk {
-    let (mut walk, list) = (Walk::new(), Some(list));
-    match upper {
-        Bound::Unbounded => walk.last(list, view),
-        Bound::Included((key, version)) => walk.seek_back(list, view, Target { key, version: *version }, End::Included),
-        Bound::Excluded((key, version)) => walk.seek_back(list, view, Target { key, version: *version }, End::Excluded),
-    };
-    walk
+/// Seeks a bound, if there is one.
+fn place(bound: &Bound<KeyVersion>, seek: impl FnOnce(Target<'_>, End)) {
+    match bound {
+        Bound::Unbounded => {}
+        Bound::Included((key, version)) => seek(Target { key, version: *version }, End::Included),
+        Bound::Excluded((key, version)) => seek(Target { key, version: *version }, End::Excluded),
+    }
 }
 
 /// Two ends, and the table that they borrow.
@@ -136,7 +164,7 @@ impl<'a, V: View<'a>> Range<'a, V> {
     }
 
     /// Takes what comes first.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next(&mut self) -> Option<V::Item> {
         let list = self.list.or_else(|| self.begin())?;
         let item = self.ends.next(list, self.view);
@@ -147,7 +175,7 @@ impl<'a, V: View<'a>> Range<'a, V> {
     }
 
     /// Takes what comes last.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next_back(&mut self) -> Option<V::Item> {
         let list = self.list.or_else(|| self.begin())?;
         let item = self.ends.next_back(list, self.view);
@@ -158,6 +186,7 @@ impl<'a, V: View<'a>> Range<'a, V> {
     }
 
     #[cold]
+    #[inline(never)]
     fn begin(&mut self) -> Option<&'a List<V::Schema>> {
         self.list = self.table.take()?.made();
         self.list
@@ -171,8 +200,8 @@ impl<'a, V: View<'a>> Range<'a, V> {
 }
 
 /// Where `node` is, seen from a place.
-fn order<S: Schema>(node: NodeRef<'_, S>, (key, version): &KeyVersion) -> Ordering {
-    node.key().cmp(key).then_with(|| version.cmp(&node.version()))
+fn order<S: Schema>(node: NodeRef<'_, S>, (at_key, version): &KeyVersion) -> Ordering {
+    key::order(node.key(), at_key).then_with(|| version.cmp(&node.version()))
 }
 
 fn is_above<S: Schema>(upper: &Bound<KeyVersion>, node: NodeRef<'_, S>) -> bool {
@@ -197,14 +226,15 @@ macro_rules! impl_range_iterator {
         impl<'a> Iterator for $name<'a> {
             type Item = $item<'a>;
 
-            #[inline]
+            // Where a loop calls this, and the item stays in registers, the processor sees more entries ahead: a third of a scan's time.
+            #[inline(always)]
             fn next(&mut self) -> Option<$item<'a>> {
                 self.0.next()
             }
         }
 
         impl DoubleEndedIterator for $name<'_> {
-            #[inline]
+            #[inline(always)]
             fn next_back(&mut self) -> Option<Self::Item> {
                 self.0.next_back()
             }

@@ -3,118 +3,138 @@
 //! In a list that was filled in random order, neighbours lie anywhere in memory: walking it costs a cache miss for each node, one after the other.
 //! So after some steps, a walk lets the hints of the leaves run ahead of it and prefetches the nodes that they name. The walk itself only follows
 //! links: hints only decide what is in the cache.
+//!
+//! Hints are taken by the chunk, and a walk asks for more once a chunk: when it comes to the next one, the one after that is prefetched. Nodes
+//! without hints are found by the links of the next chunk's nodes, which have most likely arrived by then.
 
-use crate::index::HintPlace;
+use crate::index::{HintPlace, Hints};
 use crate::list::List;
 use crate::node::{Node, NodeId, Predecessor};
 use crate::nodes::Schema;
-use crate::tuning::{READAHEAD, READAHEAD_MISSES};
+use crate::tuning::{READAHEAD, READAHEAD_MISSES, STEADY_WALK};
+
+/// Hints that are fetched together.
+const CHUNK: usize = READAHEAD / 2;
+const _: () = assert!(CHUNK >= 2, "leaves give hints in pairs");
 
 /// The next hints ahead of a walk, all prefetched.
 #[derive(Debug, Clone)]
 pub(super) struct Readahead {
     /// Whether the walk goes back.
     back: bool,
-    /// The place of the hint after the last one in the ring.
-    place: Option<HintPlace>,
-    ring: [Option<NodeId>; READAHEAD],
-    /// The next place of the walk in the ring, and the number of hints from there on that are ahead of it.
-    first: usize,
-    len: usize,
-    /// Steps since the walk met a hint of the ring.
+    /// The number of steps forward after which the walk asks for more: until it is steady, or until it comes to the mark.
+    left: u32,
+    /// Steps since the walk should have come to the mark.
     misses: u32,
+    /// The last hint, in the order of the walk, of the chunk that it is in.
+    mark: Option<NodeId>,
+    /// The last hint of the chunk after that, and the number of steps from the mark to there.
+    last: Predecessor,
+    steps: u32,
+    /// The chunk after that, and the place behind it.
+    chunk: Option<Hints>,
+    place: Option<HintPlace>,
 }
 
 impl Readahead {
     pub(super) const fn new() -> Self {
-        Self { back: false, place: None, ring: [None; READAHEAD], first: 0, len: 0, misses: READAHEAD_MISSES }
+        let (last, left) = (Predecessor::HEAD, STEADY_WALK + 1);
+        Self { back: false, left, misses: 0, mark: None, last, steps: 0, chunk: None, place: None }
     }
 
-    /// Forgets the prefetched hints, because the walk went elsewhere.
-    pub(super) fn stop(&mut self) {
-        (self.back, self.place, self.len, self.misses) = (false, None, 0, READAHEAD_MISSES);
-    }
-
-    /// The number of hints ahead of the walk that were prefetched.
+    /// Whether hints ahead of the walk were prefetched.
     #[cfg(test)]
-    pub(super) fn asked_for(&self) -> usize {
-        self.len
+    pub(super) fn has_fetched(&self) -> bool {
+        self.mark.is_some()
     }
 
-    /// Tells that the walk has reached `at` in forward direction.
-    #[inline]
+    /// Tells that the walk has made a step forward, to `at`.
+    #[inline(always)]
     pub(super) fn advance<S: Schema>(&mut self, list: &List<S>, at: NodeId) {
-        if !self.back && self.len > 0 && self.ring[self.first] == Some(at) {
-            self.drop_first(1);
+        self.left -= 1;
+        if self.left == 0 {
+            self.advance_chunk(list, at);
+        }
+    }
+
+    /// Fetches another chunk if the walk has come to the mark.
+    #[inline(never)]
+    fn advance_chunk<S: Schema>(&mut self, list: &List<S>, at: NodeId) {
+        self.left = 1;
+        if !self.back && self.mark == Some(at) {
             self.misses = 0;
-            self.fill(list, 2);
-            self.fetch_between(list);
-        } else {
+            self.load::<S, false>(list);
+        } else if !self.back && self.mark.is_some() && self.misses < READAHEAD_MISSES {
+            // Nodes lie before it that were not counted.
             self.misses += 1;
-            if self.misses > READAHEAD_MISSES {
-                let place = list.index.hint_behind(list.node(at).target());
-                self.start(list, place, false);
-            }
+        } else {
+            let place = list.index.hint_behind(list.node(at).target());
+            self.start::<S, false>(list, place);
         }
     }
 
-    /// Starts again at a place; `back` if the walk goes back from there.
+    /// Starts again at a place.
     #[cold]
-    pub(super) fn start<S: Schema>(&mut self, list: &List<S>, place: Option<HintPlace>, back: bool) {
-        *self = Self { back, place, misses: 0, ..Self::new() };
-        self.fill(list, READAHEAD);
+    pub(super) fn start<S: Schema, const BACK: bool>(&mut self, list: &List<S>, place: Option<HintPlace>) {
+        *self = Self { back: BACK, place, ..Self::new() };
+        self.chunk = self.fetch::<S, BACK>(list);
+        self.load::<S, BACK>(list);
+        self.load::<S, BACK>(list);
     }
 
-    /// For a backward walk: passes over some hints and returns the last of them. Most likely its node has arrived.
+    /// For a backward walk: passes over a chunk and returns its last hint. Most likely its node has arrived.
     pub(super) fn pass<S: Schema>(&mut self, list: &List<S>) -> Option<NodeId> {
-        let passed = self.len.min(READAHEAD / 2);
-        if !self.back || passed == 0 {
-            return None;
+        let passed = self.mark.filter(|_| self.back)?;
+        self.load::<S, true>(list);
+        Some(passed)
+    }
+
+    /// Moves on by a chunk: prefetches nodes without hints in the one that has most likely arrived, and fetches another one.
+    fn load<S: Schema, const BACK: bool>(&mut self, list: &List<S>) {
+        self.mark = self.last.node();
+        self.left = if BACK || self.mark.is_none() { READAHEAD_MISSES } else { self.steps };
+        match self.chunk {
+            Some(chunk) => self.fetch_between::<S, BACK>(list, chunk),
+            None => self.last = Predecessor::HEAD,
         }
-        let last = self.ring[(self.first + passed - 1) % READAHEAD];
-        self.drop_first(passed);
-        self.fill(list, 2);
-        last
+        self.chunk = self.fetch::<S, BACK>(list);
     }
 
-    /// For a backward walk: tells that it has made a step.
-    #[inline]
-    pub(super) fn retreat<S: Schema>(&mut self, list: &List<S>) {
-        if self.back {
-            self.fill(list, 2);
-            self.fetch_between(list);
+    /// Prefetches the nodes without hints in a chunk: one behind each hint, at most.
+    #[inline(always)]
+    fn fetch_between<S: Schema, const BACK: bool>(&mut self, list: &List<S>, chunk: Hints) {
+        let (mut steps, mut last) = (0, self.last);
+        let mut pass = |hint: Option<Predecessor>| {
+            let Some(hint) = hint.filter(|&hint| !BACK || hint != Predecessor::HEAD) else { return };
+            let (from, to) = if BACK { (hint, last) } else { (last, hint) };
+            let next = list.nodes().after(from).map_or(0, NodeId::to_stored);
+            if next != to.to_stored() {
+                steps += 1;
+                Node::prefetch_entry(list.nodes().storage(), next);
+            }
+            last = hint;
+        };
+        let mut pairs = list.index.pairs(chunk);
+        while let Some(pair) = if BACK { pairs.next_back() } else { pairs.next() } {
+            pass(pair[usize::from(BACK)]);
+            pass(pair[usize::from(!BACK)]);
         }
+        (self.steps, self.last) = (steps + chunk.len(), last);
     }
 
-    #[inline]
-    fn drop_first(&mut self, hints: usize) {
-        self.first = (self.first + hints) % READAHEAD;
-        self.len -= hints;
-    }
-
-    /// Prefetches the node after one that has most likely arrived by now, if it has no hint.
-    #[inline]
-    fn fetch_between<S: Schema>(&self, list: &List<S>) {
-        let half = self.len / 2;
-        let at = |hint: usize| self.ring[(self.first + hint) % READAHEAD];
-        let next = at(half).filter(|_| half > 0).and_then(|node| list.nodes().after(node));
-        if let Some(next) = next.filter(|&next| Some(next) != at(if self.back { half - 1 } else { half + 1 })) {
-            Node::new(list.nodes().storage(), next).prefetch_entry();
-        }
-    }
-
-    /// Prefetches up to `most` more nodes.
-    #[inline]
-    fn fill<S: Schema>(&mut self, list: &List<S>, most: usize) {
-        for _ in 0..most.min(READAHEAD - self.len) {
-            let Some(place) = self.place else { return };
-            let hint;
-            (hint, self.place) = if self.back { list.index.hint_before(place) } else { list.index.hint_at(place) };
-            if let Some(node) = hint.and_then(Predecessor::node) {
-                Node::new(list.nodes().storage(), node).prefetch_entry();
-                self.ring[(self.first + self.len) % READAHEAD] = Some(node);
-                self.len += 1;
+    /// Prefetches the nodes of the next hints. Leaves without hints are passed over, but not for ever: they may lead in a circle.
+    #[inline(always)]
+    fn fetch<S: Schema, const BACK: bool>(&mut self, list: &List<S>) -> Option<Hints> {
+        for _ in 0..CHUNK {
+            let place = self.place?;
+            let hints;
+            (hints, self.place) =
+                if BACK { list.index.hints_before(place, CHUNK) } else { list.index.hints_at(place, CHUNK) };
+            if hints.len() > 0 {
+                list.index.prefetch_entries(hints);
+                return Some(hints);
             }
         }
+        None
     }
 }

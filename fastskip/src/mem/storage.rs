@@ -65,6 +65,12 @@ impl Storage {
         (self.range.as_ref().map_or(0, Range::len) / WORD) as u64
     }
 
+    /// Where the range begins, as words: the compiler scales an offset in words where it is used, and not before.
+    #[inline(always)]
+    fn words_from_base(&self) -> *mut u64 {
+        self.base.cast()
+    }
+
     /// The atomic word at `off`.
     ///
     /// # Safety
@@ -72,10 +78,10 @@ impl Storage {
     #[inline(always)]
     pub(crate) unsafe fn word(&self, off: u32) -> &AtomicU64 {
         // SAFETY: inside the range by the caller's promise.
-        let at = unsafe { self.base.add(off as usize * WORD) };
+        let at = unsafe { self.words_from_base().add(off as usize) };
         // SAFETY: the range is aligned to a cache line and `off` counts words, so `at` is aligned for `AtomicU64`; the memory
         // lives as long as `self`, and is written before it is read; by the caller's promise every access is atomic.
-        unsafe { AtomicU64::from_ptr(at.cast()) }
+        unsafe { AtomicU64::from_ptr(at) }
     }
 
     /// The words from word `off` on.
@@ -85,7 +91,7 @@ impl Storage {
     #[inline(always)]
     pub(crate) unsafe fn words_from(&self, off: u32) -> Words<'_> {
         // SAFETY: inside the range by the caller's promise.
-        Words { at: unsafe { self.base.add(off as usize * WORD) }, storage: PhantomData }
+        Words { at: unsafe { self.words_from_base().add(off as usize) }.cast(), storage: PhantomData }
     }
 
     /// Prefetches the cache line of the word `WORDS` behind word `off`, wherever it lies. Does nothing on targets without prefetch.
@@ -158,7 +164,9 @@ impl Storage {
     #[inline(always)]
     pub(crate) unsafe fn read(&self, off: u32, at: usize, len: usize) -> &[u8] {
         // SAFETY: inside the range by the caller's promise.
-        let from = unsafe { self.base.add(off as usize * WORD + at) };
+        let word = unsafe { self.words_from_base().add(off as usize) };
+        // SAFETY: as above.
+        let from = unsafe { word.cast::<u8>().add(at) };
         // SAFETY: initialised, published and frozen by the caller's promise; alive as long as `self`.
         unsafe { std::slice::from_raw_parts(from, len) }
     }

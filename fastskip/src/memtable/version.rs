@@ -50,7 +50,7 @@ impl<'a> Version<'a> {
         Self { key, seqno, kind, tag: 0, value }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of(node: NodeRef<'a, Versioned>) -> Self {
         let Record { key, value, kind, tag } = node.record();
         Self { key, seqno: node.version(), kind, tag, value }
@@ -76,7 +76,7 @@ impl<'a> View<'a> for Visible {
     type Schema = Versioned;
     type Item = Version<'a>;
 
-    #[inline]
+    #[inline(always)]
     fn item(self, node: NodeRef<'a, Versioned>) -> Option<Version<'a>> {
         let is_shown = self.at.is_none_or(|at| node.version() <= at);
         is_shown.then(|| Version::of(node))

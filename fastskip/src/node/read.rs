@@ -70,12 +70,12 @@ impl<'a> Node<'a> {
         self.storage.prefetch::<4>(self.off);
     }
 
-    /// Asks the processor for what an iterator reads: the link, the key, and the beginning of the value.
+    /// Asks the processor for what an iterator reads of a node at `off`, if there is one: the link, the key, and the beginning of the value.
     #[inline(always)]
-    pub(crate) fn prefetch_entry(self) {
-        self.storage.prefetch::<0>(self.off);
-        self.storage.prefetch::<8>(self.off);
-        self.storage.prefetch::<14>(self.off);
+    pub(crate) fn prefetch_entry(storage: &Storage, off: u32) {
+        storage.prefetch::<0>(off);
+        storage.prefetch::<8>(off);
+        storage.prefetch::<14>(off);
     }
 
     /// Meta word `index`.
@@ -84,8 +84,10 @@ impl<'a> Node<'a> {
     /// A node, not the head, made with more than `index` meta words.
     #[inline(always)]
     pub(crate) unsafe fn meta(self, index: usize) -> &'a AtomicU64 {
+        // SAFETY: the node has such a word, which has an offset.
+        let off = unsafe { self.off.unchecked_add(1 + index as u32) };
         // SAFETY: it stands behind the link and is only ever an atomic.
-        unsafe { self.storage.word(self.off + 1 + index as u32) }
+        unsafe { self.storage.word(off) }
     }
 
     /// # Safety
@@ -177,6 +179,54 @@ impl<'a> Node<'a> {
     /// A linked node of this storage, not the head, made with `meta` meta words.
     #[inline(always)]
     pub(crate) unsafe fn record(self, meta: usize) -> Record<'a> {
+        // SAFETY: the caller's promise.
+        match unsafe { self.short_value(meta) } {
+            Some((key, value)) => Record { key, value, kind: Kind::Value, tag: 0 },
+            // SAFETY: the caller's promise.
+            None => unsafe { self.any_record(meta) },
+        }
+    }
+
+    /// The key and the value, if this is a plain value, the length of the key takes one byte, and the head at most two.
+    ///
+    /// # Safety
+    /// A node of this storage, not the head, made with `meta` meta words.
+    #[inline(always)]
+    unsafe fn short_value(self, meta: usize) -> Option<(&'a [u8], &'a [u8])> {
+        let start = WORD * (1 + meta);
+        // SAFETY: the key's length stands right behind the meta words.
+        let key_len = unsafe { self.bytes(start, 1) }[0];
+        let end = start + 1 + usize::from(key_len);
+        if key_len >= 0x80 {
+            return None;
+        }
+        // SAFETY: the head follows the key.
+        let first = unsafe { self.bytes(end, 1) }[0];
+        let (len, at) = if first < 0x80 {
+            (usize::from(first >> 1), end + 1)
+        } else {
+            // SAFETY: the first byte of the head is not its last.
+            let second = unsafe { self.bytes(end + 1, 1) }[0];
+            if second >= 0x80 {
+                return None;
+            }
+            (usize::from(first >> 1 & 0x3f) | usize::from(second) << 6, end + 2)
+        };
+        if first & 1 != 0 {
+            return None;
+        }
+        // SAFETY: the key follows its length.
+        let key = unsafe { self.bytes(start + 1, key_len.into()) };
+        // SAFETY: the value follows the head, which says its length.
+        Some((key, unsafe { self.bytes(at, len) }))
+    }
+
+    /// What [`record`](Self::record) returns, whatever that is.
+    ///
+    /// # Safety
+    /// As for [`record`](Self::record).
+    #[inline(never)]
+    unsafe fn any_record(self, meta: usize) -> Record<'a> {
         // SAFETY: the caller's promise.
         let (key, head, at) = unsafe { self.key_and_head(meta) };
         if head & 1 == 0 {

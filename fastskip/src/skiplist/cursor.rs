@@ -39,11 +39,9 @@ impl<'a> View<'a> for Contents<'a> {
     /// later snapshot.
     #[inline(always)]
     fn item(self, node: NodeRef<'a, Stamped>) -> Option<Entry<'a>> {
-        if self.clock.inserted(node) > self.until {
-            return None;
-        }
-        let deleted = self.clock.deleted(node).is_some_and(|stamp| stamp <= self.until);
+        // The record is read first, so that the compiler computes the place of the node once.
         let Record { key, value, kind, .. } = node.record();
+        let deleted = self.clock.shown(node, self.until)?;
         Some(Entry { key, value, is_tombstone: deleted || kind == Kind::Tombstone })
     }
 

@@ -43,6 +43,13 @@ impl Schema for Stamped {
     }
 }
 
+/// What a word says, settled or not.
+#[inline(always)]
+fn look(word: &AtomicU64) -> u64 {
+    // ORDERING(stamp.read): Acquire; pairs with `stamp.set`: who relies on a stamp saw the clock at least that far.
+    word.load(ord("stamp.read", Ordering::Acquire))
+}
+
 /// Orders insertions, deletions and snapshots of one list.
 #[derive(Debug)]
 pub(crate) struct StampClock(AtomicU64);
@@ -69,11 +76,11 @@ impl StampClock {
     /// Sets `word` from `unset` to a stamp, unless somebody did; returns the stamp.
     #[inline]
     fn settle(&self, word: &AtomicU64, unset: u64) -> u64 {
-        // ORDERING(stamp.read): Acquire; pairs with `stamp.set`: who relies on a stamp saw the clock at least that far.
-        let seen = word.load(ord("stamp.read", Ordering::Acquire));
+        let seen = look(word);
         if seen != unset { seen } else { self.stamp(word, unset) }
     }
 
+    #[cold]
     fn stamp(&self, word: &AtomicU64, unset: u64) -> u64 {
         let now = self.read();
         // ORDERING(stamp.set): Release; pairs with `stamp.read`. Weaker: who saw the entry could take a snapshot that lies
@@ -96,10 +103,27 @@ impl StampClock {
     /// Settles when `node` was deleted, if it was.
     #[inline]
     pub(crate) fn deleted(&self, node: NodeRef<'_, Stamped>) -> Option<u64> {
-        match self.settle(node.meta(DELETED), PENDING) {
+        self.settle_deleted(node.meta(DELETED))
+    }
+
+    #[inline(always)]
+    fn settle_deleted(&self, word: &AtomicU64) -> Option<u64> {
+        match look(word) {
             UNSTAMPED => None,
+            PENDING => Some(self.stamp(word, PENDING)),
             stamp => Some(stamp),
         }
+    }
+
+    /// Settles both. Returns what is shown up to a stamp: nothing, or an entry and whether it is deleted.
+    #[inline(always)]
+    pub(crate) fn shown(&self, node: NodeRef<'_, Stamped>, until: u64) -> Option<bool> {
+        // Both addresses are known before the first look, which the compiler moves nothing before.
+        let (inserted, deleted) = (node.meta(INSERTED), node.meta(DELETED));
+        if self.settle(inserted, UNSTAMPED) > until {
+            return None;
+        }
+        Some(self.settle_deleted(deleted).is_some_and(|stamp| stamp <= until))
     }
 
     /// Deletes `node`; false if it was deleted before. Settled when this returns.

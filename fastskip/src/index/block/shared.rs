@@ -7,7 +7,7 @@ use crate::index::steps;
 use crate::key::PartialKey;
 use crate::mem::lanes::ROW_WORDS;
 use crate::mem::storage::{Storage, Words};
-use crate::node::Predecessor;
+use crate::node::{Node, Predecessor};
 use crate::sync::{AtomicU64, Ordering, ord};
 use crate::tuning::SLOTS;
 
@@ -162,12 +162,20 @@ impl<'a> Block<'a> {
         PartialKey(unsafe { self.words.lane(RELATIVE, FIRST + slot, Ordering::Relaxed) })
     }
 
-    /// The value of a slot in the row that begins with word `row`, row 1 or 3.
+    /// The values of two slots, the first of which has an even number, in the row that begins with word `row`, row 1 or 3.
+    #[inline(always)]
+    fn lanes(self, row: u32, pair: usize) -> u64 {
+        debug_assert!(pair < SLOTS.div_ceil(2));
+        // ORDERING(block.slot.read): Acquire; pairs with `block.slot`. Weaker: the bytes of the node, or the words of the block,
+        // could be read before they are written (loom `hints_lead_to_written_nodes`).
+        self.word(row + (FIRST / 2 + pair) as u32).load(ord("block.slot.read", Ordering::Acquire))
+    }
+
+    /// The value of a slot in such a row.
     #[inline(always)]
     pub(super) fn lane(self, row: u32, slot: usize) -> u32 {
         debug_assert!(slot < SLOTS);
-        // ORDERING(block.slot.read): Acquire; pairs with `block.slot`. Weaker: the bytes of the node, or the words of the block,
-        // could be read before they are written (loom `hints_lead_to_written_nodes`).
+        // ORDERING(block.slot.read): Acquire; as in `lanes`.
         let acquire = ord("block.slot.read", Ordering::Acquire);
         // SAFETY: a word of row 1, or of row 3 of a block that has one (`BlockId`).
         unsafe { self.words.lane(row, FIRST + slot, acquire) }
@@ -197,6 +205,22 @@ impl<'a> Block<'a> {
     pub(crate) fn hint(self, slot: usize) -> Option<Predecessor> {
         // SAFETY: I2, and the slot was acquired.
         unsafe { Predecessor::from_stored(self.lane(ROW_WORDS, slot)) }
+    }
+
+    /// The nodes that slots `2 * pair` and `2 * pair + 1` of a leaf name.
+    #[inline(always)]
+    pub(crate) fn hint_pair(self, pair: usize) -> [Option<Predecessor>; 2] {
+        let lanes = self.lanes(ROW_WORDS, pair);
+        // SAFETY: I2, and the slots were acquired.
+        [lanes as u32, (lanes >> 32) as u32].map(|stored| unsafe { Predecessor::from_stored(stored) })
+    }
+
+    /// Prefetches these nodes, for a walk over them.
+    #[inline(always)]
+    pub(crate) fn prefetch_entries(self, pair: usize) {
+        let lanes = self.lanes(ROW_WORDS, pair);
+        Node::prefetch_entry(self.storage, lanes as u32);
+        Node::prefetch_entry(self.storage, (lanes >> 32) as u32);
     }
 
     /// The block that a slot above the leaves names.
