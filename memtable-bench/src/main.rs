@@ -17,12 +17,10 @@
 mod error;
 mod goals;
 mod ipc;
-mod keys;
 mod machine;
 mod measure;
 mod plan;
 mod presets;
-mod random;
 mod report;
 mod results;
 mod round;

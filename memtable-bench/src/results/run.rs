@@ -4,11 +4,11 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use bench_keys::SEED;
 use serde::{Deserialize, Serialize};
 
 use super::cell::CellResults;
 use crate::machine::{self, Machine, OPTIMISED};
-use crate::random::SEED;
 
 /// The two kinds of run that a file may name: of tables or of engines.
 const BENCHMARKS: [&str; 2] = ["memtable", "engine"];
