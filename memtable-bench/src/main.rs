@@ -14,6 +14,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod allocator;
 mod error;
 mod goals;
 mod ipc;

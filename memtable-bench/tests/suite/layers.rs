@@ -9,8 +9,16 @@ mod imports;
 use imports::{Graph, Sources, in_circles};
 
 /// Each line imports those above it, and no other of its own.
-const LAYERS: [&str; 8] =
-    ["error", "text", "spec", "machine subjects", "round", "presets ipc results", "plan goals", "measure report"];
+const LAYERS: [&str; 8] = [
+    "allocator error",
+    "text",
+    "spec",
+    "machine subjects",
+    "round",
+    "presets ipc results",
+    "plan goals",
+    "measure report",
+];
 
 fn graph() -> Graph {
     let mut graph = Sources::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")).graph();
