@@ -14,15 +14,14 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod allocator;
 mod error;
 mod goals;
 mod ipc;
-mod keys;
 mod machine;
 mod measure;
 mod plan;
 mod presets;
-mod random;
 mod report;
 mod results;
 mod round;

@@ -10,7 +10,7 @@ use crate::spec::{Access, Cell, KeySet, Shape, Store, Subject, Workload};
 pub(crate) enum Preset {
     /// The tables of the published crate's own README: small, keys of 64 bytes, up to 8 threads
     Published,
-    /// What goals N1 to N9 and N11 need, and no more
+    /// What goals N1 to N9, N11 and T1 to T4 need, and no more
     Goals,
     /// Goals, and what the page draws as curves: 10K to 10M entries, 1 to 8 threads
     Full,
@@ -35,24 +35,32 @@ fn each(subjects: &[Subject], workloads: &[Workload], shapes: impl IntoIterator<
 fn goals() -> Vec<Cell> {
     use KeySet::{Descending, Paths, Random, Sequential, Urls};
     use Subject::{
-        Btreemap, CrossbeamSkiplist, Fastskip, FastskipBatch, FastskipPublished, Memtable, MemtableBatch, Vec,
+        Btreemap, CrossbeamSkiplist, Fastskip, FastskipBatch, FastskipPublished, Masstree, Memtable, MemtableBatch, Vec,
     };
     use Workload::{Get, GetMany, Insert, InsertLatency, Miss, Reverse, Scan, Sort};
     let full = |keys| Shape::new(keys, 3_000_000);
-    let small = Shape::new(Random, 100_000);
+    let of_all_sizes = |threads| {
+        [1000, 100_000, 480_000, 3_000_000, 10_000_000].map(|of| Shape::new(Random, of).with_threads(threads))
+    };
     let ours = &[Fastskip, FastskipBatch, Memtable, MemtableBatch][..];
     let with = |peers: &[Subject]| [ours, peers].concat();
-    let two_threads = [small, full(Sequential), full(Descending)].map(|shape| shape.with_threads(2));
+    let two_threads = [Sequential, Descending].map(|keys| full(keys).with_threads(2));
     let all = [Insert, Get, GetMany, Miss, Scan, Reverse];
     [
         each(&with(&[FastskipPublished, Btreemap, Vec]), &[&all[..], &[Sort]].concat(), [full(Random)]),
-        each(&with(&[FastskipPublished, CrossbeamSkiplist, Btreemap]), &[Insert], [small]),
         each(&with(&[Vec]), &[Insert], [Sequential, Descending].map(full)),
         each(ours, &all, [full(Random).with_threads(2)]),
         each(ours, &[Insert], two_threads),
         each(&with(&[FastskipPublished]), &[Insert, Get, GetMany], [Paths, Urls].map(full)),
         each(&with(&[FastskipPublished]), &[Get, GetMany], [Shape { access: Access::Zipfian, ..full(Random) }]),
         each(&[Fastskip, Memtable, FastskipPublished, CrossbeamSkiplist, Btreemap], &[InsertLatency], [full(Random)]),
+        each(
+            &with(&[FastskipPublished, CrossbeamSkiplist, Masstree, Btreemap]),
+            &[Insert, Get, GetMany],
+            [1, 2].map(of_all_sizes).concat(),
+        ),
+        each(&[Fastskip, Memtable, Masstree, Btreemap], &[Scan], [Random, Sequential].map(full)),
+        each(&with(&[Masstree]), &[Insert, Get], [Paths, Urls].map(full)),
     ]
     .concat()
 }

@@ -6,7 +6,7 @@ use crate::round::Fact::{Memory, ReadAmplification, SpaceAmplification, Syncs, W
 use crate::round::Percentile;
 use crate::spec::KeySet::{Descending, Paths, Random, Sequential, Urls};
 use crate::spec::Store::{Engine, SmallCache, TenTimesCache};
-use crate::spec::Subject::{Btreemap, FastskipPublished, Fjall, Lmdb, Rocksdb, Vec};
+use crate::spec::Subject::{Btreemap, FastskipPublished, Fjall, Lmdb, Masstree, Rocksdb, Vec};
 use crate::spec::Workload::{
     Get, GetMany, Insert, InsertLatency, Load, Miss, Open, Overwrite, Put, PutBatch, Replay, Reverse, Scan, Scan100,
     SeekOne, Sort, SyncedPut, YcsbA, YcsbB, YcsbC, YcsbD, YcsbE, YcsbF,
@@ -22,6 +22,24 @@ const PATHS: Shape = Shape::new(Paths, FULL);
 const URLS: Shape = Shape::new(Urls, FULL);
 const ZIPFIAN: Shape = Shape { access: Access::Zipfian, ..RANDOM };
 const SMALL: Shape = Shape::new(Random, 100_000);
+
+const fn random(entries: usize, threads: usize) -> Shape {
+    Shape::new(Random, entries).with_threads(threads)
+}
+
+/// From tables that the second cache holds to those that no cache does. 480,000 entries fill a memtable of 64 MiB.
+const SIZES: &[Shape] = &[
+    random(1000, 1),
+    random(100_000, 1),
+    random(480_000, 1),
+    random(3_000_000, 1),
+    random(10_000_000, 1),
+    random(1000, 2),
+    random(100_000, 2),
+    random(480_000, 2),
+    random(3_000_000, 2),
+    random(10_000_000, 2),
+];
 
 /// Tables of the published crate's own README.
 const fn published(entries: usize, threads: usize) -> [Shape; 2] {
@@ -70,6 +88,7 @@ const fn itself(says: &'static str, unit: &'static str, of: fn(&Measurement<'_>)
 
 const PUBLISHED: Measure = x("times as fast as fastskip-published", |at| at.times(FastskipPublished));
 const BTREE: Measure = x("times as fast as btreemap", |at| at.times(Btreemap));
+const MASSTREE: Measure = x("times as fast as masstree", |at| at.times(Masstree));
 const FJALL: Measure = x("times as fast as fjall", |at| at.times(Fjall));
 const FJALL_GET: Measure = x("times as fast as fjall get", |at| at.times_at(Fjall, Get));
 const ROCKSDB: Measure = x("times as fast as rocksdb", |at| at.times(Rocksdb));
@@ -81,6 +100,8 @@ const OF_LMDB: Measure = x("time divided by that of lmdb", |at| at.share(&[(Lmdb
 const OF_APPEND: Measure = x("time divided by that of vec insert", |at| at.share(&[(Vec, Insert)]));
 const OF_SORT: Measure =
     x("time divided by that of vec insert and vec sort", |at| at.share(&[(Vec, Insert), (Vec, Sort)]));
+const OF_BTREE: Measure = x("time divided by that of btreemap", |at| at.share(&[(Btreemap, at.workload.of_peers())]));
+const ONE_BY_ONE: Measure = x("times as fast as one by one", |at| at.times(at.subject.one_by_one()?));
 const OF_SCAN: Measure = x("time divided by that of scan", |at| at.share(&[(at.subject, Scan)]));
 const OF_FLOORS: Measure = x("times as fast as the slower of memtable and log", |at| at.of_floors());
 const TAIL: Measure = x("p99.9 divided by the median", |at| at.latency(Percentile::TailRatio));
@@ -125,6 +146,15 @@ pub(super) const GOALS: &[Goal] = &[
         (SINGLE, &[Insert], TABLES_8_THREADS, &[(PUBLISHED, AtLeast(1.0)), (BTREE, AtLeast(1.0))])] },
     Goal { name: "N11", asks: "the slowest of a thousand inserts", rows: &[
         (&[Subject::Memtable], &[InsertLatency], &[RANDOM], &[(TAIL, AtMost(8.0))])] },
+    Goal { name: "T1", asks: "one by one, 1 K to 10 M random keys, one and two threads", rows: &[
+        (SINGLE, &[Insert, Get], SIZES, &[(MASSTREE, AtLeast(1.3)), (SKIP_LISTS, AtLeast(2.0)), (BTREE, AtLeast(1.3))])] },
+    Goal { name: "T2", asks: "the same in batches", rows: &[
+        (BATCHED, &[Insert, GetMany], SIZES, &[(ONE_BY_ONE, AtLeast(1.0))]),
+        (BATCHED, &[Insert, GetMany], &[RANDOM], &[(PUBLISHED, AtLeast(9.0)), (MASSTREE, AtLeast(3.0))])] },
+    Goal { name: "T3", asks: "scans of random and of ascending keys", rows: &[
+        (SINGLE, &[Scan], &[RANDOM, ASCENDING], &[(MASSTREE, AtLeast(2.5)), (OF_BTREE, AtMost(1.3))])] },
+    Goal { name: "T4", asks: "paths and web addresses, beside masstree", rows: &[
+        (SINGLE, &[Insert, Get], &[PATHS, URLS], &[(MASSTREE, AtLeast(1.8))])] },
     Goal { name: "E1", asks: "engine: puts, one by one", rows: &[
         (MINI, &[Put], &[DB_600K, DB_3M], &[(FJALL, AtLeast(3.0)), (ROCKSDB, AtLeast(5.0)), (WRITE_CALLS, AtMost(0.05))])] },
     Goal { name: "E2", asks: "engine: puts in batches of 100", rows: &[

@@ -57,9 +57,10 @@ fn source(results: &Results, shape: &Shape) -> String {
     let model = run.machine.model.as_deref().unwrap_or("unknown processor");
     let commit = run.commit.as_deref().unwrap_or("unknown");
     let date = run.date.split('T').next().unwrap_or(&run.date);
+    let allocator = run.allocator.as_deref().unwrap_or("the system's");
     let optimised = if run.optimised { "" } else { " NOT OPTIMISED: these times mean nothing." };
     format!(
-        "{shape}; medians of {} rounds, subjects in turns. {} cores, {model}; {date}, commit {}.{optimised}\n",
+        "{shape}; medians of {} rounds, subjects in turns. {} cores, {model}; allocator {allocator}; {date}, commit {}.{optimised}\n",
         run.rounds,
         run.machine.cores,
         commit.get(..12).unwrap_or(commit)

@@ -4,11 +4,12 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use bench_keys::SEED;
 use serde::{Deserialize, Serialize};
 
 use super::cell::CellResults;
+use crate::allocator;
 use crate::machine::{self, Machine, OPTIMISED};
-use crate::random::SEED;
 
 /// The two kinds of run that a file may name: of tables or of engines.
 const BENCHMARKS: [&str; 2] = ["memtable", "engine"];
@@ -20,6 +21,9 @@ pub(crate) struct Run {
     pub(crate) date: String,
     pub(crate) commit: Option<String>,
     pub(crate) optimised: bool,
+    /// That of every subject's process: `mimalloc`, or the system's where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) allocator: Option<String>,
     pub(crate) machine: Machine,
     pub(crate) preset: Option<String>,
     pub(crate) rounds: u32,
@@ -36,6 +40,7 @@ impl Run {
             date: humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string(),
             commit: machine::commit(),
             optimised: OPTIMISED,
+            allocator: allocator::NAME.map(Into::into),
             machine: Machine::this(),
             preset,
             rounds,

@@ -38,9 +38,10 @@ pub(crate) fn heading(run: &Run) -> String {
         None => "",
         Some(_) => "Built without the peers that are crates: add --features peers to cargo's arguments\n",
     };
+    let allocator = run.allocator.as_deref().unwrap_or("the system's");
     let of_benchmark = if run.is_of_engines() { OF_ENGINES } else { OF_TABLES };
     format!(
-        "{} cores, {model}; {date}; commit {commit}\n{warning}{peers}Medians. Time by the operations of all threads; 2.00x is twice \
+        "{} cores, {model}; allocator {allocator}; {date}; commit {commit}\n{warning}{peers}Medians. Time by the operations of all threads; 2.00x is twice \
          as fast as that peer.\n{of_benchmark}",
         machine.cores
     )

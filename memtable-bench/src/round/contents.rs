@@ -1,12 +1,11 @@
 //! The contents of a subject, and the operations of a workload with their expected results, both made before the clock starts. To find the results,
 //! the contents go through the same operations in order. So a workload that reads its own writes cannot be divided among threads.
 
+use bench_keys::{Keys, rng};
 use rand::RngExt;
 
 use super::digest::{Digest, of_count, of_entry, of_value};
 use super::input::Input;
-use crate::keys::{self, Keys};
-use crate::random::rng;
 use crate::spec::{Shape, Workload};
 
 /// Streams of random numbers, separate from those of the input.
@@ -127,7 +126,7 @@ impl<'i> Contents<'i> {
         match workload {
             Workload::Get | Workload::GetMany => self.of(accessed(reads, Op::Get)),
             Workload::Miss => {
-                let keys = keys::absent(&Shape { entries: reads, ..shape });
+                let keys = bench_keys::absent(shape.keys, shape.key_len, reads);
                 Ops { count: reads, ops: vec![Op::Get; reads], keys, expected: 0 }
             }
             Workload::Seek => self.of(accessed(few(10), Op::Scan(scanned(workload)))),

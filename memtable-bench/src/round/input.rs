@@ -2,12 +2,11 @@
 
 use std::ops::Range;
 
+use bench_keys::{Keys, rng};
 use rand::RngExt;
 use rand::seq::SliceRandom;
 use rand_distr::{Distribution, Zipf};
 
-use crate::keys::{self, Keys};
-use crate::random::rng;
 use crate::spec::{Access, Shape};
 use crate::subjects::store::Record;
 
@@ -40,7 +39,7 @@ impl Input {
     pub(super) fn new(shape: &Shape, later: usize) -> Self {
         let mut pool = vec![0; POOL + shape.value_len];
         rng(POOL_STREAM).fill(&mut pool[..]);
-        let keys = keys::stored(shape, 0..shape.entries + later);
+        let keys = bench_keys::stored(shape.keys, shape.key_len, shape.entries, 0..shape.entries + later);
         let mut sorted: Vec<_> = (0..keys.len()).collect();
         sorted.sort_unstable_by_key(|&index| keys.get(index));
         let mut place = vec![0; sorted.len()];
@@ -107,8 +106,9 @@ impl Input {
 mod tests {
     use std::collections::{HashMap, HashSet};
 
+    use bench_keys::SEED;
+
     use super::*;
-    use crate::random::SEED;
     use crate::spec::KeySet;
 
     #[test]

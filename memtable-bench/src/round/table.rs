@@ -6,6 +6,7 @@ use std::path::Path;
 use super::contents::Contents;
 use super::outcome::{Fact, Sample};
 use super::work::Work;
+use crate::allocator;
 use crate::machine;
 use crate::spec::{Store as Kind, Workload};
 use crate::subjects::store::{Done, Store};
@@ -50,6 +51,7 @@ pub(super) fn run<S: Store>(work: &Work<'_>, wanted: &[Workload]) -> Done<Vec<Sa
 /// Makes a table and stores every record. Keys in order go to as many ranges as there are threads.
 fn fill<S: Store>(work: &Work<'_>, workload: Workload) -> Done<(S, Sample)> {
     let ops = Contents::empty(work.input).operations(workload);
+    allocator::give_back();
     // Touches what the table will take: its first touch of a page is no part of its time.
     machine::prefault(work.shape().table_memory().try_into().unwrap_or(usize::MAX));
     let before = machine::reset_peak();

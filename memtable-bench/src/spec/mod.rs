@@ -5,7 +5,8 @@ mod shape;
 mod subject;
 mod workload;
 
+pub(crate) use bench_keys::{KeySet, SHORTEST_KEY};
 pub(crate) use cell::Cell;
-pub(crate) use shape::{Access, KEY_LEN, KeySet, SHORTEST_KEY, Shape, Store, VALUE_LEN};
+pub(crate) use shape::{Access, KEY_LEN, Shape, Store, VALUE_LEN};
 pub(crate) use subject::{Role, Subject, subjects};
 pub(crate) use workload::Workload;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use bench_keys::KeySet;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
@@ -11,12 +12,6 @@ use crate::text::{grouped, name, short};
 /// The length of keys and values unless arguments say otherwise, in bytes.
 pub(crate) const KEY_LEN: usize = 16;
 pub(crate) const VALUE_LEN: usize = 100;
-
-/// The shortest keys that can all be distinct.
-pub(crate) const SHORTEST_KEY: usize = 16;
-
-/// The longest path of trees up to 200 million files, in bytes.
-const LONGEST_PATH: usize = 128;
 
 /// The most that a table takes beyond an entry's key and value, in bytes: two boxes, links, and what allocators round up.
 const TABLE_OVERHEAD: u128 = 160;
@@ -27,29 +22,6 @@ const INPUT_OVERHEAD: u128 = 120;
 const MIB: u64 = 1 << 20;
 /// Less memory than this no engine takes.
 const LEAST: u64 = 64 << 10;
-
-/// How keys look, and in which order they come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum KeySet {
-    /// Random bytes
-    Random,
-    /// Decimal digits with leading zeros, ascending
-    Sequential,
-    /// The same, descending
-    Descending,
-    /// File paths of 40 to 110 bytes with long shared prefixes, in random order
-    Paths,
-    /// Web addresses of 50 to 110 bytes: a few hosts, paths and queries, in random order
-    Urls,
-}
-
-impl KeySet {
-    /// Whether all its keys have one length, which can be chosen.
-    pub(crate) fn has_one_length(self) -> bool {
-        !matches!(self, Self::Paths | Self::Urls)
-    }
-}
 
 /// How often each key is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -135,7 +107,7 @@ impl Shape {
 
     /// In bytes.
     pub(crate) fn longest_key(&self) -> usize {
-        if self.keys.has_one_length() { self.key_len } else { LONGEST_PATH }
+        self.keys.longest(self.key_len)
     }
 
     /// An upper estimate of what the filled table takes, in bytes.

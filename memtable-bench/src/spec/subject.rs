@@ -35,6 +35,8 @@ macro_rules! subjects {
         Skl "skl": ClosePeer, Ordered, 0x9c36b5, table(subjects::skl::SklList);
         /// scc's TreeIndex, a B+ tree
         Treeindex "peers": OtherPeer, Ordered, 0xc77700, table(subjects::lists::Tree);
+        /// masstree's MassTree15, a trie of B+ trees
+        Masstree "peers": OtherPeer, Ends, 0xd4a017, table(subjects::lists::Masstree);
         /// The standard BTreeMap behind an RwLock
         Btreemap: OtherPeer, Ordered, 0x5c8a0d, table(subjects::maps::LockedTree);
         /// 16 of those, keys spread over them by hash
@@ -122,7 +124,8 @@ pub(crate) enum Role {
     Floor,
 }
 
-/// Which workloads a subject does. Each table from `Find` to `Freeze` does what those before it do, and more.
+/// Which workloads a subject does. Each table from `Find` to `Freeze` does what those before it do, and more; only
+/// `Forward` is not read backwards, which `Ends` is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 enum Ability {
     /// A table that stores and finds nothing.
@@ -131,7 +134,9 @@ enum Ability {
     Batch,
     /// A table without order.
     Find,
-    /// A table that is read from its beginning only.
+    /// A table that is read from its ends only, as a whole.
+    Ends,
+    /// A table that is not read backwards.
     Forward,
     Ordered,
     /// A table that can be frozen.
@@ -173,12 +178,17 @@ impl Subject {
         }
     }
 
+    /// The same table, one operation at a time.
+    pub(crate) fn one_by_one(self) -> Option<Self> {
+        Self::all().iter().copied().find(|of| of.batched() == Some(self))
+    }
+
     pub(crate) fn is_batched(self) -> bool {
         self.ability() == Ability::Batch
     }
 
     pub(crate) fn can(self, workload: Workload) -> bool {
-        use Ability::{Append, Batch, Find, Forward, Freeze, Lsm, Ordered, Overwrite, Read, Tree, Write};
+        use Ability::{Append, Batch, Ends, Find, Forward, Freeze, Lsm, Ordered, Overwrite, Read, Tree, Write};
         let can = self.ability();
         match workload {
             Workload::Insert => !self.is_engine(),
@@ -188,8 +198,9 @@ impl Subject {
             Workload::Mixed | Workload::Mixed95 | Workload::Delete | Workload::InsertLatency => {
                 (Find..=Freeze).contains(&can)
             }
-            Workload::Scan | Workload::Seek | Workload::SeekOne => (Forward..=Freeze).contains(&can),
-            Workload::Reverse => matches!(can, Ordered | Freeze),
+            Workload::Scan => (Ends..=Freeze).contains(&can),
+            Workload::Seek | Workload::SeekOne => (Forward..=Freeze).contains(&can),
+            Workload::Reverse => matches!(can, Ends | Ordered | Freeze),
             Workload::FrozenScan => can == Freeze,
             Workload::Put => self.is_floor_of_engines() || matches!(can, Write | Tree | Lsm),
             Workload::Load | Workload::PutBatch | Workload::SyncedPut => matches!(can, Write | Tree | Lsm),

@@ -1,10 +1,11 @@
-//! The concurrent peers: skip lists and a B+ tree. Peers that do not copy the stored bytes get boxed keys and values: each insert copies both, as
+//! The concurrent peers: skip lists, a B+ tree and Masstree. Peers that do not copy the stored bytes get boxed keys and values: each insert copies both, as
 //! the arenas do.
 
 use std::ops::Bound::{Included, Unbounded};
 
 use crossbeam_skiplist::SkipMap;
 use fastskip_published::ConcurrentSkipList;
+use masstree::{MassTree15, RangeBound};
 use scc::{Guard, TreeIndex};
 
 use super::store::{Done, Record, Settings, Store, store};
@@ -73,4 +74,23 @@ store! {
     scan_all(tree, each) => tree.iter(&Guard::new()).for_each(|(key, value)| each(key, value));
     scan_back(tree, each) => tree.iter(&Guard::new()).rev().for_each(|(key, value)| each(key, value));
     delete(tree, key, _seqno) => tree.remove_sync(key);
+}
+
+store! {
+    /// `masstree`, a trie of concurrent B+ trees, with boxed values; it copies keys itself. Each call takes a guard, as calls of separate callers
+    /// do, and lends what it finds. Its batches are no subject: those of inserts take owned keys, and there are none of lookups. It is read from its
+    /// ends only, because its ranges that begin at a key miss entries where keys share their first eight bytes.
+    Masstree(MassTree15<Box<[u8]>>);
+    open(_settings) => MassTree15::new();
+    insert(tree, record) => tree.insert_with_guard(record.key, record.value.into(), &tree.guard()).is_none();
+    get(tree, key, read) => tree.get_ref(key, &tree.guard()).map(|value| read(&value));
+    scan_all(tree, each) => {
+        let (all, guard) = (RangeBound::Unbounded, tree.guard());
+        tree.scan_intra_leaf_batch_ref(all, all, |key, value| { each(key, value); true }, &guard);
+    };
+    scan_back(tree, each) => {
+        let (all, guard) = (RangeBound::Unbounded, tree.guard());
+        tree.scan_rev_batch_ref(all, all, |key, value| { each(key, value); true }, &guard);
+    };
+    delete(tree, key, _seqno) => tree.remove_with_guard(key, &tree.guard())?.is_some();
 }

@@ -10,10 +10,10 @@ use imports::{Graph, Sources, in_circles};
 
 /// Each line imports those above it, and no other of its own.
 const LAYERS: [&str; 8] = [
-    "error random",
+    "allocator error",
     "text",
     "spec",
-    "keys machine subjects",
+    "machine subjects",
     "round",
     "presets ipc results",
     "plan goals",

@@ -17,6 +17,7 @@ fn tables() -> Vec<(&'static str, String)> {
     let find = "insert get miss mixed mixed-95 delete insert-latency";
     let forward = "insert get miss scan seek seek-one mixed mixed-95 delete insert-latency";
     let ordered = forward.replace("seek-one", "seek-one reverse");
+    let ends = ordered.replace("seek seek-one ", "");
     let frozen = ordered.replace("delete", "delete frozen-scan");
     let all = [
         (true, "fastskip", &*frozen),
@@ -27,6 +28,7 @@ fn tables() -> Vec<(&'static str, String)> {
         (PEERS, "crossbeam-skiplist", &ordered),
         (cfg!(feature = "skl"), "skl", &ordered),
         (PEERS, "treeindex", &ordered),
+        (PEERS, "masstree", &ends),
         (true, "btreemap", &ordered),
         (true, "sharded-btreemap", &ordered),
         (true, "hashmap", find),

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use rand::{Rng, RngExt};
 
-use crate::random::rng;
+use crate::rng;
 
 const SHORTEST: usize = 40;
 const FILES_PER_DIRECTORY: u64 = 12;
@@ -24,17 +24,17 @@ static NAMES: LazyLock<[Vec<&str>; 3]> = LazyLock::new(|| {
 
 /// A tree with room for a number of files.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(crate) struct Tree {
     directories: u64,
 }
 
 impl Tree {
-    pub(super) fn for_files(files: u64) -> Self {
+    pub(crate) fn for_files(files: u64) -> Self {
         Self { directories: (files / FILES_PER_DIRECTORY).max(FANOUT) }
     }
 
     /// Appends the path of file number `file`.
-    pub(super) fn push_path(&self, file: u64, out: &mut Vec<u8>) {
+    pub(crate) fn push_path(&self, file: u64, out: &mut Vec<u8>) {
         let start = out.len();
         let mut random = rng(file);
         let directory = random.random_range(0..self.directories);
@@ -55,7 +55,7 @@ impl Tree {
     }
 
     /// Appends web address number `page`: a host for every thousand files, most of them of one site.
-    pub(super) fn push_url(&self, page: u64, out: &mut Vec<u8>) {
+    pub(crate) fn push_url(&self, page: u64, out: &mut Vec<u8>) {
         let mut random = rng(page);
         out.extend_from_slice(b"https://");
         push_word(random.random_range(0..=self.directories * FILES_PER_DIRECTORY / 1000), out);
@@ -89,7 +89,7 @@ fn push_word(number: u64, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::SEED;
+    use crate::SEED;
 
     #[test]
     fn paths_are_40_to_110_bytes_long_and_share_most_of_them_with_their_neighbours() {

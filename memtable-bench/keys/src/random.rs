@@ -4,9 +4,9 @@ use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 
 /// The seed of every input.
-pub(crate) const SEED: u64 = 0x5eed_fa57_5c1f_0001;
+pub const SEED: u64 = 0x5eed_fa57_5c1f_0001;
 
 /// Generator number `stream`. Different streams are independent of each other.
-pub(crate) fn rng(stream: u64) -> Xoshiro256PlusPlus {
+pub fn rng(stream: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(SEED ^ stream)
 }

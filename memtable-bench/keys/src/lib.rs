@@ -4,33 +4,69 @@
 //! differ from their neighbours as late as hits do. Keys that are written after the table is filled continue the stored ones.
 
 mod paths;
+mod random;
 
 use std::ops::Range;
 
+use clap::ValueEnum;
 use rand::Rng;
+use serde::{Deserialize, Serialize};
 
-use crate::random::rng;
-use crate::spec::{KeySet, Shape};
+pub use random::{SEED, rng};
+
+/// The shortest keys that can all be distinct.
+pub const SHORTEST_KEY: usize = 16;
+
+/// The longest path of trees up to 200 million files, in bytes.
+const LONGEST_PATH: usize = 128;
 
 /// The first of descending keys: it has as many digits as the shortest key.
 const LAST: u64 = 9_999_999_999_999_999;
 
-/// The keys at `range` of those that are stored, in the order of their inserts.
-pub(crate) fn stored(shape: &Shape, range: Range<usize>) -> Keys {
-    made(shape, range, 0)
+/// How keys look, and in which order they come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeySet {
+    /// Random bytes
+    Random,
+    /// Decimal digits with leading zeros, ascending
+    Sequential,
+    /// The same, descending
+    Descending,
+    /// File paths of 40 to 110 bytes with long shared prefixes, in random order
+    Paths,
+    /// Web addresses of 50 to 110 bytes: a few hosts, paths and queries, in random order
+    Urls,
 }
 
-/// As many keys that are not stored.
-pub(crate) fn absent(shape: &Shape) -> Keys {
-    made(shape, 0..shape.entries, 1)
+impl KeySet {
+    /// Whether all its keys have one length, which can be chosen.
+    pub fn has_one_length(self) -> bool {
+        !matches!(self, Self::Paths | Self::Urls)
+    }
+
+    /// The most bytes of a key, `len` where that can be chosen.
+    pub fn longest(self, len: usize) -> usize {
+        if self.has_one_length() { len } else { LONGEST_PATH }
+    }
 }
 
-fn made(shape: &Shape, range: Range<usize>, odd: u64) -> Keys {
-    let len = shape.key_len;
-    let mut keys = Keys::with_capacity(range.len(), range.len() * shape.longest_key());
-    let tree = paths::Tree::for_files(shape.entries as u64);
+/// The keys at `range` of those that are stored, in the order of their inserts: of `len` bytes, where that can be chosen, and as if for a table of
+/// `entries`.
+pub fn stored(set: KeySet, len: usize, entries: usize, range: Range<usize>) -> Keys {
+    made(set, len, entries, range, 0)
+}
+
+/// As many keys as there are `entries`, none of which is stored.
+pub fn absent(set: KeySet, len: usize, entries: usize) -> Keys {
+    made(set, len, entries, 0..entries, 1)
+}
+
+fn made(set: KeySet, len: usize, entries: usize, range: Range<usize>, odd: u64) -> Keys {
+    let mut keys = Keys::with_capacity(range.len(), range.len() * set.longest(len));
+    let tree = paths::Tree::for_files(entries as u64);
     for index in range.map(|index| 2 * index as u64 + odd) {
-        keys.push(|out| match shape.keys {
+        keys.push(|out| match set {
             KeySet::Random => {
                 let start = out.len();
                 out.resize(start + len, 0);
@@ -47,7 +83,7 @@ fn made(shape: &Shape, range: Range<usize>, odd: u64) -> Keys {
 
 /// Keys stored one behind the other, so that reading the next one costs no cache miss while the clock runs.
 #[derive(Debug, Default)]
-pub(crate) struct Keys {
+pub struct Keys {
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
@@ -62,21 +98,29 @@ impl Keys {
         self.ends.push(self.bytes.len());
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// The number of keys.
+    pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    pub(crate) fn get(&self, index: usize) -> &[u8] {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The key at `index`.
+    pub fn get(&self, index: usize) -> &[u8] {
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.bytes[start..self.ends[index]]
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.len()).map(|index| self.get(index))
     }
 
     /// A copy of the keys at `indices`, in that order.
-    pub(crate) fn pick(&self, indices: &[usize]) -> Self {
+    pub fn pick(&self, indices: &[usize]) -> Self {
         let mut picked = Self::with_capacity(indices.len(), self.bytes.len());
         indices.iter().for_each(|&index| picked.push(|out| out.extend_from_slice(self.get(index))));
         picked
@@ -87,12 +131,9 @@ impl Keys {
 mod tests {
     use std::collections::HashSet;
 
-    use clap::ValueEnum;
     use itertools::iproduct;
 
     use super::*;
-    use crate::random::SEED;
-    use crate::spec::SHORTEST_KEY;
 
     #[test]
     fn keys_are_distinct_and_the_same_each_time_and_have_the_length_and_order_of_their_set() {
@@ -100,12 +141,12 @@ mod tests {
         // state of its own: rounds would not be comparable. Keys longer than the estimate of memory allows for; padding that
         // puts decimals out of order, random inserts that all go to the end, and absent keys that all lie behind one end.
         for (&set, len) in iproduct!(KeySet::value_variants(), [SHORTEST_KEY, 20, 64]) {
-            let shape = Shape { key_len: len, ..Shape::new(set, 20_000) };
-            let (stored, absent) = (super::stored(&shape, 0..30_000), super::absent(&shape));
+            let of = |range| super::stored(set, len, 20_000, range);
+            let (stored, absent) = (of(0..30_000), super::absent(set, len, 20_000));
             let distinct: HashSet<_> = stored.iter().chain(absent.iter()).collect();
             assert_eq!(distinct.len(), 50_000, "{set:?} (seed {SEED:#x})");
             let is_long =
-                |key: &[u8]| if set.has_one_length() { key.len() == len } else { key.len() <= shape.longest_key() };
+                |key: &[u8]| if set.has_one_length() { key.len() == len } else { key.len() <= set.longest(len) };
             assert!(distinct.into_iter().all(is_long), "{set:?}");
             assert_eq!(stored.iter().is_sorted(), set == KeySet::Sequential, "{set:?}");
             assert_eq!(stored.iter().is_sorted_by(|a, b| a > b), set == KeySet::Descending, "{set:?}");
@@ -116,7 +157,7 @@ mod tests {
             let ends: HashSet<_> = stored.iter().map(|key| &key[key.len() - 4..]).collect();
             assert!(set != KeySet::Random || ends.len() > 29_900, "{} of 30000 (seed {SEED:#x})", ends.len());
             // Sequences that break off where later keys begin, and lookups whose keys and values drift apart.
-            let (first, rest) = (super::stored(&shape, 0..20_000), super::stored(&shape, 20_000..30_000));
+            let (first, rest) = (of(0..20_000), of(20_000..30_000));
             assert!(first.iter().chain(rest.iter()).eq(stored.iter()), "{set:?}");
             assert!(stored.pick(&[7, 0, 3]).iter().eq([7, 0, 3].map(|index| stored.get(index))));
         }
