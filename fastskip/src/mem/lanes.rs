@@ -54,7 +54,8 @@ unsafe fn lane_of_word(row: *const AtomicU64, lane: usize, order: Ordering) -> u
 ))]
 #[allow(dead_code, reason = "the models have a storage of their own")]
 pub(crate) mod row {
-    use super::{AtomicU64, Ordering};
+    use crate::mem::lanes;
+    use crate::sync::{AtomicU64, Ordering};
 
     /// The lanes greater than `bound`, among the first `lanes` of the row at `row`.
     ///
@@ -62,7 +63,7 @@ pub(crate) mod row {
     /// `row` begins as many words as these lanes fill, initialised and only ever accessed as atomics.
     pub(crate) unsafe fn greater(row: *const AtomicU64, bound: i32, lanes: usize) -> u32 {
         // SAFETY: the caller's promise.
-        super::greater(unsafe { words(row, lanes) }, bound)
+        lanes::greater(unsafe { words(row, lanes) }, bound)
     }
 
     /// The lanes equal to `value`, among the first `lanes` of the row at `row`.
@@ -71,7 +72,7 @@ pub(crate) mod row {
     /// As for [`greater`].
     pub(crate) unsafe fn equal(row: *const AtomicU64, value: u32, lanes: usize) -> u32 {
         // SAFETY: the caller's promise.
-        super::equal(unsafe { words(row, lanes) }, value)
+        lanes::equal(unsafe { words(row, lanes) }, value)
     }
 
     /// Lane `lane` of the row at `row`, loaded with `order`.
@@ -81,7 +82,7 @@ pub(crate) mod row {
     #[inline(always)]
     pub(crate) unsafe fn lane(row: *const AtomicU64, lane: usize, order: Ordering) -> u32 {
         // SAFETY: the caller's promise.
-        unsafe { super::lane_of_word(row, lane, order) }
+        unsafe { lanes::lane_of_word(row, lane, order) }
     }
 
     /// # Safety
@@ -102,9 +103,10 @@ pub(crate) mod row {
         __m128i, _mm_cmpeq_epi32, _mm_cmpgt_epi32, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32, _mm_set1_epi32,
     };
 
-    use super::{AtomicU64, Ordering};
+    use crate::mem::lanes;
+    use crate::sync::{AtomicU64, Ordering};
 
-    const _: () = assert!(super::ROW_WORDS == 16, "vectors compare two cache lines");
+    const _: () = assert!(lanes::ROW_WORDS == 16, "vectors compare two cache lines");
 
     /// The lanes greater than `bound`, in the row at `row`.
     ///
@@ -211,9 +213,10 @@ pub(crate) mod row {
     };
     use core::arch::asm;
 
-    use super::{AtomicU64, Ordering};
+    use crate::mem::lanes;
+    use crate::sync::{AtomicU64, Ordering};
 
-    const _: () = assert!(super::ROW_WORDS == 16, "vectors compare two cache lines");
+    const _: () = assert!(lanes::ROW_WORDS == 16, "vectors compare two cache lines");
 
     /// The lanes greater than `bound`, in the row at `row`.
     ///
@@ -307,7 +310,7 @@ pub(crate) mod row {
     pub(crate) unsafe fn lane(row: *const AtomicU64, lane: usize, order: Ordering) -> u32 {
         if order != Ordering::Relaxed {
             // SAFETY: the caller's promise.
-            return unsafe { super::lane_of_word(row, lane, order) };
+            return unsafe { lanes::lane_of_word(row, lane, order) };
         }
         let value;
         // SAFETY: reads the lane and nothing else (caller).
@@ -334,10 +337,9 @@ pub(crate) mod row {
     }
 }
 
+#[cfg(not(any(miri, fastskip_portable)))]
 #[cfg(test)]
 mod tests {
-    #![cfg(not(any(miri, fastskip_portable)))]
-
     use proptest::prelude::*;
 
     use super::*;
