@@ -1,34 +1,32 @@
 //! Compares a row of 32-bit lanes with one value, all at once.
 //!
-//! A row is [`ROW_WORDS`] words of two lanes each, the lower half of a word first. The result is a mask: bit `i` is for lane `i`. On x86-64 this
-//! takes eight vector comparisons (SSE2, part of the baseline); elsewhere, under Miri and with `--cfg fastskip_portable`, a loop over the words.
-//! Both give the same results for a row at rest, which a test shows.
+//! A row is [`ROW_WORDS`] words of two lanes each, the lower half of a word first. The result is a mask: bit `i` is for lane `i`. On x86-64 and
+//! little-endian aarch64 this takes eight vector comparisons (SSE2 and NEON, parts of the baselines); elsewhere, under Miri and with
+//! `--cfg fastskip_portable`, a loop over the words. All give the same results for a row at rest, which a test shows.
 //!
 //! Writers may change a row meanwhile. Then a result mixes old and new lanes: it is only a hint, and its users verify the nodes that they find
 //! through it.
 
+use crate::sync::{AtomicU64, Ordering};
 use crate::tuning::SLOTS;
 
 /// Words in a row: the slots of a block, and one more word.
 pub(crate) const ROW_WORDS: u32 = (SLOTS as u32 + 2) / 2;
 
 const _: () = assert!(SLOTS & 1 == 0 && ROW_WORDS <= 16, "a row fills words, and its mask 32 bits");
-#[cfg(all(target_arch = "x86_64", not(miri), not(fastskip_portable)))]
-const _: () = assert!(ROW_WORDS == 16, "vectors compare two cache lines");
 
 /// The lanes greater than `bound`, among those of `words`.
-#[cfg(any(test, miri, fastskip_portable, not(target_arch = "x86_64")))]
+#[allow(dead_code, reason = "used where no vectors are")]
 pub(crate) fn greater(words: impl Iterator<Item = u64>, bound: i32) -> u32 {
     mask(words, |lane| lane as i32 > bound)
 }
 
 /// The lanes equal to `value`, among those of `words`.
-#[cfg(any(test, miri, fastskip_portable, not(target_arch = "x86_64")))]
+#[allow(dead_code, reason = "used where no vectors are")]
 pub(crate) fn equal(words: impl Iterator<Item = u64>, value: u32) -> u32 {
     mask(words, |lane| lane == value)
 }
 
-#[cfg(any(test, miri, fastskip_portable, not(target_arch = "x86_64")))]
 fn mask(words: impl Iterator<Item = u64>, test: impl Fn(u32) -> bool) -> u32 {
     words.enumerate().fold(0, |mask, (index, word)| {
         let pair = u32::from(test(word as u32)) | u32::from(test((word >> 32) as u32)) << 1;
@@ -36,21 +34,86 @@ fn mask(words: impl Iterator<Item = u64>, test: impl Fn(u32) -> bool) -> u32 {
     })
 }
 
-#[cfg(all(target_arch = "x86_64", not(miri), not(fastskip_portable)))]
-pub(crate) mod vector {
-    //! The same by vectors of four lanes.
+/// Lane `lane` of the row at `row`, whose word is loaded with `order`.
+///
+/// # Safety
+/// The lane is in the row, whose words are initialised.
+#[allow(dead_code, reason = "x86-64 loads less than a word")]
+#[inline(always)]
+unsafe fn lane_of_word(row: *const AtomicU64, lane: usize, order: Ordering) -> u32 {
+    // SAFETY: a word of the row (caller).
+    let word = unsafe { &*row.wrapping_add(lane / 2) }.load(order);
+    (word >> (32 * (lane & 1))) as u32
+}
 
+/// Rows in memory, word by word.
+#[cfg(any(
+    miri,
+    fastskip_portable,
+    not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))
+))]
+#[allow(dead_code, reason = "the models have a storage of their own")]
+pub(crate) mod row {
+    use crate::mem::lanes;
+    use crate::sync::{AtomicU64, Ordering};
+
+    /// The lanes greater than `bound`, among the first `lanes` of the row at `row`.
+    ///
+    /// # Safety
+    /// `row` begins as many words as these lanes fill, initialised and only ever accessed as atomics.
+    pub(crate) unsafe fn greater(row: *const AtomicU64, bound: i32, lanes: usize) -> u32 {
+        // SAFETY: the caller's promise.
+        lanes::greater(unsafe { words(row, lanes) }, bound)
+    }
+
+    /// The lanes equal to `value`, among the first `lanes` of the row at `row`.
+    ///
+    /// # Safety
+    /// As for [`greater`].
+    pub(crate) unsafe fn equal(row: *const AtomicU64, value: u32, lanes: usize) -> u32 {
+        // SAFETY: the caller's promise.
+        lanes::equal(unsafe { words(row, lanes) }, value)
+    }
+
+    /// Lane `lane` of the row at `row`, loaded with `order`.
+    ///
+    /// # Safety
+    /// The lane is in the row, which begins words that are initialised and only ever accessed as atomics.
+    #[inline(always)]
+    pub(crate) unsafe fn lane(row: *const AtomicU64, lane: usize, order: Ordering) -> u32 {
+        // SAFETY: the caller's promise.
+        unsafe { lanes::lane_of_word(row, lane, order) }
+    }
+
+    /// # Safety
+    /// As for [`greater`], as long as the words are iterated over.
+    unsafe fn words(row: *const AtomicU64, lanes: usize) -> impl Iterator<Item = u64> {
+        (0..lanes.div_ceil(2)).map(move |index| {
+            // SAFETY: a word of the row (caller).
+            unsafe { &*row.wrapping_add(index) }.load(Ordering::Relaxed)
+        })
+    }
+}
+
+/// Rows in memory, by vectors of four lanes: SSE2.
+#[cfg(all(target_arch = "x86_64", not(any(miri, fastskip_portable))))]
+pub(crate) mod row {
     use core::arch::asm;
     use core::arch::x86_64::{
         __m128i, _mm_cmpeq_epi32, _mm_cmpgt_epi32, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32, _mm_set1_epi32,
     };
+
+    use crate::mem::lanes;
+    use crate::sync::{AtomicU64, Ordering};
+
+    const _: () = assert!(lanes::ROW_WORDS == 16, "vectors compare two cache lines");
 
     /// The lanes greater than `bound`, in the row at `row`.
     ///
     /// # Safety
     /// `row` is aligned to 16 bytes and begins 16 words, initialised and only ever accessed as atomics.
     #[inline(always)]
-    pub(crate) unsafe fn greater(row: *const u64, bound: i32) -> u32 {
+    pub(crate) unsafe fn greater(row: *const AtomicU64, bound: i32, _: usize) -> u32 {
         // SAFETY: part of the baseline.
         let bounds = unsafe { _mm_set1_epi32(bound) };
         // SAFETY: part of the baseline.
@@ -64,7 +127,7 @@ pub(crate) mod vector {
     /// # Safety
     /// As for [`greater`].
     #[inline(always)]
-    pub(crate) unsafe fn equal(row: *const u64, value: u32) -> u32 {
+    pub(crate) unsafe fn equal(row: *const AtomicU64, value: u32, _: usize) -> u32 {
         // SAFETY: part of the baseline.
         let values = unsafe { _mm_set1_epi32(value as i32) };
         // SAFETY: part of the baseline.
@@ -76,7 +139,7 @@ pub(crate) mod vector {
     /// # Safety
     /// As for [`greater`].
     #[inline(always)]
-    unsafe fn mask(row: *const u64, test: impl Fn(__m128i) -> __m128i) -> u32 {
+    unsafe fn mask(row: *const AtomicU64, test: impl Fn(__m128i) -> __m128i) -> u32 {
         let mut mask = 0;
         for line in 0..2 {
             let line_at = row.wrapping_add(8 * line);
@@ -100,33 +163,26 @@ pub(crate) mod vector {
         mask
     }
 
-    /// Loads lane `lane` of the row at `row`.
+    /// Lane `lane` of the row at `row`, loaded with `order`, which is Relaxed or Acquire.
     ///
-    /// Only half of a word is loaded, for which Rust has no atomic either. As assembly, the load is for the language an Acquire load of the word, and
-    /// a shift: on x86-64 every load acquires, and the compiler moves no access to memory across it.
+    /// Only half of a word is loaded, for which Rust has no atomic either. As assembly, the load is for the language a load of the word, and a shift.
+    /// On x86-64 every load acquires. So that an Acquire load does, the compiler must move no access to memory across it: it is not `readonly`.
     ///
     /// # Safety
     /// The lane is in the row, which begins words that are initialised and only ever accessed as atomics.
     #[inline(always)]
-    pub(crate) unsafe fn lane_acquired(row: *const u64, lane: usize) -> u32 {
+    pub(crate) unsafe fn lane(row: *const AtomicU64, lane: usize, order: Ordering) -> u32 {
         let value;
-        // SAFETY: reads the lane and nothing else (caller).
-        unsafe {
-            asm!("mov {value:e}, dword ptr [{row} + 4 * {lane}]", value = out(reg) value, row = in(reg) row, lane = in(reg) lane, options(nostack, preserves_flags));
-        }
-        value
-    }
-
-    /// [`lane_acquired`], as if with a Relaxed load.
-    ///
-    /// # Safety
-    /// As there.
-    #[inline(always)]
-    pub(crate) unsafe fn lane(row: *const u64, lane: usize) -> u32 {
-        let value;
-        // SAFETY: reads the lane and nothing else (caller).
-        unsafe {
-            asm!("mov {value:e}, dword ptr [{row} + 4 * {lane}]", value = out(reg) value, row = in(reg) row, lane = in(reg) lane, options(readonly, nostack, preserves_flags));
+        if order == Ordering::Relaxed {
+            // SAFETY: reads the lane and nothing else (caller).
+            unsafe {
+                asm!("mov {value:e}, dword ptr [{row} + 4 * {lane}]", value = out(reg) value, row = in(reg) row, lane = in(reg) lane, options(readonly, nostack, preserves_flags));
+            }
+        } else {
+            // SAFETY: as above.
+            unsafe {
+                asm!("mov {value:e}, dword ptr [{row} + 4 * {lane}]", value = out(reg) value, row = in(reg) row, lane = in(reg) lane, options(nostack, preserves_flags));
+            }
         }
         value
     }
@@ -137,7 +193,7 @@ pub(crate) mod vector {
     /// # Safety
     /// `OFFSET` bytes past `at`, aligned to 16 bytes, lie two initialised words that are only ever accessed as atomics.
     #[inline(always)]
-    unsafe fn load<const OFFSET: usize>(at: *const u64) -> __m128i {
+    unsafe fn load<const OFFSET: usize>(at: *const AtomicU64) -> __m128i {
         let lanes;
         // SAFETY: reads the two words and nothing else (caller).
         unsafe {
@@ -146,30 +202,171 @@ pub(crate) mod vector {
         }
         lanes
     }
+}
 
-    #[cfg(test)]
-    mod tests {
-        use proptest::prelude::*;
+/// Rows in memory, by vectors of four lanes: NEON.
+#[cfg(all(target_arch = "aarch64", target_endian = "little", not(any(miri, fastskip_portable))))]
+pub(crate) mod row {
+    use core::arch::aarch64::{
+        int32x4_t, uint8x16_t, uint32x4_t, vandq_u8, vceqq_s32, vcgtq_s32, vdupq_n_s32, vdupq_n_u64, vmovn_high_u16,
+        vmovn_high_u32, vmovn_u16, vmovn_u32, vreinterpretq_u8_u64,
+    };
+    use core::arch::asm;
 
-        #[repr(align(64))]
-        struct Row([u64; 16]);
+    use crate::mem::lanes;
+    use crate::sync::{AtomicU64, Ordering};
 
-        proptest! {
-            /// Catches a mask whose bits differ from the portable one's, or an unsigned comparison.
-            #[test]
-            fn vectors_answer_as_the_portable_loop_does(lanes in prop::array::uniform32(prop_oneof![
-                Just(0_u32), Just(7), Just(u32::MAX), Just(1 << 31), Just(i32::MAX as u32), any::<u32>()
-            ]), value in prop_oneof![Just(0_u32), Just(7), Just(u32::MAX), Just(1 << 31), any::<u32>()]) {
-                let mut row = Row([0; 16]);
-                for (word, pair) in row.0.iter_mut().zip(lanes.chunks(2)) {
-                    *word = u64::from(pair[0]) | u64::from(pair[1]) << 32;
+    const _: () = assert!(lanes::ROW_WORDS == 16, "vectors compare two cache lines");
+
+    /// The lanes greater than `bound`, in the row at `row`.
+    ///
+    /// # Safety
+    /// `row` begins 16 words, initialised and only ever accessed as atomics.
+    #[inline(always)]
+    pub(crate) unsafe fn greater(row: *const AtomicU64, bound: i32, _: usize) -> u32 {
+        // SAFETY: part of the baseline.
+        let bounds = unsafe { vdupq_n_s32(bound) };
+        // SAFETY: part of the baseline.
+        let test = |lanes| unsafe { vcgtq_s32(lanes, bounds) };
+        // SAFETY: the caller's promise.
+        unsafe { mask(row, test) }
+    }
+
+    /// The lanes equal to `value`, in the row at `row`.
+    ///
+    /// # Safety
+    /// As for [`greater`].
+    #[inline(always)]
+    pub(crate) unsafe fn equal(row: *const AtomicU64, value: u32, _: usize) -> u32 {
+        // SAFETY: part of the baseline.
+        let values = unsafe { vdupq_n_s32(value as i32) };
+        // SAFETY: part of the baseline.
+        let test = |lanes| unsafe { vceqq_s32(lanes, values) };
+        // SAFETY: the caller's promise.
+        unsafe { mask(row, test) }
+    }
+
+    /// # Safety
+    /// As for [`greater`].
+    #[inline(always)]
+    unsafe fn mask(row: *const AtomicU64, test: impl Fn(int32x4_t) -> uint32x4_t) -> u32 {
+        // SAFETY: the first half of the row.
+        let low = unsafe { bits(row, &test) };
+        // SAFETY: the second half.
+        let high = unsafe { bits(row.wrapping_add(8), &test) };
+        let mask;
+        // Each sum of neighbours halves the number of bytes. Three times, and a byte has the bits of eight lanes. For intrinsics, the compiler finds
+        // out that this adds no common bits, and takes three times as many instructions.
+        // SAFETY: accesses no memory; part of the baseline.
+        unsafe {
+            asm!("addp {low:v}.16b, {low:v}.16b, {high:v}.16b",
+                 "addp {low:v}.16b, {low:v}.16b, {low:v}.16b",
+                 "addp {low:v}.16b, {low:v}.16b, {low:v}.16b",
+                 "fmov {mask:w}, {low:s}",
+                 low = inout(vreg) low => _, high = in(vreg) high, mask = lateout(reg) mask,
+                 options(pure, nomem, nostack, preserves_flags));
+        }
+        mask
+    }
+
+    /// A byte for each of the 16 lanes at `at`: bit `i % 8` for lane `i` where it passes the test, otherwise 0.
+    ///
+    /// # Safety
+    /// `at` begins 8 words, initialised and only ever accessed as atomics.
+    #[inline(always)]
+    unsafe fn bits(at: *const AtomicU64, test: impl Fn(int32x4_t) -> uint32x4_t) -> uint8x16_t {
+        // SAFETY: the first half of the lanes.
+        let (a, b) = unsafe { load::<0>(at) };
+        // SAFETY: the second half.
+        let (c, d) = unsafe { load::<32>(at) };
+        // SAFETY: narrowing is part of the baseline.
+        let low = unsafe { vmovn_u32(test(a)) };
+        // SAFETY: as above.
+        let low = unsafe { vmovn_high_u32(low, test(b)) };
+        // SAFETY: as above.
+        let high = unsafe { vmovn_u32(test(c)) };
+        // SAFETY: as above.
+        let high = unsafe { vmovn_high_u32(high, test(d)) };
+        // SAFETY: as above.
+        let bytes = unsafe { vmovn_u16(low) };
+        // SAFETY: as above.
+        let bytes = unsafe { vmovn_high_u16(bytes, high) };
+        // SAFETY: part of the baseline.
+        let bit_of_lane = unsafe { vdupq_n_u64(0x8040_2010_0804_0201) };
+        // SAFETY: another view of the same bits.
+        let bit_of_lane = unsafe { vreinterpretq_u8_u64(bit_of_lane) };
+        // SAFETY: part of the baseline.
+        unsafe { vandq_u8(bytes, bit_of_lane) }
+    }
+
+    /// Lane `lane` of the row at `row`, loaded with `order`, which is Relaxed or Acquire.
+    ///
+    /// A Relaxed load is assembly, because Rust has no atomic for half of a word: for the language it is a Relaxed load of the word, and a shift. That
+    /// is not enough for an Acquire load, because an ordinary load of aarch64 does not acquire.
+    ///
+    /// # Safety
+    /// The lane is in the row, which begins words that are initialised and only ever accessed as atomics.
+    #[inline(always)]
+    pub(crate) unsafe fn lane(row: *const AtomicU64, lane: usize, order: Ordering) -> u32 {
+        if order != Ordering::Relaxed {
+            // SAFETY: the caller's promise.
+            return unsafe { lanes::lane_of_word(row, lane, order) };
+        }
+        let value;
+        // SAFETY: reads the lane and nothing else (caller).
+        unsafe {
+            asm!("ldr {value:w}, [{row}, {lane}, lsl 2]", value = out(reg) value, row = in(reg) row, lane = in(reg) lane, options(readonly, nostack, preserves_flags));
+        }
+        value
+    }
+
+    /// Loads four words at once. Rust has no atomic of this width. As assembly, the load is for the language the same as four relaxed loads of the
+    /// words (the processor loads a vector as two words, each at once), and its users rely on nothing more.
+    ///
+    /// # Safety
+    /// `OFFSET` bytes past `at`, aligned to words, lie four initialised words that are only ever accessed as atomics.
+    #[inline(always)]
+    unsafe fn load<const OFFSET: usize>(at: *const AtomicU64) -> (int32x4_t, int32x4_t) {
+        let (low, high);
+        // SAFETY: reads the four words and nothing else (caller).
+        unsafe {
+            asm!("ldp {low:q}, {high:q}, [{at}, {offset}]", low = out(vreg) low, high = out(vreg) high, at = in(reg) at, offset = const OFFSET,
+                 options(readonly, nostack, preserves_flags));
+        }
+        (low, high)
+    }
+}
+
+#[cfg(not(any(miri, fastskip_portable)))]
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[repr(align(64))]
+    struct Row([AtomicU64; ROW_WORDS as usize]);
+
+    proptest! {
+        /// Catches a mask whose bits differ from the portable one's, an unsigned comparison, and lanes in another order.
+        #[test]
+        fn vectors_answer_as_the_portable_loop_does(lanes in prop::array::uniform32(prop_oneof![
+            Just(0_u32), Just(7), Just(u32::MAX), Just(1 << 31), Just(i32::MAX as u32), any::<u32>()
+        ]), value in prop_oneof![Just(0_u32), Just(7), Just(u32::MAX), Just(1 << 31), any::<u32>()]) {
+            let word = |index: usize| u64::from(lanes[2 * index]) | u64::from(lanes[2 * index + 1]) << 32;
+            let row = Row(std::array::from_fn(|index| AtomicU64::new(word(index))));
+            let words = (0..row.0.len()).map(word);
+            // SAFETY: sixteen aligned words, this test's alone.
+            let found = unsafe { row::greater(row.0.as_ptr(), value as i32, lanes.len()) };
+            prop_assert_eq!(found, greater(words.clone(), value as i32));
+            // SAFETY: as above.
+            let found = unsafe { row::equal(row.0.as_ptr(), value, lanes.len()) };
+            prop_assert_eq!(found, equal(words, value));
+            for (index, lane) in lanes.into_iter().enumerate() {
+                for order in [Ordering::Relaxed, Ordering::Acquire] {
+                    // SAFETY: as above.
+                    prop_assert_eq!(unsafe { row::lane(row.0.as_ptr(), index, order) }, lane);
                 }
-                // SAFETY: sixteen aligned words, this test's alone.
-                let greater = unsafe { super::greater(row.0.as_ptr(), value as i32) };
-                prop_assert_eq!(greater, super::super::greater(row.0.iter().copied(), value as i32));
-                // SAFETY: as above.
-                let equal = unsafe { super::equal(row.0.as_ptr(), value) };
-                prop_assert_eq!(equal, super::super::equal(row.0.iter().copied(), value));
             }
         }
     }

@@ -8,7 +8,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use std::io;
 
-use super::lanes;
+use super::lanes::row;
 pub(crate) use super::poison::REDZONE_WORDS;
 use super::poison::{poison, unpoison};
 use super::range::Range;
@@ -198,38 +198,20 @@ impl<'a> Words<'a> {
     /// The word of the lane lies in the range, was written, and is only ever an atomic.
     #[inline(always)]
     pub(crate) unsafe fn lane(self, row: u32, lane: usize, order: Ordering) -> u32 {
-        #[cfg(all(target_arch = "x86_64", not(miri), not(fastskip_portable)))]
-        if order == Ordering::Relaxed {
-            // SAFETY: says the caller.
-            unsafe { lanes::vector::lane(self.row(row), lane) }
-        } else {
-            // SAFETY: says the caller.
-            unsafe { lanes::vector::lane_acquired(self.row(row), lane) }
-        }
-        #[cfg(not(all(target_arch = "x86_64", not(miri), not(fastskip_portable))))]
-        {
-            // SAFETY: says the caller.
-            let word = unsafe { self.word(row + lane as u32 / 2) }.load(order);
-            (word >> (32 * (lane & 1))) as u32
-        }
+        // SAFETY: says the caller.
+        unsafe { row::lane(self.row(row), lane, order) }
     }
 
-    /// The lanes among the first `lanes` of the row that begins with word `row` that are greater than `bound`: see [`lanes`]. Other bits of the
-    /// mask have no meaning.
+    /// The lanes among the first `lanes` of the row that begins with word `row` that are greater than `bound`: see [`lanes`](super::lanes). Other bits
+    /// of the mask have no meaning.
     ///
     /// # Safety
-    /// The first word of the row is a multiple of 8; [`lanes::ROW_WORDS`] words from it on lie in the range, were written, and are only ever atomics.
+    /// The first word of the row is a multiple of 8; [`ROW_WORDS`](super::lanes::ROW_WORDS) words from it on lie in the range, were written, and are
+    /// only ever atomics.
     #[inline(always)]
     pub(crate) unsafe fn lanes_greater(self, row: u32, bound: i32, lanes: usize) -> u32 {
-        #[cfg(all(target_arch = "x86_64", not(miri), not(fastskip_portable)))]
-        {
-            let _ = lanes;
-            // SAFETY: the row, says the caller; the range is aligned to a cache line, so the row is aligned to a cache line.
-            unsafe { lanes::vector::greater(self.row(row), bound) }
-        }
-        #[cfg(not(all(target_arch = "x86_64", not(miri), not(fastskip_portable))))]
-        // SAFETY: the row, says the caller.
-        lanes::greater(unsafe { self.words_of_row(row, lanes) }, bound)
+        // SAFETY: the row, says the caller; the range is aligned to a cache line, so the row is aligned to a cache line.
+        unsafe { row::greater(self.row(row), bound, lanes) }
     }
 
     /// The lanes among the first `lanes` of the row that begins with word `row` that are equal to `value`.
@@ -238,31 +220,13 @@ impl<'a> Words<'a> {
     /// As for [`lanes_greater`](Self::lanes_greater).
     #[inline(always)]
     pub(crate) unsafe fn lanes_equal(self, row: u32, value: u32, lanes: usize) -> u32 {
-        #[cfg(all(target_arch = "x86_64", not(miri), not(fastskip_portable)))]
-        {
-            let _ = lanes;
-            // SAFETY: as in `lanes_greater`.
-            unsafe { lanes::vector::equal(self.row(row), value) }
-        }
-        #[cfg(not(all(target_arch = "x86_64", not(miri), not(fastskip_portable))))]
-        // SAFETY: the row, says the caller.
-        lanes::equal(unsafe { self.words_of_row(row, lanes) }, value)
+        // SAFETY: as in `lanes_greater`.
+        unsafe { row::equal(self.row(row), value, lanes) }
     }
 
-    #[cfg(all(target_arch = "x86_64", not(miri), not(fastskip_portable)))]
     #[inline(always)]
-    fn row(self, row: u32) -> *const u64 {
+    fn row(self, row: u32) -> *const AtomicU64 {
         self.at.wrapping_add(row as usize * WORD).cast()
-    }
-
-    #[cfg(not(all(target_arch = "x86_64", not(miri), not(fastskip_portable))))]
-    /// # Safety
-    /// As for [`lanes_greater`](Self::lanes_greater).
-    unsafe fn words_of_row(self, row: u32, lanes: usize) -> impl Iterator<Item = u64> {
-        (row..row + lanes.div_ceil(2) as u32).map(move |index| {
-            // SAFETY: inside the row, whose words are atomics, says the caller.
-            unsafe { self.word(index) }.load(Ordering::Relaxed)
-        })
     }
 
     /// Prefetches the cache line of word `index`, wherever it lies. Does nothing on targets without prefetch.
@@ -281,7 +245,12 @@ fn prefetch(at: *const u8) {
         // SAFETY: part of x86-64's baseline, and only a hint: no address faults, and nothing is read.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
     }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    // SAFETY: part of the baseline here too, and only a hint, as above.
+    unsafe {
+        core::arch::asm!("prfm pldl1keep, [{at}]", at = in(reg) at, options(readonly, nostack, preserves_flags));
+    };
+    // Other targets do nothing with it.
     let _ = at;
 }
 
