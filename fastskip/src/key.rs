@@ -201,6 +201,7 @@ mod tests {
             for known in 0..=shared {
                 prop_assert_eq!(compare(&a, &b, known), (a.cmp(&b), shared));
             }
+            prop_assert_eq!(order(&a, &b), a.cmp(&b));
         }
 
         /// Catches equal keys that a link tells apart, so that a walk would show two versions of a key; and a link that never does.

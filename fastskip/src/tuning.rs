@@ -47,8 +47,8 @@ pub(crate) const GROUP: usize = 32;
 /// The number of steps after which a walk begins to read ahead.
 pub(crate) const STEADY_WALK: u32 = 8;
 
-/// Nodes that are fetched ahead of a walk.
-pub(crate) const READAHEAD: usize = 24;
+/// Hints that are fetched together ahead of a walk, which is then up to three times as many nodes behind.
+pub(crate) const READAHEAD: usize = 12;
 
 /// The maximum number of nodes that a backward walk passes at once, from a hint to its position.
 pub(crate) const BACKWARD_WALK: usize = 64;

@@ -87,8 +87,8 @@ pub(crate) const GROUP: usize = 2;
 /// Steps after which a walk looks ahead.
 pub(crate) const STEADY_WALK: u32 = 2;
 
-/// Nodes that are fetched ahead of a walk.
-pub(crate) const READAHEAD: usize = 4;
+/// Hints that are fetched together ahead of a walk.
+pub(crate) const READAHEAD: usize = 2;
 
 /// The most nodes that a walk back passes at once, from a hint to its place.
 pub(crate) const BACKWARD_WALK: usize = 4;

@@ -1,7 +1,7 @@
 //! Finds the place of a target: a probe of the index, then a walk along the list, which ends every search.
 //!
-//! I3 verification: a search answers only from a walk along links, from the head or from a node that was itself compared with the target and
-//! precedes it. So a hint decides where the walk begins, and never its result.
+//! I3 verification: a search answers only from a walk along links, from the head or from a node that precedes the target: it was itself compared with
+//! the target, or its link says that its key is less. So a hint decides where the walk begins, and never its result.
 
 use core::cmp::Ordering;
 
@@ -28,15 +28,15 @@ impl<S: Schema, T> Index<S, T> {
     #[inline(always)]
     pub(crate) fn lower_bound_of(&self, probe: Option<&Probe>, target: &Target<'_>) -> LowerBound {
         let compared = probe.and_then(|probe| self.compare_hint(probe, *target, &mut ()));
-        let hit = compared.and_then(|compared| self.hit(compared, *target));
+        let hit = compared.and_then(|compared| self.hit(compared));
         hit.unwrap_or_else(|| self.lower_bound_by(compared, target))
     }
 
-    /// Like [`lower_bound_of`](Self::lower_bound_of), if the probe's hint is the answer. Otherwise asks for the node behind it, which comes next.
+    /// Like [`lower_bound_of`](Self::lower_bound_of), if the probe's hint is the answer. Otherwise asks for the node behind it, which most likely is.
     #[inline(always)]
     pub(crate) fn hit_of(&self, probe: Option<&Probe>, target: &Target<'_>) -> Option<LowerBound> {
         let compared = self.compare_hint(probe?, *target, &mut ())?;
-        let hit = self.hit(compared, *target);
+        let hit = self.hit(compared);
         if hit.is_none() {
             self.nodes.prefetch(self.nodes.after(compared.0.hint?).map(Predecessor::from));
         }
@@ -45,20 +45,19 @@ impl<S: Schema, T> Index<S, T> {
 
     /// The result of a search whose probe's hint, which was compared, is the answer.
     #[inline(always)]
-    fn hit(&self, (probe, compared): (&Probe, Compared), target: Target<'_>) -> Option<LowerBound> {
-        let is_hit = compared.order == Ordering::Equal || self.begins_key(probe, compared, target);
+    fn hit(&self, (probe, compared): (&Probe, Compared)) -> Option<LowerBound> {
+        let is_hit = compared.order == Ordering::Equal || self.begins_key(probe, compared);
         is_hit.then_some(LowerBound { first: probe.hint?.node(), has_key: true })
     }
 
-    /// Whether the hint of a probe, which has the target's key and comes after the target, is the first node that does: the node before it links to
-    /// it, and so precedes the target if its key is another one. The link tells both, without a look at that key: keys that share fewer bytes than
-    /// one of them has are not equal.
+    /// Whether the hint of a probe, which has the target's key and comes after the target, is the first node that does: so it is if the node before it
+    /// has another key, and then precedes the target. The link between them tells both, without a look at that key.
     #[inline(always)]
-    fn begins_key(&self, probe: &Probe, compared: Compared, target: Target<'_>) -> bool {
+    fn begins_key(&self, probe: &Probe, compared: Compared) -> bool {
         let is_behind = compared.has_key && compared.order == Ordering::Greater;
         let Some(before) = probe.before.filter(|_| S::HAS_VERSIONS && is_behind) else { return false };
         let link = self.nodes.link(before);
-        link.to == probe.hint.and_then(Predecessor::node) && (link.partial.shared() as usize) < target.key.len()
+        link.to == probe.hint.and_then(Predecessor::node) && !link.partial.may_be_same_key()
     }
 
     /// [`lower_bound`](Self::lower_bound) from a probe whose hint is not the answer, and was compared.

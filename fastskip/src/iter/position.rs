@@ -125,7 +125,7 @@ impl Position {
         if self.searches < STEADY_WALK {
             self.searches += 1;
         } else {
-            self.ahead.start::<S, true>(list, place);
+            self.ahead.start::<S, true>(list, place, at);
         }
         self.behind.clear();
         self.behind.push(prev);
@@ -149,6 +149,18 @@ mod tests {
             position.next(&list);
         }
         assert!(position.ahead.has_fetched());
+    }
+
+    /// Catches readahead that loses the walk, because it counts its steps wrongly: it would search for its place again and again.
+    #[test]
+    fn readahead_keeps_its_place_in_a_list_at_rest() {
+        let list = ascending(1000);
+        for first in 0..40_u64 {
+            let mut position = Position::new();
+            position.seek(&list, Target { key: &first.to_be_bytes(), version: 0 });
+            (0..900).for_each(|_| _ = position.next(&list));
+            assert_eq!(position.ahead.starts, 1, "from {first}");
+        }
     }
 
     /// The same for a walk back, also catches one that searches for each node.

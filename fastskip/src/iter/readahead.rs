@@ -13,9 +13,7 @@ use crate::node::{Node, NodeId, Predecessor};
 use crate::nodes::Schema;
 use crate::tuning::{READAHEAD, READAHEAD_MISSES, STEADY_WALK};
 
-/// Hints that are fetched together.
-const CHUNK: usize = READAHEAD / 2;
-const _: () = assert!(CHUNK >= 2, "leaves give hints in pairs");
+const _: () = assert!(READAHEAD >= 2, "leaves give hints in pairs");
 
 /// The next hints ahead of a walk, all prefetched.
 #[derive(Debug, Clone)]
@@ -34,12 +32,25 @@ pub(super) struct Readahead {
     /// The chunk after that, and the place behind it.
     chunk: Option<Hints>,
     place: Option<HintPlace>,
+    #[cfg(test)]
+    pub(super) starts: usize,
 }
 
 impl Readahead {
     pub(super) const fn new() -> Self {
         let (last, left) = (Predecessor::HEAD, STEADY_WALK + 1);
-        Self { back: false, left, misses: 0, mark: None, last, steps: 0, chunk: None, place: None }
+        Self {
+            back: false,
+            left,
+            misses: 0,
+            mark: None,
+            last,
+            steps: 0,
+            chunk: None,
+            place: None,
+            #[cfg(test)]
+            starts: 0,
+        }
     }
 
     /// Whether hints ahead of the walk were prefetched.
@@ -69,14 +80,21 @@ impl Readahead {
             self.misses += 1;
         } else {
             let place = list.index.hint_behind(list.node(at).target());
-            self.start::<S, false>(list, place);
+            self.start::<S, false>(list, place, at);
         }
     }
 
-    /// Starts again at a place.
+    /// Starts again at a place that is ahead of `at`, where the walk is.
     #[cold]
-    pub(super) fn start<S: Schema, const BACK: bool>(&mut self, list: &List<S>, place: Option<HintPlace>) {
-        *self = Self { back: BACK, place, ..Self::new() };
+    pub(super) fn start<S: Schema, const BACK: bool>(&mut self, list: &List<S>, place: Option<HintPlace>, at: NodeId) {
+        *self = Self {
+            back: BACK,
+            place,
+            last: at.into(),
+            #[cfg(test)]
+            starts: self.starts + 1,
+            ..Self::new()
+        };
         self.chunk = self.fetch::<S, BACK>(list);
         self.load::<S, BACK>(list);
         self.load::<S, BACK>(list);
@@ -125,11 +143,11 @@ impl Readahead {
     /// Prefetches the nodes of the next hints. Leaves without hints are passed over, but not for ever: they may lead in a circle.
     #[inline(always)]
     fn fetch<S: Schema, const BACK: bool>(&mut self, list: &List<S>) -> Option<Hints> {
-        for _ in 0..CHUNK {
+        for _ in 0..READAHEAD {
             let place = self.place?;
             let hints;
             (hints, self.place) =
-                if BACK { list.index.hints_before(place, CHUNK) } else { list.index.hints_at(place, CHUNK) };
+                if BACK { list.index.hints_before(place, READAHEAD) } else { list.index.hints_at(place, READAHEAD) };
             if hints.len() > 0 {
                 list.index.prefetch_entries(hints);
                 return Some(hints);

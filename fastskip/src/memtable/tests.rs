@@ -1,6 +1,8 @@
 //! Tests of the cost of reads, counted in steps and searches.
 
 use super::*;
+use crate::index::{Probe, Ties};
+use crate::node::Target;
 
 const HIDDEN: u64 = 100_000;
 
@@ -57,4 +59,22 @@ fn few_hidden_versions_cost_a_step_each() {
     let mut range = memtable.range(.., 2);
     assert_eq!(range.by_ref().count(), 100);
     assert_eq!(range.0.moves(), 301, "a search, and a step from each version to the next");
+}
+
+/// Catches a lookup that takes an older version for the newest one where an index that is being changed leads it between two versions: a link does not
+/// say how many bytes keys of more than 255 share.
+#[test]
+fn a_hint_between_two_versions_is_not_the_answer() {
+    for len in [1, 255, 256, 300] {
+        let key = vec![b'k'; len];
+        let memtable = Memtable::builder().shards(1).build();
+        [3, 5].into_iter().for_each(|seqno| assert!(memtable.put(&key, seqno, b"v").is_ok()));
+        let list = memtable.list.made().unwrap();
+        let [old, new] = [3, 5].map(|version| list.lower_bound(Target { key: &key, version }).first.unwrap());
+        let target = Target { key: &key, version: 10 };
+        let probe = list.index.probe(target, Ties::Settle, &mut ()).unwrap();
+        let probe = Probe { hint: Some(old.into()), before: Some(new.into()), ..probe };
+        assert!(list.index.hit_of(Some(&probe), &target).is_none(), "{len} bytes");
+        assert_eq!(list.index.lower_bound_of(Some(&probe), &target).first, Some(new), "{len} bytes");
+    }
 }

@@ -287,10 +287,11 @@ mod tests {
     #[test]
     fn entries_come_back_as_written() {
         let storage = Storage::reserve(1 << 20, 1 << 20, false, None).unwrap();
-        let long = vec![42; 70_000];
+        // No two pieces of one length are alike.
+        let long: Vec<_> = (0..70_000_u32).map(|at| (at.wrapping_mul(0x9e37_79b1) >> 24) as u8).collect();
         let kinds = [Kind::Value, Kind::Tombstone].into_iter().flat_map(|kind| [0, 1, MAX_TAG].map(|tag| (kind, tag)));
         for ((kind, tag), (meta, off)) in kinds.flat_map(|kind| [(kind, (1, 100)), (kind, (2, 50_000))]) {
-            for key in [0, 1, 6, 127, 128, 16_383, 16_384, MAX_KEY_LEN] {
+            for key in [0, 1, 6, 15, 16, 17, 31, 32, 33, 127, 128, 16_383, 16_384, MAX_KEY_LEN] {
                 for value in [0, 1, 62, 63, 64, 8190, 8191, 8192, 70_000] {
                     let (key, value) = (&long[..key], &long[..value]);
                     let parts = [&value[..value.len() / 3], &value[value.len() / 3..]];

@@ -19,7 +19,7 @@ impl Gaps {
         let mut before = block.block().partial(0);
         for slot in 1..block.count() {
             let partial = block.block().partial(slot);
-            // In order, so no difference is negative.
+            // They are in order, if no writer was misled.
             let gap = partial.wrapping_sub(before) as u32;
             narrow |= u32::from(gap < 16) << slot;
             none |= u32::from(gap == 0) << slot;
@@ -28,7 +28,7 @@ impl Gaps {
         Self { narrow, none }
     }
 
-    /// Whether more than an eighth of the gaps before some slots are narrow.
+    /// Whether the gaps before more than an eighth of some slots are narrow.
     pub(crate) fn are_narrow(self, slots: Range<usize>) -> bool {
         let of_slots = !(!0 << slots.end) & !0 << slots.start;
         (self.narrow & of_slots).count_ones() as usize * 8 > slots.len() + 1
