@@ -26,8 +26,8 @@ pub(crate) fn overwrite(word: &AtomicU64, value: u64, ordering: Ordering) {
 /// How long it may take until someone who waits notices what nobody told them.
 const WAIT: Duration = Duration::from_micros(100);
 
-/// Unlocks `mutex`, waits to be told, or for [`WAIT`], or less, and locks it again: whoever calls this looks again at what they wait for. Needs
-/// no thread-local, so that it may be called when they are destroyed.
+/// Unlocks the mutex, waits until it is told, at most for [`WAIT`], and locks the mutex again. The wait may end early, so the caller checks its
+/// condition again. Uses no thread-local, so it may be called while they are destroyed.
 pub(crate) fn wait_briefly<'a>(told: &Condvar, _mutex: &'a Mutex<()>, guard: MutexGuard<'a, ()>) -> MutexGuard<'a, ()> {
     told.wait_timeout(guard, WAIT).unwrap_or_else(PoisonError::into_inner).0
 }

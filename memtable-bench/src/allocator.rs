@@ -1,4 +1,4 @@
-//! The allocator of all subjects alike, since rounds run in processes of this program: with the peers mimalloc, also of what is C or C++ in it.
+//! The allocator of all subjects alike, since rounds run in processes of this program. With the peers it is mimalloc, for C and C++ code too.
 
 #[cfg(feature = "peers")]
 #[global_allocator]

@@ -54,7 +54,7 @@ impl<S: Schema, T> Index<S, T> {
         if let Some(leaf) = seek.leaf.filter(|_| !is_misled) {
             let Some(mut locked) = self.block(leaf).try_lock() else { return Hinted::Blocked };
             let takes = !locked.is_full() && self.fits(&locked, seek, target);
-            let slot = || self.block(leaf).find_hint_at(*locked, seek.hint, seek.slot.into());
+            let slot = || self.block(leaf).find_hint(*locked, seek.hint, seek.slot.into());
             if let Some(slot) = takes.then(slot).flatten() {
                 self.insert_behind(&mut locked, slot, hint);
                 return Hinted::Added;

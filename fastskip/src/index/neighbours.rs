@@ -36,16 +36,13 @@ impl<S: Schema, T> Index<S, T> {
     pub(crate) fn hint_behind(&self, target: Target<'_>) -> Option<HintPlace> {
         let probe = self.probe(target, Ties::Settle, &mut ())?;
         let leaf = self.block(probe.leaf);
-        Some(HintPlace {
-            leaf: probe.leaf,
-            slot: leaf.find_hint_at(leaf.header(), probe.hint?, probe.slot.into())? + 1,
-        })
+        Some(HintPlace { leaf: probe.leaf, slot: leaf.find_hint(leaf.header(), probe.hint?, probe.slot.into())? + 1 })
     }
 
     /// The place of the hint from which a search walked.
     pub(crate) fn place_of(&self, seek: &Seek) -> Option<HintPlace> {
         let leaf = self.block(seek.leaf?);
-        Some(HintPlace { leaf: leaf.id(), slot: leaf.find_hint_at(leaf.header(), seek.hint, seek.slot.into())? })
+        Some(HintPlace { leaf: leaf.id(), slot: leaf.find_hint(leaf.header(), seek.hint, seek.slot.into())? })
     }
 
     /// The hints from a place on, or from the one after it, about `about` of them; and the place behind them. After the last slot of a leaf that is

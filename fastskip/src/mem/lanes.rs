@@ -176,12 +176,14 @@ pub(crate) mod row {
         if order == Ordering::Relaxed {
             // SAFETY: reads the lane and nothing else (caller).
             unsafe {
-                asm!("mov {value:e}, dword ptr [{row} + 4 * {lane}]", value = out(reg) value, row = in(reg) row, lane = in(reg) lane, options(readonly, nostack, preserves_flags));
+                asm!("mov {value:e}, dword ptr [{row} + 4 * {lane}]", value = out(reg) value, row = in(reg) row,
+                     lane = in(reg) lane, options(readonly, nostack, preserves_flags));
             }
         } else {
             // SAFETY: as above.
             unsafe {
-                asm!("mov {value:e}, dword ptr [{row} + 4 * {lane}]", value = out(reg) value, row = in(reg) row, lane = in(reg) lane, options(nostack, preserves_flags));
+                asm!("mov {value:e}, dword ptr [{row} + 4 * {lane}]", value = out(reg) value, row = in(reg) row,
+                     lane = in(reg) lane, options(nostack, preserves_flags));
             }
         }
         value

@@ -65,12 +65,6 @@ impl Storage {
         (self.range.as_ref().map_or(0, Range::len) / WORD) as u64
     }
 
-    /// Where the range begins, as words: the compiler scales an offset in words where it is used, and not before.
-    #[inline(always)]
-    fn words_from_base(&self) -> *mut u64 {
-        self.base.cast()
-    }
-
     /// The atomic word at `off`.
     ///
     /// # Safety
@@ -78,10 +72,9 @@ impl Storage {
     #[inline(always)]
     pub(crate) unsafe fn word(&self, off: u32) -> &AtomicU64 {
         // SAFETY: inside the range by the caller's promise.
-        let at = unsafe { self.words_from_base().add(off as usize) };
-        // SAFETY: the range is aligned to a cache line and `off` counts words, so `at` is aligned for `AtomicU64`; the memory
-        // lives as long as `self`, and is written before it is read; by the caller's promise every access is atomic.
-        unsafe { AtomicU64::from_ptr(at) }
+        let words = unsafe { self.words_from(off) };
+        // SAFETY: the caller's promise.
+        unsafe { words.word(0) }
     }
 
     /// The words from word `off` on.
@@ -90,8 +83,9 @@ impl Storage {
     /// `off < self.words()`.
     #[inline(always)]
     pub(crate) unsafe fn words_from(&self, off: u32) -> Words<'_> {
+        // As words from the start: the compiler scales an offset in words where it is used, and not before.
         // SAFETY: inside the range by the caller's promise.
-        Words { at: unsafe { self.words_from_base().add(off as usize) }.cast(), storage: PhantomData }
+        Words { at: unsafe { self.base.cast::<u64>().add(off as usize) }, storage: PhantomData }
     }
 
     /// Prefetches the cache line of the word `WORDS` behind word `off`, wherever it lies. Does nothing on targets without prefetch.
@@ -164,9 +158,9 @@ impl Storage {
     #[inline(always)]
     pub(crate) unsafe fn read(&self, off: u32, at: usize, len: usize) -> &[u8] {
         // SAFETY: inside the range by the caller's promise.
-        let word = unsafe { self.words_from_base().add(off as usize) };
+        let words = unsafe { self.words_from(off) };
         // SAFETY: as above.
-        let from = unsafe { word.cast::<u8>().add(at) };
+        let from = unsafe { words.at.cast::<u8>().add(at) };
         // SAFETY: initialised, published and frozen by the caller's promise; alive as long as `self`.
         unsafe { std::slice::from_raw_parts(from, len) }
     }
@@ -175,7 +169,7 @@ impl Storage {
 /// Words of a storage from one on: for a reader of many, who so needs to look up only once where the range begins.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Words<'a> {
-    at: *const u8,
+    at: *mut u64,
     storage: PhantomData<&'a Storage>,
 }
 
@@ -187,9 +181,10 @@ impl<'a> Words<'a> {
     #[inline(always)]
     pub(crate) unsafe fn word(self, index: u32) -> &'a AtomicU64 {
         // SAFETY: inside the range by the caller's promise.
-        let at = unsafe { self.at.add(index as usize * WORD) };
-        // SAFETY: as in `Storage::word`.
-        unsafe { AtomicU64::from_ptr(at.cast_mut().cast()) }
+        let at = unsafe { self.at.add(index as usize) };
+        // SAFETY: the range is aligned to a cache line and offsets count words, so `at` is aligned for `AtomicU64`; the memory
+        // lives as long as the storage, and is written before it is read; by the caller's promise every access is atomic.
+        unsafe { AtomicU64::from_ptr(at) }
     }
 
     /// Lane `lane` of the row that begins with word `row`, loaded with `order`, which is Relaxed or Acquire.
@@ -226,13 +221,13 @@ impl<'a> Words<'a> {
 
     #[inline(always)]
     fn row(self, row: u32) -> *const AtomicU64 {
-        self.at.wrapping_add(row as usize * WORD).cast()
+        self.at.wrapping_add(row as usize).cast_const().cast()
     }
 
     /// Prefetches the cache line of word `index`, wherever it lies. Does nothing on targets without prefetch.
     #[inline(always)]
     pub(crate) fn prefetch(self, index: u32) {
-        prefetch(self.at.wrapping_add(index as usize * WORD));
+        prefetch(self.at.wrapping_add(index as usize).cast());
     }
 }
 

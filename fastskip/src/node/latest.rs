@@ -62,14 +62,14 @@ impl<'a> Node<'a> {
         unsafe { NodeId::from_stored(before as u32) }
     }
 
-    /// What the latest write of its key and version stored, where this node is no plain value.
+    /// What the latest write of its key and version stored, whatever that is.
     ///
     /// # Safety
-    /// A linked node of this storage made with `meta` meta words, whose `key` and head, which ends at `at` and is odd, were read.
+    /// A linked node of this storage, not the head, made with `meta` meta words.
     #[inline(never)]
-    pub(super) unsafe fn latest_record(self, meta: usize, key: &'a [u8], head: u32, at: usize) -> Record<'a> {
+    pub(super) unsafe fn latest_record(self, meta: usize) -> Record<'a> {
         // SAFETY: the caller's promise.
-        let (own, is_replaceable) = unsafe { self.marked_record(key, head, at) };
+        let (own, is_replaceable) = unsafe { self.own_record(meta) };
         if !is_replaceable {
             return own;
         }

@@ -183,7 +183,7 @@ impl<'a> Node<'a> {
         match unsafe { self.short_value(meta) } {
             Some((key, value)) => Record { key, value, kind: Kind::Value, tag: 0 },
             // SAFETY: the caller's promise.
-            None => unsafe { self.any_record(meta) },
+            None => unsafe { self.latest_record(meta) },
         }
     }
 
@@ -221,26 +221,6 @@ impl<'a> Node<'a> {
         Some((key, unsafe { self.bytes(at, len) }))
     }
 
-    /// What [`record`](Self::record) returns, whatever that is.
-    ///
-    /// # Safety
-    /// As for [`record`](Self::record).
-    #[inline(never)]
-    unsafe fn any_record(self, meta: usize) -> Record<'a> {
-        // SAFETY: the caller's promise.
-        let (key, head, at) = unsafe { self.key_and_head(meta) };
-        if head & 1 == 0 {
-            // SAFETY: the value follows the head, which says its length.
-            let value = unsafe { self.bytes(at, (head >> 1) as usize) };
-            return Record { key, value, kind: Kind::Value, tag: 0 };
-        }
-        if head == 1 {
-            return Record { key, value: &[], kind: Kind::Tombstone, tag: 0 };
-        }
-        // SAFETY: as just read.
-        unsafe { self.latest_record(meta, key, head, at) }
-    }
-
     /// What it holds itself, whatever replaced that; and whether it is replaceable.
     ///
     /// # Safety
@@ -262,7 +242,7 @@ impl<'a> Node<'a> {
     /// # Safety
     /// The head stands before `at`, behind the key, and is odd.
     #[inline]
-    pub(super) unsafe fn marked_record(self, key: &'a [u8], head: u32, at: usize) -> (Record<'a>, bool) {
+    unsafe fn marked_record(self, key: &'a [u8], head: u32, at: usize) -> (Record<'a>, bool) {
         let Some(len) = (head >> 1).checked_sub(1) else {
             return (Record { key, value: &[], kind: Kind::Tombstone, tag: 0 }, false);
         };

@@ -108,8 +108,8 @@ impl<'a> Locked<'a> {
     }
 
     /// Puts a hint into a leaf, or a block of the level below into a higher block. Moves the slots from `slot` on by one. Above the leaves the last
-    /// slot is doubled and counted first, so that no child is invisible at any time; then each word of offsets moves before its word of partial keys. For a
-    /// tied block the caller must give the difference of the slot.
+    /// slot is doubled and counted first, so that no child is invisible at any time; then each word of offsets moves before its word of partial keys. The
+    /// caller must give the difference of the slot for a tied block.
     #[inline(always)]
     pub(crate) fn insert(&mut self, slot: usize, partial: i32, held: SlotContent, relative: Option<Relative>) {
         debug_assert_eq!(relative.is_some(), self.is_tied());

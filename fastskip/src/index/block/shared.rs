@@ -120,16 +120,11 @@ impl<'a> Block<'a> {
         ((greater >> FIRST | 1 << SLOTS).trailing_zeros() as usize).min(count)
     }
 
-    /// The first slot of a leaf that names `hint`.
-    pub(crate) fn find_hint(self, header: Header, hint: Predecessor) -> Option<usize> {
-        self.find(header, hint.to_stored())
-    }
-
     /// A slot of a leaf that names `hint`; most likely `slot`, or the last one if there are not as many.
     #[inline(always)]
-    pub(crate) fn find_hint_at(self, header: Header, hint: Predecessor, slot: usize) -> Option<usize> {
+    pub(crate) fn find_hint(self, header: Header, hint: Predecessor, slot: usize) -> Option<usize> {
         let slot = slot.min(header.count().max(1) - 1);
-        if self.hint(slot) == Some(hint) { Some(slot) } else { self.find_hint(header, hint) }
+        if self.hint(slot) == Some(hint) { Some(slot) } else { self.find(header, hint.to_stored()) }
     }
 
     /// The first slot above the leaves that names `child`.

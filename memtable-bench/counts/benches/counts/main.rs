@@ -1,7 +1,7 @@
 //! Counts the instructions and the atomic read-modify-writes of an operation on 100,000 entries, and holds them against `counts.txt`.
 //!
 //! `cargo counts [FILTER]` fails if a count is more than 3 % above the recorded one, and says if one is as far below. `COUNTS=record cargo counts`
-//! records what it finds. Each case runs once, in a process of its own under callgrind; other programs make no difference. Needs valgrind,
+//! records the new counts. Each case runs once, in a process of its own under callgrind; other programs make no difference. Needs valgrind,
 //! objdump, and gungraun-runner in the version of `gungraun`. Exit codes: 0 held, 1 not held, 3 cannot tell (a tool is missing, or the compiler
 //! is another one and counts grew).
 
