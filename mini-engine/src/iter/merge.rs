@@ -9,17 +9,13 @@
 //! one child compares nothing.
 
 use std::cmp::Ordering;
+use std::ops::RangeInclusive;
 
-use super::{EntryIter, Stepped};
+use super::batch::MOST_ENTRIES;
+use super::{Batch, Direction, EntryIter, Stepped, Wanted};
 use crate::codec::head;
 use crate::error::Result;
 use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice, entry_order};
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Direction {
-    Forward,
-    Backward,
-}
 
 /// A valid child's place in the order.
 #[derive(Clone, Copy)]
@@ -36,11 +32,19 @@ pub(crate) struct MergeIter<I> {
     heap: Vec<HeapItem>,
     direction: Direction,
     repeats: bool,
+    /// Entries in a row that came from the child that is at the top.
+    streak: usize,
 }
+
+/// Entries in a row of the same child after which it is asked for a batch: among entries that take turns, batches would be short.
+const STREAK_BEFORE_BATCH: usize = 4;
+/// The number of entries in a batch, which grows with the streak.
+const BATCH: RangeInclusive<usize> = 8..=MOST_ENTRIES;
 
 impl<I: EntryIter> MergeIter<I> {
     pub(crate) fn new(children: Vec<I>) -> Self {
-        Self { heap: Vec::with_capacity(children.len()), children, direction: Direction::Forward, repeats: false }
+        let heap = Vec::with_capacity(children.len());
+        Self { heap, children, direction: Direction::Forward, repeats: false, streak: 0 }
     }
 
     #[inline]
@@ -81,7 +85,7 @@ impl<I: EntryIter> MergeIter<I> {
     /// Positions all children by `place`, then orders the valid ones.
     fn rebuild(&mut self, direction: Direction, mut place: impl FnMut(usize, &mut I) -> Result<()>) -> Result<()> {
         self.heap.clear();
-        self.direction = direction;
+        (self.direction, self.streak) = (direction, 0);
         for (index, child) in self.children.iter_mut().enumerate() {
             if let Err(error) = place(index, child) {
                 self.heap.clear();
@@ -143,6 +147,7 @@ impl<I: EntryIter> MergeIter<I> {
         self.sift_down(0);
         // Another child that is now first was second before.
         let is_same = self.heap.first().is_some_and(|top| top.child == at);
+        self.streak = if is_same { self.streak + 1 } else { 0 };
         self.repeats = if is_same { repeats } else { is_tied };
         Ok(())
     }
@@ -163,10 +168,62 @@ impl<I: EntryIter> MergeIter<I> {
         self.sift_down(0);
         let first = self.heap.first()?.child;
         if first == at {
+            self.streak += 1;
             return stepped;
         }
+        self.streak = 0;
         let first = &self.children[first];
         Some(Stepped { seqno: first.seqno(), kind: first.kind(), repeats: is_tied })
+    }
+
+    /// Fills `batch` by `fill` from the top child, with keys that come before those of all others.
+    fn fill_from_top(
+        &mut self,
+        batch: &mut Batch,
+        wanted: &Wanted<'_>,
+        fill: impl FnOnce(&mut I, &mut Batch, &Wanted<'_>) -> bool,
+    ) -> bool {
+        let Some(top) = self.heap.first().map(|top| top.child) else { return false };
+        let wanted =
+            Wanted { count: (2 * self.streak).clamp(*BATCH.start(), *BATCH.end()).min(wanted.count), ..*wanted };
+        let is_filled = match self.second() {
+            None => fill(&mut self.children[top], batch, &wanted),
+            Some(_) if self.streak < STREAK_BEFORE_BATCH => false,
+            Some(second) => match (self.children.get_disjoint_mut([top, second]), self.direction) {
+                (Ok([top, second]), Direction::Forward) => fill(top, batch, &wanted.below(second.key())),
+                (Ok([top, second]), Direction::Backward) => fill(top, batch, &wanted.above(second.key())),
+                (Err(_), _) => false,
+            },
+        };
+        if is_filled {
+            self.repeats = false;
+            self.streak += batch.len();
+            self.place_top();
+        }
+        is_filled
+    }
+
+    /// The child that comes after the top one.
+    fn second(&self) -> Option<usize> {
+        match self.heap[..] {
+            [] | [_] => None,
+            [_, a] => Some(a.child),
+            [_, a, b, ..] => Some(if self.before(b, a) { b.child } else { a.child }),
+        }
+    }
+
+    /// Gives the top child, which has moved, its place.
+    fn place_top(&mut self) {
+        if self.heap.len() > 1 || !self.top().valid() {
+            let top = &mut self.heap[0];
+            let child = &self.children[top.child];
+            if child.valid() {
+                top.head = head(child.key());
+            } else {
+                self.heap.swap_remove(0);
+            }
+            self.sift_down(0);
+        }
     }
 
     /// Whether the child at this place in the heap is at the key of the first.
@@ -260,6 +317,14 @@ impl<I: EntryIter> EntryIter for MergeIter<I> {
             self.repeats = stepped.repeats;
         }
         stepped
+    }
+
+    fn fill(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
+        self.direction == Direction::Forward && self.fill_from_top(batch, wanted, I::fill)
+    }
+
+    fn fill_back(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
+        self.direction == Direction::Backward && self.fill_from_top(batch, wanted, I::fill_back)
     }
 
     fn seek_to_first(&mut self) -> Result<()> {

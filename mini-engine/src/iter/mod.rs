@@ -4,6 +4,7 @@
 //! part that a snapshot sees: the newest visible version of each key, without tombstones and without entries that range tombstones hide
 //! ([`Hidden`]).
 
+mod batch;
 mod hidden;
 mod merge;
 mod visible;
@@ -11,6 +12,7 @@ mod visible;
 use crate::error::{Error, Result};
 use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice};
 
+pub(crate) use batch::{Batch, Next, Wanted};
 pub(crate) use hidden::{Hidden, RangeSource, RangesInMemory};
 pub(crate) use merge::MergeIter;
 pub(crate) use visible::VisibleIter;
@@ -67,6 +69,24 @@ pub(crate) trait EntryIter: Send {
     fn step(&mut self) -> Option<Stepped> {
         None
     }
+    /// Fills `batch` with the entries after the current one that are `wanted`, as far as that only has to decode bytes in memory, and moves to the
+    /// last of them (B2). False, and no move, if there are none.
+    #[inline]
+    fn fill(&mut self, _batch: &mut Batch, _wanted: &Wanted<'_>) -> bool {
+        false
+    }
+    /// Fills `batch` with the current entry and those before it, in the same way, and moves to the one before them.
+    #[inline]
+    fn fill_back(&mut self, _batch: &mut Batch, _wanted: &Wanted<'_>) -> bool {
+        false
+    }
+}
+
+/// The direction of a scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Forward,
+    Backward,
 }
 
 /// The facts that a scan needs about an entry.
@@ -96,6 +116,14 @@ macro_rules! impl_entry_iter {
                 fn next(&mut self) -> $crate::error::Result<()>;
                 fn prev(&mut self) -> $crate::error::Result<()>;
             );
+
+            fn fill(&mut self, batch: &mut $crate::iter::Batch, wanted: &$crate::iter::Wanted<'_>) -> bool {
+                match self { $(Self::$variant(inner) => inner.fill(batch, wanted)),+ }
+            }
+
+            fn fill_back(&mut self, batch: &mut $crate::iter::Batch, wanted: &$crate::iter::Wanted<'_>) -> bool {
+                match self { $(Self::$variant(inner) => inner.fill_back(batch, wanted)),+ }
+            }
 
             fn seek(&mut self, key: &[u8], seqno: $crate::types::SeqNo) -> $crate::error::Result<()> {
                 match self { $(Self::$variant(inner) => inner.seek(key, seqno)),+ }

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
 
-use super::{EntryIter, MergeIter, Stepped, VisibleIter};
+use super::{Batch, Direction, EntryIter, MergeIter, Next, Stepped, VisibleIter, Wanted};
+use crate::codec::shared_len;
 use crate::error::{Error, Result};
-use crate::types::{Kind, SeqNo, entry_order};
+use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice, entry_order};
 
 /// An entry with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +92,45 @@ impl EntryIter for SortedVec {
         self.at?;
         Some(Stepped { seqno: self.seqno(), kind: self.kind(), repeats: self.repeats() })
     }
+    fn fill(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
+        let Some(at) = self.at else { return false };
+        let end = self.entries.len().min(at + 1 + wanted.count);
+        put(batch, (&self.entries[at].key, Direction::Forward), &self.entries[at + 1..end], wanted);
+        let last = batch.end_forward(wanted.bound);
+        last.inspect(|last| self.at = Some(at + 1 + last)).is_some()
+    }
+    fn fill_back(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
+        let Some(at) = self.at else { return false };
+        let start = at.saturating_sub(wanted.count);
+        put(batch, (&[], Direction::Backward), &self.entries[start..=at], wanted);
+        let before = batch.end_backward(wanted.bound);
+        before.inspect(|before| self.at = Some(start + before)).is_some()
+    }
+}
+
+impl SortedVec {
+    fn is_plain(&self, at: usize, wanted: &Wanted<'_>) -> bool {
+        let Entry { key, seqno, kind, .. } = &self.entries[at];
+        let repeats = at.checked_sub(1).is_some_and(|before| self.entries[before].key == *key);
+        *kind == Kind::Value && *seqno < wanted.below && !repeats
+    }
+}
+
+/// Fills `batch` with `entries`, which come after the key `before`.
+fn put(batch: &mut Batch, (before, direction): (&[u8], Direction), entries: &[Entry], wanted: &Wanted<'_>) {
+    let block: Vec<u8> = entries.iter().flat_map(|entry| entry.value.iter().copied()).collect();
+    batch.begin(before, &block, || Slice::from(&*block));
+    let (mut end, mut last, count) = (0, before, entries.len());
+    let mut entries = entries.iter();
+    batch.extend(direction, count, |last_len| {
+        let Entry { key, value, kind, seqno } = entries.next()?;
+        assert_eq!(last_len, last.len());
+        let (shared, place) = (shared_len(last, key), end..end + value.len());
+        let (unshared, rest) = (key.len() - shared, &key[shared..]);
+        (end, last) = (place.end, key);
+        let is_plain = *kind == Kind::Value && *seqno < wanted.below;
+        Some(Next { shared, unshared, rest, value: place, is_plain, may_repeat: last_len == key.len() })
+    });
 }
 
 /// One call on an iterator.
@@ -164,6 +204,9 @@ pub(crate) fn assert_same(subject: &mut dyn EntryIter, model: &mut SortedVec, mo
         if matches!(step, Move::Next) && model.valid() {
             assert_eq!(subject.repeats(), model.repeats(), "after move {i} of {moves:?}");
         }
+        if matches!(step, Move::Last | Move::SeekForPrev(..) | Move::Prev) {
+            assert_batches(subject, model, false);
+        }
         if subject.valid() {
             let stepped = subject.step();
             if stepped.is_none() {
@@ -177,6 +220,41 @@ pub(crate) fn assert_same(subject: &mut dyn EntryIter, model: &mut SortedVec, mo
                 assert_eq!(Some((seqno, kind, repeats)), known, "after move {i} of {moves:?}");
             }
         }
+        assert_batches(subject, model, true);
+    }
+}
+
+/// Fills batches in the direction of the last move, and compares their entries, and where they lead, with the model.
+fn assert_batches(subject: &mut dyn EntryIter, model: &mut SortedVec, is_forward: bool) {
+    // Some versions are too new, and some keys beyond the bound.
+    let bound = model.entries.get(model.entries.len() / 2).map(|entry| entry.key.clone());
+    let bounds = [Bound::Unbounded, bound.as_deref().map_or(Bound::Unbounded, Bound::Excluded)];
+    for (below, bound) in [MAX_SEQNO, 25].into_iter().flat_map(|below| bounds.map(|bound| (below, bound))) {
+        let (wanted, mut batch) = (Wanted::new(below, bound), Batch::default());
+        if !subject.valid() {
+            return;
+        }
+        let mut left =
+            if is_forward { subject.fill(&mut batch, &wanted) } else { subject.fill_back(&mut batch, &wanted) };
+        while left {
+            if is_forward {
+                model.next().expect("a vector");
+            }
+            let entry = model.current();
+            let found = (batch.key(), batch.value(), &*batch.value_slice());
+            assert_eq!(found, (&*entry.key, &*entry.value, &*entry.value));
+            let is_within = match (bound, is_forward) {
+                (Bound::Excluded(bound), true) => *entry.key < *bound,
+                (Bound::Excluded(bound), false) => *entry.key > *bound,
+                (Bound::Included(_) | Bound::Unbounded, _) => true,
+            };
+            assert!(is_within && model.at.is_some_and(|at| model.is_plain(at, &wanted)), "{entry:?} in a batch");
+            left = if is_forward { batch.next() } else { batch.prev() };
+            if !is_forward {
+                model.prev().expect("a vector");
+            }
+        }
+        assert_eq!(current(subject), current(model), "after a batch below {below}, forward {is_forward}");
     }
 }
 
@@ -237,6 +315,12 @@ impl<I: EntryIter> EntryIter for Watched<I> {
     }
     fn step(&mut self) -> Option<Stepped> {
         self.moved().ok()?.step()
+    }
+    fn fill(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
+        self.moved().is_ok_and(|inner| inner.fill(batch, wanted))
+    }
+    fn fill_back(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
+        self.moved().is_ok_and(|inner| inner.fill_back(batch, wanted))
     }
 }
 

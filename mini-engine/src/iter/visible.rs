@@ -10,7 +10,7 @@
 
 use std::ops::Bound;
 
-use super::{EntryIter, Hidden, MergeIter, Stepped};
+use super::{Batch, Direction, EntryIter, Hidden, MergeIter, Stepped, Wanted};
 use crate::error::Result;
 use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice};
 
@@ -23,6 +23,8 @@ enum State {
     Forward,
     /// The shown entry is kept here; the inner iterator is before all visible versions of its key.
     Backward(Slice),
+    /// The shown entry is the current one of the batch, which the inner iterator has filled in this direction.
+    Batch(Direction),
 }
 
 /// The newest visible version of each key, tombstones hidden.
@@ -36,6 +38,7 @@ pub(crate) struct VisibleIter<I> {
     lower: Bound<Slice>,
     upper: Bound<Slice>,
     state: State,
+    batch: Batch,
     /// Backward: the shown key.
     key: Vec<u8>,
 }
@@ -45,7 +48,8 @@ impl<I: EntryIter> VisibleIter<I> {
     /// until the first seek.
     pub(crate) fn new(inner: MergeIter<I>, snapshot: SeqNo, lower: Bound<Slice>, upper: Bound<Slice>) -> Self {
         let (hidden, shown_below) = (Hidden::new(snapshot), snapshot.saturating_add(1));
-        Self { inner, snapshot, hidden, shown_below, lower, upper, state: State::Invalid, key: Vec::new() }
+        let (state, batch, key) = (State::Invalid, Batch::default(), Vec::new());
+        Self { inner, snapshot, hidden, shown_below, lower, upper, state, batch, key }
     }
 
     /// The same without the entries that `hidden` hides from the snapshot.
@@ -59,19 +63,22 @@ impl<I: EntryIter> VisibleIter<I> {
         !matches!(self.state, State::Invalid)
     }
 
-    /// The key of the shown entry; the iterator must be valid.
+    /// The key of the shown entry; empty if there is none.
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
         match self.state {
+            State::Batch(_) => self.batch.key(),
             State::Forward => self.inner.key(),
-            State::Backward(_) | State::Invalid => &self.key,
+            State::Backward(_) => &self.key,
+            State::Invalid => &[],
         }
     }
 
-    /// The value of the shown entry; the iterator must be valid.
+    /// The value of the shown entry; empty if there is none.
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
         match &self.state {
+            State::Batch(_) => self.batch.value(),
             State::Forward => self.inner.value(),
             State::Backward(value) => value,
             State::Invalid => &[],
@@ -79,8 +86,10 @@ impl<I: EntryIter> VisibleIter<I> {
     }
 
     /// Like `value`, but alive beyond the iterator.
+    #[inline]
     pub(crate) fn value_slice(&self) -> Slice {
         match &self.state {
+            State::Batch(_) => self.batch.value_slice(),
             State::Forward => self.inner.value_slice(),
             State::Backward(value) => value.clone(),
             State::Invalid => Slice::from(&[][..]),
@@ -127,11 +136,37 @@ impl<I: EntryIter> VisibleIter<I> {
         self.show_prev()
     }
 
+    /// Goes to the next entry if the batch has it. Otherwise does nothing: then `next` goes there.
     #[inline]
+    pub(crate) fn next_in_batch(&mut self) -> bool {
+        matches!(self.state, State::Batch(Direction::Forward)) && self.batch.next()
+    }
+
+    /// The same in backward direction.
+    #[inline]
+    pub(crate) fn prev_in_batch(&mut self) -> bool {
+        matches!(self.state, State::Batch(Direction::Backward)) && self.batch.prev()
+    }
+
     pub(crate) fn next(&mut self) -> Result<()> {
-        if !matches!(self.state, State::Forward) {
-            return self.turn_forward();
+        if self.next_in_batch() {
+            return Ok(());
         }
+        match self.state {
+            State::Batch(Direction::Forward) | State::Forward => self.next_of_inner(),
+            State::Batch(Direction::Backward) | State::Backward(_) => self.turn_forward(),
+            State::Invalid => Ok(()),
+        }
+    }
+
+    /// Shows the next entry in forward direction, in which the inner iterator is at the shown one.
+    fn next_of_inner(&mut self) -> Result<()> {
+        let wanted = Wanted::new(self.shown_below, self.upper.as_ref().map(|upper| &**upper));
+        if self.shown_below > 0 && self.inner.fill(&mut self.batch, &wanted) {
+            self.state = State::Batch(Direction::Forward);
+            return Ok(());
+        }
+        self.state = State::Forward;
         let stepped = self.inner.step();
         if let Some(Stepped { seqno, kind: Kind::Value, repeats: false }) = stepped
             && seqno < self.shown_below
@@ -151,25 +186,44 @@ impl<I: EntryIter> VisibleIter<I> {
         self.show_next()
     }
 
+    /// Shows the next entry; the shown one was found in backward direction.
     #[cold]
     fn turn_forward(&mut self) -> Result<()> {
-        if let State::Backward(_) = std::mem::replace(&mut self.state, State::Invalid) {
-            self.inner.seek_past(&self.key)?;
-            self.show_next()?;
-        }
-        Ok(())
+        self.keep_key();
+        self.state = State::Invalid;
+        self.inner.seek_past(&self.key)?;
+        self.show_next()
     }
 
     pub(crate) fn prev(&mut self) -> Result<()> {
-        match std::mem::replace(&mut self.state, State::Invalid) {
-            State::Invalid => Ok(()),
-            State::Forward => {
-                self.copy_key();
-                self.inner.seek_before(&self.key)?;
-                self.show_prev()
-            }
-            State::Backward(_) => self.show_prev(),
+        if self.prev_in_batch() {
+            return Ok(());
         }
+        match self.state {
+            State::Batch(Direction::Backward) | State::Backward(_) => self.prev_of_inner(),
+            State::Batch(Direction::Forward) | State::Forward => self.turn_backward(),
+            State::Invalid => Ok(()),
+        }
+    }
+
+    /// Shows the next entry in backward direction, in which the inner iterator is before the shown one.
+    fn prev_of_inner(&mut self) -> Result<()> {
+        let wanted = Wanted::new(self.shown_below, self.lower.as_ref().map(|lower| &**lower));
+        if self.shown_below > 0 && self.inner.fill_back(&mut self.batch, &wanted) {
+            self.state = State::Batch(Direction::Backward);
+            return Ok(());
+        }
+        self.state = State::Invalid;
+        self.show_prev()
+    }
+
+    /// Shows the entry before; the shown one was found in forward direction.
+    #[cold]
+    fn turn_backward(&mut self) -> Result<()> {
+        self.keep_key();
+        self.state = State::Invalid;
+        self.inner.seek_before(&self.key)?;
+        self.show_prev()
     }
 
     /// Shows the first visible key at or after the inner iterator's position, which is not below the lower bound.
@@ -258,6 +312,18 @@ impl<I: EntryIter> VisibleIter<I> {
     fn version(&self) -> Option<(Kind, SeqNo, Slice)> {
         let inner = &self.inner;
         (inner.seqno() <= self.snapshot).then(|| (inner.kind(), inner.seqno(), inner.value_slice()))
+    }
+
+    /// Keeps the shown key while the inner iterator moves.
+    fn keep_key(&mut self) {
+        match self.state {
+            State::Batch(_) => {
+                self.key.clear();
+                self.key.extend_from_slice(self.batch.key());
+            }
+            State::Forward => self.copy_key(),
+            State::Backward(_) | State::Invalid => {}
+        }
     }
 
     fn copy_key(&mut self) {

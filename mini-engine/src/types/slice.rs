@@ -88,7 +88,8 @@ impl Slice {
     }
 
     /// A view of a part of this; `None` if the range does not lie within it.
-    fn part(&self, range: Range<usize>) -> Option<Self> {
+    #[inline]
+    pub(crate) fn part(&self, range: Range<usize>) -> Option<Self> {
         let at = |start: usize| Some(start.checked_add(range.start)?..start.checked_add(range.end)?);
         match &self.0 {
             Repr::Inline { .. } => self.get(range).map(Self::from),
@@ -102,9 +103,16 @@ impl Slice {
         if bytes.len() > INLINE {
             return None;
         }
-        let mut inline = [0; INLINE];
-        inline.split_at_mut_checked(bytes.len())?.0.copy_from_slice(bytes);
-        Some(Self(Repr::Inline { len: bytes.len() as u8, bytes: inline }))
+        let (mut inline, len) = ([0; INLINE], bytes.len());
+        // Two chunks that overlap are copied quicker than any number of bytes.
+        match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+            (Some(first), Some(last)) if len <= 16 => {
+                inline[..8].copy_from_slice(first);
+                inline[len - 8..len].copy_from_slice(last);
+            }
+            _ => inline.split_at_mut_checked(len)?.0.copy_from_slice(bytes),
+        }
+        Some(Self(Repr::Inline { len: len as u8, bytes: inline }))
     }
 }
 

@@ -10,7 +10,7 @@ use super::pinned::Pinned;
 use super::quarantine::check_range;
 use crate::db::core::Source;
 use crate::error::{Error, Result};
-use crate::iter::{MergeIter, VisibleIter};
+use crate::iter::{Direction, MergeIter, VisibleIter};
 use crate::types::{KeyBounds, OwnedBounds, Slice};
 
 /// A position in the sorted entries of one moment. Lends key and value, so that a scan allocates nothing for an entry.
@@ -57,18 +57,21 @@ impl Cursor {
     }
 
     /// Whether the cursor is at an entry.
+    #[inline]
     pub fn valid(&self) -> bool {
         self.entries.as_ref().is_some_and(VisibleIter::valid)
     }
 
     /// The key of the current entry; empty if there is none.
+    #[inline]
     pub fn key(&self) -> &[u8] {
-        self.entries.as_ref().filter(|entries| entries.valid()).map_or(&[], VisibleIter::key)
+        self.entries.as_ref().map_or(&[], VisibleIter::key)
     }
 
     /// The value of the current entry; empty if there is none.
+    #[inline]
     pub fn value(&self) -> &[u8] {
-        self.entries.as_ref().filter(|entries| entries.valid()).map_or(&[], VisibleIter::value)
+        self.entries.as_ref().map_or(&[], VisibleIter::value)
     }
 
     /// Goes to the first entry. O(sources * log n).
@@ -100,14 +103,28 @@ impl Cursor {
     }
 
     /// Goes to the next entry. From the last entry, or without one, the cursor becomes invalid. Errors as of [`Cursor::seek_to_first`].
+    #[inline]
     pub fn advance(&mut self) -> Result<()> {
-        self.go(Direction::Forward, &Start::Here, VisibleIter::next)
+        if self.next_in_batch() { Ok(()) } else { self.go(Direction::Forward, &Start::Here, VisibleIter::next) }
     }
 
     /// Goes to the previous entry. From the first entry, or without one, the cursor becomes invalid. Errors as of
     /// [`Cursor::seek_to_first`].
+    #[inline]
     pub fn retreat(&mut self) -> Result<()> {
-        self.go(Direction::Backward, &Start::Here, VisibleIter::prev)
+        if self.prev_in_batch() { Ok(()) } else { self.go(Direction::Backward, &Start::Here, VisibleIter::prev) }
+    }
+
+    /// Goes to the next entry, if that needs no more than a look at what was read. Otherwise does nothing.
+    #[inline]
+    pub(super) fn next_in_batch(&mut self) -> bool {
+        !self.is_guarded && self.entries.as_mut().is_some_and(VisibleIter::next_in_batch)
+    }
+
+    /// The same in backward direction.
+    #[inline]
+    pub(super) fn prev_in_batch(&mut self) -> bool {
+        !self.is_guarded && self.entries.as_mut().is_some_and(VisibleIter::prev_in_batch)
     }
 
     /// The value of the current entry, shared with its cached block where that is possible.
@@ -115,7 +132,6 @@ impl Cursor {
         self.entries.as_ref().map_or_else(|| Slice::from(&[][..]), VisibleIter::value_slice)
     }
 
-    #[inline]
     fn go(
         &mut self,
         direction: Direction,
@@ -183,12 +199,6 @@ fn open(pinned: &Pinned, range: &OwnedBounds) -> Entries {
 }
 
 type Entries = VisibleIter<Source>;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Direction {
-    Forward,
-    Backward,
-}
 
 /// The start of a move.
 #[derive(Debug)]

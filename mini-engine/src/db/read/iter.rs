@@ -43,13 +43,11 @@ struct Walk {
     back: Option<End>,
     /// The target of the last seek of the front: until the front has yielded, the back yields nothing below it.
     sought: Option<Slice>,
-    /// The last key from the back: the front yields nothing at or above it.
-    ceiling: Option<Slice>,
     error: Option<Error>,
     scratch: Vec<u8>,
 }
 
-/// The result of one step: a key and its value, or the end.
+/// The result of a step: a key and its value, or the end.
 type Stepped = Result<Option<(Slice, Slice)>>;
 
 #[derive(Debug)]
@@ -95,7 +93,7 @@ impl Iter {
     /// The entries of `source` in `range`. If `source` is an error, only that is yielded.
     pub(crate) fn new(source: Result<Arc<Pinned>>, range: OwnedBounds) -> Iter {
         let front = End::new(Cursor::new(source, range));
-        let walk = Walk { front, back: None, sought: None, ceiling: None, error: None, scratch: Vec::new() };
+        let walk = Walk { front, back: None, sought: None, error: None, scratch: Vec::new() };
         Iter { walk: Some(walk) }
     }
 
@@ -137,7 +135,9 @@ impl Walk {
             EndState::Yielded => cursor.advance()?,
         }
         self.front.state = EndState::Yielded;
-        if !cursor.valid() || self.ceiling.as_ref().is_some_and(|ceiling| *cursor.key() >= **ceiling) {
+        // The back, which is at the last key that it has yielded.
+        let is_met = self.back.as_ref().is_some_and(|back| cursor.key() >= back.cursor.key());
+        if !cursor.valid() || is_met {
             return Ok(None);
         }
         Ok(Some(self.front.entry(&mut self.scratch)))
@@ -159,16 +159,22 @@ impl Walk {
         if !cursor.valid() || !above_floor {
             return Ok(None);
         }
-        let (key, value) = back.entry(&mut self.scratch);
-        self.ceiling = Some(key.clone());
-        Ok(Some((key, value)))
+        Ok(Some(back.entry(&mut self.scratch)))
     }
 }
 
 impl Iterator for Iter {
     type Item = Result<(Slice, Slice)>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
+        // The other end and the target of a seek cannot be in the way of such a step.
+        if let Some(Walk { front: front @ End { state: EndState::Yielded, .. }, back: None, scratch, .. }) =
+            &mut self.walk
+            && front.cursor.next_in_batch()
+        {
+            return Some(Ok(front.entry(scratch)));
+        }
         self.yield_from(Walk::step_front)
     }
 }
@@ -176,7 +182,13 @@ impl Iterator for Iter {
 impl std::iter::FusedIterator for Iter {}
 
 impl DoubleEndedIterator for Iter {
+    #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
+        if let Some(Walk { front: End { state: EndState::Start, .. }, back: Some(back), scratch, .. }) = &mut self.walk
+            && back.cursor.prev_in_batch()
+        {
+            return Some(Ok(back.entry(scratch)));
+        }
         self.yield_from(Walk::step_back)
     }
 }

@@ -12,10 +12,10 @@
 use std::ops::Range;
 
 use crate::codec::{self, Malformed};
-use crate::iter::Stepped;
+use crate::iter::{Batch, Direction, Stepped, Wanted};
 use crate::types::{Kind, SeqNo, Slice};
 
-use crate::table::block::entry::{Decoded, Entry, Parts, RESTART_INTERVAL};
+use crate::table::block::entry::{Decoded, Entry, Parts, RESTART_INTERVAL, next_of_batch};
 use crate::table::block::frame::Block;
 use crate::table::block::lookup::{FoundEntry, MANY_ENTRIES, find};
 
@@ -299,19 +299,77 @@ impl Cursor {
             return Ok(());
         }
         let current = self.at.entry.start;
-        // The last restart before the current entry; none when it is the first.
-        let (mut low, mut high) = (0, self.parts.restarts);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.restart(middle)? < current { low = middle + 1 } else { high = middle }
-        }
-        match low.checked_sub(1) {
-            Some(restart) => self.scan_to_last_before(self.restart(restart)?, current),
+        match self.restart_before(current)? {
+            Some(restart) => self.scan_to_last_before(restart, current),
             None => {
                 self.at.entry = 0..0;
                 Ok(())
             }
         }
+    }
+
+    /// The last restart before the entry at `offset`; `None` if that is the first.
+    fn restart_before(&self, offset: usize) -> Decoded<Option<usize>> {
+        let (mut low, mut high) = (0, self.parts.restarts);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.restart(middle)? < offset { low = middle + 1 } else { high = middle }
+        }
+        low.checked_sub(1).map(|restart| self.restart(restart)).transpose()
+    }
+
+    /// Fills `batch` as [`EntryIter::fill`](crate::iter::EntryIter::fill) does, from this block.
+    pub(crate) fn fill(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
+        let (contents, start) = (self.block.contents(), self.at.entry.end);
+        if start == 0 {
+            return false;
+        }
+        batch.begin(&self.at.key, contents, || self.block.slice(0..contents.len()).unwrap_or_default());
+        let mut rest = contents.get(start..self.parts.entries_end).unwrap_or_default();
+        batch.extend(Direction::Forward, wanted.count, |last_len| {
+            let at = (rest, self.parts.entries_end - rest.len());
+            let (next, len) = next_of_batch(at, last_len, wanted.below)?;
+            rest = rest.get(len..)?;
+            Some(next)
+        });
+        let last = batch.end_forward(wanted.bound);
+        last.is_some_and(|last| self.go_to_entry(batch, last, start))
+    }
+
+    /// Fills `batch` as [`EntryIter::fill_back`](crate::iter::EntryIter::fill_back) does, from this block: decodes the entries from the last restart
+    /// before the current one on. Moves to no key below `from`.
+    pub(crate) fn fill_back(&mut self, batch: &mut Batch, wanted: &Wanted<'_>, from: Option<&[u8]>) -> bool {
+        let (contents, current) = (self.block.contents(), self.at.entry.clone());
+        let Ok(Some(restart)) = self.restart_before(current.start) else { return false };
+        batch.begin(&[], contents, || self.block.slice(0..contents.len()).unwrap_or_default());
+        let mut rest = contents.get(restart..current.end).unwrap_or_default();
+        batch.extend(Direction::Backward, 2 * RESTART_INTERVAL, |last_len| {
+            let (next, len) = next_of_batch((rest, current.end - rest.len()), last_len, wanted.below)?;
+            rest = rest.get(len..)?;
+            Some(next)
+        });
+        // An entry of another form, or a block with false restarts.
+        if !rest.is_empty() {
+            return false;
+        }
+        if let Some(from) = from {
+            batch.leave_out_to(from);
+        }
+        let before = batch.end_backward(wanted.bound);
+        before.is_some_and(|before| self.go_to_entry(batch, before, restart))
+    }
+
+    /// Makes entry `at` of the batch, which begins with the entry at `start`, the current one.
+    fn go_to_entry(&mut self, batch: &Batch, at: usize, start: usize) -> bool {
+        let before = at.checked_sub(1).and_then(|before| batch.entry(before));
+        let offset = before.map_or(start, |(_, value)| value.end);
+        let Some((key, value)) = batch.entry(at) else { return false };
+        let Some(entry) = self.parts.short_entry(self.block.contents(), offset, key.len()) else { return false };
+        self.at.key.clear();
+        self.at.key.extend_from_slice(key);
+        (self.at.seqno, self.at.kind, self.at.repeats) = (entry.seqno, entry.kind, false);
+        (self.at.entry, self.at.value) = (offset..value.end, value);
+        true
     }
 
     /// The offset of the current entry.

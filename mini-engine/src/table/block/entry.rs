@@ -5,6 +5,7 @@
 //! with one check of the remaining length. The others are read field by field.
 
 use crate::codec::{self, Malformed, Reader};
+use crate::iter::Next;
 use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, MAX_VALUE_LEN, SeqNo};
 
 pub(crate) type Decoded<T = ()> = Result<T, Malformed>;
@@ -79,6 +80,23 @@ impl Parts {
     fn rest<'a>(&self, contents: &'a [u8], offset: usize) -> &'a [u8] {
         contents.get(offset..self.entries_end).unwrap_or_default()
     }
+}
+
+/// The first of the entries whose bytes are `rest`, for a batch of versions `below` a number, and its length, if it is of the common form. The key
+/// before it has `last_key_len` bytes, and it begins at `offset` of the contents.
+#[inline(always)]
+pub(crate) fn next_of_batch<'a>(
+    (rest, offset): (&'a [u8], usize),
+    last_key_len: usize,
+    below: SeqNo,
+) -> Option<(Next<'a>, usize)> {
+    let EntryHeader { shared, unshared, tag, key_at, len } = EntryHeader::read(rest, last_key_len)?;
+    let is_older = || codec::short_varint(tag).is_some_and(|(tag, _)| tag >> 1 < below);
+    let is_plain = tag[0] & 1 == Kind::Value as u8 && (below > MAX_SEQNO || is_older());
+    // A restart has the whole key, even if the entry before has the same one.
+    let may_repeat = shared + unshared == last_key_len && (unshared == 0 || shared == 0);
+    let value = offset + key_at + unshared..offset + len;
+    Some((Next { shared, unshared, rest: rest.get(key_at..)?, value, is_plain, may_repeat }, len))
 }
 
 /// An entry as it is stored in the block.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::cache::CacheUse;
 use crate::error::Result;
-use crate::iter::{EntryIter, Stepped, show_entry_of};
+use crate::iter::{Batch, EntryIter, Stepped, Wanted, show_entry_of};
 use crate::table::block::{Cursor, Decoded};
 use crate::table::format::Handle;
 use crate::table::index::Partition;
@@ -192,6 +192,17 @@ impl EntryIter for TableIter {
     #[inline]
     fn step(&mut self) -> Option<Stepped> {
         self.cursor.as_mut()?.step()
+    }
+
+    fn fill(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
+        let wanted = wanted.of_versions_to(self.table.meta().max_seqno);
+        self.cursor.as_mut().is_some_and(|cursor| cursor.fill(batch, &wanted))
+    }
+
+    fn fill_back(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
+        let wanted = wanted.of_versions_to(self.table.meta().max_seqno);
+        let Self { cursor, from, .. } = self;
+        cursor.as_mut().is_some_and(|cursor| cursor.fill_back(batch, &wanted, from.as_deref()))
     }
 
     fn seek_to_first(&mut self) -> Result<()> {

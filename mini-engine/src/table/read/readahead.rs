@@ -8,6 +8,7 @@
 
 use crate::cache::CacheUse;
 use crate::error::Result;
+use crate::iter::Direction;
 use crate::table::block::Block;
 use crate::table::format::Handle;
 use crate::table::read::{CachedPartition, Root, Table};
@@ -54,13 +55,6 @@ impl BytesAhead {
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
     }
-}
-
-/// The direction of the scan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Direction {
-    Forward,
-    Backward,
 }
 
 /// The blocks that one iterator reads, and those that it has read ahead.

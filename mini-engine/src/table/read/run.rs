@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::cache::CacheUse;
 use crate::error::Result;
-use crate::iter::{EntryIter, RangeSource, Stepped, show_entry_of};
+use crate::iter::{Batch, EntryIter, RangeSource, Stepped, Wanted, show_entry_of};
 use crate::table::read::{RunTable, TableIter};
 use crate::types::{SeqNo, Slice, Span, place_after};
 
@@ -209,6 +209,14 @@ impl EntryIter for RunIter {
     #[inline]
     fn step(&mut self) -> Option<Stepped> {
         self.table.as_mut()?.step()
+    }
+
+    fn fill(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
+        self.table.as_mut().is_some_and(|table| table.fill(batch, wanted))
+    }
+
+    fn fill_back(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
+        self.table.as_mut().is_some_and(|table| table.fill_back(batch, wanted))
     }
 
     fn seek_to_first(&mut self) -> Result<()> {

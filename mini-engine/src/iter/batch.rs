@@ -1,0 +1,276 @@
+//! [`Batch`]: entries that a source decodes at once, so that a scan shows them without asking each layer for each of them.
+//!
+//! The layers of a scan merge sources, hide versions and keep to bounds. In most stretches of a table there is nothing for them to do: the next
+//! entries are values, of keys with one version, and no other source has a key among them. The source that is in front fills a batch with the
+//! entries of such a stretch, all from one block, and the scan only counts through them. Where the stretch ends, the layers decide about one entry
+//! again. Passing many entries from layer to layer at once is the vectorised execution of MonetDB/X100 (Boncz, Zukowski and Nes 2005).
+//!
+//! B1: all entries of a batch are to be shown, as they are. Their keys are within the bound that was asked for, which no key of another source is;
+//! each is the only version of its key that its source has, a value, and visible.
+//! B2: a source that has filled a batch is at its last entry in forward direction, and before its first one in backward direction. So it goes on
+//! after the batch as if it had stepped through it.
+
+use std::ops::{Bound, Range};
+
+use crate::iter::Direction;
+use crate::types::{SeqNo, Slice};
+
+/// Bytes of a key that are copied at once. What is too much, the next key overwrites.
+const CHUNK: usize = 16;
+/// The number of entries in a batch, at most.
+pub(crate) const MOST_ENTRIES: usize = 64;
+/// Bytes for keys in a new batch.
+const LEAST_ROOM: usize = 1 << 10;
+
+/// The entries that a scan can show one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    /// The number of entries, at most.
+    pub(crate) count: usize,
+    /// Only versions below this number.
+    pub(crate) below: SeqNo,
+    /// Only keys within this bound: an upper one in forward direction, a lower one in backward direction.
+    pub(crate) bound: Bound<&'a [u8]>,
+}
+
+impl<'a> Wanted<'a> {
+    /// As many versions below this number, within this bound, as the iterators think worth it.
+    pub(crate) fn new(below: SeqNo, bound: Bound<&'a [u8]>) -> Self {
+        Self { count: usize::MAX, below, bound }
+    }
+
+    /// The same, for a source whose newest version is `newest`: if it has no newer ones than wanted, their numbers need not be read.
+    pub(crate) fn of_versions_to(self, newest: SeqNo) -> Self {
+        Self { below: if newest < self.below { SeqNo::MAX } else { self.below }, ..self }
+    }
+
+    /// The same, of a scan forward, with keys below this one.
+    pub(crate) fn below(self, key: &'a [u8]) -> Self {
+        let is_nearer = match self.bound {
+            Bound::Unbounded => true,
+            Bound::Included(bound) | Bound::Excluded(bound) => key <= bound,
+        };
+        Self { bound: if is_nearer { Bound::Excluded(key) } else { self.bound }, ..self }
+    }
+
+    /// The same, of a scan backward, with keys above this one.
+    pub(crate) fn above(self, key: &'a [u8]) -> Self {
+        let is_nearer = match self.bound {
+            Bound::Unbounded => true,
+            Bound::Included(bound) | Bound::Excluded(bound) => key >= bound,
+        };
+        Self { bound: if is_nearer { Bound::Excluded(key) } else { self.bound }, ..self }
+    }
+}
+
+/// An entry to be added to a batch.
+pub(crate) struct Next<'a> {
+    /// The number of bytes of the last key with which its key begins.
+    pub(crate) shared: usize,
+    /// The number of further bytes, which come first in `rest`.
+    pub(crate) unshared: usize,
+    pub(crate) rest: &'a [u8],
+    /// The place of its value in the block.
+    pub(crate) value: Range<usize>,
+    /// Whether it is to be shown, unless its key is that of the entry before.
+    pub(crate) is_plain: bool,
+    /// Whether its key may be that of the entry before.
+    pub(crate) may_repeat: bool,
+}
+
+/// Entries of one block in their order; one of them is the current one.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    /// The key that the first one was read after, then the keys of the entries, then room for more.
+    keys: Vec<u8>,
+    last_key: Place,
+    entries: Vec<BatchEntry>,
+    /// The contents of the block.
+    block: Slice,
+    at: usize,
+    /// In backward direction, entries before this one do not belong to the batch.
+    first: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct BatchEntry {
+    key: Place,
+    value: Place,
+}
+
+/// A range of bytes in a block or in a batch, which are shorter than 4 GiB.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    start: u32,
+    end: u32,
+}
+
+impl Place {
+    #[inline]
+    fn of(range: Range<usize>) -> Self {
+        Self { start: range.start as u32, end: range.end as u32 }
+    }
+
+    #[inline]
+    fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+impl Batch {
+    /// The current entry's key.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        self.entries.get(self.at).map_or(&[], |entry| self.key_at(entry))
+    }
+
+    /// The current entry's value.
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        self.entries.get(self.at).and_then(|entry| self.block.get(entry.value.range())).unwrap_or_default()
+    }
+
+    /// The current entry's value, as a view of the block.
+    #[inline]
+    pub(crate) fn value_slice(&self) -> Slice {
+        self.entries.get(self.at).and_then(|entry| self.block.part(entry.value.range())).unwrap_or_default()
+    }
+
+    /// Goes to the next entry; false at the last one.
+    #[inline]
+    pub(crate) fn next(&mut self) -> bool {
+        let is_there = self.at + 1 < self.entries.len();
+        self.at += usize::from(is_there);
+        is_there
+    }
+
+    /// Goes to the entry before; false at the first one.
+    #[inline]
+    pub(crate) fn prev(&mut self) -> bool {
+        let is_there = self.at > self.first;
+        self.at -= usize::from(is_there);
+        is_there
+    }
+
+    #[inline]
+    fn key_at(&self, entry: &BatchEntry) -> &[u8] {
+        self.keys.get(entry.key.range()).unwrap_or_default()
+    }
+}
+
+/// For sources, which fill it.
+impl Batch {
+    /// Begins with the entry after `key` in a block with these `contents`; `share` makes a view of them.
+    pub(crate) fn begin(&mut self, key: &[u8], contents: &[u8], share: impl FnOnce() -> Slice) {
+        self.entries.clear();
+        self.entries.reserve(MOST_ENTRIES);
+        (self.at, self.first) = (0, 0);
+        self.add_key(0, 0, 0, key);
+        self.last_key = Place::of(0..key.len());
+        if !std::ptr::eq(&*self.block, contents) {
+            self.block = share();
+        }
+    }
+
+    /// The number of entries that were added.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Adds up to `count` entries, as long as `next` finds one, which is given the length of the last key. In forward direction, ends before an entry
+    /// that is not to be shown.
+    #[inline(always)]
+    pub(crate) fn extend<'a>(
+        &mut self,
+        direction: Direction,
+        count: usize,
+        mut next: impl FnMut(usize) -> Option<Next<'a>>,
+    ) {
+        let (mut start, mut end) = (self.last_key.start as usize, self.last_key.end as usize);
+        for _ in 0..count {
+            let Some(Next { shared, unshared, rest, value, is_plain, may_repeat }) = next(end - start) else { break };
+            let repeats = may_repeat && self.keys.get(start + shared..end) == rest.get(..unshared);
+            if !is_plain || repeats {
+                match direction {
+                    Direction::Forward => break,
+                    // The entry itself, and all before it.
+                    Direction::Backward => self.first = self.entries.len() + 1,
+                }
+            }
+            let key_end = end + shared + unshared;
+            if !self.add_short_key(start, end, shared, (rest, unshared)) {
+                self.add_key(start, end, shared, rest.get(..unshared).unwrap_or_default());
+            }
+            (start, end) = (end, key_end);
+            self.entries.push(BatchEntry { key: Place::of(start..end), value: Place::of(value) });
+        }
+        self.last_key = Place::of(start..end);
+    }
+
+    /// Adds a key of at most two chunks, if there is room, after the last one, which is at `start..end`. Copies more than the key has.
+    #[inline(always)]
+    fn add_short_key(&mut self, start: usize, end: usize, shared: usize, (rest, unshared): (&[u8], usize)) -> bool {
+        let Some(last) = self.keys.get(start..).and_then(<[u8]>::first_chunk::<CHUNK>).copied() else { return false };
+        let room = self.keys.get_mut(end..).and_then(<[u8]>::first_chunk_mut::<{ 2 * CHUNK }>);
+        let (Some(room), Some(rest)) = (room, rest.first_chunk::<CHUNK>()) else { return false };
+        if shared > CHUNK || unshared > CHUNK {
+            return false;
+        }
+        room[..CHUNK].copy_from_slice(&last);
+        room[shared..shared + CHUNK].copy_from_slice(rest);
+        true
+    }
+
+    /// Adds any key in the same way.
+    #[cold]
+    fn add_key(&mut self, start: usize, end: usize, shared: usize, unshared: &[u8]) {
+        let len = end + shared + unshared.len() + 2 * CHUNK;
+        if self.keys.len() < len {
+            self.keys.resize((2 * len).max(LEAST_ROOM), 0);
+        }
+        self.keys.copy_within(start..start + shared, end);
+        if let Some(room) = self.keys.get_mut(end + shared..).and_then(|room| room.get_mut(..unshared.len())) {
+            room.copy_from_slice(unshared);
+        }
+    }
+
+    /// In backward direction: leaves out entries below `key`, and the first of the others, so that one of these comes before the batch.
+    pub(crate) fn leave_out_to(&mut self, key: &[u8]) {
+        self.first = self.first.max(1 + self.entries.partition_point(|entry| self.key_at(entry) < key));
+    }
+
+    /// Key and value's place of entry `at`.
+    pub(crate) fn entry(&self, at: usize) -> Option<(&[u8], Range<usize>)> {
+        self.entries.get(at).map(|entry| (self.key_at(entry), entry.value.range()))
+    }
+
+    /// Ends a batch in forward direction: leaves out entries that are not within the bound, and goes to the first. Returns the index of the last.
+    pub(crate) fn end_forward(&mut self, bound: Bound<&[u8]>) -> Option<usize> {
+        let within = |entry: &BatchEntry| match bound {
+            Bound::Unbounded => true,
+            Bound::Included(bound) => self.key_at(entry) <= bound,
+            Bound::Excluded(bound) => self.key_at(entry) < bound,
+        };
+        if !self.entries.last().is_some_and(within) {
+            let count = self.entries.partition_point(within);
+            self.entries.truncate(count);
+        }
+        self.entries.len().checked_sub(1)
+    }
+
+    /// Ends a batch in backward direction in the same way, and goes to the last. The first entry is left out, since newer versions of its key may
+    /// come before it. Returns the index of the entry before the batch.
+    pub(crate) fn end_backward(&mut self, bound: Bound<&[u8]>) -> Option<usize> {
+        let outside = |entry: &BatchEntry| match bound {
+            Bound::Unbounded => false,
+            Bound::Included(bound) => self.key_at(entry) < bound,
+            Bound::Excluded(bound) => self.key_at(entry) <= bound,
+        };
+        let first = self.first.max(1);
+        let is_cut = self.entries.get(first).is_some_and(outside);
+        self.first = if is_cut { self.entries.partition_point(outside) } else { first };
+        self.at = self.entries.len().checked_sub(1).filter(|last| self.first <= *last)?;
+        self.first.checked_sub(1)
+    }
+}
