@@ -118,7 +118,7 @@ impl<'a> WantedBlocks<'a> {
     /// The `nth` of the wanted blocks.
     pub(crate) fn block(&mut self, nth: usize) -> Result<Option<Block>> {
         let Some(&(at, handle)) = self.wanted.get(nth) else { return Ok(None) };
-        if let Some(block) = self.table.block_in_memory(self.root, self.partition, (at, handle))? {
+        if let Some(block) = self.table.block_to_search(self.root, self.partition, (at, handle))? {
             return Ok(Some(block));
         }
         if self.ahead.get(handle).is_none() {

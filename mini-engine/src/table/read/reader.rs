@@ -263,7 +263,8 @@ impl Table {
             return self.look_up(place.1, contents, key, seqno, view);
         }
         if let Some(block) = self.tables.blocks.get(partition, place.0) {
-            block.note_hit();
+            block.make_heads();
+            block.prefetch();
             return self.look_up(place.1, block.parts(), key, seqno, |value| Slice::view(&block.bytes, value));
         }
         let block = self.fill(partition, place)?;
@@ -314,13 +315,36 @@ impl Table {
         partition: &CachedPartition,
         place: (usize, Handle),
     ) -> Result<Option<Block>> {
+        self.block_of(root, partition, place, OwnBlock::without_heads)
+    }
+
+    /// Like `block_in_memory`, for a search: with the heads of its keys.
+    pub(crate) fn block_to_search(
+        &self,
+        root: &Root,
+        partition: &CachedPartition,
+        place: (usize, Handle),
+    ) -> Result<Option<Block>> {
+        self.block_of(root, partition, place, |block| {
+            block.make_heads();
+            block.clone()
+        })
+    }
+
+    fn block_of(
+        &self,
+        root: &Root,
+        partition: &CachedPartition,
+        place: (usize, Handle),
+        share: impl FnOnce(&OwnBlock) -> OwnBlock,
+    ) -> Result<Option<Block>> {
         if let Some((file, place)) = self.mapped(root, partition, place)? {
             return Ok(Some(Block::Mapped { file: Arc::clone(file), place }));
         }
         let cached = self.tables.blocks.get(partition, place.0);
         Ok(cached.map(|block| {
-            block.note_hit();
-            Block::Own(OwnBlock::clone(&block))
+            block.prefetch();
+            Block::Own(share(&block))
         }))
     }
 
