@@ -79,8 +79,8 @@ impl Table {
             rest = later;
             for &(at, _) in now {
                 let Some(&key) = keys.get(at).filter(|_| asked.is_continue()) else { continue };
-                let view = |value| block.slice(value);
-                match self.look_up(handle, block.parts(), key, seqno, view)? {
+                let place = self.look_up(handle, block.parts(), key, seqno)?;
+                match place.and_then(|place| place.with_value(|value| block.slice(value))) {
                     Some((kind, _, value)) => asked = found(at, kind, value),
                     None => useless += 1,
                 }
