@@ -227,10 +227,29 @@ pub(crate) fn head(key: &[u8]) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
+/// `key` without `prefix`, if it starts with it. Most prefixes are a few bytes, for which a call of a function would cost more than this.
+#[inline(always)]
+pub(crate) fn strip_prefix<'a>(key: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
+    let (start, rest) = key.split_at_checked(prefix.len())?;
+    let is_same = match prefix.len() {
+        0..=3 => start.iter().zip(prefix).all(|(a, b)| a == b),
+        _ => start == prefix,
+    };
+    is_same.then_some(rest)
+}
+
 /// The number of leading bytes that both share.
 #[inline]
 pub(crate) fn shared_len(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+    let mut rest = (a, b);
+    while let (Some((x, after_x)), Some((y, after_y))) = (rest.0.split_first_chunk(), rest.1.split_first_chunk()) {
+        let different = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
+        if different != 0 {
+            return a.len() - rest.0.len() + different.trailing_zeros() as usize / 8;
+        }
+        rest = (after_x, after_y);
+    }
+    a.len() - rest.0.len() + rest.0.iter().zip(rest.1).take_while(|(x, y)| x == y).count()
 }
 
 #[cfg(test)]

@@ -64,7 +64,13 @@ impl std::fmt::Display for QuarantinedTable {
 }
 
 /// Fails if a quarantined table may hold a version of `key` that is newer than `found` and visible at the read's number.
+#[inline]
 pub(super) fn check_key(point: ReadPoint<'_>, key: &[u8], found: Option<SeqNo>) -> Result<()> {
+    if point.quarantined.is_empty() { Ok(()) } else { check_quarantined(point, key, found) }
+}
+
+#[cold]
+fn check_quarantined(point: ReadPoint<'_>, key: &[u8], found: Option<SeqNo>) -> Result<()> {
     let ReadPoint { core, seqno, quarantined, .. } = point;
     let hides = |table: &&TableMeta| {
         let within = *table.smallest <= *key && *key <= *table.largest;

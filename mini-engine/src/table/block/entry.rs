@@ -52,7 +52,17 @@ impl Parts {
     pub(crate) fn entry<'a>(&self, contents: &'a [u8], offset: usize, last_key_len: usize) -> Decoded<Entry<'a>> {
         match self.short_entry(contents, offset, last_key_len) {
             Some(entry) => Ok(entry),
-            None => long_entry(self.rest(contents, offset), offset, last_key_len),
+            None => self.long_entry(contents, offset, last_key_len),
+        }
+    }
+
+    /// Like `entry`, field by field.
+    #[cold]
+    pub(crate) fn long_entry<'a>(&self, contents: &'a [u8], offset: usize, last_key_len: usize) -> Decoded<Entry<'a>> {
+        let mut reader = Reader::new(self.rest(contents, offset));
+        match decode(&mut reader, last_key_len) {
+            Some(entry) => Ok(Entry { end: offset + reader.position(), ..entry }),
+            None => Err(Malformed { offset: offset + reader.position(), expected: "an entry" }),
         }
     }
 
@@ -178,15 +188,6 @@ impl EntryHeader {
         let value = bytes.get(self.key_at + self.unshared..self.len).unwrap_or_default();
         let (shared, unshared, end) = (self.shared, self.unshared(bytes), offset + self.len);
         Entry { shared, unshared, seqno: tag >> 1, kind, value, end }
-    }
-}
-
-#[cold]
-fn long_entry(bytes: &[u8], offset: usize, last_key_len: usize) -> Decoded<Entry<'_>> {
-    let mut reader = Reader::new(bytes);
-    match decode(&mut reader, last_key_len) {
-        Some(entry) => Ok(Entry { end: offset + reader.position(), ..entry }),
-        None => Err(Malformed { offset: offset + reader.position(), expected: "an entry" }),
     }
 }
 

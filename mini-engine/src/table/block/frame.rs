@@ -50,13 +50,24 @@ impl OwnBlock {
         Self { bytes, heads: OnceLock::new() }
     }
 
-    /// Tells a data block that it was found in the cache. The first time, the heads of its keys are made: most blocks of a long scan are never
-    /// found again. Also reads the lines of the reference count and of the block's end, which has its restarts. They are two cache misses, and no
-    /// load can pass an atomic increment, so both are read before it, in parallel. Safe code has no other prefetch.
+    /// Makes the heads of its keys, unless that was done: for a block that was found in the cache and will be searched. Most blocks are not found
+    /// again, and those that a scan walks through are not searched.
     #[inline]
-    pub(crate) fn note_hit(&self) {
+    pub(crate) fn make_heads(&self) {
         self.heads.get_or_init(|| KeyHeads::of(contents_of(&self.bytes)));
+    }
+
+    /// Reads the lines of the reference count and of the block's end, which has its restarts. They are two cache misses, and no load can pass an
+    /// atomic increment, so both are read before it, in parallel. Safe code has no other prefetch.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
         black_box((self.bytes.first().copied(), self.bytes.last().copied()));
+    }
+
+    /// The block without the heads, which only searches need.
+    #[inline]
+    pub(crate) fn without_heads(&self) -> Self {
+        Self::new(Arc::clone(&self.bytes))
     }
 
     /// The contents and the heads of their keys, if they were made.

@@ -14,7 +14,7 @@
 
 use std::ops::Range;
 
-use crate::codec::shared_len;
+use crate::codec::{shared_len, strip_prefix};
 use crate::table::block::entry::{Decoded, Entry, Parts, RESTART_INTERVAL};
 use crate::types::MAX_KEY_LEN;
 
@@ -110,10 +110,9 @@ impl KeyHeads {
     pub(crate) fn start(&self, contents: &[u8], key: &[u8]) -> Option<Start> {
         let heads = self.heads.get(..usize::from(self.count)).filter(|heads| !heads.is_empty())?;
         let prefix = contents.get(usize::from(self.prefix.0)..)?.get(..usize::from(self.prefix.1))?;
-        let (begin, rest) = key.split_at(key.len().min(prefix.len()));
-        if begin != prefix {
-            return Some(self.start_outside_the_prefix(begin, prefix));
-        }
+        let Some(rest) = strip_prefix(key, prefix) else {
+            return Some(self.start_outside_the_prefix(key.split_at(key.len().min(prefix.len())).0, prefix));
+        };
         let head = head_of(rest);
         let before = heads.partition_point(|other| *other < head);
         if heads.get(before + MOST_EQUAL) == Some(&head) {
@@ -122,7 +121,7 @@ impl KeyHeads {
         let Some(at) = before.checked_sub(1) else { return Some(Start::FIRST) };
         // H2. The differing byte of the target is the greater one, so it is not one of the padding zeros of the head. A block with keys in a wrong
         // order may have any heads.
-        let matched = (begin.len() + (heads[at] ^ head).leading_zeros() as usize / 8).min(key.len());
+        let matched = (prefix.len() + (heads[at] ^ head).leading_zeros() as usize / 8).min(key.len());
         Some(Start { offset: usize::from(self.behind[at]), len: MAX_KEY_LEN, matched })
     }
 

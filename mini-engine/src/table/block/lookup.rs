@@ -11,7 +11,7 @@ use std::ops::Range;
 use crate::codec::shared_len;
 use crate::table::block::entry::{Decoded, Entry, Parts};
 use crate::table::block::key_heads::{KeyHeads, Start};
-use crate::types::{Kind, SeqNo};
+use crate::types::{Kind, SeqNo, Slice};
 
 /// An entry that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,16 @@ pub(crate) struct Found {
     pub(crate) value: Range<usize>,
 }
 
+impl Found {
+    /// The entry with its value converted by `view`.
+    #[inline]
+    pub(crate) fn with_value(self, view: impl FnOnce(Range<usize>) -> Option<Slice>) -> Option<(Kind, SeqNo, Slice)> {
+        view(self.value).map(|value| (self.kind, self.seqno, value))
+    }
+}
+
 /// The newest version of `key` in the block that is not newer than `seqno`.
+#[inline(always)]
 pub(crate) fn lookup((contents, heads): (&[u8], &KeyHeads), key: &[u8], seqno: SeqNo) -> Decoded<Option<Found>> {
     let place = find(&Parts::of(contents)?, contents, heads, (key, seqno), FEW_ENTRIES)?;
     Ok(place.filter(|place| place.is_key).map(|FoundEntry { entry, .. }| Found {
@@ -42,6 +51,7 @@ pub(crate) struct FoundEntry<'a> {
 }
 
 /// The first entry at or after `(key, seqno)`. Reads this many bytes ahead at its start.
+#[inline(always)]
 pub(crate) fn find<'a>(
     parts: &Parts,
     contents: &'a [u8],
@@ -49,28 +59,33 @@ pub(crate) fn find<'a>(
     (key, seqno): (&[u8], SeqNo),
     ahead: usize,
 ) -> Decoded<Option<FoundEntry<'a>>> {
-    let (start, end) = match heads.start(contents, key) {
-        Some(start) => (start, start.offset + ahead),
-        None => {
-            let (start, end) = start_at_restart(parts, contents, key, seqno)?;
-            (start, end.min(start.offset + MANY_ENTRIES))
-        }
+    let start = match heads.start(contents, key) {
+        Some(start) => start,
+        None => start_at_restart(parts, contents, key, seqno)?,
     };
-    read_ahead(contents, (start.offset..end.min(parts.entries_end)).step_by(LINE));
+    // Not at the end of the block, which has been read already.
+    read_ahead(contents.get(start.offset..start.offset + ahead).unwrap_or_default().chunks_exact(LINE));
     // The length of the last passed key, and the number of its bytes that the target shares.
     let Start { mut offset, mut len, mut matched } = start;
     while offset < parts.entries_end {
-        // Most entries can be passed by looking at their lengths and one byte of their keys.
-        if let Some((header, rest)) = parts.header(contents, offset, len)
-            && (header.shared > matched || header.unshared(rest).first() < key.get(header.shared))
-        {
-            matched = matched.min(header.shared);
-            (len, offset) = (header.key_len(), offset + header.len);
-            continue;
-        }
-        let entry = parts.entry(contents, offset, len)?;
+        let entry = match parts.header(contents, offset, len) {
+            // Most entries can be passed by looking at their lengths and one byte of their keys.
+            Some((header, rest))
+                if header.shared > matched || header.unshared(rest).first() < key.get(header.shared) =>
+            {
+                matched = matched.min(header.shared);
+                (len, offset) = (header.key_len(), offset + header.len);
+                continue;
+            }
+            Some((header, rest)) => header.entry(rest, offset),
+            None => parts.long_entry(contents, offset, len)?,
+        };
         if entry.shared <= matched {
-            let (more, order) = compare(entry.unshared, key.split_at(entry.shared).1);
+            let rest = key.split_at(entry.shared).1;
+            let (more, order) = match entry.unshared == rest {
+                true => (rest.len(), Ordering::Equal),
+                false => compare(entry.unshared, rest),
+            };
             if order == Ordering::Greater || order == Ordering::Equal && entry.seqno <= seqno {
                 return Ok(Some(FoundEntry { offset, entry, is_key: order == Ordering::Equal }));
             }
@@ -89,27 +104,29 @@ pub(crate) const MANY_ENTRIES: usize = 2 << 10;
 /// The maximum number of restarts that are read ahead of their search.
 const RESTARTS_AHEAD: usize = 8;
 
-/// Reads these bytes so that the processor loads their cache lines.
+/// Reads the first byte of each part so that the processor loads their cache lines.
 #[inline]
-fn read_ahead(contents: &[u8], offsets: impl Iterator<Item = usize>) {
-    let read = |at: usize| contents.get(at).copied().unwrap_or(0);
-    black_box(offsets.fold(0, |all, at| all | read(at)));
+fn read_ahead<'a>(parts: impl Iterator<Item = &'a [u8]>) {
+    black_box(parts.fold(0, |all, part| all | part.first().copied().unwrap_or(0)));
 }
 
-/// The last restart whose entry is before the target, or the first one, and the place of the next one. Its entry shares nothing with the previous
-/// one.
-fn start_at_restart(parts: &Parts, contents: &[u8], key: &[u8], seqno: SeqNo) -> Decoded<(Start, usize)> {
+/// The last restart whose entry is before the target, or the first one. Its entry shares nothing with the previous one. Reads ahead the entries up
+/// to the next restart.
+#[inline(never)]
+fn start_at_restart(parts: &Parts, contents: &[u8], key: &[u8], seqno: SeqNo) -> Decoded<Start> {
     let restart = last_restart_before(parts, contents, key, seqno)?;
     let offset = parts.restart(contents, restart)?;
-    let next = parts.restart(contents, restart + 1).unwrap_or(parts.entries_end);
-    Ok((Start { offset, len: 0, matched: 0 }, next))
+    let end = parts.restart(contents, restart + 1).unwrap_or(parts.entries_end).min(offset + MANY_ENTRIES);
+    read_ahead(contents.get(offset..end).unwrap_or_default().chunks(LINE));
+    Ok(Start { offset, len: 0, matched: 0 })
 }
 
 /// The last restart whose entry is before the target, or the first restart.
 fn last_restart_before(parts: &Parts, contents: &[u8], key: &[u8], seqno: SeqNo) -> Decoded<usize> {
     let (mut low, mut high) = (0, parts.restarts);
     if (3..=RESTARTS_AHEAD).contains(&high) {
-        read_ahead(contents, (1..high).map(|index| parts.restart(contents, index).unwrap_or(0)));
+        let place = |index| contents.get(parts.restart(contents, index).unwrap_or(0)..);
+        read_ahead((1..high).filter_map(place));
     }
     while high - low > 1 {
         let middle = low + (high - low) / 2;

@@ -25,7 +25,7 @@ use crate::types::{MAX_KEY_LEN, MAX_SEQNO, SeqNo, entry_order};
 
 use crate::table::block::{Block, TRAILER_LEN};
 use crate::table::format::Handle;
-use crate::table::index::eytzinger::Heads;
+use crate::table::index::heads::Heads;
 
 #[derive(Debug, Default)]
 pub(crate) struct IndexBuilder {

@@ -43,6 +43,7 @@ static MULTIPLIERS: [u32; MAX_PROBES] = {
 type Line = [u8; LINE_LEN];
 
 /// Whether the bits of these probes of a key are set in its line. No branch depends on a bit.
+#[inline]
 fn has(line: &Line, hash: u64, multipliers: &[u32]) -> bool {
     let bit = |&multiplier: &u32| {
         let bit = (hash as u32).wrapping_mul(multiplier) >> 23;
@@ -105,11 +106,25 @@ impl<'a> Filter<'a> {
         Ok(Self { lines, probes })
     }
 
+    /// The filter with these contents, which [`Filter::decode`] has checked, and this number of probes.
+    #[inline]
+    pub(crate) fn of(contents: &'a [u8], probes: usize) -> Self {
+        Self { lines: contents.as_chunks().0, probes }
+    }
+
+    pub(crate) fn probes(&self) -> usize {
+        self.probes
+    }
+
     /// Whether the key with this hash may be in the set; false is certain.
+    #[inline]
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
         let line = self.line(hash);
-        let (first, rest) = self.multipliers();
-        has(line, hash, first) && has(line, hash, rest)
+        let multipliers = MULTIPLIERS.split_at(self.probes).0;
+        match multipliers.split_first_chunk::<FIRST_PROBES>() {
+            Some((first, rest)) => has(line, hash, first) && has(line, hash, rest),
+            None => has(line, hash, multipliers),
+        }
     }
 
     /// Appends to `passing` the position in `hashes` of each key that may be in the set.
@@ -140,6 +155,7 @@ impl<'a> Filter<'a> {
         MULTIPLIERS.split_at(self.probes).0.split_at(self.probes.min(FIRST_PROBES))
     }
 
+    #[inline]
     fn line(&self, hash: u64) -> &'a Line {
         &self.lines[line_of(hash, self.lines.len())]
     }

@@ -1,9 +1,9 @@
 //! The index of a table, which leads to a data block: filters, fence pointers, and partitions, which group both.
 
-pub(super) mod eytzinger;
 pub(super) mod fences;
 pub(super) mod file_end;
 pub(super) mod filter;
+pub(super) mod heads;
 pub(super) mod partition;
 pub(super) mod rates;
 #[cfg(test)]

@@ -104,8 +104,8 @@ impl<'a> Parts<'a> {
 pub(crate) struct Partition {
     /// The fences of the group's data blocks, and the block with the filter before them.
     pub(crate) index: Index,
-    /// Bytes of the filter; 0 if the table has none.
-    pub(crate) filter_len: usize,
+    /// Bytes of the filter, and the number of its probes; none if the table has no filter.
+    filter: Option<(usize, usize)>,
     /// A bit for each data block that was checked in the mapped file.
     checked: Box<[AtomicU64]>,
 }
@@ -116,9 +116,10 @@ impl Partition {
         let Parts { filter, fences, start } = Parts::of(block.contents())?;
         let (filter_len, end) = (filter.len(), filter.len() + fences.len());
         let malformed = |expected| Malformed { offset: filter_len, expected };
-        if filter_len > 0 {
-            Filter::decode(filter).map_err(malformed)?;
-        }
+        let filter = match filter {
+            [] => None,
+            _ => Some((filter_len, Filter::decode(filter).map_err(malformed)?.probes())),
+        };
         let index = Index::within(block, filter_len..end, start)?;
         if index.end() > data_end {
             return Err(malformed("a group within the data blocks"));
@@ -127,7 +128,7 @@ impl Partition {
             return Err(malformed("the fence that the root has for the partition"));
         }
         let words = index.len().div_ceil(BITS);
-        Ok(Self { filter_len, checked: (0..words).map(|_| AtomicU64::new(0)).collect(), index })
+        Ok(Self { filter, checked: (0..words).map(|_| AtomicU64::new(0)).collect(), index })
     }
 
     /// Whether data block `at` was checked.
@@ -149,12 +150,15 @@ impl Partition {
         size_of::<Self>() + self.index.memory_len() + size_of_val(&*self.checked)
     }
 
-    /// The filter; `None` if the table has none. It has been decoded once.
+    /// The filter; `None` if the table has none.
     #[inline]
     pub(crate) fn filter(&self) -> Option<Filter<'_>> {
-        if self.filter_len == 0 {
-            return None;
-        }
-        Filter::decode(self.index.block.contents().get(..self.filter_len)?).ok()
+        let (len, probes) = self.filter?;
+        Some(Filter::of(self.index.block.contents().get(..len)?, probes))
+    }
+
+    /// Bytes of the filter; 0 if the table has none.
+    pub(crate) fn filter_len(&self) -> usize {
+        self.filter.map_or(0, |(len, _)| len)
     }
 }

@@ -63,7 +63,7 @@ impl Dump<'_> {
 
     fn partition(&mut self, root: &Root, at: usize, partition: &Partition, lines: &mut Lines<'_>) -> ControlFlow<()> {
         let Some((fence, seqno)) = root.index.fence(at) else { return ControlFlow::Continue(()) };
-        let (blocks, filter, fence) = (partition.index.len(), partition.filter_len, Shown(fence));
+        let (blocks, filter, fence) = (partition.index.len(), partition.filter_len(), Shown(fence));
         lines(format_args!(
             "partition {at}: {blocks} data blocks, filter of {filter} bytes, fence {fence} at seqno {seqno}"
         ))?;

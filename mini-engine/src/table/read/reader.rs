@@ -146,6 +146,7 @@ impl Table {
         self.meta.number
     }
 
+    #[inline]
     pub(crate) fn meta(&self) -> &TableMeta {
         &self.meta
     }
@@ -172,16 +173,17 @@ impl Table {
             return Ok(None);
         }
         let found = match partition.index.locate(key, seqno) {
-            Some(place) => self.get_from(root, &partition, place, key, seqno)?,
-            None => None,
+            Some(place) => self.get_from(root, &partition, place, key, seqno),
+            None => Ok(None),
         };
-        if found.is_none() && filter.is_some() {
+        if matches!(found, Ok(None)) && filter.is_some() {
             self.tables.counters.filter_false_positives.add(1);
         }
-        Ok(found)
+        found
     }
 
     /// Partition `at` of the table, checked when it is read; `None` past the last.
+    #[inline]
     pub(crate) fn partition(&self, root: &Root, at: usize, cache: CacheUse) -> Result<Option<CachedPartition>> {
         if cache == CacheUse::Fill
             && let Some(partition) = self.tables.blocks.get_partition(&root.partitions, at)
@@ -248,6 +250,7 @@ impl Table {
 
     /// The newest version of `key` in the data block of `partition` with this index and handle. If it is not in this block, it is not in the next
     /// either: otherwise the fence would be different.
+    #[inline]
     fn get_from(
         &self,
         root: &Root,
@@ -257,30 +260,37 @@ impl Table {
         seqno: SeqNo,
     ) -> Result<Option<(Kind, SeqNo, Slice)>> {
         self.tables.counters.get_blocks.add(1);
-        if let Some((file, within)) = self.mapped(root, partition, place)? {
-            let contents = (contents_of(file.get(within.clone()).unwrap_or_default()), KeyHeads::NONE);
+        if root.map.is_some()
+            && let Some((file, within)) = self.mapped(root, partition, place)?
+        {
             let view = |value: Range<usize>| Slice::mapped(file, within.start + value.start..within.start + value.end);
-            return self.look_up(place.1, contents, key, seqno, view);
+            let contents = contents_of(file.get(within.clone()).unwrap_or_default());
+            return Ok(self
+                .look_up(place.1, (contents, KeyHeads::NONE), key, seqno)?
+                .and_then(|found| found.with_value(view)));
         }
-        if let Some(block) = self.tables.blocks.get(partition, place.0) {
-            block.note_hit();
-            return self.look_up(place.1, block.parts(), key, seqno, |value| Slice::view(&block.bytes, value));
+        let Some(block) = self.tables.blocks.get(partition, place.0) else {
+            let block = self.fill(partition, place)?;
+            let found = self.look_up(place.1, block.parts(), key, seqno)?;
+            return Ok(found.and_then(|found| found.with_value(|value| block.slice(value))));
+        };
+        block.make_heads();
+        block.prefetch();
+        match lookup(block.parts(), key, seqno) {
+            Ok(found) => Ok(found.and_then(|found| found.with_value(|value| Slice::view(&block.bytes, value)))),
+            Err(malformed) => Err(self.malformed(place.1, malformed)),
         }
-        let block = self.fill(partition, place)?;
-        self.look_up(place.1, block.parts(), key, seqno, |value| block.slice(value))
     }
 
-    /// The newest version of `key` in the data block at `handle`, with its value converted by `view`.
+    /// The newest version of `key` in the data block at `handle`.
     pub(crate) fn look_up(
         &self,
         handle: Handle,
         contents: (&[u8], &KeyHeads),
         key: &[u8],
         seqno: SeqNo,
-        view: impl FnOnce(Range<usize>) -> Option<Slice>,
-    ) -> Result<Option<(Kind, SeqNo, Slice)>> {
-        let found = lookup(contents, key, seqno).map_err(|malformed| self.malformed(handle, malformed))?;
-        Ok(found.and_then(|Found { kind, seqno, value }| Some((kind, seqno, view(value)?))))
+    ) -> Result<Option<Found>> {
+        lookup(contents, key, seqno).map_err(|malformed| self.malformed(handle, malformed))
     }
 
     /// The place in the mapped file of the data block of `partition` with this index and handle; `None` if the file is not mapped, or the block is
@@ -314,13 +324,36 @@ impl Table {
         partition: &CachedPartition,
         place: (usize, Handle),
     ) -> Result<Option<Block>> {
+        self.block_of(root, partition, place, OwnBlock::without_heads)
+    }
+
+    /// Like `block_in_memory`, for a search: with the heads of its keys.
+    pub(crate) fn block_to_search(
+        &self,
+        root: &Root,
+        partition: &CachedPartition,
+        place: (usize, Handle),
+    ) -> Result<Option<Block>> {
+        self.block_of(root, partition, place, |block| {
+            block.make_heads();
+            block.clone()
+        })
+    }
+
+    fn block_of(
+        &self,
+        root: &Root,
+        partition: &CachedPartition,
+        place: (usize, Handle),
+        share: impl FnOnce(&OwnBlock) -> OwnBlock,
+    ) -> Result<Option<Block>> {
         if let Some((file, place)) = self.mapped(root, partition, place)? {
             return Ok(Some(Block::Mapped { file: Arc::clone(file), place }));
         }
         let cached = self.tables.blocks.get(partition, place.0);
         Ok(cached.map(|block| {
-            block.note_hit();
-            Block::Own(OwnBlock::clone(&block))
+            block.prefetch();
+            Block::Own(share(&block))
         }))
     }
 

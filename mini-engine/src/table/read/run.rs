@@ -65,8 +65,9 @@ impl OpenRun {
     }
 
     /// The one table that may hold `key`, if there is one. O(log tables).
+    #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> Option<&RunTable> {
-        self.first_reaching(key).filter(|table| *table.smallest() <= *key)
+        self.first_reaching(key).filter(|table| table.begins_by(key))
     }
 
     /// The first table that ends at or after `key`. O(log tables).
@@ -91,8 +92,9 @@ impl OpenRun {
 }
 
 /// The index of the first of `tables` that ends at or after `key`.
+#[inline]
 fn position(tables: &[RunTable], key: &[u8]) -> usize {
-    tables.partition_point(|table| *table.largest() < *key)
+    tables.partition_point(|table| table.ends_before(key))
 }
 
 /// Whether one of `tables` has keys between the bounds.

@@ -3,10 +3,12 @@
 //! A narrowed table shows only its entries from its bound on: point reads never ask it for a lower key, and no step of an iterator leads below. Its
 //! range tombstones also count only from the bound on. There may be no entry from the bound on.
 
+use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::cache::CacheUse;
+use crate::codec::head;
 use crate::error::{Error, Result};
 use crate::table::format::TableMeta;
 use crate::table::read::{Table, TableIter, TableReport};
@@ -18,12 +20,15 @@ pub(crate) struct RunTable {
     table: Arc<Table>,
     /// The bound of a narrowed table: its first key that counts.
     from: Option<Slice>,
+    /// The heads of the first key that counts and of the last one: nearly always enough to compare them with another key.
+    heads: (u64, u64),
 }
 
 impl RunTable {
     /// `table`, as `meta` of a version describes it.
     pub(crate) fn new(table: &Arc<Table>, meta: &TableMeta) -> Self {
-        Self { table: Arc::clone(table), from: meta.narrowed.then(|| meta.smallest.clone()) }
+        let heads = (head(&meta.smallest), head(&meta.largest));
+        Self { table: Arc::clone(table), from: meta.narrowed.then(|| meta.smallest.clone()), heads }
     }
 
     /// The whole table, without the bound.
@@ -48,6 +53,7 @@ impl RunTable {
         Ok(self.from.is_none() && !removes && self.table.root()?.properties.keys == meta.entries)
     }
 
+    #[inline]
     pub(crate) fn has_range_tombstones(&self) -> bool {
         self.table.meta().range_tombstones > 0
     }
@@ -123,6 +129,25 @@ impl RunTable {
         &self.table.meta().largest
     }
 
+    /// Whether the first key that counts, or one before it, is at or before `key`.
+    #[inline]
+    pub(crate) fn begins_by(&self, key: &[u8]) -> bool {
+        match self.heads.0.cmp(&head(key)) {
+            Ordering::Equal => *self.smallest() <= *key,
+            order => order == Ordering::Less,
+        }
+    }
+
+    /// Whether the last key is before `key`.
+    #[inline]
+    pub(crate) fn ends_before(&self, key: &[u8]) -> bool {
+        match self.heads.1.cmp(&head(key)) {
+            Ordering::Equal => *self.largest() < *key,
+            order => order == Ordering::Less,
+        }
+    }
+
+    #[inline]
     pub(crate) fn min_seqno(&self) -> SeqNo {
         self.table.meta().min_seqno
     }

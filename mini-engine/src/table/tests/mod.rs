@@ -2,9 +2,9 @@
 //! several tables that read as one, `partitions` for what reads cost, `mapped` for tables that are mapped.
 
 mod damage;
-mod eytzinger;
 mod filter;
 mod forged;
+mod heads;
 mod mapped;
 mod partitions;
 mod readahead;

@@ -13,7 +13,7 @@ fn blocks_of(contents: &[u8]) -> Vec<Block> {
     let block = Block::from_contents(contents);
     let headed = Block::from_contents(contents);
     if let Block::Own(own) = &headed {
-        own.note_hit();
+        own.make_heads();
     }
     vec![block, headed]
 }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use proptest::prelude::*;
 
-use crate::table::index::eytzinger::Heads;
+use crate::table::index::heads::Heads;
 
 /// The place of `key`, found in the same way as in an index, and the number of compared keys.
 fn lower_bound(heads: &Heads, keys: &[Vec<u8>], key: &[u8]) -> (usize, u32) {
@@ -29,7 +29,7 @@ fn keys() -> impl Strategy<Value = Vec<Vec<u8>>> {
 
 #[test]
 fn every_key_of_every_small_list_is_found_at_its_rank() {
-    // Catches a rank that is off where the last level is not full.
+    // Catches a rank that is off by one at either end.
     for len in 0..300usize {
         let keys: Vec<Vec<u8>> = (0..len as u64).map(|i| (2 * i + 1).to_be_bytes().to_vec()).collect();
         let heads = Heads::new(len, |at| &keys[at]);
@@ -44,20 +44,13 @@ fn every_key_of_every_small_list_is_found_at_its_rank() {
 
 #[test]
 fn heads_that_tell_too_little_are_not_kept() {
-    // Catches memory and a search in vain if a long middle part is the same in nearly all keys, and a large index, whose search reads ahead, that
-    // reads past its end.
+    // Catches memory and a search in vain if a long middle part is the same in nearly all keys.
     let paths: Vec<Vec<u8>> = (0..2000).map(|i| format!("{}/the/same/for/all/{i:06}", i / 1000).into_bytes()).collect();
     let heads = Heads::new(paths.len(), |at| &paths[at]);
     assert!(heads.memory_len() < 64);
     for (at, path) in paths.iter().enumerate() {
         let (found, compared) = lower_bound(&heads, &paths, path);
         assert!(found == at && compared <= 11, "{found} for {at} after {compared}");
-    }
-    let many: Vec<Vec<u8>> = (0..70_000u64).map(|i| (3 * i).to_be_bytes().to_vec()).collect();
-    let heads = Heads::new(many.len(), |at| &many[at]);
-    for target in (0..210_010u64).step_by(17) {
-        let expected = (target.div_ceil(3) as usize).min(many.len());
-        assert_eq!(lower_bound(&heads, &many, &target.to_be_bytes()).0, expected);
     }
 }
 
