@@ -81,8 +81,8 @@ pub(crate) struct Next<'a> {
 /// Entries of one block in their order; one of them is the current one.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    /// The key that the first one was read after, then the keys of the entries, then room for more.
-    keys: Vec<u8>,
+    /// The key that the first one was read after, then the keys of the entries.
+    keys: Keys,
     last_key: Place,
     entries: Vec<BatchEntry>,
     /// The contents of the block.
@@ -136,6 +136,13 @@ impl Batch {
         self.entries.get(self.at).and_then(|entry| self.block.part(entry.value.range())).unwrap_or_default()
     }
 
+    /// The current entry, if its key is so short that it is held in place.
+    #[inline]
+    pub(crate) fn short_entry(&self) -> Option<(Slice, Slice)> {
+        let BatchEntry { key, value } = self.entries.get(self.at)?;
+        Some((Slice::inline(self.keys.0.get(key.range())?)?, self.block.part(value.range())?))
+    }
+
     /// Goes to the next entry; false at the last one.
     #[inline]
     pub(crate) fn next(&mut self) -> bool {
@@ -154,7 +161,7 @@ impl Batch {
 
     #[inline]
     fn key_at(&self, entry: &BatchEntry) -> &[u8] {
-        self.keys.get(entry.key.range()).unwrap_or_default()
+        self.keys.0.get(entry.key.range()).unwrap_or_default()
     }
 }
 
@@ -165,7 +172,7 @@ impl Batch {
         self.entries.clear();
         self.entries.reserve(MOST_ENTRIES);
         (self.at, self.first) = (0, 0);
-        self.add_key(0, 0, 0, key);
+        self.keys.add((0, 0), 0, key);
         self.last_key = Place::of(0..key.len());
         if !std::ptr::eq(&*self.block, contents) {
             self.block = share();
@@ -188,51 +195,26 @@ impl Batch {
         mut next: impl FnMut(usize) -> Option<Next<'a>>,
     ) {
         let (mut start, mut end) = (self.last_key.start as usize, self.last_key.end as usize);
+        // As variables they stay in registers.
+        let (mut keys, mut entries) = (std::mem::take(&mut self.keys), std::mem::take(&mut self.entries));
         for _ in 0..count {
             let Some(Next { shared, unshared, rest, value, is_plain, may_repeat }) = next(end - start) else { break };
-            let repeats = may_repeat && self.keys.get(start + shared..end) == rest.get(..unshared);
+            let repeats = may_repeat && keys.0.get(start + shared..end) == rest.get(..unshared);
             if !is_plain || repeats {
                 match direction {
                     Direction::Forward => break,
                     // The entry itself, and all before it.
-                    Direction::Backward => self.first = self.entries.len() + 1,
+                    Direction::Backward => self.first = entries.len() + 1,
                 }
             }
             let key_end = end + shared + unshared;
-            if !self.add_short_key(start, end, shared, (rest, unshared)) {
-                self.add_key(start, end, shared, rest.get(..unshared).unwrap_or_default());
+            if !keys.add_short((start, end), shared, (rest, unshared)) {
+                keys.add((start, end), shared, rest.get(..unshared).unwrap_or_default());
             }
             (start, end) = (end, key_end);
-            self.entries.push(BatchEntry { key: Place::of(start..end), value: Place::of(value) });
+            entries.push(BatchEntry { key: Place::of(start..end), value: Place::of(value) });
         }
-        self.last_key = Place::of(start..end);
-    }
-
-    /// Adds a key of at most two chunks, if there is room, after the last one, which is at `start..end`. Copies more than the key has.
-    #[inline(always)]
-    fn add_short_key(&mut self, start: usize, end: usize, shared: usize, (rest, unshared): (&[u8], usize)) -> bool {
-        let Some(last) = self.keys.get(start..).and_then(<[u8]>::first_chunk::<CHUNK>).copied() else { return false };
-        let room = self.keys.get_mut(end..).and_then(<[u8]>::first_chunk_mut::<{ 2 * CHUNK }>);
-        let (Some(room), Some(rest)) = (room, rest.first_chunk::<CHUNK>()) else { return false };
-        if shared > CHUNK || unshared > CHUNK {
-            return false;
-        }
-        room[..CHUNK].copy_from_slice(&last);
-        room[shared..shared + CHUNK].copy_from_slice(rest);
-        true
-    }
-
-    /// Adds any key in the same way.
-    #[cold]
-    fn add_key(&mut self, start: usize, end: usize, shared: usize, unshared: &[u8]) {
-        let len = end + shared + unshared.len() + 2 * CHUNK;
-        if self.keys.len() < len {
-            self.keys.resize((2 * len).max(LEAST_ROOM), 0);
-        }
-        self.keys.copy_within(start..start + shared, end);
-        if let Some(room) = self.keys.get_mut(end + shared..).and_then(|room| room.get_mut(..unshared.len())) {
-            room.copy_from_slice(unshared);
-        }
+        (self.keys, self.entries, self.last_key) = (keys, entries, Place::of(start..end));
     }
 
     /// In backward direction: leaves out entries below `key`, and the first of the others, so that one of these comes before the batch.
@@ -272,5 +254,39 @@ impl Batch {
         self.first = if is_cut { self.entries.partition_point(outside) } else { first };
         self.at = self.entries.len().checked_sub(1).filter(|last| self.first <= *last)?;
         self.first.checked_sub(1)
+    }
+}
+
+/// Keys one after the other, and room for more.
+#[derive(Debug, Default)]
+struct Keys(Vec<u8>);
+
+impl Keys {
+    /// Adds a key of at most two chunks, if there is room. It has `shared` bytes of the last one, which is at `start..end`, and then the first
+    /// `unshared` bytes of `rest`; more than these are copied.
+    #[inline(always)]
+    fn add_short(&mut self, (start, end): (usize, usize), shared: usize, (rest, unshared): (&[u8], usize)) -> bool {
+        let Some(last) = self.0.get(start..).and_then(<[u8]>::first_chunk::<CHUNK>).copied() else { return false };
+        let room = self.0.get_mut(end..).and_then(<[u8]>::first_chunk_mut::<{ 2 * CHUNK }>);
+        let (Some(room), Some(rest)) = (room, rest.first_chunk::<CHUNK>()) else { return false };
+        if shared > CHUNK || unshared > CHUNK {
+            return false;
+        }
+        room[..CHUNK].copy_from_slice(&last);
+        room[shared..shared + CHUNK].copy_from_slice(rest);
+        true
+    }
+
+    /// Adds any key in the same way.
+    #[cold]
+    fn add(&mut self, (start, end): (usize, usize), shared: usize, unshared: &[u8]) {
+        let len = end + shared + unshared.len() + 2 * CHUNK;
+        if self.0.len() < len {
+            self.0.resize((2 * len).max(LEAST_ROOM), 0);
+        }
+        self.0.copy_within(start..start + shared, end);
+        if let Some(room) = self.0.get_mut(end + shared..).and_then(|room| room.get_mut(..unshared.len())) {
+            room.copy_from_slice(unshared);
+        }
     }
 }

@@ -21,8 +21,8 @@ enum State {
     Invalid,
     /// The inner iterator is at the shown entry.
     Forward,
-    /// The shown entry is kept here; the inner iterator is before all visible versions of its key.
-    Backward(Slice),
+    /// The shown entry is kept; the inner iterator is before all visible versions of its key.
+    Backward,
     /// The shown entry is the current one of the batch, which the inner iterator has filled in this direction.
     Batch(Direction),
 }
@@ -39,8 +39,9 @@ pub(crate) struct VisibleIter<I> {
     upper: Bound<Slice>,
     state: State,
     batch: Batch,
-    /// Backward: the shown key.
+    /// Backward: the shown entry.
     key: Vec<u8>,
+    value: Slice,
 }
 
 impl<I: EntryIter> VisibleIter<I> {
@@ -48,8 +49,8 @@ impl<I: EntryIter> VisibleIter<I> {
     /// until the first seek.
     pub(crate) fn new(inner: MergeIter<I>, snapshot: SeqNo, lower: Bound<Slice>, upper: Bound<Slice>) -> Self {
         let (hidden, shown_below) = (Hidden::new(snapshot), snapshot.saturating_add(1));
-        let (state, batch, key) = (State::Invalid, Batch::default(), Vec::new());
-        Self { inner, snapshot, hidden, shown_below, lower, upper, state, batch, key }
+        let (state, batch, key, value) = (State::Invalid, Batch::default(), Vec::new(), Slice::default());
+        Self { inner, snapshot, hidden, shown_below, lower, upper, state, batch, key, value }
     }
 
     /// The same without the entries that `hidden` hides from the snapshot.
@@ -69,7 +70,7 @@ impl<I: EntryIter> VisibleIter<I> {
         match self.state {
             State::Batch(_) => self.batch.key(),
             State::Forward => self.inner.key(),
-            State::Backward(_) => &self.key,
+            State::Backward => &self.key,
             State::Invalid => &[],
         }
     }
@@ -80,7 +81,7 @@ impl<I: EntryIter> VisibleIter<I> {
         match &self.state {
             State::Batch(_) => self.batch.value(),
             State::Forward => self.inner.value(),
-            State::Backward(value) => value,
+            State::Backward => &self.value,
             State::Invalid => &[],
         }
     }
@@ -91,7 +92,7 @@ impl<I: EntryIter> VisibleIter<I> {
         match &self.state {
             State::Batch(_) => self.batch.value_slice(),
             State::Forward => self.inner.value_slice(),
-            State::Backward(value) => value.clone(),
+            State::Backward => self.value.clone(),
             State::Invalid => Slice::from(&[][..]),
         }
     }
@@ -148,13 +149,19 @@ impl<I: EntryIter> VisibleIter<I> {
         matches!(self.state, State::Batch(Direction::Backward)) && self.batch.prev()
     }
 
+    /// The shown entry, if it is in the batch, and its key is so short that it is held in place.
+    #[inline]
+    pub(crate) fn short_entry(&self) -> Option<(Slice, Slice)> {
+        matches!(self.state, State::Batch(_)).then(|| self.batch.short_entry()).flatten()
+    }
+
     pub(crate) fn next(&mut self) -> Result<()> {
         if self.next_in_batch() {
             return Ok(());
         }
         match self.state {
             State::Batch(Direction::Forward) | State::Forward => self.next_of_inner(),
-            State::Batch(Direction::Backward) | State::Backward(_) => self.turn_forward(),
+            State::Batch(Direction::Backward) | State::Backward => self.turn_forward(),
             State::Invalid => Ok(()),
         }
     }
@@ -200,7 +207,7 @@ impl<I: EntryIter> VisibleIter<I> {
             return Ok(());
         }
         match self.state {
-            State::Batch(Direction::Backward) | State::Backward(_) => self.prev_of_inner(),
+            State::Batch(Direction::Backward) | State::Backward => self.prev_of_inner(),
             State::Batch(Direction::Forward) | State::Forward => self.turn_backward(),
             State::Invalid => Ok(()),
         }
@@ -285,7 +292,7 @@ impl<I: EntryIter> VisibleIter<I> {
             if let Some((Kind::Value, seqno, value)) = self.take_newest()?
                 && !self.hidden.hides(&self.key, seqno)?
             {
-                self.state = State::Backward(value);
+                (self.state, self.value) = (State::Backward, value);
                 return Ok(());
             }
         }
@@ -322,7 +329,7 @@ impl<I: EntryIter> VisibleIter<I> {
                 self.key.extend_from_slice(self.batch.key());
             }
             State::Forward => self.copy_key(),
-            State::Backward(_) | State::Invalid => {}
+            State::Backward | State::Invalid => {}
         }
     }
 

@@ -90,16 +90,29 @@ impl Slice {
     /// A view of a part of this; `None` if the range does not lie within it.
     #[inline]
     pub(crate) fn part(&self, range: Range<usize>) -> Option<Self> {
-        let at = |start: usize| Some(start.checked_add(range.start)?..start.checked_add(range.end)?);
+        let viewed = self.get(range.clone())?;
+        if let Some(inline) = Self::inline(viewed) {
+            return Some(inline);
+        }
         match &self.0 {
-            Repr::Inline { .. } => self.get(range).map(Self::from),
-            Repr::Shared { bytes, part } => Self::view(bytes, at(part.start as usize)?),
-            Repr::Mapped { file, start, .. } => Self::mapped(file, at(*start)?),
+            Repr::Inline { .. } => None,
+            Repr::Shared { bytes, part } => {
+                let start = part.start as usize;
+                let part = SharedPart::of(start + range.start..start + range.end, bytes.len());
+                Some(
+                    part.map_or_else(
+                        || Self::from(viewed),
+                        |part| Self(Repr::Shared { bytes: Arc::clone(bytes), part }),
+                    ),
+                )
+            }
+            Repr::Mapped { file, start, .. } => Self::mapped(file, start + range.start..start + range.end),
         }
     }
 
+    /// Bytes that are held in place; `None` if they are too long for that.
     #[inline]
-    fn inline(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn inline(bytes: &[u8]) -> Option<Self> {
         if bytes.len() > INLINE {
             return None;
         }

@@ -127,6 +127,12 @@ impl Cursor {
         !self.is_guarded && self.entries.as_mut().is_some_and(VisibleIter::prev_in_batch)
     }
 
+    /// The current entry, if it was read with others and its key is short.
+    #[inline]
+    pub(super) fn short_entry(&self) -> Option<(Slice, Slice)> {
+        self.entries.as_ref().and_then(VisibleIter::short_entry)
+    }
+
     /// The value of the current entry, shared with its cached block where that is possible.
     pub(crate) fn value_slice(&self) -> Slice {
         self.entries.as_ref().map_or_else(|| Slice::from(&[][..]), VisibleIter::value_slice)

@@ -78,6 +78,10 @@ impl End {
     /// The entry. At most one allocation, unless key and value are both long and from a memtable.
     #[inline]
     fn entry(&self, scratch: &mut Vec<u8>) -> (Slice, Slice) {
+        self.cursor.short_entry().unwrap_or_else(|| self.long_entry(scratch))
+    }
+
+    fn long_entry(&self, scratch: &mut Vec<u8>) -> (Slice, Slice) {
         let (key, value) = (self.cursor.key(), self.cursor.value());
         if Slice::is_inline(key.len()) || value.len() > COPIED_VALUE {
             return (Slice::from(key), self.cursor.value_slice());

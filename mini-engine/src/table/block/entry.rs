@@ -102,7 +102,7 @@ pub(crate) fn next_of_batch<'a>(
 ) -> Option<(Next<'a>, usize)> {
     let EntryHeader { shared, unshared, tag, key_at, len } = EntryHeader::read(rest, last_key_len)?;
     let is_older = || codec::short_varint(tag).is_some_and(|(tag, _)| tag >> 1 < below);
-    let is_plain = tag[0] & 1 == Kind::Value as u8 && (below > MAX_SEQNO || is_older());
+    let is_plain = u64::from_le_bytes(tag) & 1 == Kind::Value as u64 && (below > MAX_SEQNO || is_older());
     // A restart has the whole key, even if the entry before has the same one.
     let may_repeat = shared + unshared == last_key_len && (unshared == 0 || shared == 0);
     let value = offset + key_at + unshared..offset + len;
@@ -156,7 +156,8 @@ impl EntryHeader {
             return None;
         }
         let (mut key_at, mut value_len) = (2 + tag_len, 0);
-        if tag[0] & 1 == Kind::Value as u8 {
+        // Not the first byte alone, which would be loaded apart from the others.
+        if u64::from_le_bytes(*tag) & 1 == Kind::Value as u64 {
             let low = *bytes.get(key_at)?;
             value_len = usize::from(low);
             key_at += 1;
