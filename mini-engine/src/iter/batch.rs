@@ -136,11 +136,14 @@ impl Batch {
         self.entries.get(self.at).and_then(|entry| self.block.part(entry.value.range())).unwrap_or_default()
     }
 
-    /// The current entry, if its key is so short that it is held in place.
-    #[inline]
+    /// The current entry, if its key fits a chunk and its value is either that short or a view of a block in the cache. This is to be inlined whole:
+    /// each copy of slices that were just made waits for their parts to be stored.
+    #[inline(always)]
     pub(crate) fn short_entry(&self) -> Option<(Slice, Slice)> {
         let BatchEntry { key, value } = self.entries.get(self.at)?;
-        Some((Slice::inline(self.keys.0.get(key.range())?)?, self.block.part(value.range())?))
+        let chunk = self.keys.0.get(key.start as usize..)?.first_chunk::<CHUNK>()?;
+        let key = Slice::of_chunk(chunk, key.range().len())?;
+        Some((key, self.block.part_to_share(value.start, value.end)?))
     }
 
     /// Goes to the next entry; false at the last one.

@@ -149,10 +149,10 @@ impl<I: EntryIter> VisibleIter<I> {
         matches!(self.state, State::Batch(Direction::Backward)) && self.batch.prev()
     }
 
-    /// The shown entry, if it is in the batch, and its key is so short that it is held in place.
-    #[inline]
+    /// The shown entry, if it is in the batch, and short.
+    #[inline(always)]
     pub(crate) fn short_entry(&self) -> Option<(Slice, Slice)> {
-        matches!(self.state, State::Batch(_)).then(|| self.batch.short_entry()).flatten()
+        if matches!(self.state, State::Batch(_)) { self.batch.short_entry() } else { None }
     }
 
     pub(crate) fn next(&mut self) -> Result<()> {

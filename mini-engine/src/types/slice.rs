@@ -110,9 +110,26 @@ impl Slice {
         }
     }
 
-    /// Bytes that are held in place; `None` if they are too long for that.
+    /// The first `len` bytes of a chunk, held in place; `None` if it has fewer.
+    #[inline(always)]
+    pub(crate) fn of_chunk(chunk: &[u8; 16], len: usize) -> Option<Self> {
+        let mut bytes = [0; INLINE];
+        bytes[..16].copy_from_slice(chunk);
+        (len <= 16).then_some(Self(Repr::Inline { len: len as u8, bytes }))
+    }
+
+    /// A view of a part of bytes in memory, which shares them; `None` if the part is to be held in place, or does not lie within them.
+    #[inline(always)]
+    pub(crate) fn part_to_share(&self, start: u32, end: u32) -> Option<Self> {
+        let Repr::Shared { bytes, part } = &self.0 else { return None };
+        let is_long = end.checked_sub(start)? > INLINE as u32;
+        let part_of = SharedPart { start: part.start.checked_add(start)?, end: part.start.checked_add(end)? };
+        let is_within = part_of.end as usize <= part.within(bytes.len()).end && part_of.end != SharedPart::END;
+        (is_long && is_within).then(|| Self(Repr::Shared { bytes: Arc::clone(bytes), part: part_of }))
+    }
+
     #[inline]
-    pub(crate) fn inline(bytes: &[u8]) -> Option<Self> {
+    fn inline(bytes: &[u8]) -> Option<Self> {
         if bytes.len() > INLINE {
             return None;
         }

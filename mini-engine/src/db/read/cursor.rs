@@ -127,10 +127,10 @@ impl Cursor {
         !self.is_guarded && self.entries.as_mut().is_some_and(VisibleIter::prev_in_batch)
     }
 
-    /// The current entry, if it was read with others and its key is short.
-    #[inline]
+    /// The current entry, if it was read with others and is short.
+    #[inline(always)]
     pub(super) fn short_entry(&self) -> Option<(Slice, Slice)> {
-        self.entries.as_ref().and_then(VisibleIter::short_entry)
+        self.entries.as_ref()?.short_entry()
     }
 
     /// The value of the current entry, shared with its cached block where that is possible.

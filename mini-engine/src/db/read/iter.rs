@@ -76,12 +76,7 @@ impl End {
     }
 
     /// The entry. At most one allocation, unless key and value are both long and from a memtable.
-    #[inline]
     fn entry(&self, scratch: &mut Vec<u8>) -> (Slice, Slice) {
-        self.cursor.short_entry().unwrap_or_else(|| self.long_entry(scratch))
-    }
-
-    fn long_entry(&self, scratch: &mut Vec<u8>) -> (Slice, Slice) {
         let (key, value) = (self.cursor.key(), self.cursor.value());
         if Slice::is_inline(key.len()) || value.len() > COPIED_VALUE {
             return (Slice::from(key), self.cursor.value_slice());
@@ -177,7 +172,10 @@ impl Iterator for Iter {
             &mut self.walk
             && front.cursor.next_in_batch()
         {
-            return Some(Ok(front.entry(scratch)));
+            return Some(Ok(match front.cursor.short_entry() {
+                Some(entry) => entry,
+                None => front.entry(scratch),
+            }));
         }
         self.yield_from(Walk::step_front)
     }
@@ -191,7 +189,10 @@ impl DoubleEndedIterator for Iter {
         if let Some(Walk { front: End { state: EndState::Start, .. }, back: Some(back), scratch, .. }) = &mut self.walk
             && back.cursor.prev_in_batch()
         {
-            return Some(Ok(back.entry(scratch)));
+            return Some(Ok(match back.cursor.short_entry() {
+                Some(entry) => entry,
+                None => back.entry(scratch),
+            }));
         }
         self.yield_from(Walk::step_back)
     }

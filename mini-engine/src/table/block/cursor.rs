@@ -17,10 +17,13 @@ use crate::types::{Kind, SeqNo, Slice};
 
 use crate::table::block::entry::{Decoded, Entry, Parts, RESTART_INTERVAL, next_of_batch};
 use crate::table::block::frame::Block;
-use crate::table::block::lookup::{FoundEntry, MANY_ENTRIES, find};
+use crate::table::block::lookup::{FoundEntry, LINE, MANY_ENTRIES, find, read_ahead};
 
 /// A builder keeps no more memory than this for the next block, in bytes.
 const KEPT_LEN: usize = 1 << 20;
+
+/// Bytes of a block that a scan reads ahead: those of common blocks.
+const READ_AHEAD: usize = 4 << 10;
 
 /// Builds the contents of one block.
 #[derive(Debug, Default)]
@@ -194,6 +197,12 @@ impl Cursor {
         (self.at.entry, self.block) = (0..0, block);
         self.behind.clear();
         Ok(())
+    }
+
+    /// Has the processor load the block, which a scan enters backward: it does not guess that.
+    pub(crate) fn read_ahead(&self) {
+        let contents = self.block.contents();
+        read_ahead(contents.get(..READ_AHEAD).unwrap_or(contents).chunks(LINE));
     }
 
     #[inline]

@@ -96,7 +96,7 @@ pub(crate) fn find<'a>(
     Ok(None)
 }
 
-const LINE: usize = 64;
+pub(crate) const LINE: usize = 64;
 /// Bytes of entries that are read ahead for one of them.
 const FEW_ENTRIES: usize = 256;
 /// Bytes of entries that are read ahead for a scan. Entries that need more have large values, which are skipped.
@@ -106,7 +106,7 @@ const RESTARTS_AHEAD: usize = 8;
 
 /// Reads the first byte of each part so that the processor loads their cache lines.
 #[inline]
-fn read_ahead<'a>(parts: impl Iterator<Item = &'a [u8]>) {
+pub(crate) fn read_ahead<'a>(parts: impl Iterator<Item = &'a [u8]>) {
     black_box(parts.fold(0, |all, part| all | part.first().copied().unwrap_or(0)));
 }
 

@@ -53,24 +53,22 @@ impl TableIter {
         Self { table, root: None, from, cache, ahead, partition: None, block: 0, handle, cursor: None }
     }
 
-    fn root(&mut self) -> Result<Arc<Root>> {
-        let root = match self.root.take() {
-            Some(root) => root,
-            None => self.table.root()?.clone(),
-        };
-        Ok(self.root.insert(root).clone())
+    fn root(&mut self) -> Result<&Root> {
+        match &mut self.root {
+            Some(root) => Ok(root),
+            none => Ok(none.insert(Arc::clone(self.table.root()?))),
+        }
     }
 
     /// Loads partition `at`; `None` past the last.
-    fn partition(&mut self, at: usize) -> Result<Option<CachedPartition>> {
-        if let Some((_, partition)) = self.partition.as_ref().filter(|(loaded, _)| *loaded == at) {
-            return Ok(Some(partition.clone()));
+    fn partition(&mut self, at: usize) -> Result<Option<&CachedPartition>> {
+        if self.entered() != Some(at) {
+            let (table, cache) = (Arc::clone(&self.table), self.cache);
+            // An iterator may live long, so it owns the partition.
+            let loaded = table.partition(self.root()?, at, cache)?.clone();
+            self.partition = loaded.map(|partition| (at, partition));
         }
-        let root = self.root()?;
-        // An iterator may live long, so it owns the partition.
-        let loaded = self.table.partition(&root, at, self.cache)?.clone();
-        self.partition = loaded.clone().map(|partition| (at, partition));
-        Ok(loaded)
+        Ok(self.partition.as_ref().map(|(_, partition)| partition))
     }
 
     /// Loads the data block of partition `at` that `choose` chooses, and positions in it by `place`; past either end the
@@ -92,17 +90,19 @@ impl TableIter {
 
     /// Brings the cursor into the data block of partition `at` that `choose` chooses, at an unspecified entry; false past either end.
     fn load(&mut self, at: usize, choose: impl FnOnce(&Partition) -> usize) -> Result<bool> {
-        let root = self.root()?;
-        let Some(partition) = self.partition(at)? else { return Ok(false) };
-        let block = choose(&partition);
+        self.partition(at)?;
+        let Self { table, root: Some(root), partition: Some((_, partition)), ahead, cursor, .. } = self else {
+            return Ok(false);
+        };
+        let block = choose(partition);
         let Some(handle) = partition.index.handle(block) else { return Ok(false) };
-        if self.cursor.is_none() || handle != self.handle {
-            let block = self.ahead.block(&self.table, &root, (&partition, block, handle))?;
-            let entered = match &mut self.cursor {
-                Some(cursor) => cursor.enter(block),
-                none => Cursor::new(block).map(|cursor| *none = Some(cursor)),
+        if cursor.is_none() || handle != self.handle {
+            let read = ahead.block(table, root, (partition, block, handle))?;
+            let entered = match cursor {
+                Some(cursor) => cursor.enter(read),
+                none => Cursor::new(read).map(|cursor| *none = Some(cursor)),
             };
-            entered.map_err(|malformed| self.table.malformed(handle, malformed))?;
+            entered.map_err(|malformed| table.malformed(handle, malformed))?;
         }
         (self.block, self.handle) = (block, handle);
         Ok(true)
@@ -123,7 +123,7 @@ impl TableIter {
 
     /// The position after the last entry of the block is the first of the next. Every block has entries, so one step is enough.
     fn enter_next_block(&mut self) -> Result<()> {
-        let (at, next) = (self.entered(), self.block + 1);
+        let (at, next) = (self.entered().unwrap_or(0), self.block + 1);
         match self.partition(at)?.is_some_and(|partition| next < partition.index.len()) {
             true => self.enter(at, |_| next, Cursor::seek_to_first),
             false => self.enter(at + 1, |_| 0, Cursor::seek_to_first),
@@ -155,15 +155,20 @@ impl TableIter {
     }
 
     fn enter_block_before(&mut self) -> Result<()> {
-        let at = self.entered();
+        let at = self.entered().unwrap_or(0);
+        let last = |cursor: &mut Cursor| {
+            cursor.read_ahead();
+            cursor.seek_to_last()
+        };
         if let Some(block) = self.block.checked_sub(1) {
-            if self.partition(at)?.is_some_and(|partition| self.counts(partition.index.fence(block))) {
-                return self.enter(at, |_| block, Cursor::seek_to_last);
+            self.partition(at)?;
+            if self.counts(self.partition.as_ref().and_then(|(_, partition)| partition.index.fence(block))) {
+                return self.enter(at, |_| block, last);
             }
         } else if let Some(before) = at.checked_sub(1) {
-            let root = self.root()?;
-            if self.counts(root.index.fence(before)) {
-                return self.enter(before, last_block, Cursor::seek_to_last);
+            self.root()?;
+            if self.counts(self.root.as_ref().and_then(|root| root.index.fence(before))) {
+                return self.enter(before, last_block, last);
             }
         }
         self.cursor = None;
@@ -171,8 +176,8 @@ impl TableIter {
     }
 
     /// The number of the partition that was entered last.
-    fn entered(&self) -> usize {
-        self.partition.as_ref().map_or(0, |(at, _)| *at)
+    fn entered(&self) -> Option<usize> {
+        self.partition.as_ref().map(|(at, _)| *at)
     }
 }
 
