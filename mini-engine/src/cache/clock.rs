@@ -106,6 +106,17 @@ impl<T> Hit<T> {
     pub(crate) fn mark(&self) {
         self.cached().mark();
     }
+
+    /// Whether it was used before the use that was counted last. After that use was taken back, also whether it was used at all.
+    #[inline]
+    pub(crate) fn was_used(&self) -> bool {
+        self.cached().uses.load(Ordering::Relaxed) > 1
+    }
+
+    #[inline]
+    pub(crate) fn weight(&self) -> u64 {
+        self.cached().weight
+    }
 }
 
 impl<T> Clone for Hit<T> {

@@ -50,8 +50,8 @@ impl OwnBlock {
         Self { bytes, heads: OnceLock::new() }
     }
 
-    /// Makes the heads of its keys, unless that was done: for a block that was found in the cache and will be searched. Most blocks are not found
-    /// again, and those that a scan walks through are not searched.
+    /// Makes the heads of its keys, unless that was done. That costs as much as some searches without heads: it is for a block that will be searched
+    /// and has been used before. Most blocks of a large database are not used again soon, and those that a scan walks through are not searched.
     #[inline]
     pub(crate) fn make_heads(&self) {
         self.heads.get_or_init(|| KeyHeads::of(contents_of(&self.bytes)));
