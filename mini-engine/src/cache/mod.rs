@@ -236,9 +236,15 @@ impl<P, D: Evict> BlockCache<P, D> {
     }
 
     /// Keeps data block `at` of a partition, which takes `len` bytes, unless it is larger than the cache can hold.
-    pub(crate) fn insert(&self, (partition, at): (&CachedPartition<P, D>, usize), id: BlockId, block: D, len: usize) {
+    pub(crate) fn insert(
+        &self,
+        (partition, at): (&CachedPartition<P, D>, usize),
+        id: BlockId,
+        block: D,
+        len: usize,
+    ) -> Hit<D> {
         let weight = len as u64 + ENTRY_BYTES;
-        self.data.insert((partition.parts().1, at), id, Cached::new(block, weight));
+        self.data.insert((partition.parts().1, at), id, Cached::new(block, weight))
     }
 
     /// Keeps partition `at` of a table, which takes `len` bytes and leads to `blocks` data blocks, unless it is larger than a third of what the cache

@@ -202,7 +202,7 @@ impl Table {
         self.tables.counters.partition_reads.add(1);
         let block = match root.map.as_ref().filter(|_| cache == CacheUse::Fill) {
             Some(map) => self.location(handle).read_mapped(map)?,
-            None => self.location(handle).read(&**self.file()?)?,
+            None => Block::Own(self.location(handle).read(&**self.file()?)?),
         };
         let partition = Partition::decode(block, root.data_end, root.index.fence(at)).map_err(malformed)?;
         if cache == CacheUse::Bypass {
@@ -307,10 +307,14 @@ impl Table {
         seqno: SeqNo,
     ) -> Result<Option<(Kind, SeqNo, Slice)>> {
         let Some(handle) = partition.index.handle(at) else { return Ok(None) };
-        self.note_use();
-        let block = self.keep(partition, (at, handle), self.read_block(handle)?);
+        self.tables.counters.block_reads.add(1);
+        let file = self.file()?;
+        file.mark();
+        let block = self.location(handle).read(&**file)?;
+        let (id, len) = ((self.number(), handle.offset), block.memory_len());
+        let block = self.tables.blocks.insert((partition, at), id, block, len);
         let found = self.look_up(handle, block.parts(), key, seqno)?;
-        Ok(found.and_then(|found| found.with_value(|value| block.slice(value))))
+        Ok(found.and_then(|found| found.with_value(|value| Slice::view(&block.bytes, value))))
     }
 
     /// The newest version of `key` in the data block at `handle`.
@@ -406,7 +410,7 @@ impl Table {
     /// Reads the data block at `handle` from the file.
     pub(crate) fn read_block(&self, handle: Handle) -> Result<Block> {
         self.tables.counters.block_reads.add(1);
-        self.location(handle).read(&**self.file()?)
+        self.location(handle).read(&**self.file()?).map(Block::Own)
     }
 
     /// The data block at `handle`, whose bytes were read from the file.
