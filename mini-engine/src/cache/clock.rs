@@ -13,6 +13,7 @@
 //! E2 The clock holds at most its capacity. An evicted block is freed when the last reader drops it.
 
 use std::collections::{HashSet, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -106,6 +107,17 @@ impl<T> Hit<T> {
     pub(crate) fn mark(&self) {
         self.cached().mark();
     }
+
+    /// Whether it was used before the use that was counted last. After that use was taken back, also whether it was used at all.
+    #[inline]
+    pub(crate) fn was_used(&self) -> bool {
+        self.cached().uses.load(Ordering::Relaxed) > 1
+    }
+
+    #[inline]
+    pub(crate) fn weight(&self) -> u64 {
+        self.cached().weight
+    }
 }
 
 impl<T> Clone for Hit<T> {
@@ -140,6 +152,24 @@ impl<T: Evict> Entry<T> {
     }
 }
 
+/// Takes a hash as it is, but with its halves exchanged: those of a shard share their lowest bits.
+#[derive(Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn write_u64(&mut self, id: u64) {
+        self.0 = id.rotate_left(32);
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only hashes of identities are hashed")
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// Blocks in memory, in the order in which the hand comes to them.
 pub(crate) struct Clock<T> {
     cold: VecDeque<Entry<T>>,
@@ -148,14 +178,14 @@ pub(crate) struct Clock<T> {
     hot_bytes: u64,
     /// Blocks that left before they were used: the oldest first, and at most half as many as there are blocks.
     ghosts: VecDeque<u64>,
-    is_ghost: HashSet<u64>,
+    is_ghost: HashSet<u64, BuildHasherDefault<IdHasher>>,
     capacity: u64,
 }
 
 impl<T: Evict> Clock<T> {
     pub(crate) fn new(capacity: u64) -> Self {
         let (cold, hot, ghosts) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
-        Self { cold, cold_bytes: 0, hot, hot_bytes: 0, ghosts, is_ghost: HashSet::new(), capacity }
+        Self { cold, cold_bytes: 0, hot, hot_bytes: 0, ghosts, is_ghost: HashSet::default(), capacity }
     }
 
     pub(crate) fn bytes(&self) -> u64 {

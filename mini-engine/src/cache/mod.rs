@@ -7,6 +7,9 @@
 //! and data blocks never evict partitions. The two are separate caches, and the one for data blocks shrinks by the bytes of the partitions. These
 //! bytes are reserved in steps before they are used, so that both together never exceed the limit.
 //!
+//! The first partitions that are read, up to an eighth of the bytes, are pinned as long as their tables live: a read of one writes to no cache line
+//! that threads share, and takes no reference. Nearly always these are all partitions, which take a fiftieth of the bytes of their data blocks.
+//!
 //! A partition has the slots of its data blocks ([`Group`]). When it is evicted, its own slot keeps a weak reference to them: as long as one of the
 //! data blocks is in memory, a partition that is read again leads to it.
 
@@ -14,7 +17,7 @@ pub(crate) mod clock;
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use crate::codec;
 use crate::lock::lock;
@@ -59,18 +62,54 @@ impl<P, D> Evict for Group<P, D> {
     }
 }
 
-/// The slots of a table's partitions.
+/// The places of a table's partitions.
 #[derive(Debug)]
-pub(crate) struct Partitions<P, D>(Arc<[CacheSlot<Group<P, D>>]>);
+pub(crate) struct Partitions<P, D> {
+    pinned: Box<[OnceLock<CachedPartition<P, D>>]>,
+    /// Of those that are not pinned.
+    slots: Arc<[CacheSlot<Group<P, D>>]>,
+}
 
 impl<P, D> Partitions<P, D> {
     /// None of `count` partitions is in memory.
     pub(crate) fn new(count: usize) -> Self {
-        Self(CacheSlot::several(count))
+        Self { pinned: (0..count).map(|_| OnceLock::new()).collect(), slots: CacheSlot::several(count) }
     }
 
     pub(crate) fn memory_len(&self) -> usize {
-        size_of_val(&*self.0)
+        size_of_val(&*self.pinned) + size_of_val(&*self.slots)
+    }
+
+    /// Bytes of memory that the pinned partitions take.
+    fn pinned_bytes(&self) -> u64 {
+        self.pinned.iter().filter_map(OnceLock::get).map(|partition| partition.0.weight()).sum()
+    }
+}
+
+/// A partition that was found.
+pub(crate) enum FoundPartition<'a, P, D> {
+    Pinned(&'a CachedPartition<P, D>),
+    Cached(CachedPartition<P, D>),
+}
+
+impl<P, D> FoundPartition<'_, P, D> {
+    pub(crate) fn into_owned(self) -> CachedPartition<P, D> {
+        match self {
+            Self::Pinned(partition) => partition.clone(),
+            Self::Cached(partition) => partition,
+        }
+    }
+}
+
+impl<P, D> Deref for FoundPartition<'_, P, D> {
+    type Target = CachedPartition<P, D>;
+
+    #[inline]
+    fn deref(&self) -> &CachedPartition<P, D> {
+        match self {
+            Self::Pinned(partition) => partition,
+            Self::Cached(partition) => partition,
+        }
     }
 }
 
@@ -115,6 +154,8 @@ impl<P, D> Clone for CachedPartition<P, D> {
 
 /// The number of steps in which the partitions' share of the bytes grows and shrinks; each step visits every shard of the data blocks.
 const STEPS: u64 = 64;
+/// The part of the bytes that pinned partitions may take.
+const PINNED_PART: u64 = 8;
 /// Bytes of a cache for each of its locks, and the maximum number of locks.
 const SHARD_BYTES: u64 = 8 << 20;
 const MOST_SHARDS: u64 = 16;
@@ -124,19 +165,28 @@ pub(crate) struct BlockCache<P, D> {
     data: Shards<D>,
     partitions: Shards<Group<P, D>>,
     bytes: u64,
-    /// Bytes reserved for the partitions. Locked when a partition was read and to count bytes, never by hits.
-    reserved: Mutex<u64>,
+    /// Locked when a partition was read and to count bytes, never by hits.
+    shares: Mutex<Shares>,
     counters: Arc<Counters>,
+}
+
+/// Bytes of the partitions: numbers that change together, so a panic of a holder of their lock cannot leave them inconsistent.
+#[derive(Debug, Default)]
+struct Shares {
+    /// For all partitions, taken from the data blocks in steps.
+    reserved: u64,
+    /// Of the pinned partitions.
+    pinned: u64,
 }
 
 impl<P, D: Evict> BlockCache<P, D> {
     pub(crate) fn new(bytes: u64, counters: Arc<Counters>) -> Self {
-        let (data, partitions) = (Shards::new(bytes), Shards::new(bytes / 2));
-        Self { data, partitions, bytes, reserved: Mutex::new(0), counters }
+        let (data, partitions) = (Shards::new(bytes), Shards::new(bytes / 2 - bytes / PINNED_PART));
+        Self { data, partitions, bytes, shares: Mutex::default(), counters }
     }
 
     /// Data block `at` of a partition, if it is in the cache; counted as a hit or a miss.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get(&self, partition: &CachedPartition<P, D>, at: usize) -> Option<Hit<D>> {
         let Some(hit) = partition.parts().1.get(at).and_then(CacheSlot::get) else {
             self.counters.cache_misses.add(1);
@@ -153,37 +203,52 @@ impl<P, D: Evict> BlockCache<P, D> {
     }
 
     /// Partition `at` of a table, if it is in the cache; counted as a hit or a miss, unless there is no such partition.
-    #[inline]
-    pub(crate) fn get_partition(&self, partitions: &Partitions<P, D>, at: usize) -> Option<CachedPartition<P, D>> {
-        let Some(hit) = partitions.0.get(at)?.get().filter(|hit| hit.is_resident()) else {
+    #[inline(always)]
+    pub(crate) fn get_partition<'a>(
+        &self,
+        partitions: &'a Partitions<P, D>,
+        at: usize,
+    ) -> Option<FoundPartition<'a, P, D>> {
+        if let Some(partition) = partitions.pinned.get(at)?.get() {
+            self.counters.partition_hits.add(1);
+            return Some(FoundPartition::Pinned(partition));
+        }
+        let Some(hit) = partitions.slots.get(at)?.get().filter(|hit| hit.is_resident()) else {
             self.counters.partition_misses.add(1);
             return None;
         };
         self.counters.partition_hits.add(1);
         hit.mark();
-        Some(CachedPartition(hit))
+        Some(FoundPartition::Cached(CachedPartition(hit)))
     }
 
     /// Bytes of memory that the cached blocks take at one moment, in which no bytes move between the two caches.
     pub(crate) fn bytes(&self) -> u64 {
-        let _reserved = lock(&self.reserved);
-        self.data.bytes() + self.partitions.bytes()
+        let shares = lock(&self.shares);
+        self.data.bytes() + self.partitions.bytes() + shares.pinned
     }
 
     /// Bytes of memory that the cached partitions take.
     #[cfg(test)]
     pub(crate) fn partition_bytes(&self) -> u64 {
-        self.partitions.bytes()
+        let shares = lock(&self.shares);
+        self.partitions.bytes() + shares.pinned
     }
 
     /// Keeps data block `at` of a partition, which takes `len` bytes, unless it is larger than the cache can hold.
-    pub(crate) fn insert(&self, (partition, at): (&CachedPartition<P, D>, usize), id: BlockId, block: D, len: usize) {
+    pub(crate) fn insert(
+        &self,
+        (partition, at): (&CachedPartition<P, D>, usize),
+        id: BlockId,
+        block: D,
+        len: usize,
+    ) -> Hit<D> {
         let weight = len as u64 + ENTRY_BYTES;
-        self.data.insert((partition.parts().1, at), id, Cached::new(block, weight));
+        self.data.insert((partition.parts().1, at), id, Cached::new(block, weight))
     }
 
-    /// Keeps partition `at` of a table, which takes `len` bytes and leads to `blocks` data blocks, unless it is larger than half the
-    /// cache can hold.
+    /// Keeps partition `at` of a table, which takes `len` bytes and leads to `blocks` data blocks, unless it is larger than a third of what the cache
+    /// can hold.
     pub(crate) fn insert_partition(
         &self,
         partitions: &Partitions<P, D>,
@@ -193,26 +258,41 @@ impl<P, D: Evict> BlockCache<P, D> {
         (len, blocks): (usize, usize),
     ) -> CachedPartition<P, D> {
         let weight = len as u64 + ENTRY_BYTES + (blocks * size_of::<CacheSlot<D>>()) as u64;
-        let before = partitions.0.get(at).and_then(CacheSlot::get).and_then(|hit| match &*hit {
+        let before = partitions.slots.get(at).and_then(CacheSlot::get).and_then(|hit| match &*hit {
             Group::Resident { blocks, .. } => Some(blocks.clone()),
             Group::Evicted { blocks } => blocks.upgrade(),
         });
         let blocks = before.unwrap_or_else(|| CacheSlot::several(blocks));
-        // It is a single number: a panic of another holder cannot leave it inconsistent.
-        let mut reserved = lock(&self.reserved);
+        let mut shares = lock(&self.shares);
         let (most, step) = (self.bytes / 2, self.bytes / STEPS + 1);
-        let wanted = (self.partitions.bytes() + weight).next_multiple_of(step).min(most);
-        if wanted > *reserved || wanted + 2 * step < *reserved {
-            *reserved = wanted;
+        let wanted = (self.partitions.bytes() + shares.pinned + weight).next_multiple_of(step).min(most);
+        if wanted > shares.reserved || wanted + 2 * step < shares.reserved {
+            shares.reserved = wanted;
             self.data.set_capacity(self.bytes.saturating_sub(wanted));
         }
         let group = Cached::new(Group::Resident { partition, blocks }, weight);
-        CachedPartition(self.partitions.insert((&partitions.0, at), id, group))
+        match partitions.pinned.get(at) {
+            Some(place) if shares.pinned + weight <= self.bytes / PINNED_PART => {
+                // Another thread may have read it too.
+                place
+                    .get_or_init(|| {
+                        shares.pinned += weight;
+                        CachedPartition(Hit::of(group))
+                    })
+                    .clone()
+            }
+            _ => CachedPartition(self.partitions.insert((&partitions.slots, at), id, group)),
+        }
     }
 
-    /// Drops the partitions of a table that nobody reads any more.
+    /// Drops the partitions of a table that nobody reads any more, except for those that are pinned: their owner drops them.
     pub(crate) fn remove_partitions(&self, partitions: &Partitions<P, D>) {
-        self.partitions.forget(&partitions.0);
+        self.partitions.forget(&partitions.slots);
+    }
+
+    /// No longer counts the pinned partitions of a table, which is about to be dropped.
+    pub(crate) fn release_pinned(&self, partitions: &Partitions<P, D>) {
+        lock(&self.shares).pinned -= partitions.pinned_bytes();
     }
 }
 

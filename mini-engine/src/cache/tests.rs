@@ -70,7 +70,7 @@ fn partitions_take_up_to_half_of_the_bytes_from_the_data_blocks_and_never_more()
     (0..20).for_each(|at| drop(insert_partition(&cache, &partitions, at)));
     insert(&cache, &group, 1000..2000);
     assert!(
-        (0..20).all(|at| cache.get_partition(&partitions, at).is_some_and(|found| *found == at as u64)),
+        (0..20).all(|at| cache.get_partition(&partitions, at).is_some_and(|found| **found == at as u64)),
         "{cache:?}"
     );
     assert!(cache.data.bytes() > 750 << 10, "{cache:?}");
@@ -81,8 +81,12 @@ fn partitions_take_up_to_half_of_the_bytes_from_the_data_blocks_and_never_more()
     assert!(cache.partition_bytes() > 400 << 10, "{cache:?}");
     insert(&cache, &group, 2000..3000);
     assert!(cache.data.bytes() > 400 << 10, "{cache:?}");
+    let pinned = (0..500).filter(|&at| partitions.pinned[at].get().is_some()).count();
+    assert!((12..=16).contains(&pinned), "an eighth of the bytes: {pinned}");
+    cache.release_pinned(&partitions);
     cache.remove_partitions(&partitions);
-    assert!(cache.partition_bytes() == 0 && (0..500).all(|at| cache.get_partition(&partitions, at).is_none()));
+    assert_eq!(cache.partition_bytes(), 0);
+    assert_eq!((0..500).filter(|at| cache.get_partition(&partitions, *at).is_some()).count(), pinned);
     insert_partition(&cache, &Partitions::new(1), 0);
     insert(&cache, &group, 3000..4000);
     assert!(cache.data.bytes() > 900 << 10, "what is removed is given back: {cache:?}");
@@ -98,7 +102,7 @@ fn a_block_larger_than_the_cache_is_not_kept() {
     none.insert((&group, 0), (1, 0), block(4096), 4096);
     assert!(none.get(&group, 0).is_none());
     assert_eq!(*insert_partition(&none, &partitions, 0), 0);
-    assert!(none.get_partition(&partitions, 0).is_none());
+    assert!(none.get_partition(&partitions, 0).is_none() && none.bytes() == 0);
 }
 
 #[test]
@@ -147,8 +151,10 @@ fn threads_that_fill_the_cache_at_once_never_exceed_its_bytes() {
     });
     let there = |at: &usize| groups.iter().filter(|group| cache.get(group, *at).is_some()).count();
     assert_eq!((0..BLOCKS).map(|at| there(&at)).sum::<usize>(), cache.data.len());
-    let partitions = (0..300).filter(|at| cache.get_partition(&partitions, *at).is_some()).count();
-    assert_eq!(partitions, cache.partitions.len());
+    let found = (0..300).filter(|at| cache.get_partition(&partitions, *at).is_some()).count();
+    let pinned = partitions.pinned.iter().filter(|place| place.get().is_some()).count();
+    assert_eq!(found, cache.partitions.len() + pinned);
+    assert!(pinned > 0 && partitions.pinned_bytes() == lock(&cache.shares).pinned);
 }
 
 const BLOCKS: usize = 6000;

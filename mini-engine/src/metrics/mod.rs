@@ -135,7 +135,7 @@ macro_rules! define_metrics {
             pub estimated_keys: u64,
             /// Bytes of memory that the cached blocks take now, data blocks and partitions.
             pub cache_bytes: u64,
-            /// Bytes of memory that the roots of tables take now, outside the cache, once the tables were read: about a ten-thousandth of their data.
+            /// Bytes of memory that the roots of tables take now, outside the cache, once the tables were read: about a six-thousandth of their data.
             pub table_memory_bytes: u64,
             /// Tables whose files are open now, at most [`Options::max_open_files`](crate::Options::max_open_files).
             pub open_files: u64,

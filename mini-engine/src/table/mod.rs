@@ -3,7 +3,7 @@
 //! [`Builder`] writes one, [`Table`] reads it. A file consists of data blocks, partitions, the root, the properties, and a footer of fixed size
 //! with the places of these parts. A partition is the filter and the fence pointers of a group of data blocks ([`index`]); the root is the fence
 //! pointers of the partitions (`read/root.rs`). The root is in memory from the first read of the table on; partitions and data blocks come through
-//! the block cache. So outside the cache, tables keep a ten-thousandth of their data in memory, and a point read reads at most two blocks. Range
+//! the block cache. So outside the cache, tables keep a six-thousandth of their data in memory, and a point read reads at most two blocks. Range
 //! tombstones, if there are any, have a block before the properties (`format/range_block.rs`); they are in memory with the root.
 //!
 //! Every block carries a checksum seeded with the table's number and the block's offset, so right bytes in a wrong place do not pass; the footer

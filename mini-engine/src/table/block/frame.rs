@@ -50,8 +50,8 @@ impl OwnBlock {
         Self { bytes, heads: OnceLock::new() }
     }
 
-    /// Makes the heads of its keys, unless that was done: for a block that was found in the cache and will be searched. Most blocks are not found
-    /// again, and those that a scan walks through are not searched.
+    /// Makes the heads of its keys, unless that was done. That costs as much as some searches without heads: it is for a block that will be searched
+    /// and has been used before. Most blocks of a large database are not used again soon, and those that a scan walks through are not searched.
     #[inline]
     pub(crate) fn make_heads(&self) {
         self.heads.get_or_init(|| KeyHeads::of(contents_of(&self.bytes)));
@@ -215,7 +215,7 @@ impl BlockLocation<'_> {
     }
 
     /// Reads the block, checks it and decompresses it. The owner of the handle has checked that it lies within the file.
-    pub(crate) fn read(&self, file: &dyn File) -> Result<Block> {
+    pub(crate) fn read(&self, file: &dyn File) -> Result<OwnBlock> {
         let len = usize::try_from(self.handle.len).map_err(|_| self.corrupt("block length: too long for memory"))?;
         if len < TRAILER_LEN {
             return Err(self.corrupt(format!("block length: expected at least {TRAILER_LEN}, found {len}")));
@@ -223,12 +223,12 @@ impl BlockLocation<'_> {
         let mut bytes = zeroed(len);
         let read = file.read_exact_at(Arc::make_mut(&mut bytes), self.handle.offset);
         read.map_err(Error::io("read", self.path))?;
-        Ok(self.decompressed(&bytes)?.unwrap_or_else(|| Block::Own(OwnBlock::new(bytes))))
+        Ok(self.decompressed(&bytes)?.unwrap_or_else(|| OwnBlock::new(bytes)))
     }
 
     /// Checks the block's bytes, trailer included, and decompresses or copies them.
     pub(crate) fn decode(&self, bytes: &[u8]) -> Result<Block> {
-        Ok(self.decompressed(bytes)?.unwrap_or_else(|| Block::Own(OwnBlock::new(Arc::from(bytes)))))
+        Ok(Block::Own(self.decompressed(bytes)?.unwrap_or_else(|| OwnBlock::new(Arc::from(bytes)))))
     }
 
     /// Checks the block in a mapped file, and decompresses it if it is compressed.
@@ -236,11 +236,11 @@ impl BlockLocation<'_> {
         let place = self.handle.within(file.len());
         let place = place.ok_or_else(|| self.corrupt("block: expected one within the file"))?;
         let block = self.decompressed(file.get(place.clone()).unwrap_or_default())?;
-        Ok(block.unwrap_or_else(|| Block::Mapped { file: Arc::clone(file), place }))
+        Ok(block.map_or_else(|| Block::Mapped { file: Arc::clone(file), place }, Block::Own))
     }
 
     /// Checks the block's bytes, trailer included, and decompresses them; `None` for a raw block, whose bytes are used directly.
-    fn decompressed(&self, bytes: &[u8]) -> Result<Option<Block>> {
+    fn decompressed(&self, bytes: &[u8]) -> Result<Option<OwnBlock>> {
         let Some((stored, [tag, a, b, c, d, stored_sum @ ..])) = bytes.split_last_chunk::<TRAILER_LEN>() else {
             return Err(self.corrupt("block trailer: cut off"));
         };
@@ -260,7 +260,7 @@ impl BlockLocation<'_> {
         self.decompress(tag, stored, len).map(Some)
     }
 
-    fn decompress(&self, tag: u8, stored: &[u8], len: usize) -> Result<Block> {
+    fn decompress(&self, tag: u8, stored: &[u8], len: usize) -> Result<OwnBlock> {
         // The maximum output of the format for this many bytes: lz4 encodes 255 bytes in one, zstd 128 KiB in four.
         let expansion = match tag {
             LZ4 => 255,
@@ -283,7 +283,7 @@ impl BlockLocation<'_> {
             codec::zstd_decompress(stored, contents).map_err(|error| error.to_string())
         };
         match decompressed {
-            Ok(found) if found == len => Ok(Block::Own(OwnBlock::new(block))),
+            Ok(found) if found == len => Ok(OwnBlock::new(block)),
             Ok(found) => Err(self.corrupt(format!("decompressed length: expected {len}, found {found}"))),
             Err(error) => Err(self.corrupt(format!("block does not decompress: {error}"))),
         }

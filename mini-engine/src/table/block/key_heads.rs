@@ -4,7 +4,7 @@
 //! [`MOST_HEADS`] entries of a block have their heads here: a head is the first four bytes of a key after the prefix that all keys of the block
 //! share, as a number. A search reads the heads, which lie together and take 3 % of the data's bytes, and then the few entries after the head that
 //! it finds. Heads that are stored apart from their keys are Graefe and Larson's *poor man's normalized keys* ("B-tree indexes and CPU caches",
-//! 2001). They are made when a block is found in the cache for the first time, and are never stored in a file.
+//! 2001). They are made when a search finds a block in the cache that was used before, and are never stored in a file.
 //!
 //! H1: all keys of a block whose keys are sorted start with the prefix; heads are padded with zeros where a key is shorter. So of two keys with
 //! different heads, the one with the smaller head is the smaller.
@@ -15,7 +15,7 @@
 use std::ops::Range;
 
 use crate::codec::{shared_len, strip_prefix};
-use crate::table::block::entry::{Decoded, Entry, Parts, RESTART_INTERVAL};
+use crate::table::block::entry::{Decoded, Parts, RESTART_INTERVAL};
 use crate::types::MAX_KEY_LEN;
 
 /// The maximum number of heads of a block.
@@ -79,21 +79,21 @@ impl KeyHeads {
         let parts = Parts::of(contents)?;
         let prefix = shared_prefix(&parts, contents)?;
         self.prefix = (prefix.start as u8, prefix.len() as u8);
-        let (mut offset, mut len, mut head, mut sampled, mut passed) = (0, 0, 0, 0, 0);
+        let (mut offset, mut len, mut head, mut next, mut passed, mut most_passed) = (0, 0, 0, spacing, 0, 0);
         while offset < parts.entries_end {
-            let entry = parts.entry(contents, offset, len)?;
-            passed += 1;
-            head = head_after(head, &entry, prefix.len());
-            (offset, len) = (entry.end, entry.key_len());
-            if passed > MOST_ENTRIES {
-                *self = Self::EMPTY;
-                return Ok(());
+            let (shared, unshared, end) = key_at(&parts, contents, offset, len)?;
+            head = head_after(head, (shared, unshared), prefix.len());
+            (offset, len, passed) = (end, shared + unshared.len(), passed + 1);
+            if offset >= next {
+                // There is nothing to find after the last entry.
+                if offset < parts.entries_end {
+                    self.push(head, offset as u16);
+                }
+                (next, most_passed, passed) = (offset + spacing, most_passed.max(passed), 0);
             }
-            // There is nothing to find after the last entry.
-            if offset - sampled >= spacing && offset < parts.entries_end {
-                (sampled, passed) = (offset, 0);
-                self.push(head, offset as u16);
-            }
+        }
+        if most_passed.max(passed) > MOST_ENTRIES {
+            *self = Self::EMPTY;
         }
         Ok(())
     }
@@ -106,7 +106,7 @@ impl KeyHeads {
     }
 
     /// Where to start a search for `key` in the contents; `None` if the heads do not tell.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn start(&self, contents: &[u8], key: &[u8]) -> Option<Start> {
         let heads = self.heads.get(..usize::from(self.count)).filter(|heads| !heads.is_empty())?;
         let prefix = contents.get(usize::from(self.prefix.0)..)?.get(..usize::from(self.prefix.1))?;
@@ -136,14 +136,28 @@ impl KeyHeads {
     }
 }
 
-/// The head of an entry's key; `before` is the head of the previous key.
+/// The number of shared bytes of the entry at `offset`, its unshared bytes, and its end. Does not decode the rest of it.
+#[inline(always)]
+fn key_at<'a>(parts: &Parts, contents: &'a [u8], offset: usize, len: usize) -> Decoded<(usize, &'a [u8], usize)> {
+    if let Some((header, rest)) = parts.header(contents, offset, len) {
+        return Ok((header.shared, header.unshared(rest), offset + header.len));
+    }
+    let entry = parts.long_entry(contents, offset, len)?;
+    Ok((entry.shared, entry.unshared, entry.end))
+}
+
+/// The head of a key that has these bytes after those that it shares with the previous key, whose head is `before`.
 #[inline]
-fn head_after(before: u32, entry: &Entry<'_>, prefix_len: usize) -> u32 {
-    let own = head_of(entry.unshared.get(prefix_len.saturating_sub(entry.shared)..).unwrap_or_default());
+fn head_after(before: u32, (shared, unshared): (usize, &[u8]), prefix_len: usize) -> u32 {
+    let Some(kept) = shared.checked_sub(prefix_len) else {
+        return head_of(unshared.get(prefix_len - shared..).unwrap_or_default());
+    };
     // Keeps the bytes of the head that the key shares with the previous one.
-    let kept = 8 * entry.shared.saturating_sub(prefix_len).min(HEAD_LEN) as u32;
-    let fresh = u32::MAX.checked_shr(kept).unwrap_or(0);
-    before & !fresh | own.checked_shr(kept).unwrap_or(0)
+    if kept >= HEAD_LEN {
+        return before;
+    }
+    let fresh = u32::MAX >> (8 * kept);
+    before & !fresh | head_of(unshared) >> (8 * kept)
 }
 
 /// The place in the contents where the first key has the prefix of all keys, up to the maximum stored length. Since keys are sorted, the prefix is
@@ -154,12 +168,12 @@ fn shared_prefix(parts: &Parts, contents: &[u8]) -> Decoded<Range<usize>> {
     let at = first.end - first.value.len() - first.unshared.len();
     let (mut offset, mut len) = (parts.restart(contents, parts.restarts - 1)?, 0);
     while offset < parts.entries_end {
-        let entry = parts.entry(contents, offset, len)?;
-        if entry.shared < prefix.len() {
-            let (start, rest) = prefix.split_at(entry.shared);
-            prefix = prefix.split_at(start.len() + shared_len(rest, entry.unshared)).0;
+        let (shared, unshared, end) = key_at(parts, contents, offset, len)?;
+        if shared < prefix.len() {
+            let (start, rest) = prefix.split_at(shared);
+            prefix = prefix.split_at(start.len() + shared_len(rest, unshared)).0;
         }
-        (offset, len) = (entry.end, entry.key_len());
+        (offset, len) = (end, shared + unshared.len());
     }
     Ok(at..at + prefix.len())
 }

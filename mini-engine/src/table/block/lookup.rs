@@ -117,7 +117,7 @@ fn start_at_restart(parts: &Parts, contents: &[u8], key: &[u8], seqno: SeqNo) ->
     let restart = last_restart_before(parts, contents, key, seqno)?;
     let offset = parts.restart(contents, restart)?;
     let end = parts.restart(contents, restart + 1).unwrap_or(parts.entries_end).min(offset + MANY_ENTRIES);
-    read_ahead(contents.get(offset..end).unwrap_or_default().chunks(LINE));
+    read_ahead(contents.get(offset..end).unwrap_or_default().chunks_exact(LINE));
     Ok(Start { offset, len: 0, matched: 0 })
 }
 
@@ -130,9 +130,16 @@ fn last_restart_before(parts: &Parts, contents: &[u8], key: &[u8], seqno: SeqNo)
     }
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        let entry = parts.entry(contents, parts.restart(contents, middle)?, 0)?;
-        let order = compare(entry.unshared, key).1.then_with(|| seqno.cmp(&entry.seqno));
-        if order == Ordering::Less { low = middle } else { high = middle }
+        let offset = parts.restart(contents, middle)?;
+        let order = match parts.header(contents, offset, 0) {
+            Some((header, rest)) => header.unshared(rest).cmp(key),
+            None => parts.long_entry(contents, offset, 0)?.unshared.cmp(key),
+        };
+        let is_before = match order {
+            Ordering::Equal => parts.entry(contents, offset, 0)?.seqno > seqno,
+            order => order == Ordering::Less,
+        };
+        if is_before { low = middle } else { high = middle }
     }
     Ok(low)
 }

@@ -255,7 +255,7 @@ impl Index {
     }
 
     /// The first block that can hold an entry at or after `(key, seqno)`; `len()` if none does. O(log blocks).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find(&self, key: &[u8], seqno: SeqNo) -> usize {
         self.heads.first_not_before(key, |at| self.fences().is_before(at, key, seqno))
     }

@@ -73,7 +73,7 @@ impl<'a> FileEnd<'a> {
         });
         match here {
             Some(bytes) => location.decode(bytes),
-            None => location.read(self.file),
+            None => location.read(self.file).map(Block::Own),
         }
     }
 }

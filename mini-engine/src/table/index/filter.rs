@@ -117,7 +117,7 @@ impl<'a> Filter<'a> {
     }
 
     /// Whether the key with this hash may be in the set; false is certain.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
         let line = self.line(hash);
         let multipliers = MULTIPLIERS.split_at(self.probes).0;

@@ -28,6 +28,8 @@ use crate::types::MappedBytes;
 pub(crate) type BlockCache = cache::BlockCache<Partition, OwnBlock>;
 /// A partition in memory, with places for its data blocks.
 pub(crate) type CachedPartition = cache::CachedPartition<Partition, OwnBlock>;
+/// A partition that was found in the cache.
+pub(crate) type FoundPartition<'a> = cache::FoundPartition<'a, Partition, OwnBlock>;
 /// The places of a table's partitions.
 pub(crate) type Partitions = cache::Partitions<Partition, OwnBlock>;
 

@@ -5,7 +5,6 @@
 
 use std::ops::ControlFlow;
 
-use crate::cache::CacheUse;
 use crate::error::Result;
 use crate::table::block::Block;
 use crate::table::format::Handle;
@@ -31,8 +30,7 @@ impl Table {
         let (mut from, mut passing) = (0, Vec::new());
         while let Some(&first) = keys.get(from) {
             let at = root.index.find(first, seqno);
-            let (Some(partition), Some(fence)) = (self.partition(root, at, CacheUse::Fill)?, root.index.fence(at))
-            else {
+            let (Some(partition), Some(fence)) = (self.find_partition(root, at)?, root.index.fence(at)) else {
                 break;
             };
             let reaches = |key: &&&[u8]| entry_order((key, seqno), fence).is_le();
@@ -40,7 +38,7 @@ impl Table {
             let to = from + count.max(1);
             passing.clear();
             self.pass_filter(&partition, from, hashes.get(from..to).unwrap_or_default(), &mut passing);
-            if self.get_passing((root, &partition), keys, &passing, seqno, &mut found)?.is_break() {
+            if self.get_passing((root, &*partition), keys, &passing, seqno, &mut found)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
             from = to;

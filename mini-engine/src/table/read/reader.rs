@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::cache::CacheUse;
-use crate::cache::clock::CacheSlot;
+use crate::cache::clock::{CacheSlot, Hit};
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
 use crate::fs::File;
@@ -19,7 +19,7 @@ use crate::metrics::Counters;
 use crate::table::block::{Block, BlockLocation, Cursor, Found, KeyHeads, OwnBlock, contents_of, is_raw, lookup};
 use crate::table::format::{Handle, TableMeta, file_name};
 use crate::table::index::Partition;
-use crate::table::read::{CachedPartition, FileSlot, OpenFile, Root, TableCache};
+use crate::table::read::{CachedPartition, FileSlot, FoundPartition, OpenFile, Root, TableCache};
 use crate::table::salvage::{Lost, SalvageIter};
 use crate::types::{Kind, MAX_SEQNO, MappedBytes, SeqNo, Slice};
 
@@ -164,18 +164,14 @@ impl Table {
     /// [`Error::Io`] and [`Error::Corruption`] of the blocks that can hold the key.
     pub(crate) fn get(&self, key: &[u8], hash: u64, seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
         let root = self.root()?;
-        let Some(partition) = self.partition(root, root.index.find(key, seqno), CacheUse::Fill)? else {
-            return Ok(None);
-        };
+        let Some(partition) = self.find_partition(root, root.index.find(key, seqno))? else { return Ok(None) };
         let filter = partition.filter();
         if filter.is_some_and(|filter| !filter.may_contain(hash)) {
             self.tables.counters.filter_negatives.add(1);
             return Ok(None);
         }
-        let found = match partition.index.locate(key, seqno) {
-            Some(place) => self.get_from(root, &partition, place, key, seqno),
-            None => Ok(None),
-        };
+        let at = partition.index.find(key, seqno);
+        let found = self.get_from(root, &partition, at, key, seqno);
         if matches!(found, Ok(None)) && filter.is_some() {
             self.tables.counters.filter_false_positives.add(1);
         }
@@ -183,14 +179,20 @@ impl Table {
     }
 
     /// Partition `at` of the table, checked when it is read; `None` past the last.
-    #[inline]
     pub(crate) fn partition(&self, root: &Root, at: usize, cache: CacheUse) -> Result<Option<CachedPartition>> {
-        if cache == CacheUse::Fill
-            && let Some(partition) = self.tables.blocks.get_partition(&root.partitions, at)
-        {
-            return Ok(Some(partition));
+        match cache {
+            CacheUse::Fill => Ok(self.find_partition(root, at)?.map(FoundPartition::into_owned)),
+            CacheUse::Bypass => self.read_partition(root, at, cache),
         }
-        self.read_partition(root, at, cache)
+    }
+
+    /// Partition `at` of the table, from the cache or read into it; `None` past the last.
+    #[inline(always)]
+    pub(crate) fn find_partition<'a>(&self, root: &'a Root, at: usize) -> Result<Option<FoundPartition<'a>>> {
+        match self.tables.blocks.get_partition(&root.partitions, at) {
+            Some(partition) => Ok(Some(partition)),
+            None => Ok(self.read_partition(root, at, CacheUse::Fill)?.map(FoundPartition::Cached)),
+        }
     }
 
     #[cold]
@@ -200,7 +202,7 @@ impl Table {
         self.tables.counters.partition_reads.add(1);
         let block = match root.map.as_ref().filter(|_| cache == CacheUse::Fill) {
             Some(map) => self.location(handle).read_mapped(map)?,
-            None => self.location(handle).read(&**self.file()?)?,
+            None => Block::Own(self.location(handle).read(&**self.file()?)?),
         };
         let partition = Partition::decode(block, root.data_end, root.index.fence(at)).map_err(malformed)?;
         if cache == CacheUse::Bypass {
@@ -248,38 +250,71 @@ impl Table {
         malformed.in_file(&self.path, handle.offset)
     }
 
-    /// The newest version of `key` in the data block of `partition` with this index and handle. If it is not in this block, it is not in the next
+    /// The newest version of `key` in data block `at` of `partition`; past the last block, none. If it is not in this block, it is not in the next
     /// either: otherwise the fence would be different.
-    #[inline]
+    #[inline(always)]
     fn get_from(
         &self,
         root: &Root,
         partition: &CachedPartition,
-        place: (usize, Handle),
+        at: usize,
         key: &[u8],
         seqno: SeqNo,
     ) -> Result<Option<(Kind, SeqNo, Slice)>> {
         self.tables.counters.get_blocks.add(1);
         if root.map.is_some()
-            && let Some((file, within)) = self.mapped(root, partition, place)?
+            && let Some(found) = self.get_from_mapped(root, partition, at, key, seqno)?
         {
-            let view = |value: Range<usize>| Slice::mapped(file, within.start + value.start..within.start + value.end);
-            let contents = contents_of(file.get(within.clone()).unwrap_or_default());
-            return Ok(self
-                .look_up(place.1, (contents, KeyHeads::NONE), key, seqno)?
-                .and_then(|found| found.with_value(view)));
+            return Ok(found);
         }
-        let Some(block) = self.tables.blocks.get(partition, place.0) else {
-            let block = self.fill(partition, place)?;
-            let found = self.look_up(place.1, block.parts(), key, seqno)?;
-            return Ok(found.and_then(|found| found.with_value(|value| block.slice(value))));
+        let Some(block) = self.tables.blocks.get(partition, at) else {
+            return self.get_from_file(partition, at, key, seqno);
         };
-        block.make_heads();
-        block.prefetch();
+        if block.was_used() {
+            block.make_heads();
+        }
         match lookup(block.parts(), key, seqno) {
             Ok(found) => Ok(found.and_then(|found| found.with_value(|value| Slice::view(&block.bytes, value)))),
-            Err(malformed) => Err(self.malformed(place.1, malformed)),
+            Err(malformed) => Err(self.malformed(partition.index.handle(at).unwrap_or_default(), malformed)),
         }
+    }
+
+    /// Like `get_from`, from the mapped file; `None` if the block is not in one, or compressed.
+    #[inline(never)]
+    fn get_from_mapped(
+        &self,
+        root: &Root,
+        partition: &CachedPartition,
+        at: usize,
+        key: &[u8],
+        seqno: SeqNo,
+    ) -> Result<Option<Option<(Kind, SeqNo, Slice)>>> {
+        let Some(handle) = partition.index.handle(at) else { return Ok(None) };
+        let Some((file, place)) = self.mapped(root, partition, (at, handle))? else { return Ok(None) };
+        let contents = contents_of(file.get(place.clone()).unwrap_or_default());
+        let found = self.look_up(handle, (contents, KeyHeads::NONE), key, seqno)?;
+        let view = |value: Range<usize>| Slice::mapped(file, place.start + value.start..place.start + value.end);
+        Ok(Some(found.and_then(|found| found.with_value(view))))
+    }
+
+    /// Like `get_from`, for a block that is not in the cache: puts it there.
+    #[cold]
+    fn get_from_file(
+        &self,
+        partition: &CachedPartition,
+        at: usize,
+        key: &[u8],
+        seqno: SeqNo,
+    ) -> Result<Option<(Kind, SeqNo, Slice)>> {
+        let Some(handle) = partition.index.handle(at) else { return Ok(None) };
+        self.tables.counters.block_reads.add(1);
+        let file = self.file()?;
+        file.mark();
+        let block = self.location(handle).read(&**file)?;
+        let (id, len) = ((self.number(), handle.offset), block.memory_len());
+        let block = self.tables.blocks.insert((partition, at), id, block, len);
+        let found = self.look_up(handle, block.parts(), key, seqno)?;
+        Ok(found.and_then(|found| found.with_value(|value| Slice::view(&block.bytes, value))))
     }
 
     /// The newest version of `key` in the data block at `handle`.
@@ -324,10 +359,10 @@ impl Table {
         partition: &CachedPartition,
         place: (usize, Handle),
     ) -> Result<Option<Block>> {
-        self.block_of(root, partition, place, OwnBlock::without_heads)
+        self.block_of(root, partition, place, |block| block.without_heads())
     }
 
-    /// Like `block_in_memory`, for a search: with the heads of its keys.
+    /// Like `block_in_memory`, for a search: with the heads of its keys, if it was used before.
     pub(crate) fn block_to_search(
         &self,
         root: &Root,
@@ -335,8 +370,10 @@ impl Table {
         place: (usize, Handle),
     ) -> Result<Option<Block>> {
         self.block_of(root, partition, place, |block| {
-            block.make_heads();
-            block.clone()
+            if block.was_used() {
+                block.make_heads();
+            }
+            OwnBlock::clone(block)
         })
     }
 
@@ -345,7 +382,7 @@ impl Table {
         root: &Root,
         partition: &CachedPartition,
         place: (usize, Handle),
-        share: impl FnOnce(&OwnBlock) -> OwnBlock,
+        share: impl FnOnce(&Hit<OwnBlock>) -> OwnBlock,
     ) -> Result<Option<Block>> {
         if let Some((file, place)) = self.mapped(root, partition, place)? {
             return Ok(Some(Block::Mapped { file: Arc::clone(file), place }));
@@ -355,13 +392,6 @@ impl Table {
             block.prefetch();
             Block::Own(share(&block))
         }))
-    }
-
-    /// Reads a data block that is not in the cache, and puts it there.
-    #[cold]
-    fn fill(&self, partition: &CachedPartition, place: (usize, Handle)) -> Result<Block> {
-        self.note_use();
-        Ok(self.keep(partition, place, self.read_block(place.1)?))
     }
 
     /// Whether data block `at` of `partition` is in the cache.
@@ -380,7 +410,7 @@ impl Table {
     /// Reads the data block at `handle` from the file.
     pub(crate) fn read_block(&self, handle: Handle) -> Result<Block> {
         self.tables.counters.block_reads.add(1);
-        self.location(handle).read(&**self.file()?)
+        self.location(handle).read(&**self.file()?).map(Block::Own)
     }
 
     /// The data block at `handle`, whose bytes were read from the file.
@@ -403,8 +433,11 @@ impl Drop for Table {
     fn drop(&mut self) {
         let is_obsolete = *self.is_obsolete.get_mut();
         // Makes room in the cache: no reader needs the partitions again.
-        if let Some(root) = self.root.get().filter(|_| is_obsolete) {
-            self.tables.blocks.remove_partitions(&root.partitions);
+        if let Some(root) = self.root.get() {
+            self.tables.blocks.release_pinned(&root.partitions);
+            if is_obsolete {
+                self.tables.blocks.remove_partitions(&root.partitions);
+            }
         }
         self.tables.close(&self.slot);
         if is_obsolete {

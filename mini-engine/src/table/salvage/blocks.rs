@@ -249,7 +249,7 @@ impl Blocks {
 
     fn block(&self, handle: Handle) -> Result<Block> {
         let file = self.fs.open(&self.path).map_err(Error::io("open", &self.path))?;
-        self.location(handle).read(&*file)
+        self.location(handle).read(&*file).map(Block::Own)
     }
 
     /// The bytes at `offset`: `len` of them, or up to the end of the file. The file is opened for each read, because a database may have more

@@ -1,13 +1,14 @@
-//! mini-engine with a log that is not synced, all records in one memtable.
+//! mini-engine with a log that is not synced: all records in one memtable, or in the cached blocks of one table.
 
 use std::hint::black_box;
 
 use bench_keys::KeySet::{self, Random};
+use bench_keys::{SHORTEST_KEY, absent};
 use gungraun::{library_benchmark, library_benchmark_group};
 use mini_engine::{Db, Durability};
 use tempfile::TempDir;
 
-use super::{Keys, VALUE, keys, shuffled};
+use super::{BATCH, Keys, OPERATIONS, VALUE, keys, shuffled};
 
 /// The directory goes with the database.
 type Input = (Db, Keys, TempDir);
@@ -28,6 +29,20 @@ fn full(set: KeySet) -> Input {
     (db, shuffled(keys), dir)
 }
 
+/// In a table, whose blocks have been found in the cache.
+fn compacted(set: KeySet) -> Input {
+    let input = full(set);
+    assert!(input.0.flush().and_then(|()| input.0.compact_range(..)).is_ok());
+    (0..2).for_each(|_| input.1.iter().for_each(|key| assert!(matches!(input.0.get(key), Ok(Some(_))))));
+    input
+}
+
+/// With keys to look up that are not there.
+fn compacted_without(set: KeySet) -> Input {
+    let (db, _, dir) = compacted(set);
+    (db, absent(set, SHORTEST_KEY, OPERATIONS).iter().map(Into::into).collect(), dir)
+}
+
 #[library_benchmark(setup = empty)]
 #[bench::random(Random)]
 fn put(input: Input) -> Input {
@@ -42,4 +57,25 @@ fn get(input: Input) -> Input {
     input
 }
 
-library_benchmark_group!(name = engine, benchmarks = [put, get]);
+#[library_benchmark(setup = compacted)]
+#[bench::random(Random)]
+fn table_get(input: Input) -> Input {
+    input.1.iter().for_each(|key| assert!(matches!(black_box(input.0.get(key)), Ok(Some(_)))));
+    input
+}
+
+#[library_benchmark(setup = compacted_without)]
+#[bench::random(Random)]
+fn table_get_absent(input: Input) -> Input {
+    input.1.iter().for_each(|key| assert!(matches!(black_box(input.0.get(key)), Ok(None))));
+    input
+}
+
+#[library_benchmark(setup = compacted)]
+#[bench::random(Random)]
+fn table_get_many(input: Input) -> Input {
+    input.1.chunks(BATCH).for_each(|batch| assert!(black_box(input.0.get_many(batch)).is_ok()));
+    input
+}
+
+library_benchmark_group!(name = engine, benchmarks = [put, get, table_get, table_get_absent, table_get_many]);
