@@ -110,6 +110,23 @@ impl Writer {
         previous: Option<Arc<Segment>>,
         counters: Arc<Counters>,
     ) -> Result<Self> {
+        let log = Self::create_unnamed(fs, dir, number, previous, counters)?;
+        let named = fs.sync_dir(dir).map_err(Error::io("sync", dir));
+        named.inspect_err(|_| unlink(fs, &log.segment.path))?;
+        Ok(log)
+    }
+
+    /// Like [`Writer::create`], but the caller syncs the directory before anything durable refers to the log (rule 4).
+    ///
+    /// # Errors
+    /// The same as for [`Writer::create`].
+    pub(crate) fn create_unnamed(
+        fs: &dyn FileSystem,
+        dir: &Path,
+        number: u64,
+        previous: Option<Arc<Segment>>,
+        counters: Arc<Counters>,
+    ) -> Result<Self> {
         let path = dir.join(file_name(number));
         let file = fs.create_new(&path).map_err(Error::io("create", &path))?;
         let identity = Identity { number, salt: random_salt(number) };
@@ -117,8 +134,7 @@ impl Writer {
         let begin = || {
             file.write_all_at(&header, 0).map_err(Error::io("write", &path))?;
             // Synced before the first frame: so a missing or torn header always means a log without frames.
-            file.sync().map_err(Error::io("sync", &path))?;
-            fs.sync_dir(dir).map_err(Error::io("sync", dir))
+            file.sync().map_err(Error::io("sync", &path))
         };
         // Otherwise each attempt to open a database on a full disk would leave one more file.
         begin().inspect_err(|_| unlink(fs, &path))?;
@@ -255,6 +271,21 @@ impl Writer {
     /// Whether a frame with `payload` bytes has to wait for more space.
     pub(crate) fn waits_for_space(&self, payload: usize) -> bool {
         self.is_growing() && self.end + frame_len(payload as u32) > self.allocated
+    }
+
+    /// Gives back the space behind the last place: the next open need not read it. A frame that comes nevertheless allocates its space itself. A
+    /// power cut may leave the file as it was, which is space too (W5).
+    pub(crate) fn release_space(&mut self) {
+        let Self { segment, end, allocated, growth, .. } = self;
+        if *allocated <= *end || *growth == Growth::Begun || segment.check_usable().is_err() {
+            return;
+        }
+        match segment.file.truncate(*end) {
+            Ok(()) => (self.allocated, self.previous_generation) = (*end, None),
+            Err(error) => {
+                tracing::warn!(file = %segment.path.display(), %error, "could not cut off the unused space of a log");
+            }
+        }
     }
 
     /// Maps the file. If that is not possible, frames are written by calls.

@@ -74,6 +74,8 @@ fn is_harmless(failure: &Failure, fault: Fault) -> bool {
     let is_moved = event.op == Op::Write && fault != Fault::Device && !event.name.contains("CURRENT");
     match failure.thread.as_str() {
         _ if event.op == Op::Remove || (is_moved && !failure.thread.is_empty()) => true,
+        // Space that is given back at the end, or that could not be written: the log keeps it.
+        "mini-engine-log" if event.op == Op::Truncate => event.name.ends_with(".log"),
         // A log that is made ahead, or its space: a writer that needs it before the next try makes it.
         "mini-engine-log" => fault != Fault::Device,
         // The space of an obsolete log: without it the next one has a file of its own.

@@ -17,7 +17,8 @@ enum Task {
     Extend(Extension),
 }
 
-/// Makes a log each time that one is wanted, and allocates space for the active one. Writers that wait get the error of a failure.
+/// Makes a log each time that one is wanted, and allocates space for the active one. Writers that wait get the error of a failure. At its end it
+/// gives back the space that was not used: the next open would read it.
 pub(super) fn log_loop(core: &Core) {
     while let Some(task) = begin(core) {
         match task {
@@ -34,6 +35,7 @@ pub(super) fn log_loop(core: &Core) {
             Task::Extend(extension) => extend(core, &extension),
         }
     }
+    core.lock().log.release_space();
 }
 
 /// Waits until there is something to do; `None` when the thread is to end instead.

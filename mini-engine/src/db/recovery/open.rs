@@ -10,7 +10,7 @@
 //!    crash: the manifest is torn as before, and the next open finds the same state; of the tables made here, only unfinished ones count as
 //!    suspects.
 //! 5. a new log is created and synced. A crash: it has no frame, so it adds nothing to the history and is replayed as an empty log.
-//! 6. a new manifest is written, synced and made current. It names the tables of step 4 and says that replay starts from the log of step 5. A crash
+//! 6. a new manifest is written, synced and made current; the names of log and manifest are synced together before that. It names the tables of step 4 and says that replay starts from the log of step 5. A crash
 //!    before the pointer is durable: the old manifest and all old logs are in force. A later crash: the old logs are obsolete.
 //! 7. orphans and obsolete logs are removed, since nothing can refer to them any more (rule 10); if there are many useless files aside, the oldest
 //!    are removed too (`aside.rs`).
@@ -184,7 +184,7 @@ fn begin(
     let made: Vec<u64> = replayed.tables.iter().map(|table| table.number()).collect();
     let remove_made = || made.iter().for_each(|&number| store.remove(number));
     let number = store.numbers.allocate().inspect_err(|_| remove_made())?;
-    let created = wal::Writer::create(&*store.fs, &store.dir, number, None, store.counters.clone());
+    let created = wal::Writer::create_unnamed(&*store.fs, &store.dir, number, None, store.counters.clone());
     let log = created.inspect_err(|_| remove_made())?;
     let last_seqno = replayed.last_seqno;
     let (manifest, view) = make_current(&store, state, &log, tables, replayed).inspect_err(|error| {

@@ -310,3 +310,27 @@ fn of_halves_of_a_memtable_none_is_left_by_an_open_that_fails() {
     assert!(matches!(&error, Error::Corruption { file, .. } if *file == log), "{error}");
     assert_eq!(files(dir.path(), ""), before);
 }
+
+#[test]
+fn an_open_after_a_close_has_no_space_of_logs_to_read_and_syncs_five_times() {
+    // Catches a log that ends with zeros for a whole memtable, which the next open reads and removes, and a sync more than the promises need.
+    for closes in [true, false] {
+        let (dir, hook) = (TempDir::new().unwrap(), HookFs::new());
+        let db = Db::builder(dir.path()).file_system(hook.arc()).memtable_bytes(256 << 10).open().unwrap();
+        fill(&db, 0..400, [7; 400]);
+        db.flush().unwrap();
+        let len = || fs::metadata(paths(dir.path(), ".log").last().unwrap()).unwrap().len();
+        assert!(len() > 100_000, "no space was made ahead");
+        if closes {
+            db.close().unwrap()
+        } else {
+            drop(db)
+        }
+        assert_eq!(len(), 56, "the header");
+        hook.take();
+        let db = Db::builder(dir.path()).file_system(hook.arc()).open().unwrap();
+        let events = hook.take();
+        assert_eq!((count(&events, Op::Sync, ""), count(&events, Op::SyncDir, "")), (3, 2), "{events:?}");
+        assert_eq!(db.iter().map(Result::unwrap).count(), 400);
+    }
+}
