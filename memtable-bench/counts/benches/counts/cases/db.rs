@@ -10,6 +10,9 @@ use tempfile::TempDir;
 
 use super::{BATCH, Keys, OPERATIONS, VALUE, keys, shuffled};
 
+/// Entries that a scan reads.
+const SCANNED: usize = 100;
+
 /// The directory goes with the database.
 type Input = (Db, Keys, TempDir);
 
@@ -21,6 +24,11 @@ fn empty(set: KeySet) -> Input {
 
 fn fill(db: &Db, keys: &Keys) {
     keys.iter().for_each(|key| assert!(db.insert(key, VALUE).is_ok()));
+}
+
+/// The keys at which scans begin.
+fn starts((_, keys, _): &Input) -> impl Iterator<Item = &Vec<u8>> {
+    keys.iter().take(OPERATIONS / SCANNED)
 }
 
 fn full(set: KeySet) -> Input {
@@ -78,4 +86,40 @@ fn table_get_many(input: Input) -> Input {
     input
 }
 
-library_benchmark_group!(name = engine, benchmarks = [put, get, table_get, table_get_absent, table_get_many]);
+// Scans of `SCANNED` entries from random keys: an operation is an entry, and has its share of the seek.
+#[library_benchmark(setup = compacted)]
+#[bench::random(Random)]
+fn table_iter(input: Input) -> Input {
+    starts(&input).for_each(|from| {
+        input.0.range(&from[..]..).take(SCANNED).for_each(|entry| assert!(black_box(entry).is_ok()));
+    });
+    input
+}
+
+#[library_benchmark(setup = compacted)]
+#[bench::random(Random)]
+fn table_iter_rev(input: Input) -> Input {
+    starts(&input).for_each(|to| {
+        input.0.range(..=&to[..]).rev().take(SCANNED).for_each(|entry| assert!(black_box(entry).is_ok()));
+    });
+    input
+}
+
+#[library_benchmark(setup = compacted)]
+#[bench::random(Random)]
+fn table_cursor(input: Input) -> Input {
+    for from in starts(&input) {
+        let mut cursor = input.0.cursor();
+        assert!(cursor.seek(from).is_ok());
+        for _ in 0..SCANNED {
+            black_box((cursor.key(), cursor.value()));
+            assert!(cursor.advance().is_ok());
+        }
+    }
+    input
+}
+
+library_benchmark_group!(
+    name = engine,
+    benchmarks = [put, get, table_get, table_get_absent, table_get_many, table_iter, table_iter_rev, table_cursor]
+);
