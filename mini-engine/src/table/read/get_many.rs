@@ -36,10 +36,20 @@ impl Table {
             let reaches = |key: &&&[u8]| entry_order((key, seqno), fence).is_le();
             let count = keys.split_at(from).1.iter().take_while(reaches).count();
             let to = from + count.max(1);
-            passing.clear();
-            self.pass_filter(&partition, from, hashes.get(from..to).unwrap_or_default(), &mut passing);
-            if self.get_passing((root, &*partition), keys, &passing, seqno, &mut found)?.is_break() {
-                return Ok(ControlFlow::Break(()));
+            let asked = match hashes.get(from..to).unwrap_or_default() {
+                // Often, if the keys are few and random.
+                [hash] => match self.get_within(root, &partition, first, *hash, seqno)? {
+                    Some((kind, _, value)) => found(from, kind, value),
+                    None => ControlFlow::Continue(()),
+                },
+                hashes => {
+                    passing.clear();
+                    self.pass_filter(&partition, from, hashes, &mut passing);
+                    self.get_passing((root, &*partition), keys, &passing, seqno, &mut found)?
+                }
+            };
+            if asked.is_break() {
+                return Ok(asked);
             }
             from = to;
         }

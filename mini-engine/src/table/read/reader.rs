@@ -165,13 +165,27 @@ impl Table {
     pub(crate) fn get(&self, key: &[u8], hash: u64, seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
         let root = self.root()?;
         let Some(partition) = self.find_partition(root, root.index.find(key, seqno))? else { return Ok(None) };
+        self.get_within(root, &partition, key, hash, seqno)
+    }
+
+    /// Like `get`, for a key that `partition` leads to.
+    #[inline(always)]
+    pub(crate) fn get_within(
+        &self,
+        root: &Root,
+        partition: &CachedPartition,
+        key: &[u8],
+        hash: u64,
+        seqno: SeqNo,
+    ) -> Result<Option<(Kind, SeqNo, Slice)>> {
         let filter = partition.filter();
-        if filter.is_some_and(|filter| !filter.may_contain(hash)) {
+        if let Some(filter) = filter
+            && !filter.may_contain(hash)
+        {
             self.tables.counters.filter_negatives.add(1);
             return Ok(None);
         }
-        let at = partition.index.find(key, seqno);
-        let found = self.get_from(root, &partition, at, key, seqno);
+        let found = self.get_from(root, partition, partition.index.find(key, seqno), key, seqno);
         if matches!(found, Ok(None)) && filter.is_some() {
             self.tables.counters.filter_false_positives.add(1);
         }
@@ -274,7 +288,10 @@ impl Table {
             block.make_heads();
         }
         match lookup(block.parts(), key, seqno) {
-            Ok(found) => Ok(found.and_then(|found| found.with_value(|value| Slice::view(&block.bytes, value)))),
+            Ok(Some(Found { kind, seqno, value })) => {
+                Ok(Slice::view(&block.bytes, value).map(|value| (kind, seqno, value)))
+            }
+            Ok(None) => Ok(None),
             Err(malformed) => Err(self.malformed(partition.index.handle(at).unwrap_or_default(), malformed)),
         }
     }
