@@ -243,6 +243,9 @@ fn assert_batches(subject: &mut dyn EntryIter, model: &mut SortedVec, is_forward
             let entry = model.current();
             let found = (batch.key(), batch.value(), &*batch.value_slice());
             assert_eq!(found, (&*entry.key, &*entry.value, &*entry.value));
+            if let Some((key, value)) = batch.short_entry() {
+                assert_eq!((&*key, &*value), (&*entry.key, &*entry.value));
+            }
             let is_within = match (bound, is_forward) {
                 (Bound::Excluded(bound), true) => *entry.key < *bound,
                 (Bound::Excluded(bound), false) => *entry.key > *bound,

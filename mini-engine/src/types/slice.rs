@@ -88,25 +88,12 @@ impl Slice {
     }
 
     /// A view of a part of this; `None` if the range does not lie within it.
-    #[inline]
     pub(crate) fn part(&self, range: Range<usize>) -> Option<Self> {
-        let viewed = self.get(range.clone())?;
-        if let Some(inline) = Self::inline(viewed) {
-            return Some(inline);
-        }
+        let at = |start: usize| Some(start.checked_add(range.start)?..start.checked_add(range.end)?);
         match &self.0 {
-            Repr::Inline { .. } => None,
-            Repr::Shared { bytes, part } => {
-                let start = part.start as usize;
-                let part = SharedPart::of(start + range.start..start + range.end, bytes.len());
-                Some(
-                    part.map_or_else(
-                        || Self::from(viewed),
-                        |part| Self(Repr::Shared { bytes: Arc::clone(bytes), part }),
-                    ),
-                )
-            }
-            Repr::Mapped { file, start, .. } => Self::mapped(file, start + range.start..start + range.end),
+            Repr::Inline { .. } => self.get(range).map(Self::from),
+            Repr::Shared { bytes, part } => Self::view(bytes, at(part.start as usize)?),
+            Repr::Mapped { file, start, .. } => Self::mapped(file, at(*start)?),
         }
     }
 
@@ -118,14 +105,22 @@ impl Slice {
         (len <= 16).then_some(Self(Repr::Inline { len: len as u8, bytes }))
     }
 
-    /// A view of a part of bytes in memory, which shares them; `None` if the part is to be held in place, or does not lie within them.
+    /// A view of a part, which shares the bytes; `None` if the part is to be held in place, or does not lie within this.
     #[inline(always)]
     pub(crate) fn part_to_share(&self, start: u32, end: u32) -> Option<Self> {
-        let Repr::Shared { bytes, part } = &self.0 else { return None };
-        let is_long = end.checked_sub(start)? > INLINE as u32;
-        let part_of = SharedPart { start: part.start.checked_add(start)?, end: part.start.checked_add(end)? };
-        let is_within = part_of.end as usize <= part.within(bytes.len()).end && part_of.end != SharedPart::END;
-        (is_long && is_within).then(|| Self(Repr::Shared { bytes: Arc::clone(bytes), part: part_of }))
+        let len = end.checked_sub(start).filter(|len| *len > INLINE as u32)?;
+        match &self.0 {
+            Repr::Inline { .. } => None,
+            Repr::Shared { bytes, part } => {
+                let of_all = SharedPart { start: part.start.checked_add(start)?, end: part.start.checked_add(end)? };
+                let is_within = of_all.end as usize <= part.within(bytes.len()).end && of_all.end != SharedPart::END;
+                is_within.then(|| Self(Repr::Shared { bytes: Arc::clone(bytes), part: of_all }))
+            }
+            Repr::Mapped { file, start: of_all, len: all } => {
+                let start = *of_all + start as usize;
+                (end <= *all).then(|| Self(Repr::Mapped { file: Arc::clone(file), start, len }))
+            }
+        }
     }
 
     #[inline]
@@ -133,16 +128,9 @@ impl Slice {
         if bytes.len() > INLINE {
             return None;
         }
-        let (mut inline, len) = ([0; INLINE], bytes.len());
-        // Two chunks that overlap are copied quicker than any number of bytes.
-        match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-            (Some(first), Some(last)) if len <= 16 => {
-                inline[..8].copy_from_slice(first);
-                inline[len - 8..len].copy_from_slice(last);
-            }
-            _ => inline.split_at_mut_checked(len)?.0.copy_from_slice(bytes),
-        }
-        Some(Self(Repr::Inline { len: len as u8, bytes: inline }))
+        let mut inline = [0; INLINE];
+        inline.split_at_mut_checked(bytes.len())?.0.copy_from_slice(bytes);
+        Some(Self(Repr::Inline { len: bytes.len() as u8, bytes: inline }))
     }
 }
 
@@ -270,6 +258,31 @@ mod tests {
                 assert_eq!(head.len(), at.min(len));
             }
         }
+    }
+
+    #[test]
+    fn a_part_that_shares_its_bytes_lies_within_them() {
+        // Catches a part counted from the start of all bytes, and one that reaches beyond the slice into others.
+        let bytes: Vec<u8> = (0..200).collect();
+        let file = Arc::new(MappedBytes::copied(bytes.clone()));
+        let all = [Slice::view(&Arc::from(&*bytes), 0..200), Slice::mapped(&file, 0..200)].map(|all| all.expect("all"));
+        for all in all {
+            for (slice, own) in [(all.clone(), &bytes[..]), (all.part(50..150).expect("in range"), &bytes[50..150])] {
+                for (start, end) in [(0, 24), (1, 60), (40, 100), (0, own.len() as u32)] {
+                    let part = slice.part_to_share(start, end);
+                    assert_eq!(part.as_deref(), Some(&own[start as usize..end as usize]), "{start}..{end}");
+                }
+                let outside =
+                    [(0, 23), (30, 10), (50, own.len() as u32 + 1), (u32::MAX - 50, u32::MAX), (50, u32::MAX)];
+                for (start, end) in outside {
+                    assert!(slice.part_to_share(start, end).is_none(), "{start}..{end}");
+                }
+            }
+        }
+        assert!(Slice::from(&[7; 20][..]).part_to_share(0, 20).is_none());
+        let chunk: [u8; 16] = std::array::from_fn(|at| at as u8);
+        assert_eq!(Slice::of_chunk(&chunk, 5).as_deref(), Some(&chunk[..5]));
+        assert_eq!((Slice::of_chunk(&chunk, 16).as_deref(), Slice::of_chunk(&chunk, 17)), (Some(&chunk[..]), None));
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! Blocks compared with a sorted vector, and blocks with false contents.
 
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
 use proptest::prelude::*;
 
 use super::*;
 use crate::iter::EntryIter;
-use crate::iter::model::{Move, SortedVec, entries, keys, moves};
+use crate::iter::model::{Entry, Move, SortedVec, entries, keys, moves};
 use crate::table::block::lookup::{Found, lookup};
 use crate::types::{MAX_KEY_LEN, MAX_SEQNO};
 
@@ -93,6 +96,42 @@ proptest! {
     }
 
     #[test]
+    fn a_batch_has_the_entries_of_single_steps_whatever_the_length_of_keys(
+        keys in prop::collection::btree_map((0usize..200, prop::collection::vec(0u8..3, 0..40)), (any::<bool>(), 0usize..40), 1..80),
+        at in any::<prop::sample::Index>(), is_forward in any::<bool>(),
+    ) {
+        // Catches keys that are cut off or get the bytes of their neighbours, which are copied in chunks of 16 bytes, and values of other entries.
+        let entry = |((prefix, tail), (is_value, value_len)): ((usize, Vec<u8>), (bool, usize))| Entry {
+            key: [vec![1; prefix], tail].concat(),
+            seqno: 7,
+            kind: if is_value { Kind::Value } else { Kind::Tombstone },
+            value: if is_value { vec![prefix as u8; value_len] } else { Vec::new() },
+        };
+        let unique: BTreeMap<_, _> = keys.into_iter().map(entry).map(|entry| (entry.key.clone(), entry)).collect();
+        let model = SortedVec::new(unique.into_values().collect());
+        let mut single = Cursor::new(Block::from_contents(&contents_of(&model))).expect("own encoding");
+        single.seek(&model.entries()[at.index(model.entries().len())].key, 7).expect("own encoding");
+        let (mut batch, mut filled) = (Batch::default(), single.clone());
+        let wanted = Wanted::new(8, Bound::Unbounded);
+        let mut is_left = match is_forward {
+            true => filled.fill(&mut batch, &Wanted { count: 64, ..wanted }),
+            false => filled.fill_back(&mut batch, &wanted, None),
+        };
+        while is_left {
+            if is_forward {
+                single.next().expect("own encoding");
+            }
+            prop_assert_eq!((batch.key(), batch.value(), Kind::Value), (single.key(), single.value(), single.kind()));
+            is_left = if is_forward { batch.next() } else { batch.prev() };
+            if !is_forward {
+                single.prev().expect("own encoding");
+            }
+        }
+        let place = |cursor: &Cursor| (cursor.key().to_vec(), cursor.value().to_vec(), cursor.seqno(), cursor.kind(), cursor.offset());
+        prop_assert_eq!(place(&filled), place(&single));
+    }
+
+    #[test]
     fn damaged_and_random_blocks_never_panic_or_loop(
         all in entries(40), at in any::<prop::sample::Index>(), byte in any::<u8>(), moves in moves(),
         random in prop::collection::vec(any::<u8>(), 0..300),
@@ -132,6 +171,17 @@ fn walk(mut cursor: Cursor, len: usize, moves: &[Move]) -> Result<(), TestCaseEr
         let failed = apply(&mut cursor, step).is_err();
         prop_assert!(failed || !cursor.valid() || cursor.key().len() <= MAX_KEY_LEN);
         prop_assert!(cursor.value().len() <= len && cursor.value_slice().len() <= len);
+        let (mut batch, wanted) = (Batch::default(), Wanted { count: 64, ..Wanted::new(30, Bound::Unbounded) });
+        if !failed && cursor.clone().fill(&mut batch, &wanted) {
+            while batch.next() {
+                prop_assert!(batch.key().len() <= len && batch.value().len() <= len);
+            }
+        }
+        if !failed && cursor.clone().fill_back(&mut batch, &wanted, Some(b"a")) {
+            while batch.prev() {
+                prop_assert!(batch.key().len() <= len && batch.value().len() <= len);
+            }
+        }
     }
     type Call = fn(&mut Cursor) -> Decoded;
     let walks: [(Call, Call); 2] = [(Cursor::seek_to_first, Cursor::next), (Cursor::seek_to_last, Cursor::prev)];
