@@ -17,7 +17,7 @@ pub(crate) fn read_now<T>(core: &Core, read: impl FnOnce(ReadPoint<'_>) -> Resul
 
 impl ReadPoint<'_> {
     /// The newest value of `key`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get(self, key: &[u8]) -> Result<Option<Slice>> {
         newest(self, key, |value| Slice::from(value), |value| value)
     }
@@ -32,7 +32,7 @@ impl ReadPoint<'_> {
 ///
 /// Sources are asked from new to old and the first one that knows the key decides: every version of a key in a source is newer than its versions in
 /// later sources (V4 of the version). An error of a table ends the read: continuing could return an older version, or a removed one (rule 9).
-#[inline]
+#[inline(always)]
 fn newest<T>(
     point: ReadPoint<'_>,
     key: &[u8],
