@@ -12,7 +12,6 @@
 
 use std::ops::{Bound, Range};
 
-use crate::iter::Direction;
 use crate::types::{SeqNo, Slice};
 
 /// Bytes of a key that are copied at once. What is too much, the next key overwrites.
@@ -21,6 +20,13 @@ const CHUNK: usize = 16;
 pub(crate) const MOST_ENTRIES: usize = 64;
 /// Bytes for keys in a new batch.
 const LEAST_ROOM: usize = 1 << 10;
+
+/// The direction of a scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Forward,
+    Backward,
+}
 
 /// The entries that a scan can show one after the other.
 #[derive(Clone, Copy, Debug)]

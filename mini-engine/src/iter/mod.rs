@@ -12,7 +12,7 @@ mod visible;
 use crate::error::{Error, Result};
 use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice};
 
-pub(crate) use batch::{Batch, Next, Wanted};
+pub(crate) use batch::{Batch, Direction, Next, Wanted};
 pub(crate) use hidden::{Hidden, RangeSource, RangesInMemory};
 pub(crate) use merge::MergeIter;
 pub(crate) use visible::VisibleIter;
@@ -80,13 +80,6 @@ pub(crate) trait EntryIter: Send {
     fn fill_back(&mut self, _batch: &mut Batch, _wanted: &Wanted<'_>) -> bool {
         false
     }
-}
-
-/// The direction of a scan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Forward,
-    Backward,
 }
 
 /// The facts that a scan needs about an entry.
