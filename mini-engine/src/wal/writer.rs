@@ -76,10 +76,13 @@ pub(crate) struct Append<'a> {
 
 /// A frame up to this length is written by one call, a longer one by several, because a copy of it would cost more. In bytes.
 const ONE_CALL: usize = 64 << 10;
-/// A log without reserved space is mapped when it has grown to this length: many databases are opened for a few writes. In bytes.
+/// A log without reserved space is mapped when it has grown to this length: many databases are opened for a few writes. Not while each frame is
+/// synced before the next one. In bytes.
 const MAPPED_FROM: u64 = 64 << 10;
 /// A mapped log that runs out of space doubles it, but adds at least and at most this much at a time, in bytes.
 const SPACE_STEPS: (u64, u64) = (4 << 10, 16 << 20);
+/// A log of synced frames that is not mapped grows to a multiple of this length, in bytes.
+const SYNCED_STEP: u64 = 16 << 10;
 /// More space is requested when less than a quarter of it is left, or less than this, in bytes.
 const LOW_WATER: u64 = 512 << 10;
 /// The maximum space that a writer allocates itself; a frame that needs more is written by calls. In bytes.
@@ -326,11 +329,11 @@ impl Writer {
         let range = (append.first_seqno, append.count);
         let mut claim = Claim { offset, end, range, synced: self.segment.frontier(), is_written: false };
         let placed = match self.has_mapped_space(&claim) {
-            Ok(true) => {
+            Ok(true) if !self.is_all_synced() => {
                 self.clear_behind(end);
                 Ok(())
             }
-            Ok(false) => {
+            Ok(_) => {
                 claim.is_written = true;
                 self.write_frame(&claim, append.payload)
             }
@@ -346,9 +349,15 @@ impl Writer {
         Ok(claim)
     }
 
-    /// Whether the frame goes into the mapping; then its space exists (W6).
+    /// Whether all frames so far are synced, as when each write is synced before the next one. The sync has made the last page read-only for the mapping:
+    /// a store there would fault, and the next sync would make it read-only again. Together that takes longer than a system call.
+    fn is_all_synced(&self) -> bool {
+        self.segment.is_synced_at_all() && self.segment.synced() == self.end
+    }
+
+    /// Whether the frame can go into the mapping; then its space exists (W6).
     fn has_mapped_space(&mut self, claim: &Claim) -> io::Result<bool> {
-        if !self.was_mapped && claim.offset >= MAPPED_FROM {
+        if !self.was_mapped && claim.offset >= MAPPED_FROM && !self.is_all_synced() {
             self.map();
         }
         if self.segment.mapping.get().is_none() || claim.end > MAPPED_LEN {
@@ -385,7 +394,11 @@ impl Writer {
     /// Writes a frame to the file, and the zeros that must follow it. The first byte may be there without the last.
     fn write_frame(&mut self, claim: &Claim, payload: Payload<'_>) -> io::Result<()> {
         let header = FrameHeader::encode(self.segment.seed, claim.offset, claim.range, claim.synced, payload);
-        let zeros_end = claim.end + self.zeros_behind(claim.end);
+        let mut zeros_end = claim.end + self.zeros_behind(claim.end);
+        if claim.end > self.allocated && self.is_all_synced() {
+            // A sync writes the new length too, which takes longer than to write the frame: so the file grows by more than a frame.
+            zeros_end = zeros_end.next_multiple_of(SYNCED_STEP);
+        }
         let bytes = payload.bytes();
         let payload_at = claim.offset + FRAME_HEADER_LEN as u64;
         let len = (zeros_end - claim.offset) as usize;

@@ -28,7 +28,7 @@ use crate::types::{Kind, MAX_SEQNO, MappedBytes, SeqNo, Slice};
 #[derive(Debug)]
 pub(crate) struct Table {
     meta: TableMeta,
-    path: PathBuf,
+    path: Box<Path>,
     root: OnceLock<Arc<Root>>,
     slot: FileSlot,
     /// Held by the thread that opens the file or reads the root. It guards no data that a panic could leave inconsistent.
@@ -59,7 +59,8 @@ impl Table {
     }
 
     fn at(tables: &Arc<TableCache>, meta: TableMeta, path: PathBuf) -> Self {
-        let (root, slot, is_obsolete) = (OnceLock::new(), CacheSlot::several(1), AtomicBool::new(false));
+        let (path, root, slot) = (path.into_boxed_path(), OnceLock::new(), CacheSlot::several(1));
+        let is_obsolete = AtomicBool::new(false);
         Self { meta, path, root, slot, opening: Mutex::default(), is_obsolete, tables: Arc::clone(tables) }
     }
 
@@ -98,7 +99,7 @@ impl Table {
 
     /// Its readable entries, for a table that `meta` of a version describes.
     pub(crate) fn salvage(&self, meta: TableMeta, lost: Lost) -> Result<SalvageIter> {
-        SalvageIter::open(self.tables.fs.clone(), self.path.clone(), self.number(), Some(meta), lost)
+        SalvageIter::open(self.tables.fs.clone(), self.path.to_path_buf(), self.number(), Some(meta), lost)
     }
 
     /// Reads the root, and maps the file if that is wanted and can be done. If not, the file stays open.

@@ -1,5 +1,6 @@
 //! The use of a log's mapping.
 
+use std::collections::HashSet;
 use std::io::Result as IoResult;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -84,6 +85,31 @@ fn pages_are_populated_only_where_no_sync_would_write_them_for_nothing() {
         let (mut writer, counts) = watched(&dir);
         writer.reserve(100_000, durability).expect("reserved");
         assert_eq!(counts.populated.load(Ordering::Relaxed), expected, "{durability:?}");
+    }
+}
+
+#[test]
+fn frames_that_are_synced_one_by_one_are_written_by_calls_into_space_that_is_there() {
+    // Catches a page fault for each synced frame, and a file that grows with each, so that each sync has to write its length.
+    for reserved in [0, 100_000] {
+        let dir = dir();
+        let (mut writer, counts) = watched(&dir);
+        writer.reserve(reserved, Durability::Synced).expect("reserved");
+        let mut lengths = HashSet::new();
+        let batches: Vec<Batch> = (1..=100).map(|seqno| (seqno, 1, vec![7; 100])).collect();
+        for batch in &batches {
+            append_all(&mut writer, std::slice::from_ref(batch));
+            sync(&writer);
+            lengths.insert(std_fs::metadata(path(&dir, 1)).expect("the log").len());
+        }
+        // The first one may be of a stream that is never synced.
+        let filled = counts.filled.load(Ordering::Relaxed);
+        assert!(filled <= 200 && lengths.len() <= 2, "{filled} filled, {lengths:?}");
+        // Frames that nobody syncs go into the mapping, if there is one.
+        append_all(&mut writer, &[(101, 1, vec![7; 100]), (102, 1, vec![7; 100])]);
+        let by_mapping = counts.filled.load(Ordering::Relaxed) - filled;
+        assert_eq!(by_mapping > 100, reserved > 0, "{by_mapping} filled");
+        assert_eq!(read(&dir, 1).expect("sound").1, Tail::Clean { end: writer.end() });
     }
 }
 
