@@ -199,7 +199,8 @@ impl Cursor {
         Ok(())
     }
 
-    /// Has the processor load the block, which a scan enters backward: it does not guess that.
+    /// Has the processor load all lines of the block, which a scan enters: blocks lie anywhere in the cache, so that it guesses none of the first,
+    /// and only then does each entry tell where the next one is.
     pub(crate) fn read_ahead(&self) {
         let contents = self.block.contents();
         read_ahead(contents.get(..READ_AHEAD).unwrap_or(contents).chunks(LINE));

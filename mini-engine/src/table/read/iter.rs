@@ -124,9 +124,13 @@ impl TableIter {
     /// The position after the last entry of the block is the first of the next. Every block has entries, so one step is enough.
     fn enter_next_block(&mut self) -> Result<()> {
         let (at, next) = (self.entered().unwrap_or(0), self.block + 1);
+        let first = |cursor: &mut Cursor| {
+            cursor.read_ahead();
+            cursor.seek_to_first()
+        };
         match self.partition(at)?.is_some_and(|partition| next < partition.index.len()) {
-            true => self.enter(at, |_| next, Cursor::seek_to_first),
-            false => self.enter(at + 1, |_| 0, Cursor::seek_to_first),
+            true => self.enter(at, |_| next, first),
+            false => self.enter(at + 1, |_| 0, first),
         }
     }
 
