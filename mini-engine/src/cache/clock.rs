@@ -108,7 +108,7 @@ impl<T> Hit<T> {
         self.cached().mark();
     }
 
-    /// Whether it was used before the use that was counted last. After that use was taken back, also whether it was used at all.
+    /// Whether it was used before the use that was counted last. False, too, after the hand has taken uses back.
     #[inline]
     pub(crate) fn was_used(&self) -> bool {
         self.cached().uses.load(Ordering::Relaxed) > 1

@@ -8,7 +8,8 @@
 //! bytes are reserved in steps before they are used, so that both together never exceed the limit.
 //!
 //! The first partitions that are read, up to an eighth of the bytes, are pinned as long as their tables live: a read of one writes to no cache line
-//! that threads share, and takes no reference. Nearly always these are all partitions, which take a fiftieth of the bytes of their data blocks.
+//! that threads share, and takes no reference. Partitions take a fiftieth of the bytes of their data blocks. So in a database of up to six times the
+//! cache all of them are pinned; in a larger one those that were read first, by gets and scans alike, until their tables are compacted.
 //!
 //! A partition has the slots of its data blocks ([`Group`]). When it is evicted, its own slot keeps a weak reference to them: as long as one of the
 //! data blocks is in memory, a partition that is read again leads to it.
@@ -247,7 +248,7 @@ impl<P, D: Evict> BlockCache<P, D> {
         self.data.insert((partition.parts().1, at), id, Cached::new(block, weight))
     }
 
-    /// Keeps partition `at` of a table, which takes `len` bytes and leads to `blocks` data blocks, unless it is larger than a third of what the cache
+    /// Keeps partition `at` of a table, which takes `len` bytes and leads to `blocks` data blocks, unless it is larger than one of the cache's shards
     /// can hold.
     pub(crate) fn insert_partition(
         &self,

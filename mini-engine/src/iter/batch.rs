@@ -227,7 +227,7 @@ impl Batch {
     }
 
     /// In backward direction: leaves out entries below `key`, and the first of the others, so that one of these comes before the batch.
-    pub(crate) fn leave_out_to(&mut self, key: &[u8]) {
+    pub(crate) fn leave_out_below(&mut self, key: &[u8]) {
         self.first = self.first.max(1 + self.entries.partition_point(|entry| self.key_at(entry) < key));
     }
 
@@ -287,7 +287,7 @@ impl Keys {
     }
 
     /// Adds any key in the same way.
-    #[cold]
+    #[inline(never)]
     fn add(&mut self, (start, end): (usize, usize), shared: usize, unshared: &[u8]) {
         let len = end + shared + unshared.len() + 2 * CHUNK;
         if self.0.len() < len {

@@ -75,7 +75,8 @@ pub(crate) trait EntryIter: Send {
     fn fill(&mut self, _batch: &mut Batch, _wanted: &Wanted<'_>) -> bool {
         false
     }
-    /// Fills `batch` with the current entry and those before it, in the same way, and moves to the one before them.
+    /// Fills `batch` with the current entry and those before it that are `wanted`, however many the source decodes together, and moves to the one
+    /// before them. False, and no move, if there are none.
     #[inline]
     fn fill_back(&mut self, _batch: &mut Batch, _wanted: &Wanted<'_>) -> bool {
         false

@@ -227,8 +227,8 @@ pub(crate) fn assert_same(subject: &mut dyn EntryIter, model: &mut SortedVec, mo
 /// Fills batches in the direction of the last move, and compares their entries, and where they lead, with the model.
 fn assert_batches(subject: &mut dyn EntryIter, model: &mut SortedVec, is_forward: bool) {
     // Some versions are too new, and some keys beyond the bound.
-    let bound = model.entries.get(model.entries.len() / 2).map(|entry| entry.key.clone());
-    let bounds = [Bound::Unbounded, bound.as_deref().map_or(Bound::Unbounded, Bound::Excluded)];
+    let middle = model.entries.get(model.entries.len() / 2).map(|entry| entry.key.clone()).unwrap_or_default();
+    let bounds = [Bound::Unbounded, Bound::Excluded(&middle[..]), Bound::Included(&middle[..])];
     for (below, bound) in [MAX_SEQNO, 25].into_iter().flat_map(|below| bounds.map(|bound| (below, bound))) {
         let (wanted, mut batch) = (Wanted::new(below, bound), Batch::default());
         if !subject.valid() {
@@ -249,7 +249,9 @@ fn assert_batches(subject: &mut dyn EntryIter, model: &mut SortedVec, is_forward
             let is_within = match (bound, is_forward) {
                 (Bound::Excluded(bound), true) => *entry.key < *bound,
                 (Bound::Excluded(bound), false) => *entry.key > *bound,
-                (Bound::Included(_) | Bound::Unbounded, _) => true,
+                (Bound::Included(bound), true) => *entry.key <= *bound,
+                (Bound::Included(bound), false) => *entry.key >= *bound,
+                (Bound::Unbounded, _) => true,
             };
             assert!(is_within && model.at.is_some_and(|at| model.is_plain(at, &wanted)), "{entry:?} in a batch");
             left = if is_forward { batch.next() } else { batch.prev() };

@@ -93,7 +93,7 @@ impl<I: EntryIter> VisibleIter<I> {
             State::Batch(_) => self.batch.value_slice(),
             State::Forward => self.inner.value_slice(),
             State::Backward => self.value.clone(),
-            State::Invalid => Slice::from(&[][..]),
+            State::Invalid => Slice::default(),
         }
     }
 

@@ -99,7 +99,7 @@ macro_rules! with_options {
                 max_compaction_bytes: u64, 1 << 10..=1 << 50;
                 /// The number of table files that are kept open at once; a newly opened file takes the place of one that was not read for a while.
                 /// Default: half of the process's limit (`RLIMIT_NOFILE`), so that the logs, the manifest and the rest of the program have theirs;
-                /// at most 8,192. 1 to 1,048,576. Each table that was read keeps some 7 KiB of memory for 64 MiB of data, open or not
+                /// at most 8,192. 1 to 1,048,576. Each table that was read keeps some 11 KiB of memory for 64 MiB of data, open or not
                 /// (`Metrics::table_memory_bytes`).
                 max_open_files: usize, 1..=1 << 20;
             }

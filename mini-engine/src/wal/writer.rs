@@ -349,8 +349,8 @@ impl Writer {
         Ok(claim)
     }
 
-    /// Whether all frames so far are synced, as when each write is synced before the next one. The sync has made the last page read-only for the mapping:
-    /// a store there would fault, and the next sync would make it read-only again. Together that takes longer than a system call.
+    /// Whether all frames so far are synced, as when each write is synced before the next one. The sync has made the last page read-only for the
+    /// mapping: a store there would fault, and the next sync would make it read-only again. Together that takes longer than a system call.
     fn is_all_synced(&self) -> bool {
         self.segment.is_synced_at_all() && self.segment.synced() == self.end
     }

@@ -135,7 +135,7 @@ impl Cursor {
 
     /// The value of the current entry, shared with its cached block where that is possible.
     pub(crate) fn value_slice(&self) -> Slice {
-        self.entries.as_ref().map_or_else(|| Slice::from(&[][..]), VisibleIter::value_slice)
+        self.entries.as_ref().map_or_else(Slice::default, VisibleIter::value_slice)
     }
 
     fn go(

@@ -75,6 +75,15 @@ impl End {
         End { cursor, state: EndState::Start }
     }
 
+    /// The entry, to which the last step has led within a batch. To be inlined, as [`Batch::short_entry`](crate::iter::Batch::short_entry) is.
+    #[inline(always)]
+    fn entry_in_batch(&self, scratch: &mut Vec<u8>) -> (Slice, Slice) {
+        match self.cursor.short_entry() {
+            Some(entry) => entry,
+            None => self.entry(scratch),
+        }
+    }
+
     /// The entry. At most one allocation, unless key and value are both long and from a memtable.
     fn entry(&self, scratch: &mut Vec<u8>) -> (Slice, Slice) {
         let (key, value) = (self.cursor.key(), self.cursor.value());
@@ -172,10 +181,7 @@ impl Iterator for Iter {
             &mut self.walk
             && front.cursor.next_in_batch()
         {
-            return Some(Ok(match front.cursor.short_entry() {
-                Some(entry) => entry,
-                None => front.entry(scratch),
-            }));
+            return Some(Ok(front.entry_in_batch(scratch)));
         }
         self.yield_from(Walk::step_front)
     }
@@ -189,10 +195,7 @@ impl DoubleEndedIterator for Iter {
         if let Some(Walk { front: End { state: EndState::Start, .. }, back: Some(back), scratch, .. }) = &mut self.walk
             && back.cursor.prev_in_batch()
         {
-            return Some(Ok(match back.cursor.short_entry() {
-                Some(entry) => entry,
-                None => back.entry(scratch),
-            }));
+            return Some(Ok(back.entry_in_batch(scratch)));
         }
         self.yield_from(Walk::step_back)
     }

@@ -349,6 +349,9 @@ impl Cursor {
     /// Fills `batch` as [`EntryIter::fill_back`](crate::iter::EntryIter::fill_back) does, from this block: decodes the entries from the last restart
     /// before the current one on. Moves to no key below `from`.
     pub(crate) fn fill_back(&mut self, batch: &mut Batch, wanted: &Wanted<'_>, from: Option<&[u8]>) -> bool {
+        if self.at.kind == Kind::Tombstone || self.at.seqno >= wanted.below {
+            return false;
+        }
         let (contents, current) = (self.block.contents(), self.at.entry.clone());
         let Ok(Some(restart)) = self.restart_before(current.start) else { return false };
         batch.begin(&[], contents, || self.block.slice(0..contents.len()).unwrap_or_default());
@@ -363,7 +366,7 @@ impl Cursor {
             return false;
         }
         if let Some(from) = from {
-            batch.leave_out_to(from);
+            batch.leave_out_below(from);
         }
         let before = batch.end_backward(wanted.bound);
         before.is_some_and(|before| self.go_to_entry(batch, before, restart))

@@ -39,8 +39,13 @@ enum BatchStep {
     RemoveRange(Bound<Key>, Bound<Key>),
 }
 
+/// Short keys of few letters, or many neighbours that share so much that they are copied in one chunk, or in several.
 fn key() -> impl Strategy<Value = Key> {
-    vec(prop::sample::select(&[0u8, b'a', b'b', 0xff][..]), 0..4)
+    let neighbour = (prop::sample::select(&[0usize, 15, 16, 17, 37][..]), 0u8..60);
+    prop_oneof![
+        3 => vec(prop::sample::select(&[0u8, b'a', b'b', 0xff][..]), 0..4),
+        2 => neighbour.prop_map(|(shared, last)| [std::vec![b'a'; shared], std::vec![last]].concat()),
+    ]
 }
 
 fn bound() -> impl Strategy<Value = Bound<Key>> {

@@ -314,23 +314,25 @@ fn of_halves_of_a_memtable_none_is_left_by_an_open_that_fails() {
 #[test]
 fn an_open_after_a_close_has_no_space_of_logs_to_read_and_syncs_five_times() {
     // Catches a log that ends with zeros for a whole memtable, which the next open reads and removes, and a sync more than the promises need.
-    for closes in [true, false] {
+    for (closes, later) in [(true, 0), (false, 0), (true, 3), (false, 3)] {
         let (dir, hook) = (TempDir::new().unwrap(), HookFs::new());
         let db = Db::builder(dir.path()).file_system(hook.arc()).memtable_bytes(256 << 10).open().unwrap();
         fill(&db, 0..400, [7; 400]);
         db.flush().unwrap();
         let len = || fs::metadata(paths(dir.path(), ".log").last().unwrap()).unwrap().len();
         assert!(len() > 100_000, "no space was made ahead");
+        fill(&db, 400..400 + later, [7; 400]);
         if closes {
             db.close().unwrap()
         } else {
             drop(db)
         }
-        assert_eq!(len(), 56, "the header");
+        assert!(if later == 0 { len() == 56 } else { len() < 2_000 }, "{} bytes of a header and {later} frames", len());
         hook.take();
         let db = Db::builder(dir.path()).file_system(hook.arc()).open().unwrap();
         let events = hook.take();
-        assert_eq!((count(&events, Op::Sync, ""), count(&events, Op::SyncDir, "")), (3, 2), "{events:?}");
-        assert_eq!(db.iter().map(Result::unwrap).count(), 400);
+        let syncs = (count(&events, Op::Sync, ""), count(&events, Op::SyncDir, ""));
+        assert!(later > 0 || syncs == (3, 2), "{events:?}");
+        assert_eq!(db.iter().map(Result::unwrap).count() as u64, 400 + later);
     }
 }

@@ -46,7 +46,7 @@ fn compacted(set: KeySet) -> Input {
 }
 
 /// With keys to look up that are not there.
-fn compacted_without(set: KeySet) -> Input {
+fn compacted_and_absent_keys(set: KeySet) -> Input {
     let (db, _, dir) = compacted(set);
     (db, absent(set, SHORTEST_KEY, OPERATIONS).iter().map(Into::into).collect(), dir)
 }
@@ -72,7 +72,7 @@ fn table_get(input: Input) -> Input {
     input
 }
 
-#[library_benchmark(setup = compacted_without)]
+#[library_benchmark(setup = compacted_and_absent_keys)]
 #[bench::random(Random)]
 fn table_get_absent(input: Input) -> Input {
     input.1.iter().for_each(|key| assert!(matches!(black_box(input.0.get(key)), Ok(None))));
