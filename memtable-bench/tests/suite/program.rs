@@ -288,7 +288,7 @@ fn the_page_holds_every_plot_and_needs_no_other_file() {
 #[test]
 fn recorded_runs_can_be_drawn() {
     // Catches a change of the file's format, or of a name, that leaves behind the runs from which the book's pages are made.
-    for (runs, goal) in [("blocks", "<b>N1</b>"), ("engines", "<b>E1</b>")] {
+    for (runs, goal) in [("blocks", "<b>N1</b>"), ("engines", "<b>E1</b>"), ("reads", "<b>E5</b>")] {
         let directory = format!("{}/results/{runs}", env!("CARGO_MANIFEST_DIR"));
         let files = fs::read_dir(directory).expect("results").flatten().map(|file| file.path().display().to_string());
         check_says(&page_of(&files.collect::<Vec<_>>().join(" ")).0, &format!("{goal}|2 cores, AMD EPYC"));

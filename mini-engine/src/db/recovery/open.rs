@@ -11,7 +11,8 @@
 //!    suspects.
 //! 5. a new log is created and synced, its name not yet. A crash: it has no frame, so it adds nothing to the history and is replayed as an empty log.
 //! 6. a new manifest is written and synced; the names of log and manifest are synced together; then the manifest is made current. It names the
-//!    tables of step 4 and says that replay starts from the log of step 5. A crash before the pointer is durable: the old manifest and all old logs are in force. A later crash: the old logs are obsolete.
+//!    tables of step 4 and says that replay starts from the log of step 5. A crash before the pointer is durable: the old manifest and all old logs
+//!    are in force. A later crash: the old logs are obsolete.
 //! 7. orphans and obsolete logs are removed, since nothing can refer to them any more (rule 10); if there are many useless files aside, the oldest
 //!    are removed too (`aside.rs`).
 //!
@@ -137,8 +138,8 @@ fn table_store(
     TableStore::new(fs, dir, options, numbers)
 }
 
-/// The numbers of the logs that no table holds, ascending. The oldest must be there (rule 10): its name was
-/// synced before the manifest was made current.
+/// The numbers of the logs that no table holds, ascending. The oldest must be there (rule 10): its name was synced before the manifest was made
+/// current.
 fn logs_to_replay(
     store: &TableStore,
     state: &ManifestState,
