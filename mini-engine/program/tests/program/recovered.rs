@@ -39,8 +39,11 @@ fn a_torn_log_is_told_with_its_place_and_size_and_listed_by_stats() {
     let room = Room::new();
     room.killed_import(&["a\tvalue", "b\tvalue"]);
     let log = room.file(".log");
-    let len = fs::metadata(&log).expect("metadata").len();
-    cut(&log, 3);
+    // Behind the frames there may be space for more.
+    let bytes = fs::read(&log).expect("the log");
+    let space = bytes.iter().rev().take_while(|byte| **byte == 0).count();
+    let len = (bytes.len() - space) as u64;
+    cut(&log, space as u64 + 3);
     assert!(!room.run("stats").text().contains("\nset aside"));
     let said = said_once(&room, "1\n");
     let offset = said.split("at offset ").nth(1).and_then(|rest| rest.split(',').next()).expect("an offset");
