@@ -1,4 +1,4 @@
-//! Salvage: the contents of a new database that was made from a damaged one. Each file of a database of some 300 tables is removed, cut and flipped.
+//! Salvage: the contents of a new database that was made from a damaged one. Each file of a database of 300 tables is removed, cut and flipped.
 
 use crate::cases::step;
 use crate::support::*;
@@ -189,9 +189,9 @@ fn repair(fs: &Arc<dyn FileSystem>) -> (SalvageReport, Texts) {
 fn after_any_damage_of_a_single_file_all_that_is_outside_of_it_is_in_the_new_database() {
     // Catches a damaged block that costs its whole table, a damaged index or header that costs the blocks that it leads to, and removed keys that
     // return.
-    let original = Original::make(11_000, 11_000);
+    let original = Original::make(12_000, 12_000);
     let tables = original.files.keys().filter(|path| path.extension().is_some_and(|kind| kind == "sst")).count();
-    assert!(tables >= 250, "{tables} tables");
+    assert!(tables >= 300, "{tables} tables");
     let (whole, found) = repair(&on(&original.disk));
     assert!(whole.is_complete() && whole.unknown().is_empty(), "{whole}");
     original.check(&found, &BTreeSet::new(), "whole");
