@@ -94,11 +94,9 @@ pub(crate) enum FoundPartition<'a, P, D> {
 }
 
 impl<P, D> FoundPartition<'_, P, D> {
-    pub(crate) fn into_owned(self) -> CachedPartition<P, D> {
-        match self {
-            Self::Pinned(partition) => partition.clone(),
-            Self::Cached(partition) => partition,
-        }
+    /// The partition by a reference of its own, which may live long.
+    pub(crate) fn to_owned(&self) -> CachedPartition<P, D> {
+        CachedPartition::clone(self)
     }
 }
 

@@ -139,12 +139,7 @@ impl<I: EntryIter> MergeIter<I> {
             self.repeats = repeats;
             return Ok(());
         }
-        if valid {
-            top.head = head(child.key());
-        } else {
-            self.heap.swap_remove(0);
-        }
-        self.sift_down(0);
+        self.place_top();
         // Another child that is now first was second before.
         let is_same = self.heap.first().is_some_and(|top| top.child == at);
         self.streak = if is_same { self.streak + 1 } else { 0 };
@@ -158,14 +153,10 @@ impl<I: EntryIter> MergeIter<I> {
         let top = self.heap.first_mut()?;
         let (at, child) = (top.child, &mut self.children[top.child]);
         let stepped = child.step();
-        if stepped.is_some() {
-            top.head = head(child.key());
-        } else if child.valid() {
+        if stepped.is_none() && child.valid() {
             return None;
-        } else {
-            self.heap.swap_remove(0);
         }
-        self.sift_down(0);
+        self.place_top();
         let first = self.heap.first()?.child;
         if first == at {
             self.streak += 1;

@@ -65,7 +65,7 @@ impl TableIter {
         if self.entered() != Some(at) {
             let (table, cache) = (Arc::clone(&self.table), self.cache);
             // An iterator may live long, so it owns the partition.
-            let loaded = table.partition(self.root()?, at, cache)?.clone();
+            let loaded = table.partition(self.root()?, at, cache)?;
             self.partition = loaded.map(|partition| (at, partition));
         }
         Ok(self.partition.as_ref().map(|(_, partition)| partition))

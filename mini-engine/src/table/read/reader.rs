@@ -196,7 +196,7 @@ impl Table {
     /// Partition `at` of the table, checked when it is read; `None` past the last.
     pub(crate) fn partition(&self, root: &Root, at: usize, cache: CacheUse) -> Result<Option<CachedPartition>> {
         match cache {
-            CacheUse::Fill => Ok(self.find_partition(root, at)?.map(FoundPartition::into_owned)),
+            CacheUse::Fill => Ok(self.find_partition(root, at)?.map(|found| found.to_owned())),
             CacheUse::Bypass => self.read_partition(root, at, cache),
         }
     }
