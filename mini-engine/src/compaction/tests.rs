@@ -51,13 +51,20 @@ fn version(tables: &[Arc<Table>]) -> Version {
 /// The plan that compacts all of level 0, newest first in `tables`, down to the deepest level.
 fn rewrite_of(store: &TableStore, tables: &[Arc<Table>]) -> Plan {
     let (version, in_progress) = (version(tables), InProgress::default());
-    pick(&Context { version: &version, options: &store.options, in_progress: &in_progress }, Work::Any).expect("a plan")
+    pick(
+        &Context { version: &version, options: &store.options, in_progress: &in_progress, is_scanned_often: false },
+        Work::Any,
+    )
+    .expect("a plan")
 }
 
 /// The next compaction of `version`, and its inputs, which are among `open`.
 fn next(store: &TableStore, version: &Version, open: &[Arc<Table>]) -> Option<(Plan, Vec<OpenRun>)> {
     let in_progress = InProgress::default();
-    let plan = pick(&Context { version, options: &store.options, in_progress: &in_progress }, Work::Any)?;
+    let plan = pick(
+        &Context { version, options: &store.options, in_progress: &in_progress, is_scanned_often: false },
+        Work::Any,
+    )?;
     let listed: Vec<RunTable> = version.tables().map(|meta| RunTable::new(opened(open, meta), meta)).collect();
     let inputs = inputs(&plan, &listed);
     Some((plan, inputs))

@@ -16,6 +16,8 @@ pub(crate) struct Context<'a> {
     pub(crate) version: &'a Version,
     pub(crate) options: &'a Options,
     pub(crate) in_progress: &'a InProgress,
+    /// Whether many scans have merged the runs of level 0.
+    pub(crate) is_scanned_often: bool,
 }
 
 impl<'a> Context<'a> {

@@ -8,6 +8,7 @@ mod level_0;
 mod leveled;
 mod neighbours;
 mod partial;
+mod read_triggered;
 mod targets;
 #[cfg(test)]
 mod tests;
@@ -60,7 +61,9 @@ pub(crate) fn pick(context: &Context<'_>, work: Work) -> Option<Plan> {
         level_0::arrange(context, &mut plans);
     }
     if plans.is_empty() {
-        plans.extend(dense::plan(context, policy.push_level_0).filter(|plan| context.in_progress.allows(plan)));
+        let optional = [dense::plan, read_triggered::plan].into_iter();
+        let allowed = |plan: &Plan| context.in_progress.allows(plan);
+        plans.extend(optional.filter_map(|plan| plan(context, policy.push_level_0)).find(allowed));
     }
     let mut plan = plans.into_iter().find(|plan| match work {
         Work::Any => true,

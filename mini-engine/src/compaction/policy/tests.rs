@@ -11,6 +11,7 @@ use crate::random::Random;
 mod dense;
 mod pressure;
 mod progress;
+mod read_triggered;
 mod world;
 
 proptest! {

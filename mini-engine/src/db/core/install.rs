@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::scan_count::ScanCount;
 use super::state::{Core, State};
 use super::view::View;
 use crate::error::Result;
@@ -54,7 +55,8 @@ impl Core {
         // From here on only views hold them, so a compaction that replaces them at once can remove their files.
         drop(outputs);
         let mut state = self.lock();
-        let mut next = View { version, runs, stats: manifest.state().stats, ..View::clone(&self.view.load()) };
+        let (scans, stats) = (Arc::new(ScanCount::new(&version)), manifest.state().stats);
+        let mut next = View { version, runs, scans, stats, ..View::clone(&self.view.load()) };
         // Closing a log and unmapping it takes long, so this is done after the lock is released.
         let mut flushed = Vec::new();
         if let Some(log) = flushed_before {

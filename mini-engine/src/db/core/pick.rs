@@ -5,6 +5,7 @@ use std::sync::{Arc, MutexGuard};
 use super::state::{Core, State};
 use crate::compaction::{Context, Plan, Work, pick};
 use crate::error::{Error, Result};
+use crate::manifest::Version;
 
 /// The plan that `pick` chooses for the wanted `work`; `None` if no work is wanted. The current view has its inputs.
 ///
@@ -20,9 +21,11 @@ pub(crate) fn pick_unlocked<'a, W: Copy + PartialEq>(
     loop {
         let Some(wanted) = work(&state) else { return (state, None) };
         // Not a copy of the view, which would keep the files of tables that a compaction replaces meanwhile.
-        let (version, in_progress) = (core.view.load().version.clone(), state.compacting.in_progress.clone());
+        let (version, is_scanned_often) = now(core);
+        let in_progress = state.compacting.in_progress.clone();
         drop(state);
-        let context = Context { version: &version, options: &core.store.options, in_progress: &in_progress };
+        let options = &core.store.options;
+        let context = Context { version: &version, options, in_progress: &in_progress, is_scanned_often };
         let plan = pick(&context, wanted);
         state = core.lock();
         if work(&state) != Some(wanted) || !state.compacting.in_progress.is_as(&in_progress) {
@@ -30,10 +33,22 @@ pub(crate) fn pick_unlocked<'a, W: Copy + PartialEq>(
         }
         match plan {
             Some(plan) => return (state, Some(plan)),
-            None if Arc::ptr_eq(&core.view.load().version, &version) => return (state, None),
+            None if is_as(core, &version, is_scanned_often) => return (state, None),
             None => {}
         }
     }
+}
+
+/// The version, and whether many scans have merged its runs.
+fn now(core: &Core) -> (Arc<Version>, bool) {
+    let view = core.view.load();
+    (view.version.clone(), view.scans.is_at_limit())
+}
+
+/// Whether nothing has changed since then.
+fn is_as(core: &Core, version: &Arc<Version>, is_scanned_often: bool) -> bool {
+    let (version_now, is_scanned_now) = now(core);
+    Arc::ptr_eq(&version_now, version) && is_scanned_now == is_scanned_often
 }
 
 impl Core {

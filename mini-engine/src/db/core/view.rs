@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use super::scan_count::ScanCount;
 use crate::compaction::{Input, Plan};
 use crate::iter::{Hidden, RangesInMemory, impl_entry_iter};
 use crate::manifest::{CompactionStats, Run, Version};
@@ -35,6 +36,7 @@ pub(crate) struct View {
     pub(crate) version: Arc<Version>,
     /// The version's runs, opened, in its order: newest first.
     pub(crate) runs: Arc<[OpenRun]>,
+    pub(crate) scans: Arc<ScanCount>,
     /// The bytes that were read and written up to this view.
     pub(crate) stats: CompactionStats,
 }

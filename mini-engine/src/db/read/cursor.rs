@@ -41,6 +41,8 @@ pub struct Cursor {
     range: OwnedBounds,
     /// Whether there are quarantined tables, which no move may pass.
     is_guarded: bool,
+    /// Whether it merges several runs.
+    merges_runs: bool,
     source: Result<Arc<Pinned>>,
 }
 
@@ -48,7 +50,7 @@ impl Cursor {
     /// A cursor over the part of `source` in `range`. If `source` is an error, every seek returns it.
     pub(crate) fn new(source: Result<Arc<Pinned>>, range: OwnedBounds) -> Cursor {
         let is_guarded = source.as_ref().is_ok_and(|pinned| pinned.is_guarded());
-        Cursor { entries: None, range, is_guarded, source }
+        Cursor { entries: None, range, is_guarded, merges_runs: false, source }
     }
 
     /// A new cursor over the same entries.
@@ -144,7 +146,22 @@ impl Cursor {
         start_at: &Start<'_>,
         step: impl FnOnce(&mut Entries) -> Result<()>,
     ) -> Result<()> {
-        if self.is_guarded { self.go_guarded(direction, start_at, step) } else { step(self.entries()?) }
+        if self.is_guarded {
+            return self.go_guarded(direction, start_at, step);
+        }
+        if !matches!(start_at, Start::Here) {
+            self.count_scan()?;
+        }
+        step(self.entries()?)
+    }
+
+    /// Counts a seek, if it merges runs.
+    fn count_scan(&mut self) -> Result<()> {
+        self.entries()?;
+        if let (true, Ok(pinned)) = (self.merges_runs, &self.source) {
+            pinned.count_scan();
+        }
+        Ok(())
     }
 
     /// Makes a move, which fails if it passes over keys that a quarantined table may hold.
@@ -191,17 +208,21 @@ impl Cursor {
             Some(entries) => Ok(entries),
             none => {
                 let pinned = self.source.as_ref().map_err(Error::clone)?;
-                Ok(none.insert(open(pinned, &self.range)))
+                let (entries, runs) = open(pinned, &self.range);
+                self.merges_runs = runs > 1;
+                Ok(none.insert(entries))
             }
         }
     }
 }
 
+/// The entries, and the number of runs that they come from.
 #[cold]
-fn open(pinned: &Pinned, range: &OwnedBounds) -> Entries {
+fn open(pinned: &Pinned, range: &OwnedBounds) -> (Entries, usize) {
     let (sources, hidden) = pinned.view.sources(range.start(), range.end(), pinned.seqno);
+    let runs = sources.iter().filter(|source| matches!(source, Source::Run(_))).count();
     let (lower, upper) = range.clone();
-    VisibleIter::new(MergeIter::new(sources), pinned.seqno, lower, upper).hiding(hidden)
+    (VisibleIter::new(MergeIter::new(sources), pinned.seqno, lower, upper).hiding(hidden), runs)
 }
 
 type Entries = VisibleIter<Source>;

@@ -96,6 +96,15 @@ impl Pinned {
         Arc::new(Pinned { view, seqno, quarantined, id, core: core.clone() })
     }
 
+    /// Counts a scan that merges runs. If level 0 has become worth a compaction for the sake of scans, wakes a worker.
+    pub(super) fn count_scan(&self) {
+        if !self.view.version.runs(0).is_empty() && self.view.scans.add() {
+            // A worker that looks for work has the lock: it has seen this scan, or is woken.
+            drop(self.core.lock());
+            self.core.wake_all();
+        }
+    }
+
     /// Whether there are quarantined tables, which no read may pass.
     pub(super) fn is_guarded(&self) -> bool {
         !self.quarantined().is_empty()

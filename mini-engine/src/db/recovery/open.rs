@@ -31,7 +31,7 @@ use super::replay::{Replayed, replay};
 use super::report::RecoveryReport;
 use super::tables::{OpenedTables, forget_removed, open_tables, set_suspects_aside, set_unnamed_aside};
 use crate::compaction::TableStore;
-use crate::db::core::{Core, DirectoryLock, Opened, View, check_nothing_is_lost, lock_directory, open_runs};
+use crate::db::core::{Core, DirectoryLock, Opened, ScanCount, View, check_nothing_is_lost, lock_directory, open_runs};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::manifest::{
@@ -222,7 +222,8 @@ fn make_current(
     let active = LoggedMemtable::new(store.options.memtable_kind, number, store.options.memtable_bytes)?;
     let log = log.segment().clone();
     let before_active = replayed.last_seqno;
-    let view = View { active, before_active, log, frozen: Vec::new(), runs, stats, version: version.clone() };
+    let (scans, frozen) = (Arc::new(ScanCount::new(&version)), Vec::new());
+    let view = View { active, before_active, log, frozen, runs, scans, stats, version: version.clone() };
     let policy = store.options.compaction.map(Compaction::id);
     let state = ManifestState { version, log_number: number, last_seqno: replayed.last_seqno, policy, stats, ..state };
     let manifest = Manifest::create(store.fs.clone(), &store.dir, store.numbers.clone(), state)?;

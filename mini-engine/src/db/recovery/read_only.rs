@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::replay::Replayed;
 use crate::compaction::TableStore;
-use crate::db::core::{DirectoryLock, OPENED_READ_ONLY, Opened, View, open_runs};
+use crate::db::core::{DirectoryLock, OPENED_READ_ONLY, Opened, ScanCount, View, open_runs};
 use crate::error::Result;
 use crate::manifest::{Manifest, ManifestState};
 use crate::memtables::LoggedMemtable;
@@ -38,6 +38,7 @@ pub(super) fn begin(
         log: log.segment().clone(),
         frozen: replayed.memtables.into_iter().rev().collect(),
         runs: open_runs(&state.version, tables.iter()),
+        scans: Arc::new(ScanCount::new(&state.version)),
         stats: state.stats,
         version: Arc::clone(&state.version),
     };

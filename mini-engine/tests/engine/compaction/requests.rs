@@ -291,3 +291,22 @@ fn tombstones_go_down_without_further_writes_and_only_once() {
         }
     }
 }
+
+#[test]
+fn many_scans_bring_level_0_down_without_a_write() {
+    // Catches scans that are not counted, in one of the ways to seek, and a worker that sleeps on: every scan would merge the same tables for ever.
+    let (_dir, db) = fresh();
+    for part in 0..2 {
+        fill(&db, (part..400).step_by(2), "v");
+        flush_to_the_end(&db);
+    }
+    assert_eq!(level_0(&db), 2);
+    let mut cursor = db.cursor();
+    for n in 0..2_500 {
+        cursor.seek(key(n % 400)).unwrap();
+        cursor.seek_to_last().unwrap();
+        assert!(db.iter().next().is_some() && db.range(key(0)..).next_back().is_some());
+    }
+    wait_while(|| level_0(&db) > 0);
+    assert_eq!((entries(&db).len(), db.metrics().compactions), (400, 1));
+}

@@ -55,6 +55,8 @@ pub(super) enum Step {
     /// A caller compacts a range of this many keys: the next compaction begins, if none is in its way. With a number of entries it ends at once
     /// after these, otherwise like the others.
     Manual(u8, u8, Option<usize>),
+    /// Scans become many, or few.
+    Scan(bool),
     /// All compactions end, and another policy continues.
     Reopen(Compaction, u64),
 }
@@ -73,6 +75,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         5 => (any::<u8>(), 1..40usize, prop::bool::weighted(0.3)).prop_map(|(at, piece, stop)| Step::End(at, piece, stop)),
         2 => (0..KEYS, 1..30u8).prop_map(|(from, keys)| Step::Ingest(from, keys)),
         4 => (0..KEYS, 1..KEYS, prop::option::of(1..40usize)).prop_map(|(from, keys, end)| Step::Manual(from, keys, end)),
+        1 => any::<bool>().prop_map(Step::Scan),
         1 => (prop::sample::select(&POLICIES[..]), 2..5u64).prop_map(|(policy, ratio)| Step::Reopen(policy, ratio)),
     ]
 }
@@ -100,6 +103,8 @@ pub(super) struct World {
     pub(super) piece: usize,
     /// Keys whose values each fill a table and compress to almost nothing.
     pub(super) compressible: Vec<Vec<u8>>,
+    /// Whether scans are many.
+    pub(super) is_scanned_often: bool,
     /// The range that a caller compacts.
     range: Option<ManualCompaction>,
     /// The compact pointer from which the caller continues.
@@ -225,7 +230,8 @@ impl World {
     }
 
     pub(super) fn context(&self) -> Context<'_> {
-        Context { version: &self.version, options: &self.options, in_progress: &self.in_progress }
+        let Self { version, options, in_progress, is_scanned_often, .. } = self;
+        Context { version, options, in_progress, is_scanned_often: *is_scanned_often }
     }
 
     pub(super) fn end(&mut self, at: usize) {
@@ -335,7 +341,7 @@ impl World {
         };
         assert!((1..=BOTTOM).all(|level| version.runs(level).len() <= most(level)), "{version:?}");
         if let Some(Compaction::Leveled | Compaction::Partial) = self.options.compaction {
-            let context = Context { version, options: &self.options, in_progress: &self.in_progress };
+            let context = Context { version, ..self.context() };
             let targets = targets::Targets::of(&context);
             // An excess of up to a thousandth of the target is not worth a compaction.
             let fits = |level: usize| version.level_bytes(level) / 1001 <= targets.bytes(level) / 1000;
@@ -363,6 +369,7 @@ impl World {
             Step::End(..) => {}
             Step::Ingest(from, keys) => self.ingest(from..from.saturating_add(keys).min(KEYS)),
             Step::Manual(from, keys, end_after) => self.compact_keys(from, keys, end_after),
+            Step::Scan(is_often) => self.is_scanned_often = is_often,
             Step::Reopen(policy, ratio) => {
                 self.end_all();
                 self.end_range();
