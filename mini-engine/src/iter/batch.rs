@@ -12,9 +12,9 @@
 
 use std::ops::{Bound, Range};
 
-use crate::types::{SeqNo, Slice};
+use crate::types::{SeqNo, Slice, is_above, is_below};
 
-/// Bytes of a key that are copied at once. What is too much, the next key overwrites.
+/// Bytes of a key that are copied at once. The next key overwrites those beyond its end.
 const CHUNK: usize = 16;
 /// The number of entries in a batch, at most.
 pub(crate) const MOST_ENTRIES: usize = 64;
@@ -238,11 +238,7 @@ impl Batch {
 
     /// Ends a batch in forward direction: leaves out entries that are not within the bound, and goes to the first. Returns the index of the last.
     pub(crate) fn end_forward(&mut self, bound: Bound<&[u8]>) -> Option<usize> {
-        let within = |entry: &BatchEntry| match bound {
-            Bound::Unbounded => true,
-            Bound::Included(bound) => self.key_at(entry) <= bound,
-            Bound::Excluded(bound) => self.key_at(entry) < bound,
-        };
+        let within = |entry: &BatchEntry| is_below(self.key_at(entry), bound);
         if !self.entries.last().is_some_and(within) {
             let count = self.entries.partition_point(within);
             self.entries.truncate(count);
@@ -253,11 +249,7 @@ impl Batch {
     /// Ends a batch in backward direction in the same way, and goes to the last. The first entry is left out, since newer versions of its key may
     /// come before it. Returns the index of the entry before the batch.
     pub(crate) fn end_backward(&mut self, bound: Bound<&[u8]>) -> Option<usize> {
-        let outside = |entry: &BatchEntry| match bound {
-            Bound::Unbounded => false,
-            Bound::Included(bound) => self.key_at(entry) < bound,
-            Bound::Excluded(bound) => self.key_at(entry) <= bound,
-        };
+        let outside = |entry: &BatchEntry| !is_above(self.key_at(entry), bound);
         let first = self.first.max(1);
         let is_cut = self.entries.get(first).is_some_and(outside);
         self.first = if is_cut { self.entries.partition_point(outside) } else { first };

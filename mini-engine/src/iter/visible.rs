@@ -12,7 +12,7 @@ use std::ops::Bound;
 
 use super::{Batch, Direction, EntryIter, Hidden, MergeIter, Stepped, Wanted};
 use crate::error::Result;
-use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice};
+use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice, is_above, is_below};
 
 /// The number of versions of one key that are stepped over before a seek past the others.
 const STEPS_BEFORE_SEEK: u32 = 16;
@@ -339,18 +339,10 @@ impl<I: EntryIter> VisibleIter<I> {
     }
 
     fn above_lower(&self, key: &[u8]) -> bool {
-        match &self.lower {
-            Bound::Unbounded => true,
-            Bound::Included(lower) => key >= &**lower,
-            Bound::Excluded(lower) => key > &**lower,
-        }
+        is_above(key, self.lower.as_ref().map(|lower| &**lower))
     }
 
     fn below_upper(&self, key: &[u8]) -> bool {
-        match &self.upper {
-            Bound::Unbounded => true,
-            Bound::Included(upper) => key <= &**upper,
-            Bound::Excluded(upper) => key < &**upper,
-        }
+        is_below(key, self.upper.as_ref().map(|upper| &**upper))
     }
 }

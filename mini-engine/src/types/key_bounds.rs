@@ -48,6 +48,26 @@ pub(crate) fn owned(bounds: &impl KeyBounds) -> OwnedBounds {
     (bounds.start().map(Slice::from), bounds.end().map(Slice::from))
 }
 
+/// Whether `key` is within this upper bound.
+#[inline]
+pub(crate) fn is_below(key: &[u8], upper: Bound<&[u8]>) -> bool {
+    match upper {
+        Bound::Unbounded => true,
+        Bound::Included(upper) => key <= upper,
+        Bound::Excluded(upper) => key < upper,
+    }
+}
+
+/// Whether `key` is within this lower bound.
+#[inline]
+pub(crate) fn is_above(key: &[u8], lower: Bound<&[u8]>) -> bool {
+    match lower {
+        Bound::Unbounded => true,
+        Bound::Included(lower) => key >= lower,
+        Bound::Excluded(lower) => key > lower,
+    }
+}
+
 /// The first key after all keys that begin with `prefix`: the prefix with its last byte incremented, after trailing bytes of 0xff are removed. A
 /// prefix that has only 0xff bytes has no such key.
 pub(super) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {

@@ -20,7 +20,7 @@ pub(crate) use batch::{BatchOp, BatchOps};
 pub use batch::{MAX_BATCH_LEN, MAX_BATCH_RANGES, WriteBatch};
 pub use compare_and_swap::CompareAndSwapError;
 pub use key_bounds::KeyBounds;
-pub(crate) use key_bounds::{OwnedBounds, owned, prefix_bounds};
+pub(crate) use key_bounds::{OwnedBounds, is_above, is_below, owned, prefix_bounds};
 pub use lines::Lines;
 pub(crate) use lines::{Shown, counted};
 pub use mapped::MappedBytes;

@@ -117,7 +117,7 @@ impl Cursor {
         if self.prev_in_batch() { Ok(()) } else { self.go(Direction::Backward, &Start::Here, VisibleIter::prev) }
     }
 
-    /// Goes to the next entry, if that needs no more than a look at what was read. Otherwise does nothing.
+    /// Goes to the next entry, if it is in the batch that was read. Otherwise does nothing.
     #[inline]
     pub(super) fn next_in_batch(&mut self) -> bool {
         !self.is_guarded && self.entries.as_mut().is_some_and(VisibleIter::next_in_batch)
