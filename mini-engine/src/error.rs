@@ -90,6 +90,12 @@ pub enum Error {
         #[source]
         cause: Arc<Error>,
     },
+    /// There is no keyspace of this name: it was dropped, or the database was opened read-only and has none.
+    #[error("there is no keyspace \"{}\"", name.escape_debug())]
+    NoKeyspace {
+        /// The name of the keyspace.
+        name: String,
+    },
     /// The database was closed.
     #[error("the database is closed")]
     Closed,

@@ -1,7 +1,8 @@
 //! A small, durable, embedded key-value store: an LSM tree over the `fastskip` memtable.
 //!
 //! Keys and values are bytes, and keys are sorted bytewise. [`Db`] offers atomic batches, snapshots, iteration in both
-//! directions, bulk loads and checkpoints. [`Builder`] and [`Options`] choose among four compaction policies.
+//! directions, bulk loads and checkpoints. [`Builder`] and [`Options`] choose among four compaction policies. Each [`Keyspace`] is a set of keys of
+//! its own; a [`Db`] derefs to its default one, so that `db.insert(..)` is [`Keyspace::insert`].
 //!
 //! ```
 //! # fn main() -> mini_engine::Result<()> {
@@ -35,33 +36,33 @@
 //! | order | readers see writes in one order, and recovery restores a prefix of it: no write exists without all earlier ones |
 //! | a read | sees every write that returned before it began |
 //! | a [`Snapshot`], an [`Iter`], a [`Cursor`] | sees one moment, whatever is written meanwhile |
-//! | [`Db::compare_and_swap`], [`Db::pop_first`] | no other write comes between their read and their write |
+//! | [`Keyspace::compare_and_swap`], [`Keyspace::pop_first`] | no other write comes between their read and their write |
 //! | damage on disk | is an error that names file and offset; never a wrong value, and never an older one in its place. At the end of a log, behind the last sync that it records, damage looks like a write that was cut off: then the log ends there, and [`Db::recovery`] says so |
 //! | a failure to write or sync | makes the database read-only until it is opened again; acknowledged writes are kept |
 //! | a full disk | refuses writes as long as it is full, and loses nothing |
 //!
-//! There are no transactions that read several keys and detect conflicts. For one key there is [`Db::compare_and_swap`].
+//! There are no transactions that read several keys and detect conflicts. For one key there is [`Keyspace::compare_and_swap`].
 //!
 //! # Coming from another store
 //!
 //! | here | sled | fjall | redb | RocksDB |
 //! |---|---|---|---|---|
 //! | [`Db::open`] | `open` | `Database::builder` | `Database::create` | `DB::Open` |
-//! | [`Db::insert`] | `insert` | `insert` | `Table::insert` | `Put` |
-//! | [`Db::get`], [`Db::get_many`], [`Db::get_many_up_to`] | `get` | `get` | `Table::get` | `Get`, `MultiGet` |
-//! | [`Db::remove`] | `remove` | `remove` | `Table::remove` | `Delete` |
-//! | [`Db::remove_range`], [`Db::remove_prefix`] | | | `retain_in` | `DeleteRange` |
-//! | [`Db::range`], [`Db::prefix`] | `range`, `scan_prefix` | `range`, `prefix` | `Table::range` | `NewIterator`, `Seek` |
-//! | [`Db::cursor`] | | | | `Iterator` |
-//! | [`Db::first`], [`Db::pop_first`] | `first`, `pop_min` | `first_key_value` | `first`, `pop_first` | `SeekToFirst` |
+//! | [`Keyspace::insert`] | `insert` | `insert` | `Table::insert` | `Put` |
+//! | [`Keyspace::get`], [`Keyspace::get_many`], [`Keyspace::get_many_up_to`] | `get` | `get` | `Table::get` | `Get`, `MultiGet` |
+//! | [`Keyspace::remove`] | `remove` | `remove` | `Table::remove` | `Delete` |
+//! | [`Keyspace::remove_range`], [`Keyspace::remove_prefix`] | | | `retain_in` | `DeleteRange` |
+//! | [`Keyspace::range`], [`Keyspace::prefix`] | `range`, `scan_prefix` | `range`, `prefix` | `Table::range` | `NewIterator`, `Seek` |
+//! | [`Keyspace::cursor`] | | | | `Iterator` |
+//! | [`Keyspace::first`], [`Keyspace::pop_first`] | `first`, `pop_min` | `first_key_value` | `first`, `pop_first` | `SeekToFirst` |
 //! | [`Db::write`] of a [`WriteBatch`] | `apply_batch` | `batch`, `commit` | a write transaction | `Write` |
-//! | [`Db::compare_and_swap`] | `compare_and_swap` | a transaction | a write transaction | a transaction |
-//! | [`Db::snapshot`] | | `snapshot` | `begin_read` | `GetSnapshot` |
+//! | [`Keyspace::compare_and_swap`] | `compare_and_swap` | a transaction | a write transaction | a transaction |
+//! | [`Keyspace::snapshot`] | | `snapshot` | `begin_read` | `GetSnapshot` |
 //! | [`Db::persist`] | `flush` | `persist` | `commit` | `SyncWAL` |
 //! | [`Db::flush`] | | `rotate_memtable_and_wait` | | `Flush` |
-//! | [`Db::ingest`] | | `start_ingestion` | | `IngestExternalFile` |
+//! | [`Keyspace::ingest`] | | `start_ingestion` | | `IngestExternalFile` |
 //! | [`Db::checkpoint`] | | | | `Checkpoint` |
-//! | a prefix of each key | trees | keyspaces | tables | column families |
+//! | [`Db::keyspace`] | `open_tree` | `keyspace` | `open_table` | column families |
 //!
 //! The feature `simulation` adds file systems for tests to [`fs`]. The program `mini-engine` and the server of Redis clients are separate
 //! crates, `mini-engine-cli` and `mini-engine-server`.
@@ -93,10 +94,13 @@ mod types;
 mod wal;
 
 pub use db::{AsideFile, LeftOut, LostWrites, Salvage, SalvageReport, SalvagedEntries, incomplete_directory};
-pub use db::{Builder, Cursor, Db, Iter, QuarantinedTable, RecoveryReport, Snapshot, TornTail, VerifyReport};
+pub use db::{
+    Builder, Cursor, Db, Iter, Keyspace, KeyspaceBatch, QuarantinedTable, RecoveryReport, Snapshot, TornTail,
+    VerifyReport,
+};
 pub use error::{Error, Result};
 pub use metrics::{LevelMetrics, Metrics};
-pub use options::{Compaction, Compression, MemtableKind, Options, RecoveryMode, TableReads};
+pub use options::{Compaction, Compression, KeyspaceOptions, MemtableKind, Options, RecoveryMode, TableReads};
 pub use table::LostKeys;
 pub use types::{
     CompareAndSwapError, Durability, KeyBounds, Lines, MAX_BATCH_LEN, MAX_BATCH_RANGES, MAX_KEY_LEN, MAX_VALUE_LEN,

@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use arc_swap::ArcSwap;
+
 use crate::compaction::inputs::Inputs;
 use crate::compaction::retention::{Covering, Retention, Shadowing};
 use crate::error::{Error, Result};
 use crate::fs::{self, FileSystem};
 use crate::iter::{EntryIter, MergeIter};
-use crate::manifest::{CompactionStats, FileNumbers, RunId, VersionEdit};
+use crate::manifest::{CompactionStats, FileNumbers, KeyspaceSet, RunId, VersionEdit};
 use crate::metrics::Counters;
 use crate::options::Options;
 use crate::table::{self, BlockCache, Table, TableCache, TableMeta, TableOptions};
@@ -94,6 +96,8 @@ pub(crate) struct TableStore {
     pub(crate) tables: Arc<TableCache>,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) counters: Arc<Counters>,
+    /// The keyspaces whose entries new tables keep.
+    pub(crate) keyspaces: ArcSwap<KeyspaceSet>,
 }
 
 impl TableStore {
@@ -103,7 +107,7 @@ impl TableStore {
         let cache = Arc::new(BlockCache::new(options.cache_bytes, counters.clone()));
         let opened = (open_files_limit(&options), options.table_reads);
         let tables = TableCache::new(fs.clone(), dir.clone(), cache.clone(), counters.clone(), opened);
-        TableStore { fs, dir, options, numbers, tables, cache, counters }
+        TableStore { fs, dir, options, numbers, tables, cache, counters, keyspaces: ArcSwap::default() }
     }
 
     /// Copies the newest versions of `inputs`, tombstones too, to new tables: for a database without readers.

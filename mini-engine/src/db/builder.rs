@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use super::admin::Salvage;
 use super::background::Workers;
-use super::{Db, Handle, recovery};
+use super::handle::Handle;
+use super::{Db, recovery};
 use crate::error::Result;
 use crate::fs::{FileSystem, StdFs};
 use crate::options::{
@@ -94,6 +95,6 @@ impl Builder {
         let core = Arc::new(core);
         // A database that is only read has nothing to flush or compact.
         let workers = if report.read_only { None } else { Some(Workers::start(&core)?) };
-        Ok(Db { handle: Arc::new(Handle { core, workers: Mutex::new(workers), report }) })
+        Ok(Db::of(Handle { core, workers: Mutex::new(workers), report }))
     }
 }

@@ -9,39 +9,49 @@
 
 use std::sync::Arc;
 
-use super::core::{Core, Edge, EntryBounds};
+use super::core::{Core, Edge, Edges, EntryBounds};
 use super::read::{Iter, Pinned, read_now};
 use super::write::write_if;
 use crate::error::Result;
-use crate::types::{CompareAndSwapError, Slice, WriteBatch};
+use crate::types::{CompareAndSwapError, KeyspaceRef, Slice, WriteBatch};
 
-/// Sets `key` to `new` if its value is `expected`; `None` means no value.
+/// Sets `key` of `keyspace` to `new` if its value is `expected`; `None` means no value.
 pub(crate) fn compare_and_swap(
     core: &Core,
+    keyspace: &KeyspaceRef,
     key: &[u8],
     expected: Option<&[u8]>,
     new: Option<&[u8]>,
 ) -> Result<std::result::Result<(), CompareAndSwapError>> {
     let mut batch = WriteBatch::new();
+    batch.note_keyspace(keyspace);
     match new {
-        Some(value) => batch.insert(key, value)?,
-        None => batch.remove(key)?,
+        Some(value) => batch.insert_in(keyspace.prefix, key, value)?,
+        None => batch.remove_in(keyspace.prefix, key)?,
     }
+    let stored = keyspace.prefix.stored(key);
+    let read = || {
+        read_now(core, |point| {
+            keyspace.check()?;
+            point.get(&stored)
+        })
+    };
     loop {
-        let current = read_now(core, |point| point.get(key))?;
+        let current = read()?;
         if current.as_deref() != expected {
             return Ok(Err(CompareAndSwapError { current }));
         }
-        let is_unchanged = |_: &mut EntryBounds| Ok(read_now(core, |point| point.get(key))?.as_deref() == expected);
+        let is_unchanged = |_: &mut EntryBounds| Ok(read()?.as_deref() == expected);
         if write_if(core, &batch, core.store.options.durability, &is_unchanged)? {
             return Ok(Ok(()));
         }
     }
 }
 
-/// The first or the last of all entries, all of which lie within `bounds`.
-fn entry_within(core: &Arc<Core>, bounds: &EntryBounds, edge: Edge) -> Result<Option<(Slice, Slice)>> {
-    let mut iter = Iter::new(Pinned::now(core), bounds.as_range());
+/// The first or the last of all entries of `keyspace`, all of which lie within `edges`.
+fn entry_within(core: &Arc<Core>, keyspace: &KeyspaceRef, edges: &Edges, edge: Edge) -> Result<Option<(Slice, Slice)>> {
+    let bounds = edges.within(keyspace.prefix.bounds(&..));
+    let mut iter = Iter::new(Pinned::now(core, keyspace), keyspace.prefix, bounds);
     match edge {
         Edge::First => iter.next(),
         Edge::Last => iter.next_back(),
@@ -49,26 +59,28 @@ fn entry_within(core: &Arc<Core>, bounds: &EntryBounds, edge: Edge) -> Result<Op
     .transpose()
 }
 
-pub(crate) fn entry_at(core: &Arc<Core>, edge: Edge) -> Result<Option<(Slice, Slice)>> {
-    entry_within(core, &EntryBounds::default(), edge)
+pub(crate) fn entry_at(core: &Arc<Core>, keyspace: &KeyspaceRef, edge: Edge) -> Result<Option<(Slice, Slice)>> {
+    entry_within(core, keyspace, &Edges::default(), edge)
 }
 
 /// Removes the entry at an end, and returns it.
-pub(crate) fn pop(core: &Arc<Core>, edge: Edge) -> Result<Option<(Slice, Slice)>> {
+pub(crate) fn pop(core: &Arc<Core>, keyspace: &KeyspaceRef, edge: Edge) -> Result<Option<(Slice, Slice)>> {
+    let (prefix, id) = (keyspace.prefix, keyspace.prefix.id());
     loop {
-        let bounds = core.lock().entry_bounds.clone();
-        let found = match entry_within(core, &bounds, edge)? {
+        let edges = core.lock().entry_bounds.of(id).clone();
+        let found = match entry_within(core, keyspace, &edges, edge)? {
             // Meanwhile an entry may have been stored outside of these bounds, before the last entry within them was removed.
-            None if bounds != EntryBounds::default() => entry_at_locked(core, edge)?,
+            None if edges != Edges::default() => entry_at_locked(core, keyspace, edge)?,
             found => found,
         };
         let Some(entry) = found else { return Ok(None) };
         let mut batch = WriteBatch::new();
-        batch.remove(&entry.0)?;
+        batch.note_keyspace(keyspace);
+        batch.remove_in(prefix, &entry.0)?;
         let is_still_there = |bounds: &mut EntryBounds| {
-            let is_there = entry_within(core, bounds, edge)?.as_ref() == Some(&entry);
+            let is_there = entry_within(core, keyspace, bounds.of(id), edge)?.as_ref() == Some(&entry);
             if is_there {
-                bounds.set(edge, entry.0.clone());
+                bounds.of(id).set(edge, prefix.with_stored(&entry.0, |stored| Slice::from(stored)));
             }
             Ok(is_there)
         };
@@ -79,8 +91,8 @@ pub(crate) fn pop(core: &Arc<Core>, edge: Edge) -> Result<Option<(Slice, Slice)>
 }
 
 /// The first or last entry at one moment: no write begins meanwhile.
-fn entry_at_locked(core: &Arc<Core>, edge: Edge) -> Result<Option<(Slice, Slice)>> {
-    let state = core.lock();
+fn entry_at_locked(core: &Arc<Core>, keyspace: &KeyspaceRef, edge: Edge) -> Result<Option<(Slice, Slice)>> {
+    let mut state = core.lock();
     core.wait_visible(state.last_seqno)?;
-    entry_within(core, &state.entry_bounds, edge)
+    entry_within(core, keyspace, state.entry_bounds.of(keyspace.prefix.id()), edge)
 }

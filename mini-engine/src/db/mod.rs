@@ -1,9 +1,9 @@
 //! The database handle, [`Db`].
 //!
 //! The folders, lowest first: `core` is shared by all others; `write` and `read` are the two journeys, and `conditional` does both; `background`
-//! has the threads; `recovery` opens a database; `admin` has the operations on a whole database.
+//! has the threads; `recovery` opens a database; `admin` has the operations on a whole database; `keyspace` has the reads and writes.
 //!
-//! [`Db`] is a cheap clone of one [`Handle`]. Workers, snapshots and iterators hold the [`Core`] and never a handle, so dropping the
+//! [`Db`] and [`Keyspace`] are cheap clones of one [`Handle`]. Workers, snapshots and iterators hold the [`Core`] and never a handle, so dropping the
 //! last handle is noticed: it stops and joins the workers. The lock on the directory belongs to the core. It is held until the last
 //! snapshot and iterator are gone too (rule 13).
 
@@ -12,27 +12,30 @@ mod background;
 mod builder;
 mod conditional;
 mod core;
+mod handle;
+mod keyspace;
 mod read;
 mod recovery;
 mod write;
 
 use std::borrow::Borrow;
+use std::ops::Deref;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use self::background::{Workers, flush_all, settle_level_0, wait_flushed, wait_idle};
-use self::conditional::{compare_and_swap, entry_at, pop};
-use self::core::{Core, Edge, Phase, remove_spare};
-use self::read::{Pinned, Registered, read_now};
+use self::background::{flush_all, settle_level_0, wait_flushed, wait_idle};
+use self::core::{Core, Phase};
+use self::handle::Handle;
 use crate::error::{Error, Result};
-use crate::lock::lock;
 use crate::metrics::Metrics;
-use crate::types::{CompareAndSwapError, Durability, KeyBounds, SeqNo, Slice, WriteBatch, owned, prefix_bounds};
+use crate::options::KeyspaceOptions;
+use crate::types::{Durability, KeyspaceRef, SeqNo, WriteBatch, owned};
 
 pub use self::admin::{
     AsideFile, LeftOut, LostWrites, Salvage, SalvageReport, SalvagedEntries, VerifyReport, incomplete_directory,
 };
 pub use self::builder::Builder;
+pub use self::keyspace::{Keyspace, KeyspaceBatch};
 pub use self::read::{Cursor, Iter, QuarantinedTable, Snapshot};
 pub use self::recovery::{RecoveryReport, TornTail};
 
@@ -69,150 +72,100 @@ pub use self::recovery::{RecoveryReport, TornTail};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Db {
-    handle: Arc<Handle>,
+    default: Keyspace,
 }
 
-/// The part that all clones of a handle share. It is dropped with the last clone.
-#[derive(Debug)]
-struct Handle {
-    core: Arc<Core>,
-    workers: Mutex<Option<Workers>>,
-    report: RecoveryReport,
-}
+impl Deref for Db {
+    type Target = Keyspace;
 
-impl Handle {
-    /// Ends the workers: a running flush or compaction is given up, and its partial output is removed. Its inputs, including the logs, stay in
-    /// place. The log and the file that were prepared for the next log are removed.
-    fn stop(&self) {
-        if self.core.is_forked() {
-            // The workers and the files belong to the other process.
-            return;
-        }
-        self.core.enter(Phase::Stopped);
-        // Taken out first, so that the lock is not held while joining.
-        let workers = lock(&self.workers).take();
-        if let Some(workers) = workers {
-            workers.join();
-        }
-        remove_spare(&self.core);
-        self.core.store.tables.close_all();
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        self.stop();
+    /// The default keyspace.
+    #[inline]
+    fn deref(&self) -> &Keyspace {
+        &self.default
     }
 }
 
 impl Db {
-    /// The newest value of `key`: O(log n) in memtables, plus at most one block read in each table that its key range and filter do not rule out. A
-    /// value from a table is a view of its cached block.
-    ///
-    /// # Errors
-    /// [`Error::Io`] and [`Error::Corruption`] of a table that may hold the key: never an older value instead;
-    /// [`Error::Closed`].
-    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        read_now(self.core(), |point| point.get(key.as_ref()))
+    fn of(handle: Handle) -> Db {
+        Db { default: Keyspace::new(Arc::new(handle), KeyspaceRef::DEFAULT) }
     }
 
-    /// The values of `keys`, in their order, all as of one moment.
+    /// The keyspace `name`, a set of keys of its own, which is made durably if there is none.
     ///
-    /// Cheaper than separate reads: keys are sorted and searched for together, so that their cache misses overlap and a block that holds several of
-    /// them is read once. O(n log n) for the sort, besides the reads.
-    ///
-    /// # Errors
-    /// The same as for [`Db::get`], if any key has one.
-    pub fn get_many<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
-        // The caller's iterator may write, so it is read to its end before the moment of the answers is chosen.
-        let keys: Vec<K> = keys.into_iter().collect();
-        read_now(self.core(), |point| point.get_many(&keys))
-    }
-
-    /// Like [`Db::get_many`], until the values found have `soft_limit` bytes together: so at most that many bytes of values, plus one value, are in
-    /// memory at once. RocksDB's `MultiGet` has `value_size_soft_limit` for that.
-    ///
-    /// The answer for a key is `Some(result)`, with the result of [`Db::get`], or `None` if the search ended before it was known. The keys that
-    /// have an answer need not be the first ones: newer data is searched before older data, and each in the order of the keys. At least one key has
-    /// an answer.
-    ///
-    /// ```
-    /// # fn main() -> mini_engine::Result<()> {
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let db = mini_engine::Db::open(dir.path())?;
-    /// db.insert("a", vec![0; 1000])?;
-    /// db.insert("b", vec![0; 1000])?;
-    /// let answers = db.get_many_up_to(1000, ["a", "b"])?;
-    /// assert!(matches!(&answers[..], [Some(Some(_)), None]));
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// A name has 1 to 255 bytes. A database has at most 65,535 keyspaces at once, and can make 4,294,967,295 in its life.
     ///
     /// # Errors
-    /// The same as for [`Db::get`], if any key that was looked for has one.
-    pub fn get_many_up_to<K: AsRef<[u8]>>(
-        &self,
-        soft_limit: usize,
-        keys: impl IntoIterator<Item = K>,
-    ) -> Result<Vec<Option<Option<Slice>>>> {
-        let keys: Vec<K> = keys.into_iter().collect();
-        read_now(self.core(), |point| point.get_many_up_to(Some(soft_limit), &keys))
-    }
-
-    /// Whether `key` has a value, which is not copied. Errors as of [`Db::get`].
-    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        read_now(self.core(), |point| point.contains(key.as_ref()))
-    }
-
-    /// Sets `key` to `value`, with the durability of the options. See [`Db::write`].
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] for a key or value past its limit, and those of [`Db::write`].
-    pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        let core = self.core();
-        write::write_one(core, key.as_ref(), Some(value.as_ref()), core.store.options.durability)
-    }
-
-    /// Removes `key`, whether or not it has a value, with the durability of the options. See [`Db::write`].
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] for a key past its limit, and those of [`Db::write`].
-    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        let core = self.core();
-        write::write_one(core, key.as_ref(), None, core.store.options.durability)
-    }
-
-    /// Removes all keys within `bounds`, whether or not there are any, with the durability of the options. See [`Db::write`].
-    ///
-    /// It is one operation, and O(1) however many keys there are: reads pass over the covered entries, and compactions remove them later. Until
-    /// then scans of the range are slower than those of an empty range. Inverted bounds remove nothing.
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] for a bound that is a key past its limit, and those of [`Db::write`].
+    /// [`Error::NoKeyspace`] if there is none and the database was opened read-only; [`Error::InvalidArgument`] for a name that is empty or too long;
+    /// [`Error::Full`] if there are too many; [`Error::Io`] if it could not be made, and [`Error::ReadOnly`]; [`Error::Closed`].
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// let db = mini_engine::Db::open(dir.path())?;
-    /// for key in ["a", "b", "c"] {
-    ///     db.insert(key, "")?;
-    /// }
-    /// db.remove_range("a".."c")?;
-    /// assert_eq!(db.iter().count(), 1);
+    /// db.keyspace("users")?.insert("7", "Ada")?;
+    /// assert_eq!(db.keyspace("users")?.get("7")?.as_deref(), Some(&b"Ada"[..]));
+    /// assert_eq!(db.keyspaces(), ["users"]);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn remove_range(&self, bounds: impl KeyBounds) -> Result<()> {
-        let mut batch = WriteBatch::new();
-        batch.remove_range(bounds)?;
-        self.write(batch, self.core().store.options.durability).map(drop)
+    pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
+        let keyspace = admin::keyspace(self.core(), name, None)?;
+        Ok(Keyspace::new(self.default.handle().clone(), keyspace))
     }
 
-    /// Removes all keys that begin with `prefix`: as [`Db::remove_range`].
-    pub fn remove_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
-        let mut batch = WriteBatch::new();
-        batch.remove_prefix(prefix)?;
-        self.write(batch, self.core().store.options.durability).map(drop)
+    /// Like [`Db::keyspace`], with options of its own, which are kept in the database: they replace those that it had. [`Db::keyspace`] leaves them as
+    /// they are.
+    ///
+    /// # Errors
+    /// The same as for [`Db::keyspace`], and [`Error::InvalidArgument`] for an option out of range.
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// use mini_engine::{Compression, KeyspaceOptions};
+    ///
+    /// let db = mini_engine::Db::open(dir.path())?;
+    /// let logs = db.keyspace_with("logs", KeyspaceOptions::default().compression(Compression::Zstd { level: 3 }))?;
+    /// logs.insert("1", "started")?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn keyspace_with(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
+        let keyspace = admin::keyspace(self.core(), name, Some(options))?;
+        Ok(Keyspace::new(self.default.handle().clone(), keyspace))
+    }
+
+    /// The names of the keyspaces, in order, without the default one.
+    pub fn keyspaces(&self) -> Vec<String> {
+        self.core().keyspaces.names()
+    }
+
+    /// Drops the keyspace `name` with all of its keys: durable when this returns, at once whatever its size, and as a whole or not at all after a
+    /// crash. Existing handles and snapshots of it get [`Error::NoKeyspace`] from then on; iterators go on. A keyspace that is made with the same name
+    /// later is another one, and empty.
+    ///
+    /// Its space comes back in the background: tables that hold nothing else are removed without being read, soon, and snapshots do not keep them. What
+    /// it has in tables beside keys of other keyspaces goes when they are compacted next; [`Db::compact`] does that at once.
+    ///
+    /// # Errors
+    /// [`Error::NoKeyspace`] if there is none of that name; [`Error::Io`] if it could not be dropped, and [`Error::ReadOnly`]; [`Error::Closed`].
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// use mini_engine::Error;
+    ///
+    /// let db = mini_engine::Db::open(dir.path())?;
+    /// let users = db.keyspace("users")?;
+    /// users.insert("7", "Ada")?;
+    /// db.drop_keyspace("users")?;
+    /// assert!(matches!(users.get("7"), Err(Error::NoKeyspace { .. })));
+    /// assert_eq!(db.keyspace("users")?.get("7")?, None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn drop_keyspace(&self, name: &str) -> Result<()> {
+        admin::drop_keyspace(self.core(), name)
     }
 
     /// Applies all operations of `batch`, or none, across crashes too; returns the sequence number of the last one. The batch is visible to every
@@ -220,7 +173,7 @@ impl Db {
     /// survives a power cut, with everything written before it. Other threads may see it before it is synced.
     ///
     /// Waits while frozen memtables cannot be flushed fast enough, while compactions must first take tables off level 0, for the end of a
-    /// [`Db::ingest`], and for the next log. If the awaited operation fails, the wait ends with its error.
+    /// [`Keyspace::ingest`], and for the next log. If the awaited operation fails, the wait ends with its error.
     ///
     /// # Errors
     /// [`Error::Stalled`] if level 0 is full and cannot be compacted: nothing was written, and writes succeed again once it can be. [`Error::Io`]
@@ -269,133 +222,12 @@ impl Db {
         write::wait_for_room(self.core(), batch.borrow())
     }
 
-    /// Sets `key` to `new` if its value is `expected`, atomically with respect to all other writes and reads; `None` means no value. The durability
-    /// is that of the options. Otherwise nothing is written, and the inner error holds the present value of the key.
-    ///
-    /// Costs two reads and a write. It waits for the writes that have begun. Other writes wait for the second read, whose blocks the first read has
-    /// brought into the cache.
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] for a key or value past its limit, and those of [`Db::get`] and [`Db::write`].
-    ///
-    /// ```
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let dir = tempfile::tempdir()?;
-    /// let db = mini_engine::Db::open(dir.path())?;
-    /// db.compare_and_swap("leader", None, Some(b"a"))??;
-    /// let refused = db.compare_and_swap("leader", None, Some(b"b"))?.unwrap_err();
-    /// assert_eq!(refused.current.as_deref(), Some(&b"a"[..]));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn compare_and_swap(
-        &self,
-        key: impl AsRef<[u8]>,
-        expected: Option<&[u8]>,
-        new: Option<&[u8]>,
-    ) -> Result<std::result::Result<(), CompareAndSwapError>> {
-        compare_and_swap(self.core(), key.as_ref(), expected, new)
-    }
-
-    /// The entry with the smallest key. O(sources * log n), plus the tombstones before it, which the next compaction drops.
-    ///
-    /// # Errors
-    /// [`Error::Io`] and [`Error::Corruption`] of the tables asked; [`Error::Closed`].
-    pub fn first(&self) -> Result<Option<(Slice, Slice)>> {
-        entry_at(self.core(), Edge::First)
-    }
-
-    /// The entry with the largest key. As [`Db::first`].
-    pub fn last(&self) -> Result<Option<(Slice, Slice)>> {
-        entry_at(self.core(), Edge::Last)
-    }
-
-    /// Removes the entry with the smallest key, and returns it: no two callers get the same one. The durability is that of the options.
-    ///
-    /// Costs two reads and a write, as [`Db::compare_and_swap`] does. Each popped entry leaves a tombstone until a flush and a compaction drop it.
-    /// The next pop begins behind it, so a queue stays quick. The first pop after an open, or after a [`Db::ingest`], passes over all tombstones at
-    /// its end, twice; [`Db::compact_range`] drops them. Each pop sorts a copy of a memtable of the kind
-    /// [`MemtableKind::Vector`](crate::MemtableKind::Vector): do not use that kind for a queue.
-    ///
-    /// # Errors
-    /// Those of [`Db::first`] and [`Db::write`].
-    ///
-    /// ```
-    /// # fn main() -> mini_engine::Result<()> {
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// let queue = mini_engine::Db::open(dir.path())?;
-    /// queue.insert("1", "first")?;
-    /// queue.insert("2", "second")?;
-    /// assert_eq!(queue.pop_first()?.unwrap().1.as_ref(), b"first");
-    /// assert_eq!(queue.first()?, queue.last()?);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn pop_first(&self) -> Result<Option<(Slice, Slice)>> {
-        pop(self.core(), Edge::First)
-    }
-
-    /// Removes the entry with the largest key, and returns it. As [`Db::pop_first`].
-    pub fn pop_last(&self) -> Result<Option<(Slice, Slice)>> {
-        pop(self.core(), Edge::Last)
-    }
-
-    /// Writes `entries`, which must be in ascending order of distinct keys, directly into tables, on the lowest level where the key range is free.
-    /// Each entry is written once, bypassing the log and the memtable, so this is the way to load much sorted data. When this returns, the whole
-    /// load is visible at once and durable. After an error or a crash before that, none of it is there, unless the call was about to return.
-    /// Returns the last sequence number.
-    ///
-    /// Flushes the memtables first. Other writers wait until it is done, so `entries` must not write to this database itself; readers continue.
-    /// Memory: a block, and the index and filter of each table that it makes.
-    ///
-    /// # Errors [`Error::InvalidArgument`] for a key that is not after the one before it, or a key or value past its limit; nothing is stored then.
-    /// The errors of [`Db::flush`]; [`Error::Io`]; [`Error::Full`] when sequence numbers are used up; [`Error::Closed`].
-    ///
-    /// ```
-    /// # fn main() -> mini_engine::Result<()> {
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// let db = mini_engine::Db::open(dir.path())?;
-    /// db.ingest((0..1000u32).map(|n| (n.to_be_bytes(), "value")))?;
-    /// assert_eq!(db.iter().count(), 1000);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, entries: impl IntoIterator<Item = (K, V)>) -> Result<SeqNo> {
-        admin::ingest(self.core(), entries)
-    }
-
     /// Gives everything written so far the requested durability. Every write already has [`Durability::Buffered`].
     ///
     /// # Errors
     /// [`Error::Io`] if a log cannot be synced, then [`Error::ReadOnly`] from every later write; [`Error::Closed`].
     pub fn persist(&self, durability: Durability) -> Result<()> {
         write::persist(self.core(), durability)
-    }
-
-    /// The database as it is now, for as long as the snapshot is kept. O(1). The snapshot of a closed handle returns [`Error::Closed`] from every
-    /// read.
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot::new(Registered::now(self.core()), self.core().visible())
-    }
-
-    /// All entries in key order, from both ends, as they are now. Errors are yielded.
-    pub fn iter(&self) -> Iter {
-        Iter::new(Pinned::now(self.core()), owned(&..))
-    }
-
-    /// The entries whose keys lie in `bounds`. Inverted bounds are empty. Errors are yielded.
-    pub fn range(&self, bounds: impl KeyBounds) -> Iter {
-        Iter::new(Pinned::now(self.core()), owned(&bounds))
-    }
-
-    /// The entries whose keys start with `prefix`. Errors are yielded.
-    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
-        Iter::new(Pinned::now(self.core()), prefix_bounds(prefix.as_ref()))
-    }
-
-    /// A cursor over all entries as they are now.
-    pub fn cursor(&self) -> Cursor {
-        Cursor::new(Pinned::now(self.core()), owned(&..))
     }
 
     /// Writes all memtables to tables, and waits until that is durable. Waits for room on level 0 as writers do.
@@ -465,28 +297,9 @@ impl Db {
         admin::checkpoint(self.core(), &std::path::absolute(dir).map_err(Error::io("find", dir))?)
     }
 
-    /// Compacts everything that was written to keys within `bounds` before the call into one run: overwritten values and removed keys then take no
-    /// space, except those that snapshots see. Flushes first, and runs on the caller's thread, beside the other compactions, which then continue by
-    /// the policy. Reads and writes continue. O(bytes in the bounds and of the tables that they share). Only a part of the tables is compacted at a
-    /// time, so little additional space is needed.
-    ///
-    /// # Errors
-    /// The errors of [`Db::flush`]; [`Error::Io`] and [`Error::Corruption`] of an input table. Completed parts stay, and nothing is lost.
-    ///
-    /// ```
-    /// # fn main() -> mini_engine::Result<()> {
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// let db = mini_engine::Db::open(dir.path())?;
-    /// db.insert("a", "1")?;
-    /// db.remove("a")?;
-    /// db.compact_range("a"..="b")?;
-    /// db.compact_range(..)?;
-    /// assert!(db.metrics().levels.iter().all(|level| level.bytes == 0));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn compact_range(&self, bounds: impl KeyBounds) -> Result<()> {
-        admin::compact_range(self.core(), owned(&bounds))
+    /// Compacts everything that was written before the call, of all keyspaces: as [`Keyspace::compact_range`] of all keys.
+    pub fn compact(&self) -> Result<()> {
+        admin::compact_range(self.core(), owned(&..))
     }
 
     /// Waits until no compaction is due and none is under way: until the tables satisfy the policy. Other writes continue; while there are many,
@@ -525,7 +338,7 @@ impl Db {
             return Err(Error::Closed);
         }
         if core.store.options.read_only {
-            self.handle.stop();
+            self.default.handle().stop();
             return Ok(());
         }
         let frozen = write::freeze_active(core, |core, _| core.check_usable());
@@ -538,14 +351,14 @@ impl Db {
                 }
             }
         }
-        self.handle.stop();
+        self.default.handle().stop();
         // A worker may have failed after the flush was done, or the sync of the logs.
         core.check_usable().and(flushed)
     }
 
     /// The report of what opening the database replayed, dropped and set aside.
     pub fn recovery(&self) -> &RecoveryReport {
-        &self.handle.report
+        &self.default.handle().report
     }
 
     /// The number of writers that wait for the write lock now.
@@ -559,6 +372,6 @@ impl Db {
     }
 
     fn core(&self) -> &Arc<Core> {
-        &self.handle.core
+        self.default.core()
     }
 }

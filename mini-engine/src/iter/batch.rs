@@ -12,7 +12,7 @@
 
 use std::ops::{Bound, Range};
 
-use crate::types::{SeqNo, Slice, is_above, is_below};
+use crate::types::{KeyPrefix, SeqNo, Slice, is_above, is_below};
 
 /// Bytes of a key that are copied at once. The next key overwrites those beyond its end.
 const CHUNK: usize = 16;
@@ -142,13 +142,15 @@ impl Batch {
         self.entries.get(self.at).and_then(|entry| self.block.part(entry.value.range())).unwrap_or_default()
     }
 
-    /// The current entry, if its key fits a chunk and its value is either that short or a view of a block in the cache. This is to be inlined whole:
+    /// The current entry without its `prefix`, if its key fits a chunk and its value is a view of a block in the cache. This is to be inlined whole:
     /// each copy of slices that were just made waits for their parts to be stored.
     #[inline(always)]
-    pub(crate) fn short_entry(&self) -> Option<(Slice, Slice)> {
+    pub(crate) fn short_entry(&self, prefix: &KeyPrefix) -> Option<(Slice, Slice)> {
         let BatchEntry { key, value } = self.entries.get(self.at)?;
-        let chunk = self.keys.0.get(key.start as usize..)?.first_chunk::<CHUNK>()?;
-        let key = Slice::of_chunk(chunk, key.range().len())?;
+        let stored = self.keys.0.get(key.start as usize..)?;
+        let before = prefix.len_in(stored);
+        let chunk = stored.get(before..)?.first_chunk::<CHUNK>()?;
+        let key = Slice::of_chunk(chunk, key.range().len().checked_sub(before)?)?;
         Some((key, self.block.part_to_share(value.start, value.end)?))
     }
 

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::{Batch, Direction, EntryIter, MergeIter, Next, Stepped, VisibleIter, Wanted};
 use crate::codec::shared_len;
 use crate::error::{Error, Result};
-use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice, entry_order};
+use crate::types::{KeyPrefix, Kind, MAX_SEQNO, SeqNo, Slice, entry_order};
 
 /// An entry with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -243,7 +243,7 @@ fn assert_batches(subject: &mut dyn EntryIter, model: &mut SortedVec, is_forward
             let entry = model.current();
             let found = (batch.key(), batch.value(), &*batch.value_slice());
             assert_eq!(found, (&*entry.key, &*entry.value, &*entry.value));
-            if let Some((key, value)) = batch.short_entry() {
+            if let Some((key, value)) = batch.short_entry(&KeyPrefix::DEFAULT) {
                 assert_eq!((&*key, &*value), (&*entry.key, &*entry.value));
             }
             let is_within = match (bound, is_forward) {

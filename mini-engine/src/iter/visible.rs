@@ -12,7 +12,7 @@ use std::ops::Bound;
 
 use super::{Batch, Direction, EntryIter, Hidden, MergeIter, Stepped, Wanted};
 use crate::error::Result;
-use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice, is_above, is_below};
+use crate::types::{KeyPrefix, Kind, MAX_SEQNO, SeqNo, Slice, is_above, is_below};
 
 /// The number of versions of one key that are stepped over before a seek past the others.
 const STEPS_BEFORE_SEEK: u32 = 16;
@@ -149,10 +149,10 @@ impl<I: EntryIter> VisibleIter<I> {
         matches!(self.state, State::Batch(Direction::Backward)) && self.batch.prev()
     }
 
-    /// The shown entry, if it is in the batch, and short.
+    /// The shown entry without its `prefix`, if it is in the batch, and short.
     #[inline(always)]
-    pub(crate) fn short_entry(&self) -> Option<(Slice, Slice)> {
-        if matches!(self.state, State::Batch(_)) { self.batch.short_entry() } else { None }
+    pub(crate) fn short_entry(&self, prefix: &KeyPrefix) -> Option<(Slice, Slice)> {
+        if matches!(self.state, State::Batch(_)) { self.batch.short_entry(prefix) } else { None }
     }
 
     pub(crate) fn next(&mut self) -> Result<()> {

@@ -6,10 +6,12 @@
 use crate::codec::{Malformed, Reader, put_prefixed, put_varint};
 use crate::error::Error;
 use crate::manifest::compaction_stats::{CompactionStats, LevelStats};
+use crate::manifest::keyspaces::{KeyspaceMeta, MAX_NAME_LEN, is_name};
 use crate::manifest::names::MAX_FILE_NUMBER;
 use crate::manifest::version::{CompactPointer, MAX_LEVELS, RunId, VersionEdit};
+use crate::options::{KeyspaceOptions, compression_number, compression_of_number};
 use crate::table::TableMeta;
-use crate::types::{MAX_KEY_LEN, MAX_SEQNO, Slice};
+use crate::types::{KeyspaceId, MAX_KEY_LEN, MAX_SEQNO, Slice};
 
 const LOG_NUMBER: u8 = 1;
 const NEXT_FILE_NUMBER: u8 = 2;
@@ -23,6 +25,9 @@ const POINTER: u8 = 9;
 const POINTER_DONE: u8 = 10;
 const QUARANTINED: u8 = 11;
 const DROPPED: u8 = 12;
+const KEYSPACE: u8 = 13;
+const KEYSPACE_DROPPED: u8 = 14;
+const LAST_KEYSPACE: u8 = 15;
 
 /// Encodes `edit`.
 ///
@@ -61,6 +66,12 @@ pub(crate) fn encode(edit: &VersionEdit) -> Result<Vec<u8>, Error> {
         put_prefixed(&mut out, upto);
     }
     edit.pointers_done.iter().for_each(|id| put(&mut out, POINTER_DONE, [*id]));
+    for KeyspaceMeta { id, name, options } in &edit.keyspaces.set {
+        put(&mut out, KEYSPACE, [u64::from(*id), compression_number(options.compression)]);
+        put_prefixed(&mut out, name.as_bytes());
+    }
+    edit.keyspaces.dropped.iter().for_each(|id| put(&mut out, KEYSPACE_DROPPED, [u64::from(*id)]));
+    edit.keyspaces.last.iter().for_each(|id| put(&mut out, LAST_KEYSPACE, [u64::from(*id)]));
     decode(&out).map_err(|Malformed { offset, expected }| {
         let found = Reader::new(&out[offset..]).varint().unwrap_or_default();
         Error::InvalidArgument(format!("version edit: expected {expected} within its limit, found {found}"))
@@ -100,6 +111,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<VersionEdit, Malformed> {
             DROPPED => edit.dropped.push(number(&mut reader, "the number of a dropped table")?),
             POINTER => edit.pointers.push(pointer(&mut reader)?),
             POINTER_DONE => edit.pointers_done.push(number(&mut reader, "the number of a pointer that is done")?),
+            KEYSPACE => edit.keyspaces.set.push(keyspace(&mut reader)?),
+            KEYSPACE_DROPPED => edit.keyspaces.dropped.push(keyspace_id(&mut reader)?),
+            LAST_KEYSPACE => edit.keyspaces.last = Some(keyspace_id(&mut reader)?),
             _ => return Err(reader.malformed("a known tag of an edit")),
         }
     }
@@ -131,6 +145,20 @@ fn pointer(reader: &mut Reader<'_>) -> Result<CompactPointer, Malformed> {
         from: key(reader, "the length of a pointer's first key")?,
         upto: key(reader, "the length of a pointer's last key")?,
     })
+}
+
+fn keyspace(reader: &mut Reader<'_>) -> Result<KeyspaceMeta, Malformed> {
+    let id = keyspace_id(reader)?;
+    let malformed = reader.malformed("a keyspace's compression");
+    let compression = reader.varint().and_then(compression_of_number).ok_or(malformed)?;
+    let malformed = reader.malformed("a keyspace's name");
+    let name = reader.prefixed(MAX_NAME_LEN).and_then(|name| std::str::from_utf8(name).ok());
+    let name = name.filter(|name| is_name(name)).ok_or(malformed)?;
+    Ok(KeyspaceMeta { id, name: name.into(), options: KeyspaceOptions { compression } })
+}
+
+fn keyspace_id(reader: &mut Reader<'_>) -> Result<KeyspaceId, Malformed> {
+    up_to(KeyspaceId::MAX.into(), reader, "a keyspace's number").map(|id| id as KeyspaceId)
 }
 
 fn level_stats(reader: &mut Reader<'_>, stats: &mut CompactionStats) -> Result<(), Malformed> {
@@ -174,7 +202,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::manifest::keyspaces::KeyspaceEdit;
     use crate::manifest::test_tables::table as test_table;
+    use crate::options::Compression;
 
     fn pointer_at(from: &str) -> CompactPointer {
         let (from, upto) = (Slice::from(from.as_bytes()), Slice::from(&b"zz"[..]));
@@ -204,7 +234,17 @@ mod tests {
             log_number: Some(8),
             next_file_number: Some(1 << 40),
             last_seqno: Some(9),
+            keyspaces: KeyspaceEdit {
+                set: vec![keyspace_named("a"), keyspace_named(&"n".repeat(MAX_NAME_LEN))],
+                dropped: vec![7, KeyspaceId::MAX],
+                last: Some(9),
+            },
         }
+    }
+
+    fn keyspace_named(name: &str) -> KeyspaceMeta {
+        let options = KeyspaceOptions::default().compression(Compression::Zstd { level: 22 });
+        KeyspaceMeta { id: KeyspaceId::MAX, name: name.into(), options }
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod current;
 mod dump;
 mod edit;
 mod frame;
+mod keyspaces;
 mod load;
 mod names;
 mod salvage;
@@ -42,6 +43,7 @@ use crate::fs::{self, File, FileSystem};
 
 pub(crate) use compaction_stats::CompactionStats;
 pub(crate) use dump::dump;
+pub(crate) use keyspaces::{KeyspaceEdit, KeyspaceMeta, KeyspaceSet};
 pub(crate) use load::{ManifestOnDisk, load};
 pub(crate) use names::{
     ASIDE, CURRENT, CURRENT_TMP, FileKind, FileNumbers, INCOMPLETE, LOCK, TAIL_ASIDE, manifest_name,

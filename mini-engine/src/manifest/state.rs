@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::manifest::compaction_stats::CompactionStats;
+use crate::manifest::keyspaces::KeyspaceSet;
 use crate::manifest::version::{Version, VersionEdit};
 use crate::types::SeqNo;
 
@@ -19,6 +20,7 @@ pub(crate) struct ManifestState {
     /// The policy that the database was opened with last, by its number.
     pub(crate) policy: Option<u64>,
     pub(crate) stats: CompactionStats,
+    pub(crate) keyspaces: Arc<KeyspaceSet>,
 }
 
 impl ManifestState {
@@ -43,6 +45,7 @@ impl ManifestState {
             last_seqno,
             policy: edit.policy.or(self.policy),
             stats: self.stats.plus(&edit.stats),
+            keyspaces: self.keyspaces.apply(&edit.keyspaces)?,
         })
     }
 
@@ -53,6 +56,7 @@ impl ManifestState {
             last_seqno: Some(self.last_seqno),
             policy: self.policy,
             stats: self.stats,
+            keyspaces: self.keyspaces.as_edit(),
             ..self.version.as_edit()
         }
     }

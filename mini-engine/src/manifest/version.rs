@@ -21,6 +21,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::manifest::compaction_stats::CompactionStats;
+use crate::manifest::keyspaces::KeyspaceEdit;
 use crate::table::TableMeta;
 use crate::types::{SeqNo, Slice};
 
@@ -137,6 +138,7 @@ pub(crate) struct VersionEdit {
     pub(crate) policy: Option<u64>,
     /// The bytes read and written for this step.
     pub(crate) stats: CompactionStats,
+    pub(crate) keyspaces: KeyspaceEdit,
 }
 
 impl Version {

@@ -1,6 +1,7 @@
 //! [`Options`]: the settings of a database, with defaults, units and ranges; [`Options::validate`] checks them.
 
 mod choices;
+mod keyspace;
 mod list;
 
 use std::ops::RangeInclusive;
@@ -8,6 +9,8 @@ use std::ops::RangeInclusive;
 pub(crate) use list::{define_setters, with_options};
 
 pub use choices::{Compaction, Compression, MemtableKind, RecoveryMode, TableReads};
+pub use keyspace::KeyspaceOptions;
+pub(crate) use keyspace::{compression_number, compression_of_number};
 
 use crate::error::{Error, Result};
 use crate::types::Durability;

@@ -2,15 +2,17 @@
 //!
 //! Payload: for each operation `kind u8, varint32 key length, key`, and for `Kind::Value` then
 //! `varint32 value length, value`. The removal of a range is a separate kind, which no entry has; its key is the first of the range, and `varint32
-//! length, end of the range` follow. Sizes are checked before anything is encoded, so every batch is valid.
+//! length, end of the range` follow. Keys are stored keys ([`KeyPrefix`]). Sizes are checked before anything is encoded, so every batch is valid.
 //! [`BatchOps`] decodes; it is fed from disk too, so it never panics and borrows instead of allocating.
 
 use std::ops::Bound;
+use std::sync::Arc;
 
 use crate::codec::{self, Malformed, Reader};
 use crate::error::{Error, Result};
 use crate::types::{
-    KeyBounds, Kind, MAX_END_LEN, MAX_KEY_LEN, MAX_VALUE_LEN, is_before_end, is_end, prefix_bounds, start_and_end,
+    KeyBounds, KeyPrefix, KeyspaceRef, Kind, MAX_END_LEN, MAX_KEY_LEN, MAX_VALUE_LEN, OpenKeyspace, is_before_end,
+    is_end, prefix_bounds, start_and_end,
 };
 
 /// The largest encoded batch, in bytes (2 GiB - 1): the sum of its keys, values and a few bytes for each.
@@ -35,12 +37,14 @@ pub struct WriteBatch {
     ranges: u32,
     /// Bytes of keys and values.
     user_bytes: u64,
+    /// The keyspaces of the operations, except the default one.
+    keyspaces: Vec<Arc<OpenKeyspace>>,
 }
 
 impl WriteBatch {
     /// An empty batch. Allocates nothing.
     pub const fn new() -> Self {
-        Self { payload: Vec::new(), count: 0, ranges: 0, user_bytes: 0 }
+        Self { payload: Vec::new(), count: 0, ranges: 0, user_bytes: 0, keyspaces: Vec::new() }
     }
 
     /// Adds the insertion of `value` under `key`.
@@ -49,10 +53,7 @@ impl WriteBatch {
     /// [`Error::InvalidArgument`] if the key is longer than [`MAX_KEY_LEN`], the value longer than
     /// [`MAX_VALUE_LEN`], or the batch would grow past [`MAX_BATCH_LEN`]; the batch is then as before.
     pub fn insert(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        let (key, value) = (key.as_ref(), value.as_ref());
-        check_len("key", key.len(), MAX_KEY_LEN)?;
-        check_len("value", value.len(), MAX_VALUE_LEN)?;
-        self.push(Kind::Value as u8, key, Some(value))
+        self.insert_in(KeyPrefix::DEFAULT, key.as_ref(), value.as_ref())
     }
 
     /// Adds the removal of `key`, whether or not it exists.
@@ -61,9 +62,7 @@ impl WriteBatch {
     /// [`Error::InvalidArgument`] if the key is longer than [`MAX_KEY_LEN`] or the batch would grow past
     /// [`MAX_BATCH_LEN`]; the batch is then as before.
     pub fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        let key = key.as_ref();
-        check_len("key", key.len(), MAX_KEY_LEN)?;
-        self.push(Kind::Tombstone as u8, key, None)
+        self.remove_in(KeyPrefix::DEFAULT, key.as_ref())
     }
 
     /// Adds the removal of all keys within `bounds`, whether or not there are any. It is one operation with one sequence number,
@@ -72,24 +71,54 @@ impl WriteBatch {
     /// # Errors
     /// The same as for [`WriteBatch::remove`], for either bound; [`Error::InvalidArgument`] if the batch already removes [`MAX_BATCH_RANGES`] ranges.
     pub fn remove_range(&mut self, bounds: impl KeyBounds) -> Result<()> {
-        for bound in [bounds.start(), bounds.end()] {
-            if let Bound::Included(key) | Bound::Excluded(key) = bound {
-                check_len("key", key.len(), MAX_KEY_LEN)?;
-            }
-        }
-        let Some((start, end)) = start_and_end(&bounds) else { return Ok(()) };
-        if self.ranges >= MAX_BATCH_RANGES {
-            let what = format!("too many ranges: a batch can remove at most {MAX_BATCH_RANGES}");
-            return Err(Error::InvalidArgument(what));
-        }
-        self.push(REMOVE_RANGE, &start, Some(&end))?;
-        self.ranges += 1;
-        Ok(())
+        self.remove_range_in(KeyPrefix::DEFAULT, &bounds)
     }
 
     /// Adds the removal of all keys that begin with `prefix`, like [`WriteBatch::remove_range`].
     pub fn remove_prefix(&mut self, prefix: impl AsRef<[u8]>) -> Result<()> {
         self.remove_range(prefix_bounds(prefix.as_ref()))
+    }
+
+    /// Notes that operations of this keyspace follow.
+    pub(crate) fn note_keyspace(&mut self, keyspace: &KeyspaceRef) {
+        let is_noted = |keyspace| self.keyspaces.iter().any(|noted| Arc::ptr_eq(noted, keyspace));
+        if let Some(keyspace) = keyspace.open().filter(|keyspace| !is_noted(keyspace)) {
+            self.keyspaces.push(Arc::clone(keyspace));
+        }
+    }
+
+    /// Like [`insert`](Self::insert), in the keyspace of `prefix`.
+    #[inline]
+    pub(crate) fn insert_in(&mut self, prefix: KeyPrefix, key: &[u8], value: &[u8]) -> Result<()> {
+        let before = prefix.before(key);
+        check_key(before, key)?;
+        check_len("value", value.len(), MAX_VALUE_LEN)?;
+        self.push(Kind::Value as u8, (before, key), Some(value))
+    }
+
+    /// Like [`remove`](Self::remove), in the keyspace of `prefix`.
+    #[inline]
+    pub(crate) fn remove_in(&mut self, prefix: KeyPrefix, key: &[u8]) -> Result<()> {
+        let before = prefix.before(key);
+        check_key(before, key)?;
+        self.push(Kind::Tombstone as u8, (before, key), None)
+    }
+
+    /// Like [`remove_range`](Self::remove_range), in the keyspace of `prefix`.
+    pub(crate) fn remove_range_in(&mut self, prefix: KeyPrefix, bounds: &impl KeyBounds) -> Result<()> {
+        for bound in [bounds.start(), bounds.end()] {
+            if let Bound::Included(key) | Bound::Excluded(key) = bound {
+                check_key(prefix.before(key), key)?;
+            }
+        }
+        let Some((start, end)) = start_and_end(&prefix.bounds(bounds)) else { return Ok(()) };
+        if self.ranges >= MAX_BATCH_RANGES {
+            let what = format!("too many ranges: a batch can remove at most {MAX_BATCH_RANGES}");
+            return Err(Error::InvalidArgument(what));
+        }
+        self.push(REMOVE_RANGE, (&[], &start), Some(&end))?;
+        self.ranges += 1;
+        Ok(())
     }
 
     /// The number of operations.
@@ -105,6 +134,7 @@ impl WriteBatch {
     /// Removes all operations and keeps the memory, so that one batch can be filled again and again.
     pub fn clear(&mut self) {
         self.payload.clear();
+        self.keyspaces.clear();
         (self.count, self.ranges, self.user_bytes) = (0, 0, 0);
     }
 
@@ -133,10 +163,15 @@ impl WriteBatch {
         self.user_bytes
     }
 
-    /// Adds an operation of `kind` on the key `first`, with its value or the end of its range.
+    /// The keyspaces of the operations, except the default one.
+    pub(crate) fn keyspaces(&self) -> &[Arc<OpenKeyspace>] {
+        &self.keyspaces
+    }
+
+    /// Adds an operation of `kind` on the key `first`, which `before` precedes, with its value or the end of its range.
     #[inline]
-    fn push(&mut self, kind: u8, first: &[u8], second: Option<&[u8]>) -> Result<()> {
-        let bytes = first.len() + second.map_or(0, <[u8]>::len);
+    fn push(&mut self, kind: u8, (before, first): (&[u8], &[u8]), second: Option<&[u8]>) -> Result<()> {
+        let bytes = before.len() + first.len() + second.map_or(0, <[u8]>::len);
         // The count cannot overflow before the payload does: an operation has at least two bytes.
         check_len("batch", self.payload.len() + bytes + OP_OVERHEAD, MAX_BATCH_LEN)?;
         if self.payload.capacity() == 0 {
@@ -144,7 +179,11 @@ impl WriteBatch {
             self.payload.reserve_exact(bytes + OP_OVERHEAD);
         }
         self.payload.push(kind);
-        codec::put_prefixed(&mut self.payload, first);
+        codec::put_varint(&mut self.payload, (before.len() + first.len()) as u64);
+        if !before.is_empty() {
+            self.payload.extend_from_slice(before);
+        }
+        self.payload.extend_from_slice(first);
         if let Some(second) = second {
             codec::put_prefixed(&mut self.payload, second);
         }
@@ -152,6 +191,12 @@ impl WriteBatch {
         self.user_bytes += bytes as u64;
         Ok(())
     }
+}
+
+/// Fails if the stored key, of which `before` comes first, would be too long.
+#[inline]
+fn check_key(before: &[u8], key: &[u8]) -> Result<()> {
+    check_len("key", key.len(), MAX_KEY_LEN - before.len())
 }
 
 #[inline]
@@ -302,7 +347,7 @@ mod tests {
         let expected = [
             BatchOp::Insert { key: b"a", value: b"" },
             BatchOp::RemoveRange { start: b"b", end: b"d" },
-            BatchOp::RemoveRange { start: b"x", end: b"" },
+            BatchOp::RemoveRange { start: b"x", end: b"\xff\x01" },
         ];
         assert_eq!(batch.iter().collect::<Vec<_>>(), expected);
         assert_eq!((batch.len(), batch.ranges()), (3, 2));
@@ -323,22 +368,25 @@ mod tests {
         #[test]
         fn operations_come_back_as_they_were_added(
             ops in prop::collection::vec((
+                0..3u32,
                 prop::collection::vec(any::<u8>(), 0..40),
                 prop::option::of(prop::collection::vec(any::<u8>(), 0..300)),
             ), 0..30),
         ) {
-            // Catches an encoding that loses an operation, its order, or an empty key or value.
+            // Catches an encoding that loses an operation, its order, its keyspace, or an empty key or value.
             let mut batch = WriteBatch::new();
-            for (key, value) in &ops {
+            for (keyspace, key, value) in &ops {
                 match value {
-                    Some(value) => batch.insert(key, value),
-                    None => batch.remove(key),
+                    Some(value) => batch.insert_in(KeyPrefix::of(*keyspace), key, value),
+                    None => batch.remove_in(KeyPrefix::of(*keyspace), key),
                 }
                 .expect("small");
             }
+            let stored: Vec<_> = ops.iter().map(|(keyspace, key, _)| KeyPrefix::of(*keyspace).stored(key)).collect();
             let expected: Vec<BatchOp<'_>> = ops
                 .iter()
-                .map(|(key, value)| match value {
+                .zip(&stored)
+                .map(|((_, _, value), key)| match value {
                     Some(value) => BatchOp::Insert { key, value },
                     None => BatchOp::Remove { key },
                 })

@@ -57,7 +57,17 @@ const CRATES: [Crate; 3] = [ENGINE, SERVER, PROGRAM];
 const MEMTABLE_FROM: usize = 7;
 /// The layers inside folders of the engine. The files beside a folder are its public face, above everything in it.
 const FOLDERS: [(&str, &[&[&str]]); 2] = [
-    ("db", &[&["core"], &["write", "read"], &["background", "conditional"], &["recovery", "admin"]]),
+    (
+        "db",
+        &[
+            &["core"],
+            &["write", "read"],
+            &["background", "conditional"],
+            &["recovery", "admin"],
+            &["handle"],
+            &["keyspace"],
+        ],
+    ),
     ("table", &[&["format"], &["block"], &["index"], &["builder", "salvage"], &["read"]]),
 ];
 

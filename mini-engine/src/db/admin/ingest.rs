@@ -19,13 +19,15 @@ use crate::db::write::check_space;
 use crate::error::Result;
 use crate::lock::wait;
 use crate::manifest::{RunId, VersionEdit};
-use crate::types::{SeqNo, check_seqno};
+use crate::types::{KeyspaceRef, SeqNo, check_seqno};
 
-/// Loads `entries`. Returns the sequence number at which all of them are visible.
+/// Loads `entries` into `keyspace`. Returns the sequence number at which all of them are visible.
 pub(crate) fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     core: &Core,
+    keyspace: &KeyspaceRef,
     entries: impl IntoIterator<Item = (K, V)>,
 ) -> Result<SeqNo> {
+    keyspace.check()?;
     let _pause = WriterPause::begin(core)?;
     flush_all(core)?;
     let last_seqno = core.lock().last_seqno;
@@ -33,13 +35,14 @@ pub(crate) fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     let options = &core.store.options;
     let filter_bits = f64::from(options.filter_bits_per_key);
     let spec = OutputSpec { level: compaction::BOTTOM, table_bytes: options.table_file_bytes, filter_bits };
-    let written = core.store.write_new(entries.into_iter().map(Ok), last_seqno + 1, spec);
+    let entries = entries.into_iter().map(|(key, value)| Ok((keyspace.prefix.to_stored(key), value)));
+    let written = core.store.write_new(entries, last_seqno + 1, spec);
     let mut written = written.inspect_err(|error| fail_if_unsafe(core, &core.lock(), error))?;
     let Some(key_range) = KeyRange::around(written.tables.iter().map(|table| table.meta())) else {
         return Ok(last_seqno);
     };
     let last = last_seqno + written.tables.len() as u64;
-    fail_on_unwind(core, || install(core, &mut written, key_range, last))?;
+    fail_on_unwind(core, || install(core, keyspace, &mut written, (key_range, last)))?;
     // Counted under the lock.
     let _state = core.lock();
     core.store.counters.write_line.writes.add(written.entries);
@@ -48,8 +51,15 @@ pub(crate) fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
 }
 
 /// Step 3. The place is kept free of compactions meanwhile.
-fn install(core: &Core, written: &mut Written, key_range: KeyRange, last: SeqNo) -> Result<()> {
+fn install(
+    core: &Core,
+    keyspace: &KeyspaceRef,
+    written: &mut Written,
+    (key_range, last): (KeyRange, SeqNo),
+) -> Result<()> {
     let place = check_seqno(last).and_then(|()| find_place(core, &key_range));
+    // Checked with the lock held, as for other writes.
+    let place = place.and_then(|place| keyspace.check().map(|()| place));
     let (mut state, run_id) = place.inspect_err(|_| written.remove_from(&core.store))?;
     let reserved = state.compacting.in_progress.reserve(run_id, key_range);
     drop(state);

@@ -3,6 +3,7 @@
 mod checkpoint;
 mod compact_range;
 mod ingest;
+mod keyspaces;
 mod metrics;
 mod new_directory;
 mod quarantine;
@@ -12,6 +13,7 @@ mod verify;
 pub(crate) use self::checkpoint::checkpoint;
 pub(crate) use self::compact_range::compact_range;
 pub(crate) use self::ingest::ingest;
+pub(crate) use self::keyspaces::{drop_keyspace, keyspace};
 pub(crate) use self::metrics::metrics;
 pub use self::new_directory::incomplete_directory;
 pub use self::quarantine::AsideFile;

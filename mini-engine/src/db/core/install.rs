@@ -1,4 +1,4 @@
-//! Installs version edits: the only way in which the set of tables changes (rule 6).
+//! Installs version edits: the only way in which the set of tables changes (rule 6), and that of keyspaces.
 
 use std::sync::Arc;
 
@@ -7,9 +7,10 @@ use super::state::{Core, State};
 use super::view::View;
 use crate::error::Result;
 use crate::lock::lock;
-use crate::manifest::{Version, VersionEdit};
+use crate::manifest::{KeyspaceEdit, KeyspaceMeta, Manifest, Version, VersionEdit};
 use crate::metrics::Counters;
 use crate::table::Table;
+use crate::types::OpenKeyspace;
 use crate::wal::Segment;
 
 impl Core {
@@ -82,6 +83,43 @@ impl Core {
         drop(flushed);
         self.wake_all();
         Ok(())
+    }
+
+    /// Records a keyspace that is new or has new options.
+    pub(crate) fn set_keyspace(&self, manifest: &mut Manifest, meta: KeyspaceMeta) -> Result<Arc<OpenKeyspace>> {
+        self.append_keyspaces(manifest, KeyspaceEdit { set: vec![meta.clone()], ..KeyspaceEdit::default() })?;
+        self.publish_keyspaces(manifest);
+        Ok(self.keyspaces.add(&meta))
+    }
+
+    /// Records that `keyspace` is no more: after a crash it is whole, or there is none. Writes that come between the record and the mark go with it.
+    pub(crate) fn forget_keyspace(&self, manifest: &mut Manifest, keyspace: &OpenKeyspace) -> Result<()> {
+        let id = keyspace.prefix.id();
+        self.append_keyspaces(manifest, KeyspaceEdit { dropped: vec![id], ..KeyspaceEdit::default() })?;
+        self.keyspaces.remove(&keyspace.name);
+        let mut state = self.lock();
+        keyspace.set_dropped();
+        state.entry_bounds.forget(id);
+        drop(state);
+        // Only now may compactions drop its entries: a reader that pins a view without them finds the mark.
+        self.publish_keyspaces(manifest);
+        self.wake_all();
+        Ok(())
+    }
+
+    fn append_keyspaces(&self, manifest: &mut Manifest, keyspaces: KeyspaceEdit) -> Result<()> {
+        let appended = manifest.append(VersionEdit { keyspaces, ..VersionEdit::default() });
+        let appended = appended.inspect_err(|error| {
+            if !manifest.is_usable() || !error.is_transient() {
+                self.fail(error);
+            }
+        });
+        appended.map(drop)
+    }
+
+    /// Lets flushes and compactions that begin from now on know the present set.
+    fn publish_keyspaces(&self, manifest: &Manifest) {
+        self.store.keyspaces.store(manifest.state().keyspaces.clone());
     }
 }
 

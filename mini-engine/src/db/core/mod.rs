@@ -5,6 +5,7 @@
 mod directory;
 mod entry_bounds;
 mod install;
+mod keyspaces;
 mod lost_pointer;
 mod next_log;
 mod owner;
@@ -18,7 +19,7 @@ mod view;
 mod write_controller;
 
 pub(crate) use self::directory::{DirectoryLock, create_locked, lock_directory, lock_for_reading, sync_name};
-pub(crate) use self::entry_bounds::{Edge, EntryBounds};
+pub(crate) use self::entry_bounds::{Edge, Edges, EntryBounds};
 pub(crate) use self::lost_pointer::{check_is_no_leftover, check_nothing_is_lost};
 pub(crate) use self::pick::pick_unlocked;
 pub(crate) use self::recycle::{create_log, remove_spare, retire_log};

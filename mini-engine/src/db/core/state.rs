@@ -1,6 +1,6 @@
 //! The core of an open database: the state shared by handles, snapshots, iterators and workers.
 //!
-//! Lock order: `manifest`, then `state`, then `spare`; the snapshot registry and the locks of a log come last. `state` is the write lock. It guards
+//! Lock order: `manifest`, then `state`, then `spare`; the snapshot registry, the names of keyspaces and the locks of a log come last. `state` is the write lock. It guards
 //! the places in the log, the sequence numbers and the publishing of views. No thread waits for the device while holding it, with two exceptions: a
 //! write that finds no space cuts the log (`wal/writer.rs`, W4), and the second read of a conditional write may find a block no longer in the cache
 //! (`conditional.rs`). Both condition variables belong to it: `work` wakes the workers, `room` wakes all threads that wait for the workers.
@@ -18,6 +18,7 @@ use arc_swap::ArcSwap;
 
 use super::directory::DirectoryLock;
 use super::entry_bounds::EntryBounds;
+use super::keyspaces::Keyspaces;
 use super::next_log::{NextLog, SpareFile};
 use super::owner::Owner;
 use super::publication::Publication;
@@ -121,6 +122,7 @@ pub(crate) struct Core {
     pub(crate) snapshots: SnapshotRegistry,
     pub(crate) memtables: MemtableFactory,
     pub(crate) manifest: Mutex<Manifest>,
+    pub(crate) keyspaces: Keyspaces,
     state: Mutex<State>,
     /// The file that the next log will have, if there is one. `recycle` alone locks it.
     pub(crate) spare: Mutex<SpareFile>,
@@ -175,13 +177,15 @@ impl Core {
             compacting: Compacting::default(),
             controller: WriteController::default(),
         };
-        let options = &opened.store.options;
+        let (options, keyspaces) = (&opened.store.options, &opened.manifest.state().keyspaces);
+        opened.store.keyspaces.store(keyspaces.clone());
         Core {
             memtables: MemtableFactory::new(options.memtable_kind, options.memtable_bytes),
             store: opened.store,
             view: ArcSwap::from_pointee(opened.view),
             publication: Publication::new(opened.last_seqno),
             snapshots: SnapshotRegistry::default(),
+            keyspaces: Keyspaces::new(keyspaces),
             manifest: Mutex::new(opened.manifest),
             state: Mutex::new(state),
             spare: Mutex::default(),

@@ -11,7 +11,7 @@ use super::quarantine::check_range;
 use crate::db::core::Source;
 use crate::error::{Error, Result};
 use crate::iter::{Direction, MergeIter, VisibleIter};
-use crate::types::{KeyBounds, OwnedBounds, Slice};
+use crate::types::{KeyBounds, KeyPrefix, OwnedBounds, Slice};
 
 /// A position in the sorted entries of one moment. Lends key and value, so that a scan allocates nothing for an entry.
 ///
@@ -38,6 +38,9 @@ use crate::types::{KeyBounds, OwnedBounds, Slice};
 pub struct Cursor {
     /// Made by the first seek. Declared before `source`, so that the open tables are dropped before the lock on the directory.
     entries: Option<Entries>,
+    /// That of the keyspace.
+    prefix: KeyPrefix,
+    /// Of stored keys.
     range: OwnedBounds,
     /// Whether there are quarantined tables, which no move may pass.
     is_guarded: bool,
@@ -47,15 +50,16 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// A cursor over the part of `source` in `range`. If `source` is an error, every seek returns it.
-    pub(crate) fn new(source: Result<Arc<Pinned>>, range: OwnedBounds) -> Cursor {
+    /// A cursor over the part of `source` whose stored keys are in `range`, all in the keyspace of `prefix`. If `source` is an error, every seek
+    /// returns it.
+    pub(crate) fn new(source: Result<Arc<Pinned>>, prefix: KeyPrefix, range: OwnedBounds) -> Cursor {
         let is_guarded = source.as_ref().is_ok_and(|pinned| pinned.is_guarded());
-        Cursor { entries: None, range, is_guarded, merges_runs: false, source }
+        Cursor { entries: None, prefix, range, is_guarded, merges_runs: false, source }
     }
 
     /// A new cursor over the same entries.
     pub(super) fn another(&self) -> Cursor {
-        Cursor::new(self.source.clone(), self.range.clone())
+        Cursor::new(self.source.clone(), self.prefix, self.range.clone())
     }
 
     /// Whether the cursor is at an entry.
@@ -67,6 +71,11 @@ impl Cursor {
     /// The key of the current entry; empty if there is none.
     #[inline]
     pub fn key(&self) -> &[u8] {
+        self.prefix.strip(self.stored_key())
+    }
+
+    #[inline]
+    fn stored_key(&self) -> &[u8] {
         self.entries.as_ref().map_or(&[], VisibleIter::key)
     }
 
@@ -93,15 +102,18 @@ impl Cursor {
     /// Goes to the first entry whose key is at or after `key`. O(sources * log n). Errors as of
     /// [`Cursor::seek_to_first`].
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        let key = key.as_ref();
-        self.go(Direction::Forward, &Start::Key(key), |entries| entries.seek(key))
+        let prefix = self.prefix;
+        prefix
+            .with_stored(key.as_ref(), |key| self.go(Direction::Forward, &Start::Key(key), |entries| entries.seek(key)))
     }
 
     /// Goes to the last entry whose key is at or before `key`. O(sources * log n). Errors as of
     /// [`Cursor::seek_to_first`].
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        let key = key.as_ref();
-        self.go(Direction::Backward, &Start::Key(key), |entries| entries.seek_for_prev(key))
+        let prefix = self.prefix;
+        prefix.with_stored(key.as_ref(), |key| {
+            self.go(Direction::Backward, &Start::Key(key), |entries| entries.seek_for_prev(key))
+        })
     }
 
     /// Goes to the next entry. From the last entry, or without one, the cursor becomes invalid. Errors as of [`Cursor::seek_to_first`].
@@ -132,7 +144,7 @@ impl Cursor {
     /// The current entry, if it was read with others and is short.
     #[inline(always)]
     pub(super) fn short_entry(&self) -> Option<(Slice, Slice)> {
-        self.entries.as_ref()?.short_entry()
+        self.entries.as_ref()?.short_entry(&self.prefix)
     }
 
     /// The value of the current entry, shared with its cached block where that is possible.
@@ -174,7 +186,7 @@ impl Cursor {
     ) -> Result<()> {
         let start = match (start_at, direction) {
             (Start::Here, _) if !self.valid() => return step(self.entries()?),
-            (Start::Here, _) => Bound::Excluded(Slice::from(self.key())),
+            (Start::Here, _) => Bound::Excluded(Slice::from(self.stored_key())),
             (Start::Key(key), _) => Bound::Included(Slice::from(*key)),
             (Start::Bound, Direction::Forward) => self.range.0.clone(),
             (Start::Bound, Direction::Backward) => self.range.1.clone(),
@@ -191,7 +203,7 @@ impl Cursor {
         let pinned = self.source.as_ref().map_err(Error::clone)?;
         let (lower, upper) = &self.range;
         let end = match (self.valid(), direction) {
-            (true, _) => Bound::Included(Slice::from(self.key())),
+            (true, _) => Bound::Included(Slice::from(self.stored_key())),
             (false, Direction::Forward) => upper.clone(),
             (false, Direction::Backward) => lower.clone(),
         };

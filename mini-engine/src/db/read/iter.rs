@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::cursor::Cursor;
 use super::pinned::Pinned;
 use crate::error::{Error, Result};
-use crate::types::{OwnedBounds, Slice};
+use crate::types::{KeyPrefix, OwnedBounds, Slice};
 
 /// The entries of a range in key order, from both ends: yields `Result<(key, value)>`.
 ///
@@ -98,9 +98,9 @@ impl End {
 }
 
 impl Iter {
-    /// The entries of `source` in `range`. If `source` is an error, only that is yielded.
-    pub(crate) fn new(source: Result<Arc<Pinned>>, range: OwnedBounds) -> Iter {
-        let front = End::new(Cursor::new(source, range));
+    /// The entries of `source` whose stored keys are in `range`, all in the keyspace of `prefix`. If `source` is an error, only that is yielded.
+    pub(crate) fn new(source: Result<Arc<Pinned>>, prefix: KeyPrefix, range: OwnedBounds) -> Iter {
+        let front = End::new(Cursor::new(source, prefix, range));
         let walk = Walk { front, back: None, sought: None, error: None, scratch: Vec::new() };
         Iter { walk: Some(walk) }
     }

@@ -15,4 +15,5 @@ pub use self::iter::Iter;
 pub(crate) use self::pinned::{Pinned, Registered};
 pub use self::quarantine::QuarantinedTable;
 pub(crate) use self::quarantine::quarantined_error;
+pub(crate) use self::read_point::ReadPoint;
 pub use self::snapshot::Snapshot;

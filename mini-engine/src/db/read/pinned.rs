@@ -24,7 +24,7 @@ use super::read_point::{ReadPoint, view_first};
 use crate::db::core::{Core, SnapshotId, View, ViewId};
 use crate::error::Result;
 use crate::table::TableMeta;
-use crate::types::SeqNo;
+use crate::types::{KeyspaceRef, SeqNo};
 
 /// A registered sequence number, the only resource of a snapshot. Keeps the directory's lock.
 pub(crate) struct Registered {
@@ -54,15 +54,24 @@ impl Registered {
         self.id.seqno
     }
 
-    /// Pins the current view, to be read at this number.
-    pub(crate) fn pin(&self) -> Arc<Pinned> {
-        Pinned::new(&self.core, self.core.view.load_full(), self.seqno(), Some(self.quarantined.clone()))
+    /// Pins the current view, to read a keyspace at this number.
+    pub(crate) fn pin(&self, keyspace: &KeyspaceRef) -> Result<Arc<Pinned>> {
+        let view = self.core.view.load_full();
+        keyspace.check()?;
+        Ok(Pinned::new(&self.core, view, self.seqno(), Some(self.quarantined.clone())))
     }
 
-    /// Reads the current view at this number.
-    pub(crate) fn read<T>(&self, read: impl FnOnce(ReadPoint<'_>) -> T) -> T {
+    /// Reads a keyspace in the current view at this number.
+    pub(crate) fn read<T>(&self, keyspace: &KeyspaceRef, read: impl FnOnce(ReadPoint<'_>) -> Result<T>) -> Result<T> {
         let Registered { quarantined, core, .. } = self;
-        read(ReadPoint { core, view: &core.view.load(), seqno: self.seqno(), quarantined })
+        let view = core.view.load();
+        keyspace.check()?;
+        read(ReadPoint { core, view: &view, seqno: self.seqno(), quarantined })
+    }
+
+    /// Whether it is a number of this open database.
+    pub(crate) fn is_of(&self, core: &Arc<Core>) -> bool {
+        Arc::ptr_eq(&self.core, core)
     }
 }
 
@@ -84,10 +93,11 @@ pub(crate) struct Pinned {
 }
 
 impl Pinned {
-    /// Pins the current view, to be read at the present moment (P5).
-    pub(crate) fn now(core: &Arc<Core>) -> Result<Arc<Pinned>> {
+    /// Pins the current view, to read a keyspace at the present moment (P5).
+    pub(crate) fn now(core: &Arc<Core>, keyspace: &KeyspaceRef) -> Result<Arc<Pinned>> {
         core.check_open()?;
         let (view, seqno) = view_first(|| core.view.load_full(), || core.visible());
+        keyspace.check()?;
         Ok(Pinned::new(core, view, seqno, None))
     }
 

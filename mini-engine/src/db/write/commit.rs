@@ -106,7 +106,8 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
         if is_large(core, commit.memory) {
             enlarge_memtable(core, commit.memory)?;
         }
-        // Checked after every wait for room: other writers had the lock meanwhile.
+        // Checked after every wait for room: other threads had the lock meanwhile.
+        core.keyspaces.check(commit.batch)?;
         if let Some(condition) = commit.condition {
             core.wait_visible(state.last_seqno)?;
             if !condition(&mut state.entry_bounds)? {

@@ -35,7 +35,7 @@ use fastskip::Op;
 use self::commit::{Condition, Patience, commit, commit_ops};
 use super::core::{Core, fail_on_unwind};
 use crate::error::Result;
-use crate::types::{Durability, SeqNo, WriteBatch};
+use crate::types::{Durability, KeyspaceRef, SeqNo, WriteBatch};
 
 pub(crate) use self::room::{check_space, freeze_active};
 
@@ -58,15 +58,28 @@ thread_local! {
 /// The largest batch of one operation whose memory its thread keeps, in bytes.
 const MAX_KEPT: usize = 16 << 10;
 
-/// Sets `key` to `value`, or removes it: like [`write()`] with a batch of that, which is neither allocated nor decoded.
-pub(crate) fn write_one(core: &Core, key: &[u8], value: Option<&[u8]>, durability: Durability) -> Result<()> {
+/// Sets `key` of `keyspace` to `value`, or removes it: like [`write()`] with a batch of that, which is not allocated.
+pub(crate) fn write_one(
+    core: &Core,
+    keyspace: &KeyspaceRef,
+    key: &[u8],
+    value: Option<&[u8]>,
+    durability: Durability,
+) -> Result<()> {
     // A thread that is ending may have dropped it.
     let mut batch = BATCH_OF_ONE.try_with(Cell::take).unwrap_or_default();
+    let prefix = keyspace.prefix;
     let op = match value {
-        Some(value) => batch.insert(key, value).map(|()| Op::Put { key, value })?,
-        None => batch.remove(key).map(|()| Op::Delete { key })?,
+        Some(value) => batch.insert_in(prefix, key, value).map(|()| Op::Put { key, value })?,
+        None => batch.remove_in(prefix, key).map(|()| Op::Delete { key })?,
     };
-    fail_on_unwind(core, || commit_ops(core, &batch, &[op], durability, None, Patience::Wait))?;
+    if prefix.is_plain(key) {
+        // Nothing has to be decoded.
+        fail_on_unwind(core, || commit_ops(core, &batch, &[op], durability, None, Patience::Wait))?;
+    } else {
+        batch.note_keyspace(keyspace);
+        fail_on_unwind(core, || commit(core, &batch, durability, None, Patience::Wait))?;
+    }
     if batch.payload().len() <= MAX_KEPT {
         batch.clear();
         // As above: then it is dropped here.

@@ -6,6 +6,7 @@ mod checkpoint;
 mod concurrency;
 mod conditional;
 mod ingest;
+mod keyspaces;
 mod lifecycle;
 mod limits;
 mod model;

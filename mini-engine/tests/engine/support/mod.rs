@@ -17,9 +17,9 @@ pub(crate) use std::time::{Duration, Instant};
 pub(crate) use mini_engine::fs::{Disk, Fault, FaultFs, FileSystem, MemFs, Operation, Repeat, StdFs, Step};
 pub(crate) use mini_engine::random::Random;
 pub(crate) use mini_engine::{
-    Builder, Compaction, CompareAndSwapError, Compression, Db, Durability, Error, Iter, LevelMetrics, MAX_KEY_LEN,
-    MAX_VALUE_LEN, MemtableKind, Metrics, Options, RecoveryMode, SalvageReport, Slice, Snapshot, TableReads,
-    WriteBatch, dump, incomplete_directory,
+    Builder, Compaction, CompareAndSwapError, Compression, Db, Durability, Error, Iter, Keyspace, KeyspaceOptions,
+    LevelMetrics, MAX_KEY_LEN, MAX_VALUE_LEN, MemtableKind, Metrics, Options, RecoveryMode, SalvageReport, Slice,
+    Snapshot, TableReads, WriteBatch, dump, incomplete_directory,
 };
 
 pub(crate) use crate::scratch::TempDir;

@@ -1,0 +1,45 @@
+//! Makes, finds and drops keyspaces.
+
+use crate::db::core::{Core, fail_on_unwind};
+use crate::error::{Error, Result};
+use crate::lock::lock;
+use crate::manifest::KeyspaceMeta;
+use crate::options::KeyspaceOptions;
+use crate::types::KeyspaceRef;
+
+/// The keyspace `name`, which is made if there is none, with `options`; without them, as it is or with the default ones.
+pub(crate) fn keyspace(core: &Core, name: &str, options: Option<KeyspaceOptions>) -> Result<KeyspaceRef> {
+    core.check_open()?;
+    if let Some(open) = core.keyspaces.get(name).filter(|_| options.is_none()) {
+        return Ok(KeyspaceRef::new(open));
+    }
+    options.iter().try_for_each(KeyspaceOptions::validate)?;
+    let mut manifest = lock(&core.manifest);
+    let keyspaces = &manifest.state().keyspaces;
+    let known = keyspaces.named(name);
+    let is_as_wanted = known.is_some_and(|known| options.as_ref().is_none_or(|options| *options == known.options));
+    if let Some(open) = core.keyspaces.get(name).filter(|_| is_as_wanted) {
+        return Ok(KeyspaceRef::new(open));
+    }
+    if known.is_none() && core.store.options.read_only {
+        return Err(Error::NoKeyspace { name: name.to_owned() });
+    }
+    let options = options.unwrap_or_default();
+    let meta = match known {
+        Some(known) => KeyspaceMeta { options, ..known.clone() },
+        None => keyspaces.create(name, options)?,
+    };
+    core.check_writable(&core.lock())?;
+    tracing::debug!(name, id = meta.id, "keyspace");
+    fail_on_unwind(core, || core.set_keyspace(&mut manifest, meta)).map(KeyspaceRef::new)
+}
+
+/// Drops the keyspace `name`.
+pub(crate) fn drop_keyspace(core: &Core, name: &str) -> Result<()> {
+    core.check_open()?;
+    let mut manifest = lock(&core.manifest);
+    let open = core.keyspaces.get(name).ok_or_else(|| Error::NoKeyspace { name: name.to_owned() })?;
+    core.check_writable(&core.lock())?;
+    tracing::debug!(name, id = open.prefix.id(), "drops a keyspace");
+    fail_on_unwind(core, || core.forget_keyspace(&mut manifest, &open))
+}

@@ -1,0 +1,59 @@
+//! [`Keyspaces`]: the keyspaces of an open database, by name.
+//!
+//! The manifest's set is the truth; this holds what handles, snapshots and batches share of it, and is changed after it, with the manifest's lock
+//! held.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::error::Result;
+use crate::lock::lock;
+use crate::manifest::{KeyspaceMeta, KeyspaceSet};
+use crate::types::{KeyPrefix, OpenKeyspace, WriteBatch};
+
+/// The number of the next database that is opened.
+static NEXT_DATABASE: AtomicU64 = AtomicU64::new(0);
+
+pub(crate) struct Keyspaces {
+    database: u64,
+    by_name: Mutex<BTreeMap<Arc<str>, Arc<OpenKeyspace>>>,
+}
+
+impl Keyspaces {
+    pub(super) fn new(set: &KeyspaceSet) -> Keyspaces {
+        // Relaxed: it only has to differ from the others.
+        let database = NEXT_DATABASE.fetch_add(1, Ordering::Relaxed);
+        let by_name = set.iter().map(|meta| (meta.name.clone(), open(meta, database))).collect();
+        Keyspaces { database, by_name: Mutex::new(by_name) }
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<OpenKeyspace>> {
+        lock(&self.by_name).get(name).cloned()
+    }
+
+    /// Adds the keyspace, unless it is there.
+    pub(super) fn add(&self, meta: &KeyspaceMeta) -> Arc<OpenKeyspace> {
+        let mut by_name = lock(&self.by_name);
+        by_name.entry(meta.name.clone()).or_insert_with(|| open(meta, self.database)).clone()
+    }
+
+    pub(super) fn remove(&self, name: &str) {
+        lock(&self.by_name).remove(name);
+    }
+
+    /// Fails if a keyspace of `batch` was dropped, or is one of another database. Asked with the write lock held.
+    #[inline]
+    pub(crate) fn check(&self, batch: &WriteBatch) -> Result<()> {
+        batch.keyspaces().iter().try_for_each(|keyspace| keyspace.check_in(self.database))
+    }
+
+    /// Their names, in order.
+    pub(crate) fn names(&self) -> Vec<String> {
+        lock(&self.by_name).keys().map(|name| name.to_string()).collect()
+    }
+}
+
+fn open(meta: &KeyspaceMeta, database: u64) -> Arc<OpenKeyspace> {
+    Arc::new(OpenKeyspace::new(&meta.name, KeyPrefix::of(meta.id), database))
+}

@@ -1,0 +1,418 @@
+//! [`Keyspace`]: the reads and writes of one keyspace.
+
+use std::sync::Arc;
+
+use super::admin::{compact_range, ingest};
+use super::conditional::{compare_and_swap, entry_at, pop};
+use super::core::{Core, Edge};
+use super::handle::Handle;
+use super::read::{Cursor, Iter, Pinned, ReadPoint, Registered, Snapshot, read_now};
+use super::write::{write, write_one};
+#[cfg(doc)]
+use crate::error::Error;
+use crate::error::Result;
+use crate::types::{
+    CompareAndSwapError, Durability, KeyBounds, KeyPrefix, KeyspaceRef, SeqNo, Slice, WriteBatch, prefix_bounds,
+};
+
+/// A set of keys of its own in a database, made by [`Db::keyspace`](crate::Db::keyspace); LevelDB's descendants call it a column family. A cheap
+/// handle: clone it freely, use it from any number of threads.
+///
+/// All keyspaces of a database share its log, so a [`WriteBatch`] and a [`Snapshot`] span them. A [`Db`](crate::Db) derefs to its default keyspace: so
+/// `db.get(..)` and all other methods of this type read and write there. Each keyspace costs its name in memory, and two to six bytes for each key
+/// before the common beginnings of neighbouring keys are left out.
+///
+/// A key and the prefix of its keyspace have [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) bytes together at most. The prefix is one byte and the number of the
+/// keyspace, which grows with each that is created: two bytes up to 127, three up to 16,383. Keys of the default keyspace that begin with the byte
+/// 0xff have a prefix of two bytes, others none.
+///
+/// As a [`Db`](crate::Db) does, a handle keeps the database open. After [`Db::drop_keyspace`](crate::Db::drop_keyspace) every call, and every read of
+/// a snapshot, is [`Error::NoKeyspace`], even if a keyspace of that name is made again; iterators that exist by then go on.
+///
+/// ```
+/// # fn main() -> mini_engine::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// use mini_engine::{Db, Durability, WriteBatch};
+///
+/// let db = Db::open(dir.path())?;
+/// let (users, emails) = (db.keyspace("users")?, db.keyspace("emails")?);
+/// let mut batch = WriteBatch::new();
+/// batch.keyspace(&users).insert("7", "Ada")?;
+/// batch.keyspace(&emails).insert("ada@example.org", "7")?;
+/// db.write(batch, Durability::Synced)?;
+/// assert_eq!(users.get("7")?.as_deref(), Some(&b"Ada"[..]));
+/// assert_eq!(db.get("7")?, None);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Keyspace {
+    handle: Arc<Handle>,
+    keyspace: KeyspaceRef,
+}
+
+impl Keyspace {
+    pub(super) fn new(handle: Arc<Handle>, keyspace: KeyspaceRef) -> Keyspace {
+        Keyspace { handle, keyspace }
+    }
+
+    /// Its name; empty for the default keyspace.
+    pub fn name(&self) -> &str {
+        self.keyspace.name()
+    }
+
+    /// The newest value of `key`: O(log n) in memtables, plus at most one block read in each table that its key range and filter do not rule out. A
+    /// value from a table is a view of its cached block.
+    ///
+    /// # Errors
+    /// [`Error::Io`] and [`Error::Corruption`] of a table that may hold the key: never an older value instead;
+    /// [`Error::Closed`].
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        self.read_key(key.as_ref(), |point, key| point.get(key))
+    }
+
+    /// The values of `keys`, in their order, all as of one moment.
+    ///
+    /// Cheaper than separate reads: keys are sorted and searched for together, so that their cache misses overlap and a block that holds several of
+    /// them is read once. O(n log n) for the sort, besides the reads.
+    ///
+    /// # Errors
+    /// The same as for [`Keyspace::get`], if any key has one.
+    pub fn get_many<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
+        // The caller's iterator may write, so it is read to its end before the moment of the answers is chosen.
+        let keys: Vec<K> = keys.into_iter().collect();
+        let mut buffer = Vec::new();
+        let keys = self.keyspace.prefix.all_stored(&keys, &mut buffer);
+        self.read(|point| point.get_many(&keys))
+    }
+
+    /// Like [`Keyspace::get_many`], until the values found have `soft_limit` bytes together: so at most that many bytes of values, plus one value, are in
+    /// memory at once. RocksDB's `MultiGet` has `value_size_soft_limit` for that.
+    ///
+    /// The answer for a key is `Some(result)`, with the result of [`Keyspace::get`], or `None` if the search ended before it was known. The keys that
+    /// have an answer need not be the first ones: newer data is searched before older data, and each in the order of the keys. At least one key has
+    /// an answer.
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = mini_engine::Db::open(dir.path())?;
+    /// db.insert("a", vec![0; 1000])?;
+    /// db.insert("b", vec![0; 1000])?;
+    /// let answers = db.get_many_up_to(1000, ["a", "b"])?;
+    /// assert!(matches!(&answers[..], [Some(Some(_)), None]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The same as for [`Keyspace::get`], if any key that was looked for has one.
+    pub fn get_many_up_to<K: AsRef<[u8]>>(
+        &self,
+        soft_limit: usize,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<Vec<Option<Option<Slice>>>> {
+        let keys: Vec<K> = keys.into_iter().collect();
+        let mut buffer = Vec::new();
+        let keys = self.keyspace.prefix.all_stored(&keys, &mut buffer);
+        self.read(|point| point.get_many_up_to(Some(soft_limit), &keys))
+    }
+
+    /// Whether `key` has a value, which is not copied. Errors as of [`Keyspace::get`].
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.read_key(key.as_ref(), |point, key| point.contains(key))
+    }
+
+    /// Sets `key` to `value`, with the durability of the options. See [`Db::write`](crate::Db::write).
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a key or value past its limit, and those of [`Db::write`](crate::Db::write).
+    pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        write_one(self.core(), &self.keyspace, key.as_ref(), Some(value.as_ref()), self.durability())
+    }
+
+    /// Removes `key`, whether or not it has a value, with the durability of the options. See [`Db::write`](crate::Db::write).
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a key past its limit, and those of [`Db::write`](crate::Db::write).
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        write_one(self.core(), &self.keyspace, key.as_ref(), None, self.durability())
+    }
+
+    /// Removes all keys within `bounds`, whether or not there are any, with the durability of the options. See [`Db::write`](crate::Db::write).
+    ///
+    /// It is one operation, and O(1) however many keys there are: reads pass over the covered entries, and compactions remove them later. Until
+    /// then scans of the range are slower than those of an empty range. Inverted bounds remove nothing.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a bound that is a key past its limit, and those of [`Db::write`](crate::Db::write).
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = mini_engine::Db::open(dir.path())?;
+    /// for key in ["a", "b", "c"] {
+    ///     db.insert(key, "")?;
+    /// }
+    /// db.remove_range("a".."c")?;
+    /// assert_eq!(db.iter().count(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn remove_range(&self, bounds: impl KeyBounds) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.note_keyspace(&self.keyspace);
+        batch.remove_range_in(self.keyspace.prefix, &bounds)?;
+        write(self.core(), &batch, self.durability()).map(drop)
+    }
+
+    /// Removes all keys that begin with `prefix`: as [`Keyspace::remove_range`].
+    pub fn remove_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
+        self.remove_range(prefix_bounds(prefix.as_ref()))
+    }
+
+    /// Sets `key` to `new` if its value is `expected`, atomically with respect to all other writes and reads; `None` means no value. The durability
+    /// is that of the options. Otherwise nothing is written, and the inner error holds the present value of the key.
+    ///
+    /// Costs two reads and a write. It waits for the writes that have begun. Other writes wait for the second read, whose blocks the first read has
+    /// brought into the cache.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a key or value past its limit, and those of [`Keyspace::get`] and [`Db::write`](crate::Db::write).
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = tempfile::tempdir()?;
+    /// let db = mini_engine::Db::open(dir.path())?;
+    /// db.compare_and_swap("leader", None, Some(b"a"))??;
+    /// let refused = db.compare_and_swap("leader", None, Some(b"b"))?.unwrap_err();
+    /// assert_eq!(refused.current.as_deref(), Some(&b"a"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn compare_and_swap(
+        &self,
+        key: impl AsRef<[u8]>,
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<std::result::Result<(), CompareAndSwapError>> {
+        compare_and_swap(self.core(), &self.keyspace, key.as_ref(), expected, new)
+    }
+
+    /// The entry with the smallest key. O(sources * log n), plus the tombstones before it, which the next compaction drops.
+    ///
+    /// # Errors
+    /// [`Error::Io`] and [`Error::Corruption`] of the tables asked; [`Error::Closed`].
+    pub fn first(&self) -> Result<Option<(Slice, Slice)>> {
+        entry_at(self.core(), &self.keyspace, Edge::First)
+    }
+
+    /// The entry with the largest key. As [`Keyspace::first`].
+    pub fn last(&self) -> Result<Option<(Slice, Slice)>> {
+        entry_at(self.core(), &self.keyspace, Edge::Last)
+    }
+
+    /// Removes the entry with the smallest key, and returns it: no two callers get the same one. The durability is that of the options.
+    ///
+    /// Costs two reads and a write, as [`Keyspace::compare_and_swap`] does. Each popped entry leaves a tombstone until a flush and a compaction drop it.
+    /// The next pop begins behind it, so a queue stays quick. The first pop after an open, or after a [`Keyspace::ingest`], passes over all tombstones at
+    /// its end, twice; [`Keyspace::compact_range`] drops them. Each pop sorts a copy of a memtable of the kind
+    /// [`MemtableKind::Vector`](crate::MemtableKind::Vector): do not use that kind for a queue.
+    ///
+    /// # Errors
+    /// Those of [`Keyspace::first`] and [`Db::write`](crate::Db::write).
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let queue = mini_engine::Db::open(dir.path())?;
+    /// queue.insert("1", "first")?;
+    /// queue.insert("2", "second")?;
+    /// assert_eq!(queue.pop_first()?.unwrap().1.as_ref(), b"first");
+    /// assert_eq!(queue.first()?, queue.last()?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn pop_first(&self) -> Result<Option<(Slice, Slice)>> {
+        pop(self.core(), &self.keyspace, Edge::First)
+    }
+
+    /// Removes the entry with the largest key, and returns it. As [`Keyspace::pop_first`].
+    pub fn pop_last(&self) -> Result<Option<(Slice, Slice)>> {
+        pop(self.core(), &self.keyspace, Edge::Last)
+    }
+
+    /// Writes `entries`, which must be in ascending order of distinct keys, directly into tables, on the lowest level where the key range is free.
+    /// Each entry is written once, bypassing the log and the memtable, so this is the way to load much sorted data. When this returns, the whole
+    /// load is visible at once and durable. After an error or a crash before that, none of it is there, unless the call was about to return.
+    /// Returns the last sequence number.
+    ///
+    /// Flushes the memtables first. Other writers wait until it is done, so `entries` must not write to this database itself; readers continue.
+    /// Memory: a block, and the index and filter of each table that it makes.
+    ///
+    /// # Errors [`Error::InvalidArgument`] for a key that is not after the one before it, or a key or value past its limit; nothing is stored then.
+    /// The errors of [`Db::flush`](crate::Db::flush); [`Error::Io`]; [`Error::Full`] when sequence numbers are used up; [`Error::Closed`].
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = mini_engine::Db::open(dir.path())?;
+    /// db.ingest((0..1000u32).map(|n| (n.to_be_bytes(), "value")))?;
+    /// assert_eq!(db.iter().count(), 1000);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, entries: impl IntoIterator<Item = (K, V)>) -> Result<SeqNo> {
+        ingest(self.core(), &self.keyspace, entries)
+    }
+
+    /// All entries in key order, from both ends, as they are now. Errors are yielded.
+    pub fn iter(&self) -> Iter {
+        self.range(..)
+    }
+
+    /// The entries whose keys lie in `bounds`. Inverted bounds are empty. Errors are yielded.
+    pub fn range(&self, bounds: impl KeyBounds) -> Iter {
+        Iter::new(self.pin(), self.keyspace.prefix, self.keyspace.prefix.bounds(&bounds))
+    }
+
+    /// The entries whose keys start with `prefix`. Errors are yielded.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
+        self.range(prefix_bounds(prefix.as_ref()))
+    }
+
+    /// A cursor over all entries as they are now.
+    pub fn cursor(&self) -> Cursor {
+        Cursor::new(self.pin(), self.keyspace.prefix, self.keyspace.prefix.bounds(&..))
+    }
+
+    /// The database as it is now, for as long as the snapshot is kept. O(1). It reads this keyspace, and [`Snapshot::keyspace`] another one at the same
+    /// moment. The snapshot of a closed handle returns [`Error::Closed`] from every read.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(Registered::now(self.core()), self.core().visible(), self.keyspace.clone())
+    }
+
+    /// Compacts everything that was written to keys within `bounds` before the call into one run: overwritten values and removed keys then take no
+    /// space, except those that snapshots see. Flushes first, and runs on the caller's thread, beside the other compactions, which then continue by
+    /// the policy. Reads and writes continue. O(bytes in the bounds and of the tables that they share). Only a part of the tables is compacted at a
+    /// time, so little additional space is needed.
+    ///
+    /// # Errors
+    /// The errors of [`Db::flush`](crate::Db::flush); [`Error::Io`] and [`Error::Corruption`] of an input table. Completed parts stay, and nothing is lost.
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = mini_engine::Db::open(dir.path())?;
+    /// db.insert("a", "1")?;
+    /// db.remove("a")?;
+    /// db.compact_range("a"..="b")?;
+    /// db.compact_range(..)?;
+    /// assert!(db.metrics().levels.iter().all(|level| level.bytes == 0));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn compact_range(&self, bounds: impl KeyBounds) -> Result<()> {
+        compact_range(self.core(), self.keyspace.prefix.bounds(&bounds))
+    }
+
+    /// Reads `key` at the present moment.
+    #[inline(always)]
+    fn read_key<T>(&self, key: &[u8], read: impl Fn(ReadPoint<'_>, &[u8]) -> Result<T>) -> Result<T> {
+        match self.keyspace.prefix.is_plain(key) {
+            // Only the default keyspace has such keys, and it is never dropped.
+            true => read_now(self.core(), |point| read(point, key)),
+            false => self.read_prefixed(key, read),
+        }
+    }
+
+    #[inline(never)]
+    fn read_prefixed<T>(&self, key: &[u8], read: impl Fn(ReadPoint<'_>, &[u8]) -> Result<T>) -> Result<T> {
+        self.keyspace.prefix.with_stored(key, |key| self.read(|point| read(point, key)))
+    }
+
+    fn read<T>(&self, read: impl FnOnce(ReadPoint<'_>) -> Result<T>) -> Result<T> {
+        read_now(self.core(), |point| {
+            self.keyspace.check()?;
+            read(point)
+        })
+    }
+
+    fn pin(&self) -> Result<Arc<Pinned>> {
+        Pinned::now(self.core(), &self.keyspace)
+    }
+
+    fn durability(&self) -> Durability {
+        self.core().store.options.durability
+    }
+
+    pub(super) fn core(&self) -> &Arc<Core> {
+        &self.handle.core
+    }
+
+    pub(super) fn handle(&self) -> &Arc<Handle> {
+        &self.handle
+    }
+}
+
+impl Snapshot {
+    /// The same moment in another keyspace of the same database: reads show what was in it then. A snapshot that is older than the keyspace shows
+    /// none of its keys.
+    ///
+    /// # Errors
+    /// None here: every read is [`Error::NoKeyspace`] if the keyspace was dropped, and [`Error::InvalidArgument`] if it is one of another database.
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = mini_engine::Db::open(dir.path())?;
+    /// let users = db.keyspace("users")?;
+    /// users.insert("7", "Ada")?;
+    /// let snapshot = db.snapshot();
+    /// users.remove("7")?;
+    /// assert!(snapshot.keyspace(&users).contains_key("7")?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn keyspace(&self, keyspace: &Keyspace) -> Snapshot {
+        self.of_keyspace(keyspace.core(), &keyspace.keyspace)
+    }
+}
+
+/// The operations of a [`WriteBatch`] in one keyspace: made by [`WriteBatch::keyspace`]. They become part of the batch.
+#[derive(Debug)]
+pub struct KeyspaceBatch<'a> {
+    batch: &'a mut WriteBatch,
+    prefix: KeyPrefix,
+}
+
+impl WriteBatch {
+    /// Leads to `keyspace`: operations there become part of this batch, in the order in which they are added. A write of the batch is
+    /// [`Error::NoKeyspace`] if the keyspace was dropped, and [`Error::InvalidArgument`] if it is one of another database: then none of it is written.
+    pub fn keyspace(&mut self, keyspace: &Keyspace) -> KeyspaceBatch<'_> {
+        self.note_keyspace(&keyspace.keyspace);
+        KeyspaceBatch { batch: self, prefix: keyspace.keyspace.prefix }
+    }
+}
+
+impl KeyspaceBatch<'_> {
+    /// Adds the insertion of `value` under `key`. Errors as of [`WriteBatch::insert`].
+    pub fn insert(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.batch.insert_in(self.prefix, key.as_ref(), value.as_ref())
+    }
+
+    /// Adds the removal of `key`, whether or not it exists. Errors as of [`WriteBatch::remove`].
+    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.batch.remove_in(self.prefix, key.as_ref())
+    }
+
+    /// Adds the removal of all keys of the keyspace within `bounds`. Errors as of [`WriteBatch::remove_range`].
+    pub fn remove_range(&mut self, bounds: impl KeyBounds) -> Result<()> {
+        self.batch.remove_range_in(self.prefix, &bounds)
+    }
+
+    /// Adds the removal of all keys of the keyspace that begin with `prefix`. Errors as of [`WriteBatch::remove_range`].
+    pub fn remove_prefix(&mut self, prefix: impl AsRef<[u8]>) -> Result<()> {
+        self.remove_range(prefix_bounds(prefix.as_ref()))
+    }
+}

@@ -1,0 +1,166 @@
+//! [`KeyspaceSet`]: the keyspaces of a database, by number.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::options::KeyspaceOptions;
+use crate::types::{DEFAULT_KEYSPACE, KeyspaceId, Shown};
+
+/// The longest name of a keyspace, in bytes.
+pub(crate) const MAX_NAME_LEN: usize = 255;
+/// The most keyspaces that a database has at once, besides the default one.
+const MAX_KEYSPACES: usize = 65_535;
+
+/// A keyspace as the manifest knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeyspaceMeta {
+    pub(crate) id: KeyspaceId,
+    pub(crate) name: Arc<str>,
+    pub(crate) options: KeyspaceOptions,
+}
+
+/// The difference between two sets of keyspaces.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct KeyspaceEdit {
+    /// Those that are new or have new options.
+    pub(crate) set: Vec<KeyspaceMeta>,
+    /// Those that are no more.
+    pub(crate) dropped: Vec<KeyspaceId>,
+    /// The greatest number that was ever given.
+    pub(crate) last: Option<KeyspaceId>,
+}
+
+/// The keyspaces of a database, except the default one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct KeyspaceSet {
+    by_id: BTreeMap<KeyspaceId, KeyspaceMeta>,
+    /// The greatest number that was ever given. None is given again: keys of a dropped keyspace may remain in tables.
+    last: KeyspaceId,
+}
+
+impl KeyspaceSet {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &KeyspaceMeta> {
+        self.by_id.values()
+    }
+
+    pub(crate) fn get(&self, id: KeyspaceId) -> Option<&KeyspaceMeta> {
+        self.by_id.get(&id)
+    }
+
+    pub(crate) fn named(&self, name: &str) -> Option<&KeyspaceMeta> {
+        self.iter().find(|meta| &*meta.name == name)
+    }
+
+    /// Whether the keys of this number are those of a keyspace. Others belonged to one that was dropped.
+    pub(crate) fn is_live(&self, id: KeyspaceId) -> bool {
+        id == DEFAULT_KEYSPACE || self.by_id.contains_key(&id)
+    }
+
+    /// Whether there ever was one.
+    pub(crate) fn is_used(&self) -> bool {
+        self.last > DEFAULT_KEYSPACE
+    }
+
+    /// A new keyspace.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a name that is empty or too long; [`Error::Full`] if there are too many.
+    pub(crate) fn create(&self, name: &str, options: KeyspaceOptions) -> Result<KeyspaceMeta> {
+        if !is_name(name) {
+            let what = format!("the name of a keyspace has 1 to {MAX_NAME_LEN} bytes, found {}", name.len());
+            return Err(Error::InvalidArgument(what));
+        }
+        let id = self.last.checked_add(1).filter(|_| self.by_id.len() < MAX_KEYSPACES);
+        let full = || Error::Full(format!("a database has at most {MAX_KEYSPACES} keyspaces"));
+        Ok(KeyspaceMeta { id: id.ok_or_else(full)?, name: name.into(), options })
+    }
+
+    /// The keyspaces after `edit`, or a description of the fault in the edit.
+    pub(super) fn apply(self: &Arc<Self>, edit: &KeyspaceEdit) -> Result<Arc<Self>, String> {
+        if *edit == KeyspaceEdit::default() {
+            return Ok(Arc::clone(self));
+        }
+        let mut set = Self::clone(self);
+        for id in &edit.dropped {
+            set.by_id.remove(id).ok_or_else(|| format!("edit drops keyspace {id}, which there is not"))?;
+        }
+        for meta in &edit.set {
+            let id = meta.id;
+            let others = set.named(&meta.name).is_some_and(|named| named.id != id);
+            let is_again = id <= self.last && !set.by_id.contains_key(&id);
+            if id == DEFAULT_KEYSPACE || others || is_again {
+                let name = Shown(meta.name.as_bytes());
+                return Err(format!("edit adds keyspace {id}, {name}: its number or its name was given before"));
+            }
+            set.by_id.insert(id, meta.clone());
+            set.last = set.last.max(id);
+        }
+        set.last = set.last.max(edit.last.unwrap_or(0));
+        Ok(Arc::new(set))
+    }
+
+    /// An edit that turns an empty set into this one.
+    pub(super) fn as_edit(&self) -> KeyspaceEdit {
+        let last = Some(self.last).filter(|_| self.is_used());
+        KeyspaceEdit { set: self.iter().cloned().collect(), dropped: Vec::new(), last }
+    }
+}
+
+pub(super) fn is_name(name: &str) -> bool {
+    (1..=MAX_NAME_LEN).contains(&name.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn adding(set: &Arc<KeyspaceSet>, name: &str) -> KeyspaceEdit {
+        let meta = set.create(name, KeyspaceOptions::default()).unwrap();
+        KeyspaceEdit { set: vec![meta], ..KeyspaceEdit::default() }
+    }
+
+    fn dropping(id: KeyspaceId) -> KeyspaceEdit {
+        KeyspaceEdit { dropped: vec![id], ..KeyspaceEdit::default() }
+    }
+
+    #[test]
+    fn numbers_are_never_given_again_also_after_a_rollover() {
+        // Catches a number that is free again once its keyspace is dropped: the next one would begin with the keys of the old one.
+        let set = Arc::<KeyspaceSet>::default();
+        assert!(!set.is_used() && set.is_live(0));
+        let set = set.apply(&adding(&set, "a")).unwrap();
+        let set = set.apply(&adding(&set, "b")).unwrap();
+        assert_eq!(set.named("b").map(|meta| meta.id), Some(2));
+        let dropped = set.apply(&dropping(2)).unwrap();
+        assert!(dropped.is_live(1) && !dropped.is_live(2) && dropped.named("b").is_none());
+        let rolled = Arc::<KeyspaceSet>::default().apply(&dropped.as_edit()).unwrap();
+        assert_eq!(rolled, dropped);
+        assert_eq!(rolled.create("b", KeyspaceOptions::default()).unwrap().id, 3);
+        assert!(rolled.apply(&adding(&set, "b")).is_ok());
+        let again = KeyspaceEdit { set: vec![set.get(2).unwrap().clone()], ..KeyspaceEdit::default() };
+        assert!(rolled.apply(&again).is_err());
+    }
+
+    #[test]
+    fn edits_that_name_a_keyspace_twice_or_drop_none_are_refused() {
+        // Catches two keyspaces of one name, of which one could never be reached again, and a damaged manifest that is used.
+        let set = Arc::<KeyspaceSet>::default();
+        let set = set.apply(&adding(&set, "a")).unwrap();
+        assert!(set.apply(&adding(&set, "a")).unwrap_err().contains("given before"));
+        assert!(set.apply(&dropping(7)).unwrap_err().contains("there is not"));
+        let default = KeyspaceMeta { id: 0, name: "b".into(), options: KeyspaceOptions::default() };
+        assert!(set.apply(&KeyspaceEdit { set: vec![default], ..KeyspaceEdit::default() }).is_err());
+    }
+
+    #[test]
+    fn names_have_a_byte_and_at_most_so_many() {
+        // Catches an empty name, which is that of the default keyspace, and one that the manifest cannot hold.
+        let set = KeyspaceSet::default();
+        let create = |name: &str| set.create(name, KeyspaceOptions::default());
+        assert!(create(&"n".repeat(MAX_NAME_LEN)).is_ok());
+        for name in ["", &"n".repeat(MAX_NAME_LEN + 1)] {
+            assert!(matches!(create(name), Err(Error::InvalidArgument(_))), "{name}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! [`KeyspaceOptions`]: the settings of one keyspace, kept in the database.
+
+use super::{Compression, ZSTD_LEVEL};
+use crate::error::Result;
+
+/// The options of one keyspace, set by chaining. They are kept in the database; see [`Db::keyspace_with`](crate::Db::keyspace_with).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyspaceOptions {
+    pub(crate) compression: Option<Compression>,
+}
+
+impl KeyspaceOptions {
+    /// The compression of its data blocks, the same on every level, instead of that of the database's options. Existing tables keep theirs until a
+    /// compaction rewrites them.
+    pub fn compression(mut self, compression: Compression) -> Self {
+        self.compression = Some(compression);
+        self
+    }
+
+    pub(crate) fn validate(&self) -> Result<()> {
+        self.compression.as_ref().map_or(Ok(()), Compression::validate)
+    }
+}
+
+const AS_THE_DATABASE: u64 = 0;
+const NONE: u64 = 1;
+const LZ4: u64 = 2;
+
+/// The number of the compression in a manifest: 0 for that of the database, 1 for none, 2 for LZ4, 2 more than the level for Zstandard.
+pub(crate) fn compression_number(compression: Option<Compression>) -> u64 {
+    match compression {
+        None => AS_THE_DATABASE,
+        Some(Compression::None) => NONE,
+        Some(Compression::Lz4) => LZ4,
+        Some(Compression::Zstd { level }) => LZ4 + u64::try_from(level).unwrap_or_default(),
+    }
+}
+
+/// The compression of this number; `None` if there is none.
+pub(crate) fn compression_of_number(number: u64) -> Option<Option<Compression>> {
+    Some(match number {
+        AS_THE_DATABASE => None,
+        NONE => Some(Compression::None),
+        LZ4 => Some(Compression::Lz4),
+        zstd => {
+            let level = i32::try_from(zstd - LZ4).ok().filter(|level| ZSTD_LEVEL.contains(level))?;
+            Some(Compression::Zstd { level })
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_compression_has_a_number_of_its_own() {
+        // Catches two compressions with one number, and a number of none that is read as some.
+        let numbers = (0..).map_while(|number| compression_of_number(number).map(|found| (number, found)));
+        let known: Vec<_> = numbers.collect();
+        assert_eq!(known.len(), 3 + 22);
+        assert!(known.iter().all(|(number, compression)| compression_number(*compression) == *number));
+        assert_eq!(compression_of_number(u64::MAX), None);
+    }
+}

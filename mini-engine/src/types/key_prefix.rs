@@ -1,0 +1,320 @@
+//! [`KeyPrefix`]: the keys of keyspaces in the order of stored keys.
+//!
+//! All keyspaces share the log, the memtables and the tables. A *stored key* is the prefix of a keyspace, followed by the user's key. Keyspace `id`
+//! has the prefix `ff`, `id` as a varint. The default keyspace has the number 0 and stores its keys as they are, except those that begin with `ff`:
+//! these get the prefix of the number 0, `ff 00`. So whoever uses no other keyspace pays for one comparison of a byte.
+//!
+//! K1 order: within a keyspace, stored keys are ordered as the user's keys.
+//! K2 contiguity: no prefix begins another one, so no stored key of another keyspace lies between two of one. The default keyspace comes first: it
+//! ends at `ff 01`.
+//! K3 suffix: the user's key is the end of the stored key.
+
+use std::borrow::Cow;
+use std::ops::Bound;
+
+use super::key_bounds::{KeyBounds, OwnedBounds, after_prefix};
+use super::slice::Slice;
+use crate::codec::{self, Reader};
+
+/// The number of a keyspace. No number is given twice in a database.
+pub(crate) type KeyspaceId = u32;
+
+/// The number of the keyspace that a [`Db`](crate::Db) itself reads and writes.
+pub(crate) const DEFAULT_KEYSPACE: KeyspaceId = 0;
+
+/// The first byte of every prefix.
+const ESCAPE: u8 = 0xff;
+/// The length of the longest prefix, in bytes.
+const MAX_LEN: usize = 1 + codec::MAX_VARINT32_LEN;
+/// The end of the default keyspace.
+const DEFAULT_END: &[u8] = &[ESCAPE, 1];
+/// Stored keys up to this length are put together without an allocation.
+const SHORT: usize = 128;
+
+/// The prefix of the stored keys of one keyspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyPrefix {
+    /// Keys whose first byte is below this one are stored without the prefix.
+    plain_below: u8,
+    len: u8,
+    bytes: [u8; MAX_LEN],
+}
+
+impl KeyPrefix {
+    pub(crate) const DEFAULT: Self = Self { plain_below: ESCAPE, len: 2, bytes: [ESCAPE, 0, 0, 0, 0, 0] };
+
+    pub(crate) fn of(id: KeyspaceId) -> Self {
+        if id == DEFAULT_KEYSPACE {
+            return Self::DEFAULT;
+        }
+        let mut prefix = vec![ESCAPE];
+        codec::put_varint(&mut prefix, id.into());
+        let mut bytes = [0; MAX_LEN];
+        bytes[..prefix.len()].copy_from_slice(&prefix);
+        Self { plain_below: 0, len: prefix.len() as u8, bytes }
+    }
+
+    fn is_default(&self) -> bool {
+        self.plain_below > 0
+    }
+
+    pub(crate) fn id(&self) -> KeyspaceId {
+        split_stored(self.bytes()).map_or(DEFAULT_KEYSPACE, |(id, _)| id)
+    }
+
+    /// The bytes that precede `key` in its stored key.
+    #[inline(always)]
+    pub(crate) fn before(&self, key: &[u8]) -> &[u8] {
+        if self.is_plain(key) { &[] } else { self.bytes() }
+    }
+
+    /// The stored key of `key`.
+    pub(crate) fn stored<'a>(&self, key: &'a [u8]) -> Cow<'a, [u8]> {
+        match self.before(key) {
+            [] => Cow::Borrowed(key),
+            before => Cow::Owned([before, key].concat()),
+        }
+    }
+
+    /// Calls `then` with the stored key of `key`. Allocates only for a long key.
+    #[inline(always)]
+    pub(crate) fn with_stored<T>(&self, key: &[u8], then: impl FnOnce(&[u8]) -> T) -> T {
+        let (mut short, long);
+        let stored = match self.before(key) {
+            [] => key,
+            before if before.len() + key.len() <= SHORT => {
+                short = [0; SHORT];
+                let (stored, _) = short.split_at_mut(before.len() + key.len());
+                stored[..before.len()].copy_from_slice(before);
+                stored[before.len()..].copy_from_slice(key);
+                stored
+            }
+            before => {
+                long = [before, key].concat();
+                &long
+            }
+        };
+        then(stored)
+    }
+
+    /// The stored keys of `keys`, in `buffer` where they have a prefix.
+    pub(crate) fn all_stored<'a, K: AsRef<[u8]>>(&self, keys: &'a [K], buffer: &'a mut Vec<u8>) -> Vec<&'a [u8]> {
+        for key in keys.iter().map(K::as_ref).filter(|key| !self.is_plain(key)) {
+            buffer.extend_from_slice(self.bytes());
+            buffer.extend_from_slice(key);
+        }
+        let mut rest = &buffer[..];
+        let mut stored = |key: &'a [u8]| match self.before(key) {
+            [] => key,
+            before => rest.split_off(..before.len() + key.len()).unwrap_or_default(),
+        };
+        keys.iter().map(|key| stored(key.as_ref())).collect()
+    }
+
+    /// The stored key of `key`, which is moved where it has no prefix.
+    pub(crate) fn to_stored<K: AsRef<[u8]>>(self, key: K) -> StoredKey<K> {
+        match self.before(key.as_ref()) {
+            [] => StoredKey::Plain(key),
+            before => StoredKey::Prefixed([before, key.as_ref()].concat()),
+        }
+    }
+
+    /// The user's key of a stored key of this keyspace.
+    #[inline(always)]
+    pub(crate) fn strip<'a>(&self, stored: &'a [u8]) -> &'a [u8] {
+        stored.get(self.len_in(stored)..).unwrap_or_default()
+    }
+
+    /// The length of the prefix in a stored key of this keyspace, of which at least the first byte is given.
+    #[inline(always)]
+    pub(crate) fn len_in(&self, stored: &[u8]) -> usize {
+        if self.is_plain(stored) { 0 } else { self.len.into() }
+    }
+
+    /// The stored keys of the keys of this keyspace within `bounds`.
+    pub(crate) fn bounds(&self, bounds: &impl KeyBounds) -> OwnedBounds {
+        let stored = |key: &[u8]| self.with_stored(key, |stored| Slice::from(stored));
+        let start = match bounds.start() {
+            Bound::Unbounded => self.start(),
+            bound => bound.map(stored),
+        };
+        let end = match bounds.end() {
+            Bound::Unbounded => Bound::Excluded(self.end()),
+            bound => bound.map(stored),
+        };
+        (start, end)
+    }
+
+    /// The place behind all stored keys of this keyspace.
+    pub(crate) fn end(&self) -> Slice {
+        match self.is_default() {
+            true => Slice::from(DEFAULT_END),
+            // A varint never ends with `ff`.
+            false => after_prefix(self.bytes()).map(Slice::from).unwrap_or_default(),
+        }
+    }
+
+    fn start(&self) -> Bound<Slice> {
+        if self.is_default() { Bound::Unbounded } else { Bound::Included(Slice::from(self.bytes())) }
+    }
+
+    /// Whether the stored key of `key` is `key` itself. It never is outside of the default keyspace.
+    #[inline(always)]
+    pub(crate) fn is_plain(&self, key: &[u8]) -> bool {
+        key.first().copied().unwrap_or(0) < self.plain_below
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+/// A stored key, made of the key that a caller gave.
+pub(crate) enum StoredKey<K> {
+    Plain(K),
+    Prefixed(Vec<u8>),
+}
+
+impl<K: AsRef<[u8]>> AsRef<[u8]> for StoredKey<K> {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Plain(key) => key.as_ref(),
+            Self::Prefixed(stored) => stored,
+        }
+    }
+}
+
+/// The keyspace and the user's key of a stored key; `None` if it is none.
+#[inline]
+pub(crate) fn split_stored(stored: &[u8]) -> Option<(KeyspaceId, &[u8])> {
+    if is_stored_plain(stored) {
+        return Some((DEFAULT_KEYSPACE, stored));
+    }
+    let mut reader = Reader::new(&stored[1..]);
+    let id = reader.varint32()?;
+    // A longer form of the same number is no prefix.
+    let is_shortest = reader.position() + 1 == usize::from(KeyPrefix::of(id).len);
+    is_shortest.then_some((id, reader.rest()))
+}
+
+/// Whether a stored key is that of the default keyspace, without a prefix.
+#[inline(always)]
+pub(crate) fn is_stored_plain(stored: &[u8]) -> bool {
+    stored.first() != Some(&ESCAPE)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::types::{MAX_KEY_LEN, is_above, is_below};
+
+    fn any_key() -> impl Strategy<Value = Vec<u8>> {
+        let byte = prop_oneof![4 => Just(0xff), 2 => Just(0), 1 => Just(1), 1 => Just(0x80), 3 => any::<u8>()];
+        prop::collection::vec(byte, 0..6)
+    }
+
+    fn any_id() -> impl Strategy<Value = KeyspaceId> {
+        prop_oneof![3 => 0..4u32, 1 => 126..130u32, 1 => 16_382..16_386u32, 1 => any::<u32>(), 1 => Just(u32::MAX)]
+    }
+
+    fn any_bound() -> impl Strategy<Value = Bound<Vec<u8>>> {
+        prop_oneof![any_key().prop_map(Bound::Included), any_key().prop_map(Bound::Excluded), Just(Bound::Unbounded)]
+    }
+
+    #[test]
+    fn prefixes_are_those_of_the_format() {
+        // Catches a change of the mapping: databases on disk would show other keys.
+        let stored = |id, key: &'static [u8]| KeyPrefix::of(id).stored(key).into_owned();
+        assert_eq!(stored(0, b"a"), b"a");
+        assert_eq!(stored(0, b""), b"");
+        assert_eq!(stored(0, b"\xff"), b"\xff\0\xff");
+        assert_eq!(stored(0, b"\xfe\xff"), b"\xfe\xff");
+        assert_eq!(stored(1, b"a"), b"\xff\x01a");
+        assert_eq!(stored(1, b""), b"\xff\x01");
+        assert_eq!(stored(300, b"\xff"), b"\xff\xac\x02\xff");
+        assert_eq!(stored(u32::MAX, b"a"), b"\xff\xff\xff\xff\xff\x0fa");
+    }
+
+    #[test]
+    fn bytes_that_are_no_stored_key_are_none() {
+        // Catches a stored key without a number, or with one in a longer form, that is taken for a key of some keyspace.
+        for bytes in [&b"\xff"[..], b"\xff\x80", b"\xff\x80\0", b"\xff\x81\0a", b"\xff\xff\xff\xff\xff\x1f"] {
+            assert_eq!(split_stored(bytes), None, "{bytes:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn each_key_comes_back_in_its_keyspace_and_in_its_place(
+            (a, b) in ((any_id(), any_key()), (any_id(), any_key())),
+        ) {
+            // Catches two keys with one stored key, a keyspace among the keys of another, and another order of its keys.
+            let (prefix_a, prefix_b) = (KeyPrefix::of(a.0), KeyPrefix::of(b.0));
+            let (stored_a, stored_b) = (prefix_a.stored(&a.1), prefix_b.stored(&b.1));
+            prop_assert_eq!(split_stored(&stored_a), Some((a.0, &a.1[..])));
+            prop_assert_eq!(prefix_a.strip(&stored_a), &a.1[..]);
+            prop_assert_eq!(prefix_a.id(), a.0);
+            prop_assert_eq!(is_stored_plain(&stored_a), stored_a.len() == a.1.len());
+            prop_assert_eq!(&*[prefix_a.before(&a.1), &a.1].concat(), &*stored_a);
+            prefix_a.with_stored(&a.1, |stored| assert_eq!(stored, &*stored_a));
+            let moved = prefix_a.to_stored(&a.1);
+            prop_assert_eq!(moved.as_ref(), &*stored_a);
+            if a.0 == b.0 {
+                prop_assert_eq!(stored_a.cmp(&stored_b), a.1.cmp(&b.1));
+            } else {
+                let (low, high) = (prefix_a.bounds(&..), prefix_b.bounds(&..));
+                let is_in = |bounds: &OwnedBounds, key: &[u8]| {
+                    is_above(key, bounds.0.as_ref().map(|key| &**key)) && is_below(key, bounds.1.as_ref().map(|key| &**key))
+                };
+                prop_assert!(is_in(&low, &stored_a) && !is_in(&low, &stored_b));
+                prop_assert!(is_in(&high, &stored_b) && !is_in(&high, &stored_a));
+            }
+        }
+
+        #[test]
+        fn bounds_hold_the_stored_keys_of_the_keys_within_them(
+            (id, bounds) in (any_id(), (any_bound(), any_bound())),
+            keys in prop::collection::vec((any_id(), any_key()), 1..20),
+        ) {
+            // Catches a range that shows keys of another keyspace, and one that misses a key at its end.
+            let stored_bounds = KeyPrefix::of(id).bounds(&bounds);
+            let within = |bounds: &dyn Fn() -> (Bound<Vec<u8>>, Bound<Vec<u8>>), key: &[u8]| {
+                let (lower, upper) = bounds();
+                is_above(key, lower.as_ref().map(|key| &**key)) && is_below(key, upper.as_ref().map(|key| &**key))
+            };
+            let of_stored = || (stored_bounds.0.as_ref().map(|key| key.to_vec()), stored_bounds.1.as_ref().map(|key| key.to_vec()));
+            for (of, key) in keys.iter().chain([&(id, vec![]), &(id, vec![0xff]), &(id, vec![0xff; 9])]) {
+                let stored = KeyPrefix::of(*of).stored(key);
+                let expected = *of == id && within(&|| bounds.clone(), key);
+                prop_assert_eq!(within(&of_stored, &stored), expected, "{:?} of {} in {:?}", key, of, stored_bounds);
+            }
+        }
+
+        #[test]
+        fn many_keys_are_stored_as_each(id in any_id(), keys in prop::collection::vec(any_key(), 0..20)) {
+            // Catches a list in which a key takes the place of its neighbour.
+            let (prefix, mut buffer) = (KeyPrefix::of(id), Vec::new());
+            let each: Vec<_> = keys.iter().map(|key| prefix.stored(key).into_owned()).collect();
+            prop_assert_eq!(prefix.all_stored(&keys, &mut buffer), each);
+        }
+
+        #[test]
+        fn random_bytes_are_split_into_what_makes_them_again(bytes in any_key()) {
+            // Catches bytes from disk that lead to a panic, or are taken for another key's.
+            if let Some((id, key)) = split_stored(&bytes) {
+                prop_assert!(id == DEFAULT_KEYSPACE && bytes.starts_with(b"\xff\0") || *KeyPrefix::of(id).stored(key) == *bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn long_keys_are_stored_whole() {
+        // Catches a key that is cut where it no longer fits in place.
+        for len in [SHORT - 3, SHORT - 2, SHORT - 1, SHORT, MAX_KEY_LEN] {
+            let key = vec![b'k'; len];
+            KeyPrefix::of(9).with_stored(&key, |stored| assert_eq!(stored, [b"\xff\x09", &key[..]].concat()));
+        }
+    }
+}

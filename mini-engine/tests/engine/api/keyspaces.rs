@@ -1,0 +1,231 @@
+//! Keyspaces: sets of keys of their own, which batches and snapshots span; made, listed and dropped durably.
+
+use crate::support::*;
+
+fn no_keyspace<T: std::fmt::Debug>(result: Result<T, Error>, expected: &str) {
+    assert!(matches!(&result, Err(Error::NoKeyspace { name }) if name == expected), "{result:?}");
+}
+
+/// Reads what the test below has written, in each way.
+fn check_each_read(db: &Db) {
+    for (n, name) in ["", "a", "b"].iter().enumerate() {
+        let space = if name.is_empty() { Keyspace::clone(db) } else { db.keyspace(name).unwrap() };
+        let value = n.to_string();
+        assert_eq!((space.name(), space.get("k").unwrap().as_deref()), (*name, Some(value.as_bytes())));
+        assert_eq!(space.first().unwrap().map(|entry| entry.0.to_vec()), Some(vec![]));
+        assert_eq!(space.last().unwrap().map(|entry| entry.0.to_vec()), Some(vec![0xff, 0xff]));
+        let many = space.get_many([&b"gone"[..], b"k", b"\xff\xff"]).unwrap();
+        assert_eq!(many.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true, true]);
+        let mut cursor = space.cursor();
+        cursor.seek("j").unwrap();
+        assert_eq!((cursor.key(), cursor.value()), (&b"k"[..], value.as_bytes()));
+        cursor.seek_for_prev([0xff; 3]).unwrap();
+        assert_eq!(cursor.key(), [0xff, 0xff]);
+        assert_eq!(space.prefix([0xff]).count(), 1);
+        assert!(space.compare_and_swap("k", Some(value.as_bytes()), Some(value.as_bytes())).unwrap().is_ok());
+    }
+}
+
+#[test]
+fn each_keyspace_has_keys_of_its_own_in_every_kind_of_read_and_write() {
+    // Catches a read or a write that leaves the prefix out, or shows it.
+    let (dir, db) = fresh();
+    let (a, b) = (db.keyspace("a").unwrap(), db.keyspace("b").unwrap());
+    let spaces = [&*db, &a, &b];
+    for (n, space) in spaces.iter().enumerate() {
+        space.insert("k", n.to_string()).unwrap();
+        space.insert("\u{ff}", "high").unwrap();
+        space.insert([0xff, 0xff], "highest").unwrap();
+        space.insert("", "empty").unwrap();
+        space.insert("gone", "").unwrap();
+        space.remove("gone").unwrap();
+        let loaded = ["x1", "x2"].map(|key| (key, n.to_string()));
+        space.ingest(loaded).unwrap();
+    }
+    a.remove_range("x2"..).unwrap();
+    a.insert([0xff, 0xff], "again").unwrap();
+    b.remove_prefix("x").unwrap();
+    let keys = |space: &Keyspace| -> Vec<Vec<u8>> { pairs(space.iter()).into_iter().map(|(key, _)| key).collect() };
+    let all: Vec<&[u8]> = vec![b"", b"k", b"x1", b"x2", "\u{ff}".as_bytes(), b"\xff\xff"];
+    assert_eq!(keys(&db), all);
+    assert_eq!(keys(&a), [all[0], all[1], all[2], all[5]]);
+    assert_eq!(keys(&b), [all[0], all[1], all[4], all[5]]);
+    check_each_read(&db);
+    drop((a, b));
+    check_each_read(&reopened(db, &dir));
+}
+
+#[test]
+fn pops_of_one_keyspace_leave_the_others_alone() {
+    // Catches an end of the order that is remembered for all keyspaces.
+    let (_dir, db) = fresh();
+    let a = db.keyspace("a").unwrap();
+    for key in ["1", "2", "3"] {
+        db.insert(key, "default").unwrap();
+        a.insert(key, "a").unwrap();
+    }
+    let pop = |space: &Keyspace| space.pop_first().unwrap().map(|(key, value)| (key.to_vec(), value.to_vec()));
+    let entry = |key: &str, value: &str| Some((key.as_bytes().to_vec(), value.as_bytes().to_vec()));
+    assert_eq!(pop(&a), entry("1", "a"));
+    assert_eq!(pop(&a), entry("2", "a"));
+    assert_eq!(pop(&db), entry("1", "default"));
+    a.insert("0", "a").unwrap();
+    assert_eq!(pop(&a), entry("0", "a"));
+    assert_eq!(a.pop_last().unwrap().map(|entry| entry.0.to_vec()), Some(b"3".to_vec()));
+    assert_eq!((pop(&a), a.pop_last().unwrap()), (None, None));
+    assert_eq!(db.iter().count(), 2);
+}
+
+#[test]
+fn a_batch_and_a_snapshot_span_keyspaces() {
+    // Catches a batch that is applied in parts, and two moments in one snapshot.
+    let (_dir, db) = fresh();
+    let (a, b) = (db.keyspace("a").unwrap(), db.keyspace("b").unwrap());
+    let mut batch = WriteBatch::new();
+    batch.insert("k", "default").unwrap();
+    batch.keyspace(&a).insert("k", "a").unwrap();
+    batch.keyspace(&b).insert("k", "b").unwrap();
+    batch.keyspace(&b).insert("l", "b").unwrap();
+    assert_eq!(batch.len(), 4);
+    assert_eq!(db.write(&batch, Durability::Synced).unwrap(), 4);
+    let snapshot = a.snapshot();
+    batch.clear();
+    batch.remove("k").unwrap();
+    batch.keyspace(&a).remove("k").unwrap();
+    batch.keyspace(&b).remove_range("k"..="l").unwrap();
+    batch.keyspace(&a).remove_prefix("k").unwrap();
+    db.write(&batch, Durability::Buffered).unwrap();
+    assert_eq!([&db, &a, &b].map(|space: &Keyspace| space.iter().count()), [0; 3]);
+    let value = |snapshot: &Snapshot| snapshot.get("k").unwrap().map(|value| value.to_vec());
+    assert_eq!(value(&snapshot), Some(b"a".to_vec()));
+    assert_eq!(value(&snapshot.keyspace(&b)), Some(b"b".to_vec()));
+    assert_eq!(value(&snapshot.keyspace(&db)), Some(b"default".to_vec()));
+    assert_eq!(pairs(snapshot.keyspace(&b).iter().rev()).len(), 2);
+    let later = db.keyspace("later").unwrap();
+    later.insert("k", "").unwrap();
+    assert_eq!(value(&snapshot.keyspace(&later)), None);
+}
+
+#[test]
+fn a_dropped_keyspace_is_gone_for_every_handle_and_its_name_is_free() {
+    // Catches an old handle that reads or writes the keyspace that has its name now, and keys that come back.
+    let (dir, db) = fresh();
+    let old = db.keyspace("a").unwrap();
+    old.insert("k", "old").unwrap();
+    let (snapshot, iter) = (db.snapshot().keyspace(&old), old.iter());
+    let mut batch = WriteBatch::new();
+    batch.insert("k", "").unwrap();
+    batch.keyspace(&old).insert("l", "").unwrap();
+    db.drop_keyspace("a").unwrap();
+    no_keyspace(db.drop_keyspace("a"), "a");
+    assert_eq!(db.keyspaces(), [""; 0]);
+    let new = db.keyspace("a").unwrap();
+    for _ in 0..2 {
+        no_keyspace(old.get("k"), "a");
+        no_keyspace(old.get_many(["k"]), "a");
+        no_keyspace(old.contains_key("k"), "a");
+        no_keyspace(old.insert("k", ""), "a");
+        no_keyspace(old.remove("k"), "a");
+        no_keyspace(old.remove_range(..), "a");
+        no_keyspace(old.compare_and_swap("k", None, None), "a");
+        no_keyspace(old.ingest([("k", "")]), "a");
+        no_keyspace(old.first(), "a");
+        no_keyspace(old.pop_first(), "a");
+        no_keyspace(old.iter().next().unwrap(), "a");
+        no_keyspace(old.cursor().seek_to_first(), "a");
+        no_keyspace(snapshot.get("k"), "a");
+        no_keyspace(db.snapshot().keyspace(&old).iter().next().unwrap(), "a");
+        no_keyspace(db.write(&batch, Durability::Buffered), "a");
+        no_keyspace(db.try_write(&batch, Durability::Buffered), "a");
+        assert_eq!((new.iter().count(), db.iter().count()), (0, 0));
+        new.insert("n", "new").unwrap();
+        db.flush().unwrap();
+        db.compact().unwrap();
+        new.remove("n").unwrap();
+    }
+    assert_eq!(pairs(iter), [(b"k".to_vec(), b"old".to_vec())]);
+    new.insert("n", "new").unwrap();
+    drop((old, new, snapshot));
+    let db = reopened(db, &dir);
+    assert_eq!(pairs(db.keyspace("a").unwrap().iter()), [(b"n".to_vec(), b"new".to_vec())]);
+}
+
+#[test]
+fn a_handle_of_another_database_is_refused() {
+    // Catches a batch that writes into whichever keyspace has the same number here.
+    let ((_dir, db), (_other_dir, other)) = (fresh(), fresh());
+    let (_here, there) = (db.keyspace("a").unwrap(), other.keyspace("a").unwrap());
+    let mut batch = WriteBatch::new();
+    batch.keyspace(&there).insert("k", "").unwrap();
+    for result in [db.write(&batch, Durability::Buffered).map(drop), db.snapshot().keyspace(&there).get("k").map(drop)]
+    {
+        assert!(matches!(result, Err(Error::InvalidArgument(_))), "{result:?}");
+    }
+    other.write(&batch, Durability::Buffered).unwrap();
+}
+
+#[test]
+fn names_are_listed_and_kept_and_bad_ones_refused() {
+    // Catches a name that a later open does not find, and one that cannot be stored.
+    let (dir, db) = fresh();
+    let long = "n".repeat(255);
+    for name in ["b", "a", "\n", &long, "b"] {
+        db.keyspace(name).unwrap();
+    }
+    for name in ["", &"n".repeat(256)] {
+        assert!(matches!(db.keyspace(name), Err(Error::InvalidArgument(_))));
+    }
+    db.drop_keyspace("a").unwrap();
+    assert_eq!(db.keyspaces(), ["\n", "b", &long]);
+    let db = reopened(db, &dir);
+    assert_eq!(db.keyspaces(), ["\n", "b", &long]);
+    drop(db);
+    let db = Db::builder(dir.path()).read_only(true).open().unwrap();
+    assert_eq!(db.keyspace("b").unwrap().iter().count(), 0);
+    no_keyspace(db.keyspace("a"), "a");
+    assert!(matches!(db.drop_keyspace("b"), Err(Error::ReadOnly { .. })));
+    let other = KeyspaceOptions::default().compression(Compression::None);
+    assert!(matches!(db.keyspace_with("b", other), Err(Error::ReadOnly { .. })));
+}
+
+#[test]
+fn a_handle_keeps_the_database_open_and_a_close_ends_it() {
+    // Catches workers that end while a keyspace can still be written to.
+    let (_dir, db) = opened(|builder| builder.memtable_bytes(4096));
+    let a = db.keyspace("a").unwrap();
+    let again = db.clone();
+    drop(db);
+    for n in 0..200 {
+        a.insert(key(n), [0; 100]).unwrap();
+    }
+    assert_eq!(a.iter().count(), 200);
+    again.close().unwrap();
+    assert!(matches!(a.get("k"), Err(Error::Closed)));
+    assert!(matches!(a.insert("k", ""), Err(Error::Closed)));
+}
+
+#[test]
+fn the_longest_keys_leave_room_for_the_prefix() {
+    // Catches a stored key past the limit of tables, which would make each flush fail.
+    let (dir, db) = fresh();
+    let a = db.keyspace("a").unwrap();
+    let longest = [b'k'; MAX_KEY_LEN - 2];
+    a.insert(longest, "v").unwrap();
+    a.remove_range(longest..).unwrap();
+    a.insert(longest, "w").unwrap();
+    let past = [(&a, &[b'k'; MAX_KEY_LEN - 1][..]), (&*db, &[0xff; MAX_KEY_LEN - 1])];
+    for (space, key) in past {
+        for refused in
+            [space.insert(key, ""), space.remove(key), space.remove_range(key..), space.ingest([(key, "")]).map(drop)]
+        {
+            assert!(matches!(refused, Err(Error::InvalidArgument(_))), "{refused:?}");
+        }
+        assert_eq!(space.get(key).unwrap(), None);
+    }
+    db.insert([0xff; MAX_KEY_LEN - 2], "v").unwrap();
+    db.flush().unwrap();
+    drop(a);
+    let db = reopened(db, &dir);
+    assert_eq!(db.keyspace("a").unwrap().get(longest).unwrap().as_deref(), Some(&b"w"[..]));
+    assert_eq!(db.last().unwrap().map(|entry| entry.0.len()), Some(MAX_KEY_LEN - 2));
+}
