@@ -73,6 +73,14 @@ pub enum Error {
         /// The greatest number that is known.
         supported: u32,
     },
+    /// An older version of the engine has made the database, and this one cannot use it as it is.
+    #[error("{} cannot be opened as it is: {what}", path.display())]
+    MustBeRepaired {
+        /// The directory.
+        path: PathBuf,
+        /// The reason, and what to do.
+        what: String,
+    },
     /// The database accepts no writes: because of a failure to write or sync, after which a reopen shows what is durable, or because it was opened
     /// read-only.
     #[error("the database is read-only: {cause}")]

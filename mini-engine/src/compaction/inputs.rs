@@ -6,9 +6,11 @@
 
 use std::collections::HashSet;
 
+use crate::compaction::live_keys::are_dropped;
 use crate::compaction::retention::Retention;
 use crate::error::Result;
 use crate::iter::EntryIter;
+use crate::manifest::KeyspaceSet;
 use crate::memtables::{LoggedMemtable, MemtableIter};
 use crate::table::{OpenRun, RunIter, RunTable};
 use crate::types::{RangeTombstones, Slice, place_after};
@@ -46,14 +48,22 @@ impl Inputs<MemtableIter> {
 }
 
 impl Inputs<RunIter> {
-    /// The inputs of a compaction, and the numbers of the tables that are left out because range tombstones of others cover them completely. Those
-    /// are not read at all: so removing a range costs a compaction one step for each table in it, not for each key.
-    pub(crate) fn of_runs(runs: &[OpenRun], retention: Retention<'_>) -> Result<(Self, HashSet<u64>)> {
+    /// The inputs of a compaction, and the numbers of the tables that are left out because range tombstones of others cover them completely, or
+    /// because all of their keys belong to dropped keyspaces. Those are not read at all: so removing a range costs a compaction one step for each table
+    /// in it, not for each key.
+    pub(crate) fn of_runs(
+        runs: &[OpenRun],
+        retention: Retention<'_>,
+        keyspaces: &KeyspaceSet,
+    ) -> Result<(Self, HashSet<u64>)> {
         let with_ranges = runs.iter().flat_map(OpenRun::tables_with_ranges);
         let ranges = with_ranges.map(RunTable::range_tombstones).collect::<Result<Vec<_>>>()?;
         let ranges = retention.reduced(&RangeTombstones::union(&ranges));
-        let is_covered = |table: &&RunTable| retention.drops_table(table, &ranges);
-        let tables = runs.iter().filter(|_| !ranges.is_empty()).flat_map(OpenRun::tables);
+        let is_covered = |table: &&RunTable| {
+            are_dropped(keyspaces, table.smallest(), table.largest())
+                || !ranges.is_empty() && retention.drops_table(table, &ranges)
+        };
+        let tables = runs.iter().flat_map(OpenRun::tables);
         let covered: HashSet<u64> = tables.filter(is_covered).map(RunTable::number).collect();
         let entries = runs.iter().map(|run| run.without(|table| covered.contains(&table.number())).iter_uncached());
         Ok((Self { entries: entries.collect(), ranges }, covered))

@@ -51,8 +51,10 @@ pub(crate) fn run(
     // A missing table would be dropped with its data.
     let given = inputs.iter().flat_map(OpenRun::tables).map(RunTable::number);
     assert!(given.eq(plan.tables()), "a plan names other tables than its inputs");
-    if plan.action == Action::Move {
-        return Ok(Some(moved(plan, inputs)));
+    match plan.action {
+        Action::Move => return Ok(Some(moved(plan, inputs))),
+        Action::Remove => return Ok(Some(removed(plan, inputs))),
+        Action::Rewrite => {}
     }
     let retention = Retention { snapshots, tombstones: Tombstones::KeepOf(&plan.below) };
     let spec = match plan.output.level {
@@ -66,7 +68,7 @@ pub(crate) fn run(
         share_bytes: piece::share(plan.bytes, is_divisible),
         piece_bytes: is_divisible.then_some(sizes.piece_bytes),
     };
-    let (copied, covered) = Inputs::of_runs(inputs, retention)?;
+    let (copied, covered) = Inputs::of_runs(inputs, retention, &store.keyspaces.load())?;
     let Some(written) = store.write(copied, retention, spec, limits)? else { return Ok(None) };
     finish(store, plan, inputs, written, &covered).map(Some)
 }
@@ -113,11 +115,19 @@ fn moved(plan: &Plan, inputs: &[OpenRun]) -> Done {
     let added = inputs.iter().flat_map(OpenRun::tables).map(|table| (plan.output, table.meta())).collect();
     let mut stats = stats(plan, inputs, RunTable::bytes, 0);
     stats.levels.iter_mut().for_each(|level| level.read = 0);
-    let removed =
-        plan.inputs.iter().flat_map(|input| input.tables.iter().map(|&number| (input.level, number))).collect();
-    let pointers_done = plan.resumes.clone();
-    let edit = VersionEdit { removed, added, pointers_done, stats, ..VersionEdit::default() };
-    Done { edit, outputs: Vec::new(), obsolete: Vec::new() }
+    Done { edit: VersionEdit { added, stats, ..removal(plan) }, outputs: Vec::new(), obsolete: Vec::new() }
+}
+
+/// No tables in their place.
+fn removed(plan: &Plan, inputs: &[OpenRun]) -> Done {
+    let obsolete = inputs.iter().flat_map(OpenRun::tables).map(RunTable::table).cloned().collect();
+    Done { edit: removal(plan), outputs: Vec::new(), obsolete }
+}
+
+/// The edit that takes the tables of `plan` out of their places.
+fn removal(plan: &Plan) -> VersionEdit {
+    let removed = plan.inputs.iter().flat_map(|input| input.tables.iter().map(|&number| (input.level, number)));
+    VersionEdit { removed: removed.collect(), pointers_done: plan.resumes.clone(), ..VersionEdit::default() }
 }
 
 /// The statistics of a compaction that reads `read` bytes of each input table and writes `written` bytes.

@@ -34,6 +34,8 @@ pub(crate) enum Action {
     Rewrite,
     /// They overlap no other table, nor each other. So they are only assigned to another place, and not read.
     Move,
+    /// All of their keys belong to keyspaces that were dropped. So they are removed, and not read.
+    Remove,
 }
 
 /// The inputs of one run.
@@ -159,6 +161,21 @@ pub(crate) fn plan<'a>(
     let key_range = span_of(&chosen)?;
     let below = self::below(version, &chosen, output, &key_range);
     Some(rewrite_of(&chosen, output, key_range, below))
+}
+
+/// The plan that removes the tables for which `is_wanted` from the levels `from` to `to`; `None` if there are none. Unlike other plans it takes no
+/// tables between them: nobody reads their keys.
+pub(crate) fn removal(version: &Version, levels: Range<usize>, is_wanted: impl Fn(&TableMeta) -> bool) -> Option<Plan> {
+    let runs = version.all_runs().filter(|(level, _)| levels.contains(level));
+    let chosen = runs.map(|(level, run)| Chosen {
+        level,
+        run,
+        tables: run.tables().iter().filter(|table| is_wanted(table)).collect(),
+    });
+    let chosen: Vec<Chosen<'_>> = chosen.filter(|chosen| !chosen.tables.is_empty()).collect();
+    let (key_range, first) = (span_of(&chosen)?, chosen.first()?);
+    let output = RunId { level: first.level, run: first.run.id() };
+    Some(Plan { action: Action::Remove, ..rewrite_of(&chosen, output, key_range, KeySet::default()) })
 }
 
 pub(crate) fn rewrite_of(chosen: &[Chosen<'_>], output: RunId, key_range: KeyRange, below: KeySet) -> Plan {

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arc_swap::ArcSwap;
 
 use crate::compaction::inputs::Inputs;
+use crate::compaction::live_keys::LiveKeys;
 use crate::compaction::retention::{Covering, Retention, Shadowing};
 use crate::error::{Error, Result};
 use crate::fs::{self, FileSystem};
@@ -18,7 +19,12 @@ use crate::manifest::{CompactionStats, FileNumbers, KeyspaceSet, RunId, VersionE
 use crate::metrics::Counters;
 use crate::options::Options;
 use crate::table::{self, BlockCache, Table, TableCache, TableMeta, TableOptions};
-use crate::types::{Kind, MAX_KEY_LEN, RangeTombstones, SeqNo, Shown, Slice, place_after};
+use crate::types::{
+    Kind, MAX_KEY_LEN, RangeTombstones, SeqNo, Shown, Slice, is_stored_plain, place_after, split_stored,
+};
+
+/// A table ends before a key of another keyspace if it has at least one part in this many of a full one: it is no crumb then (`plan.rs`).
+const BORDER_PART: u64 = 4;
 
 /// The place of an output, and the rule for cutting it.
 #[derive(Debug, Clone, Copy)]
@@ -126,8 +132,9 @@ impl TableStore {
         spec: OutputSpec,
         limits: Limits<'_>,
     ) -> Result<Option<Written>> {
-        let mut output = Output::new(self, spec, retention.kept_ranges(&inputs.ranges));
-        let Some(copied) = copy(inputs, retention, limits, &mut output)? else { return Ok(None) };
+        let live = || LiveKeys::new(self.keyspaces.load_full());
+        let mut output = Output::new(self, spec, live().kept(&retention.kept_ranges(&inputs.ranges)));
+        let Some(copied) = copy(inputs, (retention, live()), limits, &mut output)? else { return Ok(None) };
         let written = Written { tables: output.finish(copied.next.clone())?, ..copied };
         let (tables, bytes) = (written.tables.len(), written.table_bytes());
         tracing::debug!(level = spec.level, tables, bytes, "wrote tables");
@@ -179,7 +186,9 @@ impl TableStore {
 
     fn builder(&self, spec: &OutputSpec) -> Result<table::Builder> {
         let options = TableOptions::at_level(&self.options, spec.level, spec.filter_bits);
-        table::Builder::new(&self.fs, &self.dir, self.numbers.allocate()?, options)
+        let mut builder = table::Builder::new(&self.fs, &self.dir, self.numbers.allocate()?, options)?;
+        builder.set_compressions(self.keyspaces.load().compressions().clone());
+        Ok(builder)
     }
 
     fn path(&self, number: u64) -> PathBuf {
@@ -219,13 +228,14 @@ impl<'a> Output<'a> {
         last >= self.spec.table_bytes && last + finished() >= bytes
     }
 
-    /// Ends the current table if it is full and `key` is not its last.
+    /// Ends the current table if it is full and `key` is not its last, or if `key` begins another keyspace and the table is not small. So most of a
+    /// keyspace is in tables of its own, which go as a whole when it is dropped, and many small keyspaces share tables.
     fn cut(&mut self, key: &[u8]) -> Result<()> {
-        let reached = self.spec.table_bytes;
         // Never between two versions of a key: a read asks one table of a run (V3).
         let cuts_ranges = !self.ranges.is_empty();
         let ends = |builder: &mut table::Builder| {
-            let last = builder.last_key();
+            let (last, full) = (builder.last_key(), self.spec.table_bytes);
+            let reached = if begins_keyspace(last, key) { full / BORDER_PART } else { full };
             builder.bytes() >= reached && last != key && (!cuts_ranges || is_followed_by_a_place(last))
         };
         if let Some(full) = self.current.take_if(ends) {
@@ -284,6 +294,11 @@ impl Drop for Output<'_> {
     }
 }
 
+/// Whether the keyspace of `key`, which comes after `last`, is another one.
+fn begins_keyspace(last: &[u8], key: &[u8]) -> bool {
+    !is_stored_plain(key) && split_stored(last).map(|(id, _)| id) != split_stored(key).map(|(id, _)| id)
+}
+
 /// Whether the place right after `key` can be the first key of a table.
 fn is_followed_by_a_place(key: &[u8]) -> bool {
     key.len() < MAX_KEY_LEN
@@ -292,7 +307,7 @@ fn is_followed_by_a_place(key: &[u8]) -> bool {
 /// Copies the entries of `inputs` that must be kept. The result has no tables yet. `None` if it was cancelled and cannot be a piece.
 fn copy<I: EntryIter>(
     inputs: Inputs<I>,
-    retention: Retention<'_>,
+    (retention, mut live): (Retention<'_>, LiveKeys),
     limits: Limits<'_>,
     output: &mut Output<'_>,
 ) -> Result<Option<Written>> {
@@ -320,7 +335,7 @@ fn copy<I: EntryIter>(
         copied.entries += 1;
         copied.entry_bytes += merged.key().len() as u64 + merged.value().len() as u64;
         let is_kept = shadowing.keeps(merged.key(), merged.seqno(), merged.kind());
-        if is_kept && !covering.covers(merged.key(), merged.seqno()) {
+        if is_kept && live.contains(merged.key()) && !covering.covers(merged.key(), merged.seqno()) {
             output.cut(merged.key())?;
             output.add(merged.key(), merged.seqno(), merged.kind(), merged.value())?;
         }

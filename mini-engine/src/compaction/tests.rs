@@ -8,7 +8,7 @@ use super::*;
 use crate::error::{Error, Result};
 use crate::fs::{Fault, FaultFs, FileSystem, Repeat, StdFs};
 use crate::iter::EntryIter;
-use crate::manifest::{FileNumbers, RunId, Version, VersionEdit};
+use crate::manifest::{FileNumbers, KeyspaceSet, RunId, Version, VersionEdit};
 use crate::memtables::LoggedMemtable;
 use crate::options::{Compression, MemtableKind, Options};
 use crate::scratch::TempDir;
@@ -48,23 +48,25 @@ fn version(tables: &[Arc<Table>]) -> Version {
     Version::default().apply(&VersionEdit { added, ..VersionEdit::default() }).unwrap()
 }
 
+fn context<'a>(
+    store: &'a TableStore,
+    version: &'a Version,
+    in_progress: &'a InProgress,
+    keyspaces: &'a KeyspaceSet,
+) -> Context<'a> {
+    Context { version, options: &store.options, in_progress, is_scanned_often: false, keyspaces }
+}
+
 /// The plan that compacts all of level 0, newest first in `tables`, down to the deepest level.
 fn rewrite_of(store: &TableStore, tables: &[Arc<Table>]) -> Plan {
     let (version, in_progress) = (version(tables), InProgress::default());
-    pick(
-        &Context { version: &version, options: &store.options, in_progress: &in_progress, is_scanned_often: false },
-        Work::Any,
-    )
-    .expect("a plan")
+    pick(&context(store, &version, &in_progress, &KeyspaceSet::default()), Work::Any).expect("a plan")
 }
 
 /// The next compaction of `version`, and its inputs, which are among `open`.
 fn next(store: &TableStore, version: &Version, open: &[Arc<Table>]) -> Option<(Plan, Vec<OpenRun>)> {
     let in_progress = InProgress::default();
-    let plan = pick(
-        &Context { version, options: &store.options, in_progress: &in_progress, is_scanned_often: false },
-        Work::Any,
-    )?;
+    let plan = pick(&context(store, version, &in_progress, &KeyspaceSet::default()), Work::Any)?;
     let listed: Vec<RunTable> = version.tables().map(|meta| RunTable::new(opened(open, meta), meta)).collect();
     let inputs = inputs(&plan, &listed);
     Some((plan, inputs))

@@ -22,9 +22,9 @@ use crate::types::{
 /// `db.get(..)` and all other methods of this type read and write there. Each keyspace costs its name in memory, and two to six bytes for each key
 /// before the common beginnings of neighbouring keys are left out.
 ///
-/// A key and the prefix of its keyspace have [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) bytes together at most. The prefix is one byte and the number of the
-/// keyspace, which grows with each that is created: two bytes up to 127, three up to 16,383. Keys of the default keyspace that begin with the byte
-/// 0xff have a prefix of two bytes, others none.
+/// A key and the prefix of its keyspace have [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) bytes together at most. The prefix has two bytes in the first 247
+/// keyspaces that a database makes, four up to the 65,535th, and six at most. Keys of the default keyspace that begin with the byte 0xff have a prefix
+/// of two bytes, others none.
 ///
 /// As a [`Db`](crate::Db) does, a handle keeps the database open. After [`Db::drop_keyspace`](crate::Db::drop_keyspace) every call, and every read of
 /// a snapshot, is [`Error::NoKeyspace`], even if a keyspace of that name is made again; iterators that exist by then go on.

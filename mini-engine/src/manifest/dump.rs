@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use super::keyspaces::KeyspaceMeta;
 use super::load::{Edits, read_manifest};
 use super::version::{CompactPointer, VersionEdit};
 use crate::error::Result;
@@ -34,7 +35,7 @@ pub(crate) fn dump(fs: &dyn FileSystem, path: &Path, number: u64, lines: &mut Li
 fn dump_edit(at: u64, edit: &VersionEdit, lines: &mut Lines<'_>) -> ControlFlow<()> {
     let VersionEdit { added, removed, quarantined, dropped, log_number, next_file_number, last_seqno, policy, .. } =
         edit;
-    let VersionEdit { pointers, pointers_done, .. } = edit;
+    let VersionEdit { pointers, pointers_done, keyspaces, .. } = edit;
     let shown = |name: &str, number: &Option<u64>| number.map_or(String::new(), |number| format!(", {name} {number}"));
     lines(format_args!(
         "edit at {at}: {} tables added, {} removed{}{}{}{}",
@@ -57,6 +58,16 @@ fn dump_edit(at: u64, edit: &VersionEdit, lines: &mut Lines<'_>) -> ControlFlow<
     }
     for number in dropped {
         lines(format_args!("  given up: table {number}"))?;
+    }
+    for KeyspaceMeta { id, name, options } in &keyspaces.set {
+        let own = options.compression.map_or(String::new(), |own| format!(", compression {own:?}"));
+        lines(format_args!("  keyspace {id}: {}{own}", Shown(name.as_bytes())))?;
+    }
+    for id in &keyspaces.dropped {
+        lines(format_args!("  keyspace {id} is dropped"))?;
+    }
+    if let Some(last) = keyspaces.last {
+        lines(format_args!("  keyspaces have numbers up to {last}"))?;
     }
     for id in pointers_done {
         lines(format_args!("  compaction {id} went on or ended"))?;

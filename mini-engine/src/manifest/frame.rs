@@ -10,8 +10,10 @@ use std::path::Path;
 use crate::codec::{Reader, checksum, put_u32, put_u64, seed};
 use crate::error::{Error, Result};
 
-/// The format version of manifests.
-const FORMAT_VERSION: u32 = 1;
+/// The format version of new manifests.
+const FORMAT_VERSION: u32 = 2;
+/// The version that knows no keyspaces: keys are stored as they are, those that begin with `ff` too.
+pub(crate) const WITHOUT_KEYSPACES: u32 = 1;
 /// Bytes before the first frame.
 pub(crate) const HEADER_LEN: usize = 32;
 /// Bytes of a frame before its payload.
@@ -47,8 +49,8 @@ pub(crate) fn header(number: u64) -> Vec<u8> {
     out
 }
 
-/// Checks the header of what should be manifest `number`.
-pub(crate) fn check_header(path: &Path, bytes: &[u8], number: u64) -> Result<()> {
+/// Checks the header of what should be manifest `number`. Returns its format version.
+pub(crate) fn check_header(path: &Path, bytes: &[u8], number: u64) -> Result<u32> {
     let mut reader = Reader::new(bytes);
     let short =
         || Error::corruption(path, 0, format!("manifest header: expected {HEADER_LEN} bytes, found {}", bytes.len()));
@@ -67,13 +69,13 @@ pub(crate) fn check_header(path: &Path, bytes: &[u8], number: u64) -> Result<()>
     if found != expected {
         return damaged(format!("expected checksum {expected:016x}, found {found:016x}"));
     }
-    if version != FORMAT_VERSION {
+    if !(WITHOUT_KEYSPACES..=FORMAT_VERSION).contains(&version) {
         return Err(Error::UnsupportedVersion { file: path.to_path_buf(), found: version, supported: FORMAT_VERSION });
     }
     if found_number != number {
         return damaged(format!("expected number {number}, found {found_number}"));
     }
-    Ok(())
+    Ok(version)
 }
 
 /// The frame of `payload` at `offset` of manifest `number`, padded to where the next one starts.
@@ -209,6 +211,6 @@ mod tests {
         let sum = checksum(&bytes[..24], 0).to_le_bytes();
         bytes[24..].copy_from_slice(&sum);
         let error = check_header(Path::new("MANIFEST-000007"), &bytes, 7);
-        assert!(matches!(error, Err(Error::UnsupportedVersion { found: 5, supported: 1, .. })), "{error:?}");
+        assert!(matches!(error, Err(Error::UnsupportedVersion { found: 5, supported: 2, .. })), "{error:?}");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::options::KeyspaceOptions;
+use crate::options::{Compression, KeyspaceOptions};
 use crate::types::{DEFAULT_KEYSPACE, KeyspaceId, Shown};
 
 /// The longest name of a keyspace, in bytes.
@@ -35,6 +35,7 @@ pub(crate) struct KeyspaceEdit {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct KeyspaceSet {
     by_id: BTreeMap<KeyspaceId, KeyspaceMeta>,
+    compressions: Arc<BTreeMap<KeyspaceId, Compression>>,
     /// The greatest number that was ever given. None is given again: keys of a dropped keyspace may remain in tables.
     last: KeyspaceId,
 }
@@ -44,17 +45,31 @@ impl KeyspaceSet {
         self.by_id.values()
     }
 
-    pub(crate) fn get(&self, id: KeyspaceId) -> Option<&KeyspaceMeta> {
-        self.by_id.get(&id)
-    }
-
     pub(crate) fn named(&self, name: &str) -> Option<&KeyspaceMeta> {
         self.iter().find(|meta| &*meta.name == name)
     }
 
-    /// Whether the keys of this number are those of a keyspace. Others belonged to one that was dropped.
+    /// Whether the keys of this number may be those of a keyspace. Others belonged to one that was dropped.
     pub(crate) fn is_live(&self, id: KeyspaceId) -> bool {
-        id == DEFAULT_KEYSPACE || self.by_id.contains_key(&id)
+        !self.are_dropped(id, id)
+    }
+
+    /// Whether the numbers from `first` to `last` all belonged to keyspaces that were dropped. A number that was not given yet may belong to one that
+    /// is made meanwhile.
+    pub(crate) fn are_dropped(&self, first: KeyspaceId, last: KeyspaceId) -> bool {
+        let is_given = DEFAULT_KEYSPACE < first && first <= last && last <= self.last;
+        is_given && self.by_id.range(first..=last).next().is_none()
+    }
+
+    /// Whether any number from `first` to `last` belonged to a keyspace that was dropped. O(keyspaces in between).
+    pub(crate) fn some_are_dropped(&self, first: KeyspaceId, last: KeyspaceId) -> bool {
+        let (first, last) = (first.max(DEFAULT_KEYSPACE + 1), last.min(self.last));
+        first <= last && self.by_id.range(first..=last).count() <= (last - first) as usize
+    }
+
+    /// The compression of the keyspaces that have their own.
+    pub(crate) fn compressions(&self) -> &Arc<BTreeMap<KeyspaceId, Compression>> {
+        &self.compressions
     }
 
     /// Whether there ever was one.
@@ -77,7 +92,7 @@ impl KeyspaceSet {
     }
 
     /// The keyspaces after `edit`, or a description of the fault in the edit.
-    pub(super) fn apply(self: &Arc<Self>, edit: &KeyspaceEdit) -> Result<Arc<Self>, String> {
+    pub(crate) fn apply(self: &Arc<Self>, edit: &KeyspaceEdit) -> Result<Arc<Self>, String> {
         if *edit == KeyspaceEdit::default() {
             return Ok(Arc::clone(self));
         }
@@ -97,6 +112,7 @@ impl KeyspaceSet {
             set.last = set.last.max(id);
         }
         set.last = set.last.max(edit.last.unwrap_or(0));
+        set.compressions = Arc::new(set.iter().filter_map(|meta| Some((meta.id, meta.options.compression?))).collect());
         Ok(Arc::new(set))
     }
 
@@ -134,11 +150,14 @@ mod tests {
         assert_eq!(set.named("b").map(|meta| meta.id), Some(2));
         let dropped = set.apply(&dropping(2)).unwrap();
         assert!(dropped.is_live(1) && !dropped.is_live(2) && dropped.named("b").is_none());
+        assert!(dropped.is_live(3), "it may be the next one's");
+        assert!(dropped.are_dropped(2, 2) && !dropped.are_dropped(1, 2) && !dropped.are_dropped(2, 3));
+        assert!(dropped.some_are_dropped(0, 9) && !dropped.some_are_dropped(0, 1) && !dropped.some_are_dropped(3, 9));
         let rolled = Arc::<KeyspaceSet>::default().apply(&dropped.as_edit()).unwrap();
         assert_eq!(rolled, dropped);
         assert_eq!(rolled.create("b", KeyspaceOptions::default()).unwrap().id, 3);
         assert!(rolled.apply(&adding(&set, "b")).is_ok());
-        let again = KeyspaceEdit { set: vec![set.get(2).unwrap().clone()], ..KeyspaceEdit::default() };
+        let again = KeyspaceEdit { set: vec![set.named("b").unwrap().clone()], ..KeyspaceEdit::default() };
         assert!(rolled.apply(&again).is_err());
     }
 

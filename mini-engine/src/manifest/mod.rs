@@ -27,6 +27,7 @@ mod keyspaces;
 mod load;
 mod names;
 mod salvage;
+mod salvaged_keyspaces;
 mod state;
 #[cfg(test)]
 pub(crate) mod test_tables;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::load::{Loaded, read, read_manifest};
 use super::names::{CURRENT, FileKind, manifest_name};
+use super::salvaged_keyspaces::SalvagedKeyspaces;
 use super::state::ManifestState;
 use super::{current, edit, frame};
 use crate::error::{Error, Result};
@@ -36,6 +37,9 @@ pub(crate) struct SalvagedManifest {
     pub(crate) log_number: u64,
     /// The log with that number begins after this sequence number.
     pub(crate) last_seqno: SeqNo,
+    pub(crate) keyspaces: SalvagedKeyspaces,
+    /// Whether keys are stored as the version without keyspaces stores them.
+    pub(crate) is_without_keyspaces: bool,
 }
 
 /// Reads the manifests of `dir`, whose files are `names`.
@@ -89,7 +93,7 @@ fn lacks_edits(number: u64, state: &ManifestState, names: &[FileKind]) -> bool {
 
 impl SalvagedManifest {
     fn of(mut self, fs: &dyn FileSystem, dir: &Path, names: &[FileKind], loaded: Loaded) -> Result<Self> {
-        let Loaded { number, state, tail_dropped, .. } = loaded;
+        let Loaded { number, state, tail_dropped, is_without_keyspaces, .. } = loaded;
         let path = dir.join(manifest_name(number));
         let damage = match tail_dropped {
             true => Some("the last edit is not complete: a crash left it so, or it is damaged"),
@@ -111,6 +115,11 @@ impl SalvagedManifest {
         self.quarantined = version.set_aside().map(|meta| meta.number).collect();
         self.dropped = version.dropped().collect();
         (self.log_number, self.last_seqno) = (state.log_number, state.last_seqno);
+        if self.whole.is_some() {
+            self.keyspaces.take(state.keyspaces.as_edit());
+            self.keyspaces.are_complete = true;
+        }
+        self.is_without_keyspaces = is_without_keyspaces;
         Ok(self)
     }
 
@@ -123,8 +132,9 @@ impl SalvagedManifest {
                 return Ok(());
             }
         };
-        if let Err(error) = frame::check_header(path, &bytes, number) {
-            unless_fatal(error)?;
+        match frame::check_header(path, &bytes, number) {
+            Ok(version) => self.is_without_keyspaces = version == frame::WITHOUT_KEYSPACES,
+            Err(error) => drop(unless_fatal(error)?),
         }
         let mut at = frame::HEADER_LEN;
         loop {
@@ -152,6 +162,7 @@ impl SalvagedManifest {
             self.obsolete.remove(&meta.number);
             self.tables.insert(meta.number, meta);
         }
+        self.keyspaces.take(edit.keyspaces);
         self.log_number = self.log_number.max(edit.log_number.unwrap_or(0));
         self.last_seqno = self.last_seqno.max(edit.last_seqno.unwrap_or(0));
     }

@@ -268,7 +268,7 @@ fn edits_that_go_back_in_time_are_refused() {
 fn a_manifest_of_another_format_version_is_a_typed_error() {
     // Catches a newer manifest that is called corrupt, or read.
     let dir = TempDir::new().unwrap();
-    for version in [0, 2u32] {
+    for version in [0, 3u32] {
         let mut bytes = frame::header(7);
         bytes[8..12].copy_from_slice(&version.to_le_bytes());
         let sum = crate::codec::checksum(&bytes[..24], 0);
@@ -276,7 +276,7 @@ fn a_manifest_of_another_format_version_is_a_typed_error() {
         std_fs::write(dir.path().join(manifest_name(7)), bytes).unwrap();
         current::store(&StdFs, dir.path(), 7).unwrap();
         let loaded = load(&StdFs, dir.path());
-        assert!(matches!(&loaded, Err(Error::UnsupportedVersion { found, supported: 1, .. }) if *found == version));
+        assert!(matches!(&loaded, Err(Error::UnsupportedVersion { found, supported: 2, .. }) if *found == version));
     }
 }
 

@@ -7,6 +7,7 @@
 //! the device's queue short, so that the sync of a flush has little to wait for. A failure of one counts like a failure of the last.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,7 +19,10 @@ use crate::table::block::{BlockBuilder, entry_len_bound};
 use crate::table::format::range_block;
 use crate::table::format::{Footer, Handle, Properties, TableMeta, file_name};
 use crate::table::index::{IndexBuilder, PartitionBuilder, last_fence};
-use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, MAX_VALUE_LEN, RangeTombstones, SeqNo, entry_order};
+use crate::types::{
+    DEFAULT_KEYSPACE, KeyspaceId, Kind, MAX_KEY_LEN, MAX_SEQNO, MAX_VALUE_LEN, RangeTombstones, SeqNo, entry_order,
+    is_stored_plain, split_stored,
+};
 
 /// The number of bytes that are collected before they are written.
 const WRITE_LEN: usize = 256 << 10;
@@ -51,6 +55,10 @@ impl TableOptions {
 pub(crate) struct Builder {
     output: Output,
     options: TableOptions,
+    /// The compression of keyspaces that have their own.
+    compressions: Arc<BTreeMap<KeyspaceId, Compression>>,
+    /// That of the entries of the current block.
+    keyspace: KeyspaceId,
     block: BlockBuilder,
     partition: PartitionBuilder,
     /// The contents of the finished partitions. They follow the data blocks, so they wait here: 1 to 4 % of the table.
@@ -66,6 +74,8 @@ impl Builder {
         Ok(Self {
             output: Output::create(fs, dir, number, options.bytes_per_sync)?,
             options,
+            compressions: Arc::default(),
+            keyspace: DEFAULT_KEYSPACE,
             block: BlockBuilder::default(),
             partition: PartitionBuilder::new(options.filter_bits_per_key),
             partitions: Vec::new(),
@@ -81,6 +91,11 @@ impl Builder {
         self.range_tombstones = tombstones;
     }
 
+    /// Gives the blocks of these keyspaces a compression of their own.
+    pub(crate) fn set_compressions(&mut self, compressions: Arc<BTreeMap<KeyspaceId, Compression>>) {
+        self.compressions = compressions;
+    }
+
     /// Adds an entry, which must come after all before it: by key ascending, within a key by seqno descending.
     ///
     /// # Errors
@@ -88,6 +103,9 @@ impl Builder {
     /// fails; the table cannot be finished then.
     pub(crate) fn add(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8]) -> Result<()> {
         self.check(key, seqno, value)?;
+        if !is_stored_plain(key) {
+            self.enter_keyspace(key)?;
+        }
         let full = self.block.len() + entry_len_bound(key, value) > self.options.block_bytes;
         if full && !self.block.is_empty() {
             self.finish_block(Some(key))?;
@@ -139,6 +157,19 @@ impl Builder {
         Ok(self.properties.meta(self.output.number, size, &ranges))
     }
 
+    /// Ends the block before the first key of another keyspace: blocks of a keyspace have its compression.
+    fn enter_keyspace(&mut self, key: &[u8]) -> Result<()> {
+        let keyspace = split_stored(key).map_or(DEFAULT_KEYSPACE, |(keyspace, _)| keyspace);
+        if keyspace == self.keyspace {
+            return Ok(());
+        }
+        if !self.block.is_empty() {
+            self.finish_block(Some(key))?;
+        }
+        self.keyspace = keyspace;
+        Ok(())
+    }
+
     fn check(&self, key: &[u8], seqno: SeqNo, value: &[u8]) -> Result<()> {
         let invalid = |what: String| Err(Error::InvalidArgument(format!("table {}: {what}", self.output.number)));
         if key.len() > MAX_KEY_LEN || value.len() > MAX_VALUE_LEN || seqno > MAX_SEQNO {
@@ -159,7 +190,8 @@ impl Builder {
 
     /// Writes the current block; `next` is the first key after it.
     fn finish_block(&mut self, next: Option<&[u8]>) -> Result<()> {
-        let (compression, output) = (self.options.compression, &mut self.output);
+        let compression = self.compressions.get(&self.keyspace).copied().unwrap_or(self.options.compression);
+        let output = &mut self.output;
         let handle = self.block.finish(|contents| output.write_block(contents, compression))?;
         self.partition.fences.push((&self.properties.largest, self.last_seqno), next, handle.len);
         if next.is_none() || self.partition.is_full(self.options.partition_bytes) {

@@ -1,12 +1,12 @@
 //! [`KeyPrefix`]: the keys of keyspaces in the order of stored keys.
 //!
-//! All keyspaces share the log, the memtables and the tables. A *stored key* is the prefix of a keyspace, followed by the user's key. Keyspace `id`
-//! has the prefix `ff`, `id` as a varint. The default keyspace has the number 0 and stores its keys as they are, except those that begin with `ff`:
-//! these get the prefix of the number 0, `ff 00`. So whoever uses no other keyspace pays for one comparison of a byte.
+//! All keyspaces share the log, the memtables and the tables. A *stored key* is the prefix of a keyspace, followed by the user's key. The prefix is
+//! `ff` and the keyspace's number: one byte up to `f7`; for greater numbers their length in bytes, as `f7` plus the length, and the number with its
+//! highest byte first. The default keyspace has the number 0 and stores its keys as they are, except those that begin with `ff`: these get the prefix
+//! of the number 0, `ff 00`. So whoever uses no other keyspace pays for one comparison of a byte.
 //!
-//! K1 order: within a keyspace, stored keys are ordered as the user's keys.
-//! K2 contiguity: no prefix begins another one, so no stored key of another keyspace lies between two of one. The default keyspace comes first: it
-//! ends at `ff 01`.
+//! K1 order: within a keyspace, stored keys are ordered as the user's keys; keyspaces are ordered by their numbers.
+//! K2 contiguity: no prefix begins another one, so no stored key of another keyspace lies between two of one. The default keyspace ends at `ff 01`.
 //! K3 suffix: the user's key is the end of the stored key.
 
 use std::borrow::Cow;
@@ -14,7 +14,6 @@ use std::ops::Bound;
 
 use super::key_bounds::{KeyBounds, OwnedBounds, after_prefix};
 use super::slice::Slice;
-use crate::codec::{self, Reader};
 
 /// The number of a keyspace. No number is given twice in a database.
 pub(crate) type KeyspaceId = u32;
@@ -25,7 +24,9 @@ pub(crate) const DEFAULT_KEYSPACE: KeyspaceId = 0;
 /// The first byte of every prefix.
 const ESCAPE: u8 = 0xff;
 /// The length of the longest prefix, in bytes.
-const MAX_LEN: usize = 1 + codec::MAX_VARINT32_LEN;
+const MAX_LEN: usize = 6;
+/// The greatest number that takes one byte.
+const MAX_SHORT_ID: u8 = 0xf7;
 /// The end of the default keyspace.
 const DEFAULT_END: &[u8] = &[ESCAPE, 1];
 /// Stored keys up to this length are put together without an allocation.
@@ -47,11 +48,15 @@ impl KeyPrefix {
         if id == DEFAULT_KEYSPACE {
             return Self::DEFAULT;
         }
-        let mut prefix = vec![ESCAPE];
-        codec::put_varint(&mut prefix, id.into());
-        let mut bytes = [0; MAX_LEN];
-        bytes[..prefix.len()].copy_from_slice(&prefix);
-        Self { plain_below: 0, len: prefix.len() as u8, bytes }
+        let [a, b, c, d] = id.to_be_bytes();
+        let (len, bytes) = match id {
+            0..=0xf7 => (2, [ESCAPE, d, 0, 0, 0, 0]),
+            0xf8..=0xff => (3, [ESCAPE, MAX_SHORT_ID + 1, d, 0, 0, 0]),
+            0x100..=0xffff => (4, [ESCAPE, MAX_SHORT_ID + 2, c, d, 0, 0]),
+            0x1_0000..=0xff_ffff => (5, [ESCAPE, MAX_SHORT_ID + 3, b, c, d, 0]),
+            0x100_0000.. => (6, [ESCAPE, MAX_SHORT_ID + 4, a, b, c, d]),
+        };
+        Self { plain_below: 0, len, bytes }
     }
 
     fn is_default(&self) -> bool {
@@ -149,7 +154,7 @@ impl KeyPrefix {
     pub(crate) fn end(&self) -> Slice {
         match self.is_default() {
             true => Slice::from(DEFAULT_END),
-            // A varint never ends with `ff`.
+            // The second byte is never `ff`, so there is an end.
             false => after_prefix(self.bytes()).map(Slice::from).unwrap_or_default(),
         }
     }
@@ -190,11 +195,16 @@ pub(crate) fn split_stored(stored: &[u8]) -> Option<(KeyspaceId, &[u8])> {
     if is_stored_plain(stored) {
         return Some((DEFAULT_KEYSPACE, stored));
     }
-    let mut reader = Reader::new(&stored[1..]);
-    let id = reader.varint32()?;
+    let (&first, rest) = stored.get(1..)?.split_first()?;
+    let len = first.saturating_sub(MAX_SHORT_ID);
+    if len == 0 {
+        return Some((first.into(), rest));
+    }
+    let (number, key) = rest.split_at_checked(len.into())?;
+    let id = number.iter().fold(0u64, |id, byte| id << 8 | u64::from(*byte));
+    let id = KeyspaceId::try_from(id).ok()?;
     // A longer form of the same number is no prefix.
-    let is_shortest = reader.position() + 1 == usize::from(KeyPrefix::of(id).len);
-    is_shortest.then_some((id, reader.rest()))
+    (KeyPrefix::of(id).len == len + 2).then_some((id, key))
 }
 
 /// Whether a stored key is that of the default keyspace, without a prefix.
@@ -216,7 +226,7 @@ mod tests {
     }
 
     fn any_id() -> impl Strategy<Value = KeyspaceId> {
-        prop_oneof![3 => 0..4u32, 1 => 126..130u32, 1 => 16_382..16_386u32, 1 => any::<u32>(), 1 => Just(u32::MAX)]
+        prop_oneof![3 => 0..4u32, 1 => 0xf6..0x102u32, 1 => 0xfffe..0x1_0002u32, 1 => 0xff_fffe..0x100_0002u32, 1 => any::<u32>(), 1 => Just(u32::MAX)]
     }
 
     fn any_bound() -> impl Strategy<Value = Bound<Vec<u8>>> {
@@ -233,14 +243,19 @@ mod tests {
         assert_eq!(stored(0, b"\xfe\xff"), b"\xfe\xff");
         assert_eq!(stored(1, b"a"), b"\xff\x01a");
         assert_eq!(stored(1, b""), b"\xff\x01");
-        assert_eq!(stored(300, b"\xff"), b"\xff\xac\x02\xff");
-        assert_eq!(stored(u32::MAX, b"a"), b"\xff\xff\xff\xff\xff\x0fa");
+        assert_eq!(stored(0xf7, b"a"), b"\xff\xf7a");
+        assert_eq!(stored(0xf8, b"a"), b"\xff\xf8\xf8a");
+        assert_eq!(stored(300, b"\xff"), b"\xff\xf9\x01\x2c\xff");
+        assert_eq!(stored(0x01_0203, b"a"), b"\xff\xfa\x01\x02\x03a");
+        assert_eq!(stored(u32::MAX, b"a"), b"\xff\xfb\xff\xff\xff\xffa");
     }
 
     #[test]
     fn bytes_that_are_no_stored_key_are_none() {
         // Catches a stored key without a number, or with one in a longer form, that is taken for a key of some keyspace.
-        for bytes in [&b"\xff"[..], b"\xff\x80", b"\xff\x80\0", b"\xff\x81\0a", b"\xff\xff\xff\xff\xff\x1f"] {
+        let bad: [&[u8]; 6] =
+            [b"\xff", b"\xff\xf8", b"\xff\xf8\xf7", b"\xff\xf9\0\xf8", b"\xff\xfb\0\x01\0\0", b"\xff\xfc\x01\0\0\0\0"];
+        for bytes in bad {
             assert_eq!(split_stored(bytes), None, "{bytes:?}");
         }
     }
@@ -264,6 +279,7 @@ mod tests {
             if a.0 == b.0 {
                 prop_assert_eq!(stored_a.cmp(&stored_b), a.1.cmp(&b.1));
             } else {
+                prop_assert_eq!(stored_a.cmp(&stored_b), a.0.cmp(&b.0));
                 let (low, high) = (prefix_a.bounds(&..), prefix_b.bounds(&..));
                 let is_in = |bounds: &OwnedBounds, key: &[u8]| {
                     is_above(key, bounds.0.as_ref().map(|key| &**key)) && is_below(key, bounds.1.as_ref().map(|key| &**key))

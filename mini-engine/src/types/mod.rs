@@ -23,7 +23,7 @@ pub use batch::{MAX_BATCH_LEN, MAX_BATCH_RANGES, WriteBatch};
 pub use compare_and_swap::CompareAndSwapError;
 pub use key_bounds::KeyBounds;
 pub(crate) use key_bounds::{OwnedBounds, is_above, is_below, owned, prefix_bounds};
-pub(crate) use key_prefix::{DEFAULT_KEYSPACE, KeyPrefix, KeyspaceId, split_stored};
+pub(crate) use key_prefix::{DEFAULT_KEYSPACE, KeyPrefix, KeyspaceId, is_stored_plain, split_stored};
 pub use lines::Lines;
 pub(crate) use lines::{Shown, counted};
 pub use mapped::MappedBytes;

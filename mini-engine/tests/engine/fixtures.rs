@@ -92,6 +92,37 @@ fn remove_ranges(db: &Db, round: u32) -> Option<Snapshot> {
     }
 }
 
+/// Writes keyspaces: in tables and in logs, with a compression of its own, with a long prefix, and one that is dropped. Returns their contents.
+fn write_keyspaces(db: Option<&Db>) -> BTreeMap<String, Map> {
+    let mut all: BTreeMap<String, Map> = BTreeMap::new();
+    let dense = KeyspaceOptions::default().compression(Compression::Zstd { level: 1 });
+    for name in ["users", "dense", "gone"].into_iter().map(str::to_owned).chain((4..=250).map(|n| format!("many {n}")))
+    {
+        let space = db.map(|db| match &*name {
+            "dense" => db.keyspace_with(&name, dense.clone()).unwrap(),
+            _ => db.keyspace(&name).unwrap(),
+        });
+        let entries = if name.starts_with("many") { 1 } else { 40u32 };
+        for n in 0..entries {
+            let (key, value) = ([&[0xff, n as u8][..], b"of ", name.as_bytes()].concat(), name.repeat(9).into_bytes());
+            space.iter().for_each(|space| space.insert(&key, &value).unwrap());
+            all.entry(name.clone()).or_default().insert(key, value);
+        }
+        if name == "gone" {
+            db.iter().for_each(|db| db.flush().unwrap());
+        }
+    }
+    db.iter().for_each(|db| db.drop_keyspace("gone").unwrap());
+    all.remove("gone");
+    all
+}
+
+/// The contents of the keyspaces of a database, except the default one.
+fn keyspaces(db: &Db) -> BTreeMap<String, Map> {
+    let contents = |name: &String| pairs(db.keyspace(name).unwrap().iter()).into_iter().collect();
+    db.keyspaces().into_iter().map(|name| (name.clone(), contents(&name))).collect()
+}
+
 /// Makes this log longer than the last log, which gets its file: so frames of this log remain behind the end of the last one.
 fn pad_log(db: &Db) {
     for _ in 0..20 {
@@ -130,7 +161,13 @@ fn make(directory: &Path) {
     let builder = builder.max_compaction_bytes(1024).log_compression(true);
     let levels = [Compression::Lz4, Compression::Zstd { level: 3 }];
     let db = builder.compression_per_level(levels).file_system(fs.arc()).open().unwrap();
+    // Before the compaction that is stopped; some of the keys are written again behind it, in the last log.
+    write_keyspaces(Some(&db));
     write_all(Some((&db, &fs, &path)));
+    for name in ["users", "many 250"] {
+        let space = db.keyspace(name).unwrap();
+        pairs(space.iter()).iter().for_each(|(key, value)| space.insert(key, value).unwrap());
+    }
     drop(db);
     copy_fixture(&path, directory);
 }
@@ -150,20 +187,28 @@ fn databases_of_every_format_version_open_and_hold_what_they_held() {
         // Catches a page that no longer describes the files of an older build.
         let by_page = crate::formats::read(&fixture);
         assert!(by_page.state(u64::MAX) == expected, "{name}");
+        let of_keyspaces = if name == "version1" { BTreeMap::new() } else { write_keyspaces(None) };
+        let mut read = by_page.keyspaces(u64::MAX);
+        read.remove("");
+        assert!(read == of_keyspaces, "{name}");
         let reader = Db::builder(room.path()).read_only(true).open().unwrap();
         assert!(narrowed(&reader) > 0 && sum(&reader.metrics(), |level| level.range_tombstones) > 0, "{name}");
+        assert!(keyspaces(&reader) == of_keyspaces, "{name}");
         drop(reader);
         // Salvage finds the same, with narrowed tables, compressed blocks and recycled logs included.
         let saved = room.path().with_extension("saved");
         let report = Db::builder(room.path()).salvage().unwrap().write_to(&saved).unwrap();
         assert!(report.is_complete() && report.unknown().is_empty(), "{name}: {report}");
-        assert_eq!(entries(&Db::open(&saved).unwrap()), expected, "{name}");
+        let new = Db::open(&saved).unwrap();
+        assert!(entries(&new) == expected && keyspaces(&new) == of_keyspaces, "{name}");
+        drop(new);
         fs::remove_dir_all(&saved).unwrap();
         for _ in 0..2 {
             let opened = Db::builder(room.path()).create_if_missing(false).open();
             let db = opened.unwrap_or_else(|error| panic!("{name}: {error}"));
             assert!(db.recovery().findings().is_empty(), "{name}: {}", db.recovery());
             assert_eq!(entries(&db), expected, "{name}");
+            assert!(keyspaces(&db) == of_keyspaces, "{name}");
             assert!(pairs(db.iter().rev()).into_iter().eq(expected.clone().into_iter().rev()), "{name}");
             assert!(expected.iter().all(|(key, value)| db.get(key).unwrap().as_deref() == Some(value)), "{name}");
             assert_sound(&db);
@@ -174,5 +219,42 @@ fn databases_of_every_format_version_open_and_hold_what_they_held() {
         }
         opened.push(name);
     }
-    assert_eq!(opened, ["version1"]);
+    opened.sort();
+    assert_eq!(opened, ["version1", "version2"]);
+}
+
+#[test]
+fn a_database_without_keyspaces_that_has_keys_with_0xff_is_refused_and_repaired() {
+    // Catches keys that an upgrade would take for those of keyspaces, in tables or in logs, and a repair that loses them.
+    let expected = |name: &str| -> Vec<(&[u8], &[u8])> {
+        match name {
+            "table" => vec![(b"plain", b"value"), (b"\xff", b"\x02"), (b"\xffa", b"\x01")],
+            _ => vec![(b"first", b"value"), (b"plain", b"value"), (b"\xff", b"short"), (b"\xffab", b"in the log")],
+        }
+    };
+    for name in ["table", "log"] {
+        let (room, builder) = (TempDir::new().unwrap(), |dir: &Path| Db::builder(dir).create_if_missing(false));
+        copy_fixture(&fixtures().with_file_name("fixtures_0xff").join(name), room.path());
+        let before = files(room.path(), ".sst");
+        for read_only in [false, true] {
+            let error = builder(room.path()).read_only(read_only).open().unwrap_err();
+            assert!(matches!(error, Error::MustBeRepaired { .. }) && error.to_string().contains("repair"), "{error}");
+        }
+        assert_eq!(files(room.path(), ".sst"), before);
+        let saved = room.path().with_extension("saved");
+        let salvage = || Db::builder(room.path()).salvage().unwrap();
+        let with_0xff = salvage().prefix([0xff]).unwrap().map(Result::unwrap).count();
+        assert_eq!(with_0xff, 2);
+        let report = salvage().write_to(&saved).unwrap();
+        assert!(report.is_complete() && report.renamed_keyspaces.is_empty(), "{report}");
+        let db = builder(&saved).open().unwrap();
+        for (key, value) in expected(name) {
+            assert_eq!(db.get(key).unwrap().as_deref(), Some(value), "{}", key.escape_ascii());
+        }
+        assert_eq!(
+            (db.last().unwrap().map(|entry| entry.0.len()), db.prefix([0xff]).count()),
+            (Some(expected(name).last().unwrap().0.len()), 2)
+        );
+        fs::remove_dir_all(&saved).unwrap();
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::neighbours::Candidate;
 use crate::compaction::in_progress::InProgress;
 use crate::compaction::plan::{self, Chosen, Plan};
-use crate::manifest::{CompactPointer, MAX_LEVELS, Run, RunId, Version};
+use crate::manifest::{CompactPointer, KeyspaceSet, MAX_LEVELS, Run, RunId, Version};
 use crate::options::Options;
 use crate::table::TableMeta;
 
@@ -18,6 +18,7 @@ pub(crate) struct Context<'a> {
     pub(crate) in_progress: &'a InProgress,
     /// Whether many scans have merged the runs of level 0.
     pub(crate) is_scanned_often: bool,
+    pub(crate) keyspaces: &'a KeyspaceSet,
 }
 
 impl<'a> Context<'a> {

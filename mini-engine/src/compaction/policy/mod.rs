@@ -3,6 +3,7 @@
 
 mod context;
 mod dense;
+mod dropped;
 mod lazy_leveled;
 mod level_0;
 mod leveled;
@@ -55,7 +56,8 @@ pub(crate) fn pick(context: &Context<'_>, work: Work) -> Option<Plan> {
     // compaction of deeper levels.
     let passes = |plan: &Plan| plan.relieves_level_0() && !resumed.iter().any(Plan::relieves_level_0);
     let (first, others): (Vec<Plan>, Vec<Plan>) = plans.into_iter().partition(passes);
-    let mut plans: Vec<Plan> = first.into_iter().chain(resumed).chain(others).collect();
+    let dropped = dropped::plans(context);
+    let mut plans: Vec<Plan> = dropped.into_iter().chain(first).chain(resumed).chain(others).collect();
     plans.retain(|plan| context.in_progress.allows(plan));
     if context.level_0_is_due() {
         level_0::arrange(context, &mut plans);

@@ -9,6 +9,7 @@ use crate::manifest::RunId;
 use crate::random::Random;
 
 mod dense;
+mod dropped;
 mod pressure;
 mod progress;
 mod read_triggered;

@@ -16,7 +16,7 @@ pub(crate) fn compact_range(core: &Core, bounds: OwnedBounds) -> Result<()> {
     let mut range = ManualCompaction { bounds, upto, made_from, minimal: HashSet::new() };
     let mut rest = Rest { core, pointer: None };
     while let Some(mut job) = begin_within(core, &range, &rest)? {
-        if let Some(number) = job.rewrites_nothing() {
+        if let Some(number) = job.rewrites_nothing(&core.store.keyspaces.load()) {
             range.minimal.insert(number);
             end_compaction(core, &mut core.lock(), &job);
             continue;

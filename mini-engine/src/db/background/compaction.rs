@@ -10,11 +10,11 @@
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
-use crate::compaction::{OutputSizes, Plan, Work, filter_bits_of_merge, pick, run};
+use crate::compaction::{OutputSizes, Plan, Work, filter_bits_of_merge, may_have_dropped, pick, run};
 use crate::db::core::{Core, Phase, State, View, fail_on_unwind, pick_unlocked};
 use crate::error::{Error, Result};
 use crate::lock::wait;
-use crate::manifest::{FileKind, Version};
+use crate::manifest::{FileKind, KeyspaceSet, Version};
 use crate::table::OpenRun;
 
 type LockedState<'a> = MutexGuard<'a, State>;
@@ -38,11 +38,14 @@ impl CompactionJob {
     }
 
     /// The table that this would rewrite in place without dropping any entry; `None` if the compaction is useful.
-    pub(crate) fn rewrites_nothing(&self) -> Option<u64> {
+    pub(crate) fn rewrites_nothing(&self, keyspaces: &KeyspaceSet) -> Option<u64> {
         let [input] = &self.plan.inputs[..] else { return None };
         let [number] = input.tables[..] else { return None };
         let stays = (input.level, input.run) == (self.plan.output.level, self.plan.output.run);
         let table = self.inputs.first().filter(|_| stays)?.tables().first()?;
+        if may_have_dropped(keyspaces, table.smallest(), table.largest()) {
+            return None;
+        }
         // A table that cannot be read is compacted, so that the caller gets the error.
         table.is_minimal().unwrap_or(false).then_some(number)
     }

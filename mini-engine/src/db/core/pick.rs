@@ -24,8 +24,9 @@ pub(crate) fn pick_unlocked<'a, W: Copy + PartialEq>(
         let (version, is_scanned_often) = now(core);
         let in_progress = state.compacting.in_progress.clone();
         drop(state);
-        let options = &core.store.options;
-        let context = Context { version: &version, options, in_progress: &in_progress, is_scanned_often };
+        let (options, keyspaces) = (&core.store.options, core.store.keyspaces.load_full());
+        let context =
+            Context { version: &version, options, in_progress: &in_progress, is_scanned_often, keyspaces: &keyspaces };
         let plan = pick(&context, wanted);
         state = core.lock();
         if work(&state) != Some(wanted) || !state.compacting.in_progress.is_as(&in_progress) {

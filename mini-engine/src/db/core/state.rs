@@ -178,7 +178,6 @@ impl Core {
             controller: WriteController::default(),
         };
         let (options, keyspaces) = (&opened.store.options, &opened.manifest.state().keyspaces);
-        opened.store.keyspaces.store(keyspaces.clone());
         Core {
             memtables: MemtableFactory::new(options.memtable_kind, options.memtable_bytes),
             store: opened.store,

@@ -16,6 +16,9 @@
 //! 7. orphans and obsolete logs are removed, since nothing can refer to them any more (rule 10); if there are many useless files aside, the oldest
 //!    are removed too (`aside.rs`).
 //!
+//! A database of format version 1, which knows no keyspaces, has a manifest of version 2 after step 6. If it has keys that version 2 stores in another
+//! way, step 2 finds them in tables; in logs they are found after step 3, which is repeated without harm.
+//!
 //! Nothing is acknowledged before step 6 is done, so the new log never matters before the manifest knows it.
 //!
 //! A read-only open takes the lock that readers share, does step 2, replays into memory, and ends there (`read_only.rs`): it changes nothing, so a
@@ -30,6 +33,7 @@ use super::read_only;
 use super::replay::{Replayed, replay};
 use super::report::RecoveryReport;
 use super::tables::{OpenedTables, forget_removed, open_tables, set_suspects_aside, set_unnamed_aside};
+use super::without_keyspaces;
 use crate::compaction::TableStore;
 use crate::db::core::{Core, DirectoryLock, Opened, ScanCount, View, check_nothing_is_lost, lock_directory, open_runs};
 use crate::error::{Error, Result};
@@ -57,6 +61,7 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
     let created = loaded.is_none();
     let read_only = options.read_only;
     let mut report = RecoveryReport { directory: dir.clone(), created, read_only, ..RecoveryReport::default() };
+    let is_without_keyspaces = loaded.as_ref().is_some_and(|loaded| loaded.is_without_keyspaces);
     let state = match loaded {
         Some(loaded) => {
             report.manifest_tail_dropped = loaded.tail_dropped;
@@ -76,10 +81,17 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
     // The policy of the last open, unless the caller wants another.
     let policy = options.compaction.or_else(|| state.policy.and_then(Compaction::from_id)).unwrap_or_default();
     let store = table_store(fs, dir, options.compaction(policy), &state, &names);
+    if is_without_keyspaces {
+        without_keyspaces::check_tables(dir, state.version.named_tables())?;
+    }
     let OpenedTables { state, tables, suspects } =
         open_tables(&store, forget_removed(state, &names), &names, &mut report)?;
     let logs = logs_to_replay(&store, &state, &names, &mut report)?;
     let replayed = replay(&store, &state, &logs, &mut report)?;
+    if is_without_keyspaces {
+        let checked = without_keyspaces::check_replayed(dir, &replayed);
+        checked.inspect_err(|_| replayed.remove_tables(&store))?;
+    }
     report.last_seqno = replayed.last_seqno;
     let opened = match current.filter(|_| read_only) {
         Some(current) => read_only::begin(store, state, current, &tables, replayed, lock)?,
@@ -135,7 +147,9 @@ fn table_store(
     // Also above all numbers in the directory: a file whose edit was never written has a number too.
     let used = names.iter().filter_map(|kind| kind.number()).max().unwrap_or(0);
     let numbers = Arc::new(FileNumbers::starting_at(state.next_file_number.max(used + 1)));
-    TableStore::new(fs, dir, options, numbers)
+    let store = TableStore::new(fs, dir, options, numbers);
+    store.keyspaces.store(state.keyspaces.clone());
+    store
 }
 
 /// The numbers of the logs that no table holds, ascending. The oldest must be there (rule 10): its name was synced before the manifest was made

@@ -229,3 +229,100 @@ fn the_longest_keys_leave_room_for_the_prefix() {
     assert_eq!(db.keyspace("a").unwrap().get(longest).unwrap().as_deref(), Some(&b"w"[..]));
     assert_eq!(db.last().unwrap().map(|entry| entry.0.len()), Some(MAX_KEY_LEN - 2));
 }
+
+/// Writes `entries` entries of a hundred bytes that do not compress.
+fn fill_keyspace(space: &Keyspace, entries: u64) {
+    let mut random = Random(entries);
+    for n in 0..entries {
+        let value: Vec<u8> = (0..100).map(|_| random.next() as u8).collect();
+        space.insert(key(n), value).unwrap();
+    }
+}
+
+fn bytes(db: &Db) -> u64 {
+    sum(&db.metrics(), |level| level.bytes)
+}
+
+#[test]
+fn the_space_of_a_dropped_keyspace_comes_back_without_a_read_whatever_snapshots_there_are() {
+    // Catches tables that straddle keyspaces, tables that stay or are rewritten, and a snapshot that keeps them.
+    for policy in POLICIES {
+        let (_dir, db) = opened(|builder| {
+            let builder = builder.memtable_bytes(8 << 10).table_file_bytes(16 << 10).level1_bytes(64 << 10);
+            builder.compaction(policy).compression(Compression::None)
+        });
+        let spaces = ["a", "b", "c"].map(|name| db.keyspace(name).unwrap());
+        spaces.iter().for_each(|space| fill_keyspace(space, 2000));
+        db.compact().unwrap();
+        let (before, read) = (bytes(&db), db.metrics().compaction_bytes_read);
+        let snapshot = db.snapshot();
+        db.drop_keyspace("b").unwrap();
+        db.wait_for_compactions().unwrap();
+        let after = bytes(&db);
+        assert!((before * 2 / 3..before * 3 / 4).contains(&after), "{policy:?}: {before} bytes, then {after}");
+        assert_eq!(db.metrics().compaction_bytes_read, read, "{policy:?}");
+        db.compact().unwrap();
+        let least = bytes(&db);
+        assert!(least < before * 67 / 100, "{policy:?}: {before} bytes, {after}, then {least}");
+        for space in [&spaces[0], &spaces[2]] {
+            assert_eq!((space.iter().count(), snapshot.keyspace(space).iter().count()), (2000, 2000));
+        }
+        assert_sound(&db);
+    }
+}
+
+#[test]
+fn a_drop_that_a_close_interrupts_is_completed_after_the_next_open() {
+    // Catches tables of a dropped keyspace that are forgotten with the process that dropped it, and its keys in the log that are flushed.
+    let (dir, db) = opened(|builder| builder.memtable_bytes(8 << 10));
+    let a = db.keyspace("a").unwrap();
+    fill_keyspace(&a, 500);
+    db.compact().unwrap();
+    a.insert("in the log", "only").unwrap();
+    let left = copy(dir.path());
+    // The manifest of the database that drops it, beside all tables.
+    db.drop_keyspace("a").unwrap();
+    for name in files(dir.path(), "") {
+        if name.starts_with("MANIFEST") || name == "CURRENT" {
+            fs::copy(dir.path().join(&name), left.path().join(&name)).unwrap();
+        }
+    }
+    let db = Db::builder(left.path()).open().unwrap();
+    db.flush().unwrap();
+    db.wait_for_compactions().unwrap();
+    assert_eq!((bytes(&db), db.metrics().compaction_bytes_read), (0, 0));
+    assert!(db.recovery().batches_replayed > 0);
+}
+
+#[test]
+fn blocks_of_a_keyspace_have_its_compression() {
+    // Catches a block with keys of two keyspaces, and options that are forgotten or that change others.
+    let (dir, db) = opened(|builder| builder.compression(Compression::None));
+    let zstd = KeyspaceOptions::default().compression(Compression::Zstd { level: 1 });
+    let (plain, dense) = (db.keyspace("plain").unwrap(), db.keyspace_with("dense", zstd.clone()).unwrap());
+    for n in 0..500 {
+        [&db, &plain, &dense].iter().for_each(|space: &&Keyspace| space.insert(key(n), [b'v'; 100]).unwrap());
+    }
+    db.flush().unwrap();
+    let compressed = || {
+        let blocks = blocks(&newest_table(dir.path()));
+        let small = blocks.iter().filter(|(_, len)| *len < 1000).count();
+        (small, blocks.len() - small)
+    };
+    let (small, large) = compressed();
+    assert!(small > 5 && large > 2 * small - 4, "{small} blocks are small, {large} are not");
+    assert!(matches!(
+        db.keyspace_with("dense", KeyspaceOptions::default().compression(Compression::Zstd { level: 99 })),
+        Err(Error::InvalidArgument(_))
+    ));
+    drop((plain, dense, db));
+    let db = Db::builder(dir.path()).compression(Compression::None).open().unwrap();
+    db.keyspace("dense").unwrap();
+    db.keyspace_with("plain", zstd).unwrap();
+    db.compact().unwrap();
+    let (small, large) = compressed();
+    assert!(small > 2 * large - 4 && large > 5, "{small} blocks are small, {large} are not");
+    for name in ["plain", "dense"] {
+        assert_eq!(db.keyspace(name).unwrap().iter().count(), 500);
+    }
+}

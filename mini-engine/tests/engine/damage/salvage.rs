@@ -481,3 +481,53 @@ fn the_end_of_a_log_that_a_later_one_records_as_synced_was_not_left_by_a_crash()
     let lost: Vec<_> = report.lost_writes.iter().filter(|lost| lost.log == first).collect();
     assert!(lost.len() == 1 && !lost[0].may_be_torn, "{report}");
 }
+
+#[test]
+fn keyspaces_keep_their_names_while_a_manifest_tells_them_and_their_keys_in_any_case() {
+    // Catches a keyspace that is lost with its name, keys that come to another keyspace, and a dropped one that comes back while its drop is known.
+    let (dir, db) = fresh();
+    let spaces = ["a", "b", "gone"].map(|name| db.keyspace(name).unwrap());
+    for (n, space) in spaces.iter().enumerate() {
+        space.insert("in a table", n.to_string()).unwrap();
+        db.flush().unwrap();
+        space.insert("in the log", n.to_string()).unwrap();
+    }
+    db.insert([0xff, 1], "default").unwrap();
+    db.drop_keyspace("gone").unwrap();
+    drop((spaces, db));
+    let salvaged = |dir: &Path| {
+        let new = TempDir::new().unwrap();
+        let report = Db::builder(dir).salvage().unwrap().write_to(new.path().join("new")).unwrap();
+        let db = Db::open(new.path().join("new")).unwrap();
+        let contents = db.keyspaces().into_iter().map(|name| (name.clone(), keys(&db.keyspace(&name).unwrap())));
+        assert_eq!(pairs(db.iter()), [(vec![0xff, 1], b"default".to_vec())]);
+        assert_sound(&db);
+        (report, contents.collect::<Vec<_>>())
+    };
+    let named = |names: &[&str]| -> Vec<(String, Vec<String>)> {
+        names.iter().map(|name| ((*name).to_owned(), vec!["in a table".to_owned(), "in the log".to_owned()])).collect()
+    };
+    let (report, contents) = salvaged(dir.path());
+    assert!(report.is_complete() && report.keys == 5, "{report}");
+    assert_eq!(contents, named(&["a", "b"]));
+    let mut of_b = Db::builder(dir.path()).salvage().unwrap().keyspace("b").unwrap().range("in t"..).unwrap();
+    assert_eq!(of_b.next().unwrap().unwrap(), (Slice::from(&b"in the log"[..]), Slice::from(&b"1"[..])));
+    assert!(of_b.next().is_none());
+    drop(of_b);
+    let salvage = Db::builder(dir.path()).salvage().unwrap();
+    assert_eq!(salvage.keyspaces(), ["a", "b"]);
+    assert!(matches!(salvage.keyspace("gone"), Err(Error::NoKeyspace { .. })));
+    // The last edit, the drop, is damaged.
+    let manifest = the_file(dir.path(), "MANIFEST");
+    let sound = flip(&manifest, fs::metadata(&manifest).unwrap().len() as usize - 9);
+    let (report, contents) = salvaged(dir.path());
+    assert_eq!(contents, named(&["a", "b", "gone"]));
+    assert!(!report.is_complete() && report.renamed_keyspaces.is_empty(), "{report}");
+    fs::write(&manifest, sound).unwrap();
+    // No manifest is left.
+    fs::remove_file(&manifest).unwrap();
+    let (report, contents) = salvaged(dir.path());
+    assert_eq!(contents, named(&["recovered-1", "recovered-2", "recovered-3"]));
+    assert_eq!(report.renamed_keyspaces, ["recovered-1", "recovered-2", "recovered-3"]);
+    assert!(report.unknown().iter().any(|unknown| unknown.contains("recovered-2")), "{report}");
+}

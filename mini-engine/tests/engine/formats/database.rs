@@ -137,12 +137,36 @@ impl Database {
         entries.map(|entry| &entry.key[..]).collect()
     }
 
-    /// All that can be read at `wanted`.
+    /// All that can be read at `wanted` in the default keyspace.
     pub(crate) fn state(&self, wanted: u64) -> Map {
-        let value = |key: &&[u8]| match self.get(key, wanted) {
-            Answer::Value(value) => Some((key.to_vec(), value.to_vec())),
-            Answer::Nothing | Answer::Unknown => None,
-        };
-        self.keys().iter().filter_map(value).collect()
+        self.keyspaces(wanted).remove("").unwrap_or_default()
     }
+
+    /// All that can be read at `wanted`, by the name of its keyspace, which is empty for the default one.
+    pub(crate) fn keyspaces(&self, wanted: u64) -> BTreeMap<String, Map> {
+        let mut found: BTreeMap<String, Map> = BTreeMap::new();
+        for stored in self.keys() {
+            let Answer::Value(value) = self.get(stored, wanted) else { continue };
+            let (id, key) = split(stored).unwrap_or_else(|what| panic!("{}: {what}", stored.escape_ascii()));
+            let name = if id == 0 { Some("") } else { self.manifest.keyspaces.get(&id).map(String::as_str) };
+            if let Some(name) = name {
+                found.entry(name.to_owned()).or_default().insert(key.to_vec(), value.to_vec());
+            }
+        }
+        found
+    }
+}
+
+/// The number of the keyspace of a stored key, and the key in it.
+fn split(stored: &[u8]) -> Read<(u32, &[u8])> {
+    let Some(rest) = stored.strip_prefix(b"\xff") else { return Ok((0, stored)) };
+    let (&first, rest) = rest.split_first().ok_or("a prefix without a number")?;
+    if first < 0xf8 {
+        need(first > 0 || rest.starts_with(b"\xff"), "a prefix that is not needed")?;
+        return Ok((first.into(), rest));
+    }
+    let (number, key) = rest.split_at_checked(usize::from(first - 0xf7)).ok_or("a number that is cut off")?;
+    let id = number.iter().fold(0u64, |id, byte| id << 8 | u64::from(*byte));
+    need(id >= 0xf8 && number[0] > 0, "a number in a longer form")?;
+    Ok((id.try_into().map_err(|_| "a number of more than 32 bits")?, key))
 }

@@ -1,6 +1,6 @@
 //! `CURRENT` and manifests, as the page's "Manifest" says.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::formats::bytes::{Bytes, Read, checksum, need, seed};
 
@@ -46,6 +46,9 @@ pub(crate) struct Manifest {
     pub(crate) quarantined: Vec<TableLine>,
     /// The compactions that will go on, by number.
     pub(crate) pointers: BTreeSet<u64>,
+    /// The names of keyspaces, by number.
+    pub(crate) keyspaces: BTreeMap<u32, String>,
+    last_keyspace: u32,
     /// Every tag that was met.
     pub(crate) tags: BTreeSet<u8>,
     pub(crate) edits: usize,
@@ -84,7 +87,7 @@ fn header(number: u64, file: &[u8]) -> Read {
     need(bytes.take(8)? == b"mini-mft", "another magic")?;
     let (version, zero, own_number, sum) = (bytes.u32()?, bytes.u32()?, bytes.u64()?, bytes.u64()?);
     need(sum == checksum(&file[..24], 0), "checksum of the header")?;
-    need(version == 1 && zero == 0 && own_number == number, "another version or number")
+    need((1..=2).contains(&version) && zero == 0 && own_number == number, "another version or number")
 }
 
 /// The payload of the valid frame at `at` and where the next one begins.
@@ -106,6 +109,7 @@ impl Manifest {
         let mut bytes = Bytes::new(edit);
         let (mut added, mut removed, mut dropped, mut quarantined) = (vec![], vec![], vec![], vec![]);
         let (mut pointers, mut pointers_done) = (vec![], vec![]);
+        let (mut keyspaces, mut dropped_keyspaces, mut last_keyspace) = (vec![], vec![], 0);
         let (mut user_bytes, mut work) = (0, [Work::default(); LEVELS]);
         let (log, last_seqno) = (self.log, self.last_seqno);
         while !bytes.is_empty() {
@@ -139,11 +143,21 @@ impl Manifest {
                 10 => pointers_done.push(number(&mut bytes)?),
                 11 => quarantined.push(table(&mut bytes)?),
                 12 => dropped.push(number(&mut bytes)?),
+                13 => {
+                    let id = keyspace_id(&mut bytes)?;
+                    need(bytes.varint()? <= 24, "an unknown compression of a keyspace")?;
+                    let name = String::from_utf8(bytes.prefixed()?.to_vec()).map_err(|error| error.to_string())?;
+                    need((1..=255).contains(&name.len()), "a name that is too short or too long")?;
+                    keyspaces.push((id, name));
+                }
+                14 => dropped_keyspaces.push(keyspace_id(&mut bytes)?),
+                15 => last_keyspace = keyspace_id(&mut bytes)?,
                 unknown => return Err(format!("tag {unknown}")),
             }
         }
         need(log <= self.log && last_seqno <= self.last_seqno, "an edit that goes back")?;
         self.change(&removed, added, quarantined, &dropped)?;
+        self.change_keyspaces(keyspaces, &dropped_keyspaces, last_keyspace)?;
         self.pointers.retain(|id| !pointers_done.contains(id));
         self.pointers.extend(pointers);
         let add = |sum: &mut u64, more: u64| *sum = (*sum + more).min(MAX_NUMBER);
@@ -152,6 +166,22 @@ impl Manifest {
             add(sum, more);
         }
         self.edits += 1;
+        Ok(())
+    }
+
+    fn change_keyspaces(&mut self, set: Vec<(u32, String)>, dropped: &[u32], last: u32) -> Read {
+        for id in dropped {
+            self.keyspaces.remove(id).ok_or("a keyspace is dropped that is not there")?;
+        }
+        let before = self.last_keyspace;
+        for (id, name) in set {
+            need(id > before || self.keyspaces.contains_key(&id), "the number of a keyspace is given again")?;
+            let named = self.keyspaces.iter().find(|(_, known)| **known == name);
+            need(id > 0 && named.is_none_or(|(known, _)| *known == id), "two keyspaces have one name")?;
+            self.keyspaces.insert(id, name);
+            self.last_keyspace = self.last_keyspace.max(id);
+        }
+        self.last_keyspace = self.last_keyspace.max(last);
         Ok(())
     }
 
@@ -200,6 +230,10 @@ fn number(bytes: &mut Bytes<'_>) -> Read<u64> {
     let number = bytes.varint()?;
     need(number <= MAX_NUMBER, "a number of more than 63 bits")?;
     Ok(number)
+}
+
+fn keyspace_id(bytes: &mut Bytes<'_>) -> Read<u32> {
+    number(bytes)?.try_into().map_err(|_| "a number of a keyspace of more than 32 bits".to_owned())
 }
 
 fn level(bytes: &mut Bytes<'_>) -> Read<usize> {

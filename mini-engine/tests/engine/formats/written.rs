@@ -117,6 +117,55 @@ fn tables_manifests_and_logs_read_by_the_page_alone_hold_every_state_that_was_wr
 }
 
 #[test]
+fn keyspaces_read_by_the_page_alone_hold_what_was_written_to_each() {
+    // Catches a page that tells another prefix, and names that the manifest of a later open no longer has.
+    let dir = TempDir::new().unwrap();
+    let open = || builder(dir.path(), Compaction::Leveled).open().unwrap();
+    let mut expected: BTreeMap<String, Map> = BTreeMap::new();
+    let db = open();
+    for n in 1..260u32 {
+        // The prefixes of the last ones are longer.
+        let (name, space) = (format!("space {n}"), db.keyspace(&format!("space {n}")).unwrap());
+        let dense = KeyspaceOptions::default().compression(Compression::Zstd { level: 3 });
+        match n % 50 {
+            0 => drop(db.keyspace_with(&name, dense).unwrap()),
+            1 => {
+                space.insert("dropped", "with it").unwrap();
+                db.drop_keyspace(&name).unwrap();
+                continue;
+            }
+            _ => {}
+        }
+        let contents = expected.entry(name).or_default();
+        for key in [&b"\xff\0"[..], b"", b"key"] {
+            space.insert(key, n.to_le_bytes()).unwrap();
+            contents.insert(key.to_vec(), n.to_le_bytes().to_vec());
+        }
+        if n % 3 == 0 {
+            space.remove_range("k"..).unwrap();
+            contents.retain(|key, _| key.is_empty());
+            space.insert([0xff, 1], "").unwrap();
+            contents.insert(vec![0xff, 1], vec![]);
+        }
+        if n == 100 {
+            db.flush().unwrap();
+        }
+    }
+    let default = [&b"\xff"[..], b"\xff\xf9", b"\xfe", b""].map(|key| (key.to_vec(), b"default".to_vec()));
+    default.iter().for_each(|(key, value)| db.insert(key, value).unwrap());
+    expected.insert(String::new(), default.into());
+    drop(db);
+    let mut tags = BTreeSet::new();
+    for _ in 0..2 {
+        let database = read(dir.path());
+        assert!(database.keyspaces(u64::MAX) == expected);
+        tags.extend(database.manifest.tags);
+        drop(open());
+    }
+    assert!(tags.is_superset(&[13, 14, 15].into()), "{tags:?}");
+}
+
+#[test]
 fn a_filter_read_by_the_page_alone_has_each_key_and_few_others() {
     // Catches bits at other places than the page says: the reader of tables checks that the filter denies no key.
     for (bits, most) in [(0, 3999), (2, 2000), (10, 80)] {

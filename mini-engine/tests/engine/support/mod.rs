@@ -119,7 +119,7 @@ pub(crate) fn texts(db: &Db) -> Texts {
 }
 
 /// The keys of a database whose keys are text.
-pub(crate) fn keys(db: &Db) -> Vec<String> {
+pub(crate) fn keys(db: &Keyspace) -> Vec<String> {
     pairs(db.iter()).into_iter().map(|(key, _)| String::from_utf8(key).unwrap()).collect()
 }
 

@@ -12,7 +12,7 @@ use crate::compaction::piece::{Consumed, is_divisible};
 use crate::compaction::plan::Action;
 use crate::compaction::retention::{Retention, Shadowing, Tombstones};
 use crate::compaction::{KeyRange, ManualCompaction, pick_for_ingest, pick_manual};
-use crate::manifest::{RunId, Version, VersionEdit};
+use crate::manifest::{KeyspaceSet, RunId, Version, VersionEdit};
 use crate::options::Options;
 use crate::table::TableMeta;
 use crate::types::{Kind, SeqNo, Slice};
@@ -105,6 +105,8 @@ pub(super) struct World {
     pub(super) compressible: Vec<Vec<u8>>,
     /// Whether scans are many.
     pub(super) is_scanned_often: bool,
+    /// Those of its keys that have a prefix.
+    keyspaces: KeyspaceSet,
     /// The range that a caller compacts.
     range: Option<ManualCompaction>,
     /// The compact pointer from which the caller continues.
@@ -230,8 +232,8 @@ impl World {
     }
 
     pub(super) fn context(&self) -> Context<'_> {
-        let Self { version, options, in_progress, is_scanned_often, .. } = self;
-        Context { version, options, in_progress, is_scanned_often: *is_scanned_often }
+        let Self { version, options, in_progress, is_scanned_often, keyspaces, .. } = self;
+        Context { version, options, in_progress, is_scanned_often: *is_scanned_often, keyspaces }
     }
 
     pub(super) fn end(&mut self, at: usize) {
@@ -246,6 +248,7 @@ impl World {
                 self.moved += plan.tables().count() as u64;
                 (plan.tables().map(|number| metas[&number].clone()).collect(), None)
             }
+            Action::Remove => (Vec::new(), None),
             Action::Rewrite => self.rewrite(&plan, &snapshots, is_divisible(plan.output).then_some((piece, stop))),
         };
         let consumed = Consumed::of(&plan, |number| metas[&number].clone(), next.as_ref());

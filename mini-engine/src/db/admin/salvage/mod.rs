@@ -16,6 +16,7 @@
 //! Salvage takes the lock as a reader does, and changes nothing in the database. It makes the new database as a checkpoint does, under another name
 //! (`new_directory.rs`).
 
+mod keyspaces;
 mod logs;
 mod merge;
 mod report;
@@ -27,6 +28,7 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use self::keyspaces::FoundKeyspaces;
 use self::logs::read_logs;
 use self::merge::{SalvageSource, Salvaged};
 pub use self::report::{LeftOut, LostWrites, SalvageReport};
@@ -38,7 +40,7 @@ use crate::lock::lock;
 use crate::manifest::{self, ASIDE, FileKind, SalvagedManifest};
 use crate::options::Options;
 use crate::table::{self, Lost, LostKeys, SalvageIter, TableMeta};
-use crate::types::{KeyBounds, OwnedBounds, RangeTombstones, SeqNo, Slice, owned, prefix_bounds};
+use crate::types::{KeyBounds, KeyPrefix, OwnedBounds, RangeTombstones, SeqNo, Slice, owned, prefix_bounds};
 use crate::wal;
 
 /// A damaged database whose readable part can be read. Made by [`Builder::salvage`](crate::Builder::salvage).
@@ -70,6 +72,8 @@ pub struct Salvage {
     /// Files that were put aside, and what they were.
     aside: Vec<(PathBuf, FileKind)>,
     leaves_older_out: bool,
+    /// The keyspace that is read.
+    prefix: KeyPrefix,
     _lock: DirectoryLock,
 }
 
@@ -90,7 +94,8 @@ impl Salvage {
         let mut aside: Vec<(PathBuf, FileKind)> =
             names.iter().filter(is_aside).map(|name| (dir.join(name), FileKind::before_aside(name))).collect();
         aside.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-        Ok(Salvage { fs, dir, options, manifest, files, aside, leaves_older_out: false, _lock: lock })
+        let prefix = KeyPrefix::DEFAULT;
+        Ok(Salvage { fs, dir, options, manifest, files, aside, leaves_older_out: false, prefix, _lock: lock })
     }
 
     /// Leaves out keys whose remaining version may be older than a lost one. By default they are kept: the lost part of a table may be small, and
@@ -100,13 +105,30 @@ impl Salvage {
         self
     }
 
+    /// The names of the keyspaces, as far as they are known.
+    pub fn keyspaces(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.manifest.keyspaces.named().map(|meta| meta.name.to_string()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Reads the keyspace `name` instead of the default one, for [`Salvage::range`] and [`Salvage::prefix`]. [`Salvage::write_to`] writes all.
+    ///
+    /// # Errors
+    /// [`Error::NoKeyspace`] if no keyspace is known by that name.
+    pub fn keyspace(mut self, name: &str) -> Result<Salvage> {
+        let found = self.manifest.keyspaces.named().find(|meta| *meta.name == *name);
+        self.prefix = KeyPrefix::of(found.ok_or_else(|| Error::NoKeyspace { name: name.to_owned() })?.id);
+        Ok(self)
+    }
+
     /// Reads all entries whose keys lie in `bounds`, in the order of their keys.
     ///
     /// # Errors
     /// [`Error::UnsupportedVersion`] and [`Error::Unsupported`] of files of a newer version; [`Error::Full`] if the logs do not fit
     /// into `replay_memory_bytes`; [`Error::Io`] for lack of file handles. Damage is no error.
     pub fn range(self, bounds: impl KeyBounds) -> Result<SalvagedEntries> {
-        self.entries(owned(&bounds))
+        self.entries(&bounds)
     }
 
     /// Like [`Salvage::range`], for the keys that start with `prefix`.
@@ -114,11 +136,12 @@ impl Salvage {
     /// # Errors
     /// The same as for [`Salvage::range`].
     pub fn prefix(self, prefix: impl AsRef<[u8]>) -> Result<SalvagedEntries> {
-        self.entries(prefix_bounds(prefix.as_ref()))
+        self.entries(&prefix_bounds(prefix.as_ref()))
     }
 
-    fn entries(self, bounds: OwnedBounds) -> Result<SalvagedEntries> {
-        Ok(SalvagedEntries { entries: self.read(bounds)?, _source: self })
+    fn entries(self, bounds: &impl KeyBounds) -> Result<SalvagedEntries> {
+        let bounds = if self.manifest.is_without_keyspaces { owned(bounds) } else { self.prefix.bounds(bounds) };
+        Ok(SalvagedEntries { entries: self.read(bounds)?, source: self })
     }
 
     /// Writes everything that can be read to a new database in `dir`, which must not exist. It is durable when this returns; after an error there
@@ -135,8 +158,11 @@ impl Salvage {
         }
         let entries = self.read(owned(&..))?;
         let report = entries.report();
-        write::write(&self.fs, &dir, self.options, entries)?;
-        Ok(lock(&report).clone())
+        let mut keyspaces = FoundKeyspaces::new(&self.manifest);
+        write::write(&self.fs, &dir, self.options, &mut keyspaces, entries)?;
+        let mut report = lock(&report).clone();
+        report.add_keyspaces(&keyspaces);
+        Ok(report)
     }
 
     /// The merge of all sources.
@@ -261,7 +287,7 @@ fn all_lost(file: PathBuf, meta: Option<TableMeta>, cause: Error) -> LostKeys {
 pub struct SalvagedEntries {
     entries: Salvaged,
     /// Keeps the lock.
-    _source: Salvage,
+    source: Salvage,
 }
 
 impl SalvagedEntries {
@@ -275,6 +301,11 @@ impl Iterator for SalvagedEntries {
     type Item = Result<(Slice, Slice)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.entries.next()
+        let entry = self.entries.next()?;
+        let strip = |(stored, value): (Slice, Slice)| match self.source.manifest.is_without_keyspaces {
+            true => (stored, value),
+            false => (Slice::from(self.source.prefix.strip(&stored)), value),
+        };
+        Some(entry.map(strip))
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use super::keyspaces::FoundKeyspaces;
 use crate::error::Error;
 use crate::table::LostKeys;
 use crate::types::{SeqNo, counted};
@@ -40,6 +41,8 @@ pub struct SalvageReport {
     pub lost_writes: Vec<LostWrites>,
     /// Files that were not read.
     pub left_out: Vec<LeftOut>,
+    /// The names that were made for keyspaces of the new database, because their own are lost.
+    pub renamed_keyspaces: Vec<String>,
 }
 
 /// Writes that are missing in a log. Their keys are unknown: those keys have older values, or none.
@@ -74,6 +77,17 @@ impl SalvageReport {
         self.left_out.push(LeftOut { file, why, holds_batches });
     }
 
+    /// Adds what was found about keyspaces when all keys were read.
+    pub(super) fn add_keyspaces(&mut self, keyspaces: &FoundKeyspaces<'_>) {
+        self.renamed_keyspaces = keyspaces.made_names();
+        let FoundKeyspaces { dropped, strays, .. } = *keyspaces;
+        self.keys -= dropped + strays;
+        if strays > 0 {
+            let what = format!("{}: expected a keyspace, found none", counted(strays, "key", "keys"));
+            self.damage.push(Error::corruption(&self.directory, 0, what));
+        }
+    }
+
     /// Whether the whole contents of the database were read, as far as its files show.
     pub fn is_complete(&self) -> bool {
         let is_left_out = self.left_out.iter().any(|left| left.holds_batches);
@@ -103,6 +117,10 @@ impl SalvageReport {
             unknown.push(
                 "whether the last batches of a log are damaged, or were never complete before a crash".to_owned(),
             );
+        }
+        if !self.renamed_keyspaces.is_empty() {
+            let names = self.renamed_keyspaces.join(", ");
+            unknown.push(format!("the names of keyspaces, which are now {names}, and whether they were dropped"));
         }
         if self.batches_behind_damage > 0 {
             unknown.push(format!(

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::keyspaces::FoundKeyspaces;
 use crate::compaction::{BOTTOM, OutputSpec, TableStore};
 use crate::db::admin::new_directory::make_database;
 use crate::error::{Error, Result};
@@ -11,11 +12,12 @@ use crate::manifest::{CURRENT, FileNumbers, ManifestState, RunId, Version};
 use crate::options::Options;
 use crate::types::{SeqNo, Slice};
 
-/// Makes `dir` a database of `entries`. New sequence numbers are above `last_seqno`.
+/// Makes `dir` a database of those of `entries` that `keyspaces` keeps.
 pub(super) fn write(
     fs: &Arc<dyn FileSystem>,
     dir: &Path,
     options: Options,
+    keyspaces: &mut FoundKeyspaces<'_>,
     entries: impl Iterator<Item = Result<(Slice, Slice)>>,
 ) -> Result<()> {
     let spec = OutputSpec {
@@ -26,11 +28,17 @@ pub(super) fn write(
     let numbers = Arc::new(FileNumbers::starting_at(1));
     make_database(fs, dir, |dir| {
         let store = TableStore::new(fs.clone(), dir, options, numbers.clone());
-        let written = store.write_new(entries, 1, spec)?;
+        let kept = |entry| match entry {
+            Ok((key, value)) => keyspaces.keep(key).map(|key| Ok((key, value))),
+            Err(error) => Some(Err(error)),
+        };
+        let written = store.write_new(entries.filter_map(kept), 1, spec)?;
         let last_seqno = written.tables.len() as SeqNo;
+        let inconsistent = |what| Error::corruption(&dir.join(CURRENT), 0, what);
         let version = Version::default().apply(&written.as_edit(RunId { level: BOTTOM, run: 1 }));
-        let version = version.map_err(|what| Error::corruption(&dir.join(CURRENT), 0, what))?;
-        Ok((ManifestState { version: Arc::new(version), last_seqno, ..ManifestState::default() }, numbers))
+        let (version, keyspaces) = (version.map_err(inconsistent)?, keyspaces.set().map_err(inconsistent)?);
+        let state = ManifestState { version: Arc::new(version), last_seqno, keyspaces, ..ManifestState::default() };
+        Ok((state, numbers))
     })
 }
 
@@ -39,6 +47,7 @@ mod tests {
     use super::*;
     use crate::db::admin::Salvage;
     use crate::fs::{FaultFs, MemFs, Synced};
+    use crate::manifest::SalvagedManifest;
     use crate::types::MAX_SEQNO;
 
     fn entry(key: &str) -> (Slice, Slice) {
@@ -79,7 +88,13 @@ mod tests {
         });
         let shared: Arc<dyn FileSystem> = Arc::new(fs);
         let entries = [Ok(entry("key")), Err(Error::Full("of the source".to_owned()))];
-        let written = write(&shared, Path::new("/new"), Options::default(), entries.into_iter());
+        let written = write(
+            &shared,
+            Path::new("/new"),
+            Options::default(),
+            &mut FoundKeyspaces::new(&SalvagedManifest::default()),
+            entries.into_iter(),
+        );
         assert!(matches!(written, Err(Error::Full(_))), "{written:?}");
         assert!(!shared.exists(Path::new("/new")).unwrap());
     }

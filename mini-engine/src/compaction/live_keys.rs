@@ -1,0 +1,59 @@
+//! [`LiveKeys`]: which stored keys belong to a keyspace, for compactions that drop those of keyspaces that are no more.
+//!
+//! No read asks for keys of a dropped keyspace: its handles and snapshots refuse to, and no other keyspace gets its number. So they can be left out
+//! of any table at any time, whatever snapshots there are, and tables that have no others can be removed whatever lies above or below them. An
+//! iterator that was made before goes on: its view keeps the files.
+
+use std::sync::Arc;
+
+use crate::manifest::KeyspaceSet;
+use crate::types::{DEFAULT_KEYSPACE, KeyspaceId, RangeTombstones, is_stored_plain, split_stored};
+
+/// Tells keys of dropped keyspaces from others. Quick for keys in ascending order.
+#[derive(Debug)]
+pub(crate) struct LiveKeys {
+    keyspaces: Arc<KeyspaceSet>,
+    /// The keyspace of the last key that had a prefix, and whether it is live.
+    last: (KeyspaceId, bool),
+}
+
+impl LiveKeys {
+    pub(crate) fn new(keyspaces: Arc<KeyspaceSet>) -> Self {
+        Self { keyspaces, last: (DEFAULT_KEYSPACE, true) }
+    }
+
+    /// Whether the key belongs to a keyspace that was not dropped.
+    #[inline]
+    pub(crate) fn contains(&mut self, key: &[u8]) -> bool {
+        is_stored_plain(key) || self.contains_prefixed(key)
+    }
+
+    fn contains_prefixed(&mut self, key: &[u8]) -> bool {
+        // What is no stored key may be damage: it is kept for whoever looks into it.
+        let Some((keyspace, _)) = split_stored(key) else { return true };
+        if keyspace != self.last.0 {
+            self.last = (keyspace, self.keyspaces.is_live(keyspace));
+        }
+        self.last.1
+    }
+
+    /// Those of the range tombstones that hide keys of live keyspaces. A range lies within one keyspace, or begins in the default one.
+    pub(crate) fn kept(mut self, ranges: &RangeTombstones) -> RangeTombstones {
+        ranges.retain(|range| self.contains(&range.start))
+    }
+}
+
+/// Whether all keys from `smallest` to `largest` belong to dropped keyspaces.
+pub(crate) fn are_dropped(keyspaces: &KeyspaceSet, smallest: &[u8], largest: &[u8]) -> bool {
+    !is_stored_plain(smallest) && ids(smallest, largest).is_some_and(|(first, last)| keyspaces.are_dropped(first, last))
+}
+
+/// Whether a keyspace that was dropped may have keys from `smallest` to `largest`.
+pub(crate) fn may_have_dropped(keyspaces: &KeyspaceSet, smallest: &[u8], largest: &[u8]) -> bool {
+    !is_stored_plain(largest)
+        && ids(smallest, largest).is_some_and(|(first, last)| keyspaces.some_are_dropped(first, last))
+}
+
+fn ids(smallest: &[u8], largest: &[u8]) -> Option<(KeyspaceId, KeyspaceId)> {
+    Some((split_stored(smallest)?.0, split_stored(largest)?.0))
+}

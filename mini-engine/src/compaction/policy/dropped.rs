@@ -1,0 +1,17 @@
+//! Removes tables whose keys all belong to keyspaces that were dropped. It costs an edit and no reading, so it comes before all other compactions.
+//!
+//! Progress: tables go, and none comes.
+
+use super::Context;
+use crate::compaction::live_keys::are_dropped;
+use crate::compaction::plan::{self, Plan};
+use crate::manifest::MAX_LEVELS;
+use crate::table::TableMeta;
+
+/// The removal of such tables from level 0, and from all others. O(tables).
+pub(super) fn plans(context: &Context<'_>) -> Vec<Plan> {
+    let is_wanted = |table: &TableMeta| {
+        are_dropped(context.keyspaces, &table.smallest, &table.largest) && context.in_progress.is_free(table.number)
+    };
+    [0..1, 1..MAX_LEVELS].into_iter().filter_map(|levels| plan::removal(context.version, levels, is_wanted)).collect()
+}
