@@ -10,6 +10,7 @@
 //! round            what that process does, on one of `subjects`, and the check of what it gave back
 //! results          the file of a run, medians and ratios, and the tables in which people read them
 //! goals            what a run is held against
+//! transactions     commits a second of engines that have transactions, apart from all that
 //! report           the page with plots, and the table of the README
 //! ```
 #![deny(unsafe_code)]
@@ -28,6 +29,7 @@ mod round;
 mod spec;
 mod subjects;
 mod text;
+mod transactions;
 
 use std::process::ExitCode;
 
@@ -44,6 +46,7 @@ Exit codes: 0 done, 1 a subject failed (except fastskip-published, which is know
 enum Command {
     Memtable(Box<plan::MemtableArgs>),
     Engine(Box<plan::EngineArgs>),
+    Transactions(transactions::TransactionArgs),
     Report(report::ReportArgs),
     #[command(hide = true, name = ipc::ROUND)]
     MemtableRound {
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
     let outcome = match Command::parse() {
         Command::Memtable(args) => Plan::of_tables(&args, memory).and_then(|plan| measure::run(&plan)),
         Command::Engine(args) => Plan::of_engines(&args, memory).and_then(|plan| measure::run(&plan)),
+        Command::Transactions(args) => transactions::run(&args),
         Command::Report(args) => report::run(&args),
         Command::MemtableRound { request } => {
             ipc::answer(&request).map_err(error::Error::subject).and_then(|answer| text::print(&(answer + "\n")))

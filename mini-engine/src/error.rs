@@ -104,6 +104,16 @@ pub enum Error {
         /// The name of the keyspace.
         name: String,
     },
+    /// Another write has changed what a transaction had read. The transaction has written nothing; a new one may succeed.
+    #[error("conflict: {what}")]
+    Conflict {
+        /// The name of the changed keyspace; empty for the default one.
+        keyspace: String,
+        /// The changed key; for the removal of a range, the first key of it that may have been read.
+        key: Vec<u8>,
+        /// What was read and what has changed it, with sequence numbers.
+        what: String,
+    },
     /// The database was closed.
     #[error("the database is closed")]
     Closed,

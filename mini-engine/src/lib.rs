@@ -37,11 +37,12 @@
 //! | a read | sees every write that returned before it began |
 //! | a [`Snapshot`], an [`Iter`], a [`Cursor`] | sees one moment, whatever is written meanwhile |
 //! | [`Keyspace::compare_and_swap`], [`Keyspace::pop_first`] | no other write comes between their read and their write |
+//! | a [`Transaction`] | takes effect at one moment, as if it had read and written everything then, or not at all: it is strictly serializable |
 //! | damage on disk | is an error that names file and offset; never a wrong value, and never an older one in its place. At the end of a log, behind the last sync that it records, damage looks like a write that was cut off: then the log ends there, and [`Db::recovery`] says so |
 //! | a failure to write or sync | makes the database read-only until it is opened again; acknowledged writes are kept |
 //! | a full disk | refuses writes as long as it is full, and loses nothing |
 //!
-//! There are no transactions that read several keys and detect conflicts. For one key there is [`Keyspace::compare_and_swap`].
+//! Transactions are optimistic: they hold no lock, and one whose reads were changed by others is refused at its commit. [`Db::transact`] repeats it.
 //!
 //! # Coming from another store
 //!
@@ -57,6 +58,7 @@
 //! | [`Keyspace::first`], [`Keyspace::pop_first`] | `first`, `pop_min` | `first_key_value` | `first`, `pop_first` | `SeekToFirst` |
 //! | [`Db::write`] of a [`WriteBatch`] | `apply_batch` | `batch`, `commit` | a write transaction | `Write` |
 //! | [`Keyspace::compare_and_swap`] | `compare_and_swap` | a transaction | a write transaction | a transaction |
+//! | [`Db::transaction`], [`Db::transact`] | `transaction` | `write_tx` of an optimistic database | a write transaction | `OptimisticTransactionDB` |
 //! | [`Keyspace::snapshot`] | | `snapshot` | `begin_read` | `GetSnapshot` |
 //! | [`Db::persist`] | `flush` | `persist` | `commit` | `SyncWAL` |
 //! | [`Db::flush`] | | `rotate_memtable_and_wait` | | `Flush` |
@@ -98,6 +100,7 @@ pub use db::{
     Builder, Cursor, Db, Iter, Keyspace, KeyspaceBatch, QuarantinedTable, RecoveryReport, Snapshot, TornTail,
     VerifyReport,
 };
+pub use db::{KeyspaceTransaction, Transaction, TransactionIter};
 pub use error::{Error, Result};
 pub use metrics::{LevelMetrics, Metrics};
 pub use options::{Compaction, Compression, KeyspaceOptions, MemtableKind, Options, RecoveryMode, TableReads};

@@ -10,6 +10,6 @@ mod testing;
 pub(crate) use all::Results;
 pub(crate) use cell::{CellResults, Figure, Turn, failures};
 pub(crate) use run::Run;
-pub(crate) use sheets::{cell_text, facts, heading, latencies, ratios};
+pub(crate) use sheets::{cell_text, facts, heading, latencies, origin, ratios};
 #[cfg(test)]
 pub(crate) use testing::{measured, measured_run};

@@ -25,8 +25,8 @@ fn times(ratio: Option<f64>) -> String {
     or_dash(ratio, |ratio| format!("{ratio:.2}x"))
 }
 
-/// The origin of a run, and how to read its tables.
-pub(crate) fn heading(run: &Run) -> String {
+/// The machine, the date and the commit of a run, and warnings.
+pub(crate) fn origin(run: &Run) -> String {
     let Run { machine, date, commit, .. } = run;
     let (model, commit) = (machine.model.as_deref(), commit.as_deref().unwrap_or("unknown"));
     let model = model.unwrap_or("processor unknown");
@@ -39,11 +39,15 @@ pub(crate) fn heading(run: &Run) -> String {
         Some(_) => "Built without the peers that are crates: add --features peers to cargo's arguments\n",
     };
     let allocator = run.allocator.as_deref().unwrap_or("the system's");
+    format!("{} cores, {model}; allocator {allocator}; {date}; commit {commit}\n{warning}{peers}", machine.cores)
+}
+
+/// The origin of a run, and how to read its tables.
+pub(crate) fn heading(run: &Run) -> String {
     let of_benchmark = if run.is_of_engines() { OF_ENGINES } else { OF_TABLES };
+    let origin = origin(run);
     format!(
-        "{} cores, {model}; allocator {allocator}; {date}; commit {commit}\n{warning}{peers}Medians. Time by the operations of all threads; 2.00x is twice \
-         as fast as that peer.\n{of_benchmark}",
-        machine.cores
+        "{origin}Medians. Time by the operations of all threads; 2.00x is twice as fast as that peer.\n{of_benchmark}"
     )
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct Open {
     synced: bool,
 }
 
-fn options(memtable_bytes: u64) -> KeyspaceCreateOptions {
+pub(crate) fn options(memtable_bytes: u64) -> KeyspaceCreateOptions {
     let filter = FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS as f32));
     KeyspaceCreateOptions::default()
         .max_memtable_size(memtable_bytes)
@@ -41,6 +41,24 @@ fn within(limit: Duration, what: &str, mut is_done: impl FnMut() -> bool) -> Don
         thread::sleep(LOOK);
     }
     Ok(())
+}
+
+/// Waits until no memtable waits for its flush.
+fn flushed(records: &Keyspace) -> Done {
+    within(Duration::from_secs(60), "flush", || records.sealed_memtable_count() == 0)
+}
+
+/// Waits until all is flushed, and no compaction is due. It does not tell whether one is: none having run for a while must do.
+pub(crate) fn settle(db: &Database, records: &Keyspace) -> Done {
+    flushed(records)?;
+    let (mut quiet, mut completed) = (0, 0);
+    within(Duration::from_secs(300), "settle", || {
+        let now = db.compactions_completed();
+        let is_quiet = db.active_compactions() == 0 && now == completed;
+        quiet = if is_quiet { quiet + 1 } else { 0 };
+        completed = now;
+        quiet == QUIET
+    })
 }
 
 store! {
@@ -73,17 +91,7 @@ store! {
     flush(of) => {
         of.db.persist(PersistMode::SyncAll)?;
         of.records.rotate_memtable()?;
-        within(Duration::from_secs(60), "flush", || of.records.sealed_memtable_count() == 0)?;
+        flushed(&of.records)?;
     };
-    // It does not tell whether a compaction is due: none having run for a while must do.
-    settle(of) => {
-        let (mut quiet, mut completed) = (0, 0);
-        within(Duration::from_secs(300), "settle", || {
-            let now = of.db.compactions_completed();
-            let is_quiet = of.db.active_compactions() == 0 && now == completed;
-            quiet = if is_quiet { quiet + 1 } else { 0 };
-            completed = now;
-            quiet == QUIET
-        })?;
-    };
+    settle(of) => settle(&of.db, &of.records)?;
 }

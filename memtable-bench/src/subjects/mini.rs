@@ -10,7 +10,11 @@ pub(crate) struct Open {
     durability: Durability,
 }
 
-fn open(settings: &Settings) -> Done<Open> {
+fn durability(settings: &Settings) -> Durability {
+    if settings.synced { Durability::Synced } else { Durability::Buffered }
+}
+
+pub(crate) fn open_db(settings: &Settings) -> Done<Db> {
     let compaction = match settings.subject {
         Subject::MiniEngineTiered => Compaction::Tiered,
         Subject::MiniEngineLazyLeveled => Compaction::LazyLeveled,
@@ -19,7 +23,6 @@ fn open(settings: &Settings) -> Done<Open> {
     };
     let is_mapped = settings.subject == Subject::MiniEngineMmap;
     let is_vector = settings.subject == Subject::MiniEngineVector;
-    let durability = if settings.synced { Durability::Synced } else { Durability::Buffered };
     let memtable_bytes = settings.shape.memtable_bytes();
     let db = Db::builder(&settings.dir)
         .memtable_kind(if is_vector { MemtableKind::Vector } else { MemtableKind::SkipList })
@@ -32,14 +35,14 @@ fn open(settings: &Settings) -> Done<Open> {
         .filter_bits_per_key(FILTER_BITS)
         .compression(Compression::None)
         .compaction(compaction)
-        .durability(durability)
+        .durability(durability(settings))
         .open()?;
-    Ok(Open { db, durability })
+    Ok(db)
 }
 
 store! {
     Mini(Open);
-    open(settings) => open(settings)?;
+    open(settings) => Open { db: open_db(settings)?, durability: durability(settings) };
     put(of, record) => of.db.insert(record.key, record.value)?;
     put_batch(of, records) => {
         let mut batch = WriteBatch::new();

@@ -1,23 +1,25 @@
 //! Writes that depend on existing entries: compare-and-swap, and taking the first or the last entry.
 //!
-//! The existing entries are read twice. The first read runs without the write lock, where it may take long: it decides what is written, and brings
-//! the blocks into the cache. The second read is the condition of the write, under the lock, so that no other write can change its result before
-//! the write.
+//! A compare-and-swap is a transaction that reads one key and writes it. The check of its commit finds every other write of the key, also of an equal
+//! value; then it reads again.
 //!
-//! A pop starts reading at the end that an earlier pop has noted (`core/entry_bounds.rs`), and notes its own result there. So pops do not walk over
+//! A pop reads the entry twice. The first read runs without the write lock, where it may take long: it decides what is removed, and brings the blocks
+//! into the cache. The second read is the condition of the write, under the lock, so that no other write can change its result before the write. A
+//! pop starts reading at the end that an earlier pop has noted (`core/entry_bounds.rs`), and notes its own result there. So pops do not walk over
 //! each other's tombstones.
 
 use std::sync::Arc;
 
 use super::core::{Core, Edge, Edges, EntryBounds};
-use super::read::{Iter, Pinned, read_now};
+use super::read::{Iter, Pinned, Registered};
+use super::transaction::{Reads, commit};
 use super::write::write_if;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::types::{CompareAndSwapError, KeyspaceRef, Slice, WriteBatch};
 
 /// Sets `key` of `keyspace` to `new` if its value is `expected`; `None` means no value.
 pub(crate) fn compare_and_swap(
-    core: &Core,
+    core: &Arc<Core>,
     keyspace: &KeyspaceRef,
     key: &[u8],
     expected: Option<&[u8]>,
@@ -30,20 +32,16 @@ pub(crate) fn compare_and_swap(
         None => batch.remove_in(keyspace.prefix, key)?,
     }
     let stored = keyspace.prefix.stored(key);
-    let read = || {
-        read_now(core, |point| {
-            keyspace.check()?;
-            point.get(&stored)
-        })
-    };
+    let reads = Reads::of_key(keyspace, &stored);
     loop {
-        let current = read()?;
+        let now = Registered::now(core)?;
+        let current = now.read(keyspace, |point| point.get(&stored))?;
         if current.as_deref() != expected {
             return Ok(Err(CompareAndSwapError { current }));
         }
-        let is_unchanged = |_: &mut EntryBounds| Ok(read()?.as_deref() == expected);
-        if write_if(core, &batch, core.store.options.durability, &is_unchanged)? {
-            return Ok(Ok(()));
+        match commit(core, &batch, (&reads, now.seqno()), core.store.options.durability) {
+            Err(Error::Conflict { .. }) => {}
+            committed => return committed.map(|_| Ok(())),
         }
     }
 }
@@ -84,7 +82,7 @@ pub(crate) fn pop(core: &Arc<Core>, keyspace: &KeyspaceRef, edge: Edge) -> Resul
             }
             Ok(is_there)
         };
-        if write_if(core, &batch, core.store.options.durability, &is_still_there)? {
+        if write_if(core, &batch, core.store.options.durability, &is_still_there)?.is_some() {
             return Ok(Some(entry));
         }
     }

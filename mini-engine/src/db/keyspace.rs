@@ -7,6 +7,7 @@ use super::conditional::{compare_and_swap, entry_at, pop};
 use super::core::{Core, Edge};
 use super::handle::Handle;
 use super::read::{Cursor, Iter, Pinned, ReadPoint, Registered, Snapshot, read_now};
+use super::transaction::{KeyspaceTransaction, Transaction};
 use super::write::{write, write_one};
 #[cfg(doc)]
 use crate::error::Error;
@@ -174,8 +175,9 @@ impl Keyspace {
     /// Sets `key` to `new` if its value is `expected`, atomically with respect to all other writes and reads; `None` means no value. The durability
     /// is that of the options. Otherwise nothing is written, and the inner error holds the present value of the key.
     ///
-    /// Costs two reads and a write. It waits for the writes that have begun. Other writes wait for the second read, whose blocks the first read has
-    /// brought into the cache.
+    /// Costs a read, a write, and in between a search for other writes of the key since the read: in memory, unless there was a flush. It waits for
+    /// the writes that have begun, and other writes wait for a part of the search, as for [`Transaction::commit`]. If there was another write of the
+    /// key, it begins again.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a key or value past its limit, and those of [`Keyspace::get`] and [`Db::write`](crate::Db::write).
@@ -214,7 +216,7 @@ impl Keyspace {
 
     /// Removes the entry with the smallest key, and returns it: no two callers get the same one. The durability is that of the options.
     ///
-    /// Costs two reads and a write, as [`Keyspace::compare_and_swap`] does. Each popped entry leaves a tombstone until a flush and a compaction drop it.
+    /// Costs two reads and a write. It waits for the writes that have begun, and other writes wait for the second read. Each popped entry leaves a tombstone until a flush and a compaction drop it.
     /// The next pop begins behind it, so a queue stays quick. The first pop after an open, or after a [`Keyspace::ingest`], passes over all tombstones at
     /// its end, twice; [`Keyspace::compact_range`] drops them. Each pop sorts a copy of a memtable of the kind
     /// [`MemtableKind::Vector`](crate::MemtableKind::Vector): do not use that kind for a queue.
@@ -376,6 +378,32 @@ impl Snapshot {
     /// ```
     pub fn keyspace(&self, keyspace: &Keyspace) -> Snapshot {
         self.of_keyspace(keyspace.core(), &keyspace.keyspace)
+    }
+}
+
+impl Transaction {
+    /// Leads to `keyspace`, in which the transaction reads and writes too. The commit is [`Error::NoKeyspace`] if the keyspace was dropped by then, and
+    /// [`Error::InvalidArgument`] if it is one of another database, as are the reads.
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = mini_engine::Db::open(dir.path())?;
+    /// let (users, emails) = (db.keyspace("users")?, db.keyspace("emails")?);
+    /// let is_new = db.transact(|tx| {
+    ///     if tx.keyspace(&emails).contains_key("ada@example.org")? {
+    ///         return Ok(false);
+    ///     }
+    ///     tx.keyspace(&users).insert("7", "Ada")?;
+    ///     tx.keyspace(&emails).insert("ada@example.org", "7")?;
+    ///     Ok(true)
+    /// })?;
+    /// assert!(is_new && users.contains_key("7")?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn keyspace(&self, keyspace: &Keyspace) -> KeyspaceTransaction<'_> {
+        self.of_keyspace(&keyspace.keyspace)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The database handle, [`Db`].
 //!
-//! The folders, lowest first: `core` is shared by all others; `write` and `read` are the two journeys, and `conditional` does both; `background`
-//! has the threads; `recovery` opens a database; `admin` has the operations on a whole database; `keyspace` has the reads and writes.
+//! The folders, lowest first: `core` is shared by all others; `write` and `read` are the two journeys; `transaction` and `conditional` do both;
+//! `background` has the threads; `recovery` opens a database; `admin` has the operations on a whole database; `keyspace` has the reads and writes.
 //!
 //! [`Db`] and [`Keyspace`] are cheap clones of one [`Handle`]. Workers, snapshots and iterators hold the [`Core`] and never a handle, so dropping the
 //! last handle is noticed: it stops and joins the workers. The lock on the directory belongs to the core. It is held until the last
@@ -16,6 +16,7 @@ mod handle;
 mod keyspace;
 mod read;
 mod recovery;
+mod transaction;
 mod write;
 
 use std::borrow::Borrow;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 use self::background::{flush_all, settle_level_0, wait_flushed, wait_idle};
 use self::core::{Core, Phase};
 use self::handle::Handle;
+use self::transaction::transact;
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
 use crate::options::KeyspaceOptions;
@@ -38,6 +40,7 @@ pub use self::builder::Builder;
 pub use self::keyspace::{Keyspace, KeyspaceBatch};
 pub use self::read::{Cursor, Iter, QuarantinedTable, Snapshot};
 pub use self::recovery::{RecoveryReport, TornTail};
+pub use self::transaction::{KeyspaceTransaction, Transaction, TransactionIter};
 
 /// An open database. A cheap handle: clone it freely, use it from any number of threads.
 ///
@@ -220,6 +223,43 @@ impl Db {
     /// The same as for [`Db::write`].
     pub fn wait_for_room(&self, batch: impl Borrow<WriteBatch>) -> Result<()> {
         write::wait_for_room(self.core(), batch.borrow())
+    }
+
+    /// Begins a transaction: reads and writes that take effect together or not at all. See [`Transaction`]. O(1).
+    pub fn transaction(&self) -> Transaction {
+        Transaction::begin(self.core())
+    }
+
+    /// Runs `body` in a transaction and commits it, with the durability of the options. If either is an [`Error::Conflict`], begins again, at
+    /// most 1,000 times; returns the result of the run that was committed. A conflict means that another write was done meanwhile, so all threads
+    /// together get on.
+    ///
+    /// So `body` may run several times, and should do nothing but read and write the transaction. Any other error of it is returned, and nothing is written.
+    ///
+    /// # Errors
+    /// Those of `body` and of [`Transaction::commit`].
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = mini_engine::Db::open(dir.path())?;
+    /// db.insert("alice", [100])?;
+    /// let has_paid = db.transact(|tx| {
+    ///     let (alice, bob) = (tx.get("alice")?, tx.get("bob")?);
+    ///     let [alice, bob] = [alice, bob].map(|balance| balance.map_or(0, |value| value[0]));
+    ///     if alice < 70 {
+    ///         return Ok(false);
+    ///     }
+    ///     tx.insert("alice", [alice - 70])?;
+    ///     tx.insert("bob", [bob + 70])?;
+    ///     Ok(true)
+    /// })?;
+    /// assert!(has_paid && db.get("bob")?.as_deref() == Some(&[70]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn transact<T>(&self, body: impl FnMut(&Transaction) -> Result<T>) -> Result<T> {
+        transact(self.core(), body)
     }
 
     /// Gives everything written so far the requested durability. Every write already has [`Durability::Buffered`].

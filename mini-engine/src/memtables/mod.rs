@@ -17,7 +17,7 @@ use self::vector::{VectorBuilder, VectorIter, VectorReservation, VectorTable, ki
 use crate::error::{Error, Result};
 use crate::iter::{EntryIter, Stepped, impl_entry_iter};
 use crate::options::MemtableKind;
-use crate::types::{BatchOp, Kind, RangeTombstone, SeqNo, Slice};
+use crate::types::{BatchOp, Kind, MAX_SEQNO, RangeTombstone, SeqNo, Slice};
 
 /// The memory of a memtable's head and of the first chunk of its arena, whatever its size.
 const BASE_BYTES: usize = 1 << 20;
@@ -161,8 +161,7 @@ impl LoggedMemtable {
     /// Like `get`, for either kind, also if range tombstones may be newer than the key's version.
     #[inline(never)]
     fn get_beside<T>(&self, key: &[u8], seqno: SeqNo, take: impl FnOnce(&[u8]) -> T) -> Option<Option<T>> {
-        let ranges = self.ranges.get();
-        let covered_at = ranges.iter().flat_map(|sets| sets.iter()).filter_map(|set| set.covering(key, seqno)).max();
+        let covered_at = self.covered_at(key, seqno);
         let newest = |found: SeqNo, value: Option<&[u8]>| value.filter(|_| covered_at < Some(found)).map(take);
         let found = match &self.table {
             Table::SkipList(table) => table
@@ -171,6 +170,21 @@ impl LoggedMemtable {
             Table::Vector(table) => table.get(key, seqno, newest),
         };
         found.or(covered_at.map(|_| None))
+    }
+
+    /// The newest range tombstone that covers `key` and is not newer than `seqno`.
+    fn covered_at(&self, key: &[u8], seqno: SeqNo) -> Option<SeqNo> {
+        let ranges = self.ranges.get();
+        ranges.iter().flat_map(|sets| sets.iter()).filter_map(|set| set.covering(key, seqno)).max()
+    }
+
+    /// The number of the newest version of `key`, visible or not: an entry, or a range tombstone that covers it.
+    pub(crate) fn newest(&self, key: &[u8]) -> Option<SeqNo> {
+        let entry = match &self.table {
+            Table::SkipList(table) => table.get_version(key, MAX_SEQNO).map(|version| version.seqno),
+            Table::Vector(table) => table.get(key, MAX_SEQNO, |seqno, _| seqno),
+        };
+        entry.max(self.covered_at(key, MAX_SEQNO))
     }
 
     /// Adds range tombstones. Their operations are also applied.

@@ -190,6 +190,8 @@ define_metrics! {
     /// Bytes of data blocks read by [`Db::verify`](crate::Db::verify), and by an open with
     /// [`RecoveryMode::Quarantine`](crate::RecoveryMode).
     verify_bytes_read: Counter,
+    /// Commits of transactions that were refused because of a conflict. Those of `compare_and_swap`, which then begins again, are counted too.
+    conflicts: Counter,
     /// Point reads.
     gets: ReadCounter,
     /// Data blocks that point reads looked at, in the cache or not.

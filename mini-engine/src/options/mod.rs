@@ -166,6 +166,7 @@ mod tests {
             (d().partition_bytes(1_048_577), "partition_bytes", "1048577", "128 to 1048576"),
             (d().filter_bits_per_key(33), "filter_bits_per_key", "33", "0 to 32"),
             (d().cache_bytes(u64::MAX), "cache_bytes", "18446744073709551615", "0 to 1125899906842624"),
+            (d().max_transaction_bytes(4095), "max_transaction_bytes", "4095", "4096 to 1073741824"),
             (d().replay_memory_bytes(65_535), "replay_memory_bytes", "65535", "65536 to 1125899906842624"),
             (d().compression(Compression::Zstd { level: -1 }), "zstd level", "-1", "1 to 22"),
             (

@@ -92,7 +92,7 @@ impl WriteBatch {
     pub(crate) fn insert_in(&mut self, prefix: KeyPrefix, key: &[u8], value: &[u8]) -> Result<()> {
         let before = prefix.before(key);
         check_key(before, key)?;
-        check_len("value", value.len(), MAX_VALUE_LEN)?;
+        check_value(value)?;
         self.push(Kind::Value as u8, (before, key), Some(value))
     }
 
@@ -106,17 +106,15 @@ impl WriteBatch {
 
     /// Like [`remove_range`](Self::remove_range), in the keyspace of `prefix`.
     pub(crate) fn remove_range_in(&mut self, prefix: KeyPrefix, bounds: &impl KeyBounds) -> Result<()> {
-        for bound in [bounds.start(), bounds.end()] {
-            if let Bound::Included(key) | Bound::Excluded(key) = bound {
-                check_key(prefix.before(key), key)?;
-            }
-        }
+        check_bounds(prefix, bounds)?;
         let Some((start, end)) = start_and_end(&prefix.bounds(bounds)) else { return Ok(()) };
-        if self.ranges >= MAX_BATCH_RANGES {
-            let what = format!("too many ranges: a batch can remove at most {MAX_BATCH_RANGES}");
-            return Err(Error::InvalidArgument(what));
-        }
-        self.push(REMOVE_RANGE, (&[], &start), Some(&end))?;
+        self.remove_between(&start, &end)
+    }
+
+    /// Adds the removal of all stored keys from `start` on and before `end`, as [`start_and_end`] returns them.
+    pub(crate) fn remove_between(&mut self, start: &[u8], end: &[u8]) -> Result<()> {
+        check_ranges(self.ranges as usize + 1)?;
+        self.push(REMOVE_RANGE, (&[], start), Some(end))?;
         self.ranges += 1;
         Ok(())
     }
@@ -195,8 +193,33 @@ impl WriteBatch {
 
 /// Fails if the stored key, of which `before` comes first, would be too long.
 #[inline]
-fn check_key(before: &[u8], key: &[u8]) -> Result<()> {
+pub(crate) fn check_key(before: &[u8], key: &[u8]) -> Result<()> {
     check_len("key", key.len(), MAX_KEY_LEN - before.len())
+}
+
+/// Fails if the value is too long.
+#[inline]
+pub(crate) fn check_value(value: &[u8]) -> Result<()> {
+    check_len("value", value.len(), MAX_VALUE_LEN)
+}
+
+/// Fails if a bound is a key that would be too long in the keyspace of `prefix`.
+pub(crate) fn check_bounds(prefix: KeyPrefix, bounds: &impl KeyBounds) -> Result<()> {
+    [bounds.start(), bounds.end()].into_iter().try_for_each(|bound| match bound {
+        Bound::Included(key) | Bound::Excluded(key) => check_key(prefix.before(key), key),
+        Bound::Unbounded => Ok(()),
+    })
+}
+
+/// Fails if one batch cannot remove so many ranges.
+pub(crate) fn check_ranges(ranges: usize) -> Result<()> {
+    match ranges <= MAX_BATCH_RANGES as usize {
+        true => Ok(()),
+        false => {
+            let what = format!("too many ranges: a batch can remove at most {MAX_BATCH_RANGES}");
+            Err(Error::InvalidArgument(what))
+        }
+    }
 }
 
 #[inline]

@@ -44,6 +44,9 @@ pub(crate) struct KeyPrefix {
 impl KeyPrefix {
     pub(crate) const DEFAULT: Self = Self { plain_below: ESCAPE, len: 2, bytes: [ESCAPE, 0, 0, 0, 0, 0] };
 
+    /// That of no keyspace: stored keys, as they are.
+    pub(crate) const NONE: Self = Self { plain_below: 0, len: 0, bytes: [0; MAX_LEN] };
+
     pub(crate) fn of(id: KeyspaceId) -> Self {
         if id == DEFAULT_KEYSPACE {
             return Self::DEFAULT;

@@ -18,7 +18,7 @@ use std::cmp::Ordering;
 
 use crate::error::Error;
 
-pub(crate) use batch::{BatchOp, BatchOps};
+pub(crate) use batch::{BatchOp, BatchOps, check_bounds, check_key, check_ranges, check_value};
 pub use batch::{MAX_BATCH_LEN, MAX_BATCH_RANGES, WriteBatch};
 pub use compare_and_swap::CompareAndSwapError;
 pub use key_bounds::KeyBounds;

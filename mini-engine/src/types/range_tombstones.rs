@@ -13,8 +13,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
+use std::ops::{Bound, RangeInclusive};
 
+use super::key_bounds::{KeyBounds, is_below};
 use super::range_tombstone::{RangeTombstone, is_before_end};
 use crate::types::{SeqNo, Slice};
 
@@ -196,6 +197,19 @@ impl RangeTombstones {
         let span = |key| self.span_of(key, self.places_upto(key));
         let (Some(first), Some(last)) = (span(smallest), span(largest)) else { return false };
         (first..=last).all(|span| self.newest(span, seqno) > Some(older))
+    }
+
+    /// A tombstone that is newer than `since` and covers places between the bounds, which are not inverted. O(n).
+    pub(crate) fn newer_within(&self, bounds: &impl KeyBounds, since: SeqNo) -> Option<RangeTombstone> {
+        let begins = |range: &&Range| is_below(&self.places[range.from], bounds.end());
+        let reaches = |range: &Range| match (bounds.start(), &self.places[range.to]) {
+            (Bound::Unbounded, _) => true,
+            (Bound::Included(lower), end) => is_before_end(lower, end),
+            // The place directly after a key is the first one behind it.
+            (Bound::Excluded(lower), end) => is_before_end(lower, end) && end.strip_suffix(&[0]) != Some(lower),
+        };
+        let mut begun = self.ranges.iter().take_while(begins);
+        begun.find(|range| range.seqno.0 > since && reaches(range)).map(|range| self.tombstone(range))
     }
 
     /// The parts from `from` on and before `end`; an empty `end` means no end. O(n), and O(m log m) for m parts in the result.

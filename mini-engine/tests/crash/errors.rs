@@ -52,7 +52,7 @@ impl Ended {
         let acted = self.run.act(act);
         let failed = self.note(acted).is_none();
         self.open();
-        if failed && matches!(act, Act::Write { .. }) {
+        if failed && matches!(act, Act::Write { .. } | Act::Transact { .. }) {
             self.read_only = true;
             if self.run.db().persist(Durability::Buffered).is_ok() {
                 // Space was missing, for the next log perhaps. The write is in no log, and is taken the next time.

@@ -122,6 +122,7 @@ impl Run {
     pub(crate) fn act(&mut self, act: &Act) -> Result<(), Error> {
         match act {
             Act::Write { batch, synced } => self.write(batch, *synced)?,
+            Act::Transact { batch, synced } => self.transact(batch, *synced)?,
             Act::Persist => {
                 self.db().persist(Durability::Synced)?;
                 self.note_all_synced();
@@ -156,26 +157,54 @@ impl Run {
     }
 
     pub(crate) fn write(&mut self, batch: &Batch, synced: bool) -> Result<(), Error> {
-        let (mut writes, mut load) = (WriteBatch::new(), None);
-        for change in batch.iter() {
-            match change {
-                Change::Set(key, value) => writes.insert(key, value)?,
-                Change::Remove(key) => writes.remove(key)?,
-                Change::RemoveRange(from, Some(to)) => writes.remove_range(from..to)?,
-                Change::RemoveRange(from, None) => writes.remove_range(from..)?,
-                Change::Load(entries) => load = Some(entries),
+        self.noted(batch, synced, |db, durability| {
+            let mut writes = WriteBatch::new();
+            for change in batch.iter() {
+                match change {
+                    Change::Set(key, value) => writes.insert(key, value)?,
+                    Change::Remove(key) => writes.remove(key)?,
+                    Change::RemoveRange(from, Some(to)) => writes.remove_range(from..to)?,
+                    Change::RemoveRange(from, None) => writes.remove_range(from..)?,
+                    // A load is durable.
+                    Change::Load(entries) => return db.ingest(entries).map(|_| Durability::Synced),
+                }
             }
-        }
+            db.write(writes, durability).map(|_| durability)
+        })
+    }
+
+    /// Makes the changes in a transaction that also reads, so that its commit checks what it has read.
+    fn transact(&mut self, batch: &Batch, synced: bool) -> Result<(), Error> {
+        self.noted(batch, synced, |db, durability| {
+            let transaction = db.transaction();
+            transaction.get(COUNT)?;
+            for change in batch.iter() {
+                match change {
+                    Change::Set(key, value) => transaction.insert(key, value)?,
+                    Change::Remove(key) => transaction.remove(key)?,
+                    Change::RemoveRange(from, Some(to)) => transaction.remove_range(from..to)?,
+                    Change::RemoveRange(from, None) => transaction.remove_range(from..)?,
+                    Change::Load(_) => unreachable!("a load is a write of its own"),
+                }
+            }
+            transaction.range("key2".."key6").try_for_each(|entry| entry.map(drop))?;
+            transaction.commit(durability).map(|_| durability)
+        })
+    }
+
+    /// Notes how far `write` has come with the batch.
+    fn noted(
+        &mut self,
+        batch: &Batch,
+        synced: bool,
+        write: impl FnOnce(&Db, Durability) -> Result<Durability, Error>,
+    ) -> Result<(), Error> {
         self.batches.push(batch.clone());
         let number = self.batches.len();
         self.note(Note::Begun(number));
-        let durability = if synced { Durability::Synced } else { Durability::Buffered };
-        match load {
-            Some(load) => self.db().ingest(load)?,
-            None => self.db().write(writes, durability)?,
-        };
+        let durability = write(self.db(), if synced { Durability::Synced } else { Durability::Buffered })?;
         self.note(Note::Acknowledged(number));
-        if synced || load.is_some() {
+        if durability == Durability::Synced {
             self.note(Note::Synced(number));
         }
         Ok(())

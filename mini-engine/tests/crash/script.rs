@@ -38,6 +38,11 @@ pub(crate) enum Act {
         batch: Batch,
         synced: bool,
     },
+    /// The same by a transaction.
+    Transact {
+        batch: Batch,
+        synced: bool,
+    },
     Persist,
     Flush,
     CompactRange,
@@ -78,7 +83,12 @@ impl Script {
                 _ => {
                     number += 1;
                     let synced = random.one_in(if shape == Shape::Batches { 8 } else { 4 });
-                    Act::Write { batch: batch(shape, number, seed, &mut random), synced }
+                    let batch = batch(shape, number, seed, &mut random);
+                    // Every third one: a draw would change the acts of all seeds, some of which were chosen.
+                    match number % 3 == 1 {
+                        true => Act::Transact { batch: of_transaction(&batch), synced },
+                        false => Act::Write { batch, synced },
+                    }
                 }
             };
             acts.push(act);
@@ -104,6 +114,17 @@ impl Script {
     pub(crate) fn settles(&self) -> bool {
         self.shape != Shape::Mingled
     }
+}
+
+/// Those changes of a batch of which each is an operation if a transaction makes them: one range, then each key once.
+fn of_transaction(batch: &Batch) -> Batch {
+    let range = batch.iter().find(|change| matches!(change, Change::RemoveRange(..)));
+    let of_keys = batch.iter().filter_map(|change| match change {
+        Change::Set(key, _) | Change::Remove(key) => Some((key, change)),
+        Change::RemoveRange(..) | Change::Load(_) => None,
+    });
+    let keys: BTreeMap<_, _> = of_keys.collect();
+    Arc::new(range.into_iter().chain(keys.into_values()).cloned().collect())
 }
 
 /// Batch `number`, a load of some of the keys into tables of their own.

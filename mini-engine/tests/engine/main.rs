@@ -12,4 +12,5 @@ mod recovery;
 #[path = "../scratch/mod.rs"]
 mod scratch;
 mod support;
+mod transaction;
 mod write;

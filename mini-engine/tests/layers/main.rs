@@ -62,6 +62,7 @@ const FOLDERS: [(&str, &[&[&str]]); 2] = [
         &[
             &["core"],
             &["write", "read"],
+            &["transaction"],
             &["background", "conditional"],
             &["recovery", "admin"],
             &["handle"],

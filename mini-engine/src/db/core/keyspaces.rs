@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use crate::error::Result;
 use crate::lock::lock;
 use crate::manifest::{KeyspaceMeta, KeyspaceSet};
-use crate::types::{KeyPrefix, OpenKeyspace, WriteBatch};
+use crate::types::{KeyPrefix, KeyspaceRef, OpenKeyspace, WriteBatch};
 
 /// The number of the next database that is opened.
 static NEXT_DATABASE: AtomicU64 = AtomicU64::new(0);
@@ -46,6 +46,11 @@ impl Keyspaces {
     #[inline]
     pub(crate) fn check(&self, batch: &WriteBatch) -> Result<()> {
         batch.keyspaces().iter().try_for_each(|keyspace| keyspace.check_in(self.database))
+    }
+
+    /// The same for one keyspace, for a read.
+    pub(crate) fn check_one(&self, keyspace: &KeyspaceRef) -> Result<()> {
+        keyspace.open().map_or(Ok(()), |keyspace| keyspace.check_in(self.database))
     }
 
     /// Their names, in order.

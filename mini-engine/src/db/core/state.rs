@@ -2,8 +2,9 @@
 //!
 //! Lock order: `manifest`, then `state`, then `spare`; the snapshot registry, the names of keyspaces and the locks of a log come last. `state` is the write lock. It guards
 //! the places in the log, the sequence numbers and the publishing of views. No thread waits for the device while holding it, with two exceptions: a
-//! write that finds no space cuts the log (`wal/writer.rs`, W4), and the second read of a conditional write may find a block no longer in the cache
-//! (`conditional.rs`). Both condition variables belong to it: `work` wakes the workers, `room` wakes all threads that wait for the workers.
+//! write that finds no space cuts the log (`wal/writer.rs`, W4), and the condition of a write may read a block that is not in the cache any more
+//! (`conditional.rs`), or, at its last try, a newer table (`transaction/commit.rs`). Both condition variables belong to it: `work` wakes the
+//! workers, `room` wakes all threads that wait for the workers.
 //!
 //! Failure (rule 7) is final: the first error is kept, and every later write gets `ReadOnly` with it. A database that was opened
 //! read-only is in that state from the start, and has no workers.

@@ -28,7 +28,8 @@ pub(crate) struct FlushableMemtable {
 #[derive(Clone)]
 pub(crate) struct View {
     pub(crate) active: LoggedMemtable,
-    /// All entries of the active memtable have greater sequence numbers: a read at this number or an earlier one need not search it.
+    /// All entries of the active memtable have greater sequence numbers: a read at this number or an earlier one need not search it. No entry of a
+    /// frozen memtable or a table has a greater one.
     pub(crate) before_active: SeqNo,
     pub(crate) log: Arc<wal::Segment>,
     /// Newest first. Each holds older writes than the one before it, and newer ones than every table.
@@ -102,6 +103,17 @@ impl View {
             sources.push(Source::Run(run.iter()));
         }
         (sources, hidden)
+    }
+
+    /// The memtables that may have versions newer than `since`, newest first.
+    pub(crate) fn memtables_since(&self, since: SeqNo) -> impl Iterator<Item = &LoggedMemtable> {
+        let frozen = self.frozen.iter().take_while(move |frozen| frozen.last_seqno > since);
+        std::iter::once(&self.active).chain(frozen.map(|frozen| &frozen.memtable))
+    }
+
+    /// The runs whose tables may have versions newer than `since`: none, unless a flush or a load came after it.
+    pub(crate) fn runs_since(&self, since: SeqNo) -> impl Iterator<Item = &OpenRun> {
+        self.runs.iter().filter(move |_| since < self.before_active)
     }
 
     /// The memtables with entries, newest first.

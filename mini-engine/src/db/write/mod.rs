@@ -20,7 +20,7 @@
 //!    panic there makes the engine read-only, and ends these waits.
 //!
 //! A conditional write checks its condition between 1 and 2, once all earlier writes are visible. No other write gets a number before its own, so
-//! the entry that it has read is the one that it replaces.
+//! what the condition has read is what the write finds. Pops and commits of transactions are such writes.
 //!
 //! A synced write then waits for the log's sync. Other threads may see the write before it is durable: if visibility waited for syncs, one synced
 //! write would stall all others. A sync covers every frame that was complete when it began, so waiting writers share it.
@@ -101,15 +101,15 @@ pub(crate) fn wait_for_room(core: &Core, batch: &WriteBatch) -> Result<()> {
     fail_on_unwind(core, || commit::wait(core, batch))
 }
 
-/// Writes `batch`, which has at least one operation, if `condition` holds when every earlier write is visible and no later one has begun. Returns
-/// whether it was written. `condition` runs with the write lock held: it may read but not write.
+/// Writes `batch`, which has at least one operation, if `condition` holds when every earlier write is visible and no later one has begun; if not,
+/// returns `None`. `condition` runs with the write lock held: it may read but not write.
 pub(crate) fn write_if(
     core: &Core,
     batch: &WriteBatch,
     durability: Durability,
     condition: Condition<'_>,
-) -> Result<bool> {
-    Ok(fail_on_unwind(core, || commit(core, batch, durability, Some(condition), Patience::Wait))?.is_some())
+) -> Result<Option<SeqNo>> {
+    fail_on_unwind(core, || commit(core, batch, durability, Some(condition), Patience::Wait))
 }
 
 /// Gives everything written so far the requested durability. The operating system has buffered writes when they return.

@@ -152,6 +152,11 @@ impl RunTable {
         self.table.meta().min_seqno
     }
 
+    #[inline]
+    pub(crate) fn max_seqno(&self) -> SeqNo {
+        self.table.meta().max_seqno
+    }
+
     /// Bytes of the blocks from the bound on, up to the one with `key`.
     pub(crate) fn bytes_before(&self, key: &[u8]) -> u64 {
         let begin = self.from.as_ref().map_or(0, |from| self.table.bytes_before(from));

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::types::range_tombstone::place_after;
+use crate::types::range_tombstone::{place_after, start_and_end};
 use crate::types::{MAX_KEY_LEN, MAX_SEQNO};
 
 fn tombstone((start, end): (&[u8], &[u8]), seqno: SeqNo) -> RangeTombstone {
@@ -49,6 +49,10 @@ fn parts_of_one_tombstone_become_one_again() {
 
 fn place() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(0u8..3, 0..4)
+}
+
+fn bound() -> impl Strategy<Value = Bound<Vec<u8>>> {
+    prop_oneof![Just(Bound::Unbounded), place().prop_map(Bound::Included), place().prop_map(Bound::Excluded)]
 }
 
 fn tombstones() -> impl Strategy<Value = Vec<RangeTombstone>> {
@@ -109,5 +113,21 @@ proptest! {
         prop_assert!(united.parts().collect::<Vec<_>>().is_sorted_by_key(|part| part.start.clone()));
         let seqnos: usize = united.parts().map(|part| part.seqnos().len()).sum();
         prop_assert_eq!(seqnos, united.len());
+    }
+
+    #[test]
+    fn a_newer_tombstone_is_found_where_it_shares_places_with_the_bounds(
+        all in tombstones(), lower in bound(), upper in bound(), since in 0u64..31,
+    ) {
+        // Catches a removal that a transaction overlooks, one that only touches what it has read, and one that it already saw.
+        let bounds = (lower, upper);
+        let shared = start_and_end(&bounds);
+        let shares = |t: &RangeTombstone| {
+            shared.as_ref().is_some_and(|(start, end)| is_before_end(&t.start, end) && is_before_end(start, &t.end))
+        };
+        let expected = all.iter().any(|t| t.seqno > since && shares(t));
+        let found = RangeTombstones::new(all).newer_within(&bounds, since);
+        prop_assert!(found.as_ref().is_none_or(|t| t.seqno > since && (shares(t) || shared.is_none())), "{:?}", found);
+        prop_assert_eq!(found.is_some() && shared.is_some(), expected);
     }
 }

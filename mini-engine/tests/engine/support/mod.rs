@@ -19,7 +19,7 @@ pub(crate) use mini_engine::random::Random;
 pub(crate) use mini_engine::{
     Builder, Compaction, CompareAndSwapError, Compression, Db, Durability, Error, Iter, Keyspace, KeyspaceOptions,
     LevelMetrics, MAX_KEY_LEN, MAX_VALUE_LEN, MemtableKind, Metrics, Options, RecoveryMode, SalvageReport, Slice,
-    Snapshot, TableReads, WriteBatch, dump, incomplete_directory,
+    Snapshot, TableReads, Transaction, WriteBatch, dump, incomplete_directory,
 };
 
 pub(crate) use crate::scratch::TempDir;

@@ -1,0 +1,83 @@
+//! What is newer than a sequence number: the question of a transaction that has read at this number, about the keys and ranges that it has read.
+//!
+//! Every version counts: values, tombstones, and range tombstones, which are versions of all keys that they cover. As long as the number is
+//! registered, none is missed (P1): among the versions of a key that are newer, flushes and compactions keep the newest, also if it is a tombstone.
+//! A range tombstone may lose those parts where there was never a key to remove, which change no read.
+//!
+//! Only sources that are newer than the number are searched. Without a flush since, that is the active memtable alone.
+//!
+//! Versions that are not visible yet count as well. So a caller that loads the visible number before it pins the view misses nothing up to that
+//! number. This is the reverse of rule 16: there, a version that is too new is in the way, and here one that is missing.
+
+use std::ops::Bound;
+
+use crate::cache::CacheUse;
+use crate::codec::key_hash;
+use crate::db::core::View;
+use crate::error::Result;
+use crate::iter::EntryIter;
+use crate::table::RunTable;
+use crate::types::{KeyBounds, MAX_SEQNO, OwnedBounds, RangeTombstone, SeqNo, Slice, is_above, is_below};
+
+/// The number of a version of `key` that is newer than `since`, if `view` has one.
+pub(crate) fn newer_version(view: &View, key: &[u8], since: SeqNo) -> Result<Option<SeqNo>> {
+    let in_memory = view.memtables_since(since).filter_map(|memtable| memtable.newest(key));
+    if let Some(seqno) = in_memory.max().filter(|seqno| *seqno > since) {
+        return Ok(Some(seqno));
+    }
+    for table in view.runs_since(since).filter_map(|run| run.find(key)).filter(|table| table.max_seqno() > since) {
+        let found = table.get(key, key_hash(key), MAX_SEQNO)?.map(|(_, seqno, _)| seqno);
+        if found > Some(since) {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+/// A version newer than `since` of a key within `bounds`: the key, or the first key of a removed range that lies within, and the number.
+pub(crate) fn newer_within(view: &View, bounds: &OwnedBounds, since: SeqNo) -> Result<Option<(Slice, SeqNo)>> {
+    for memtable in view.memtables_since(since) {
+        let removed = memtable.range_sets().into_iter().find_map(|set| set.newer_within(bounds, since));
+        if let Some(found) = first_newer(memtable.iter(), removed, bounds, since)? {
+            return Ok(Some(found));
+        }
+    }
+    let runs = view.runs_since(since).filter(|run| run.overlaps(bounds.start(), bounds.end()));
+    let begins = |table: &&RunTable| is_below(table.smallest(), bounds.end());
+    let reaches = |table: &&RunTable| is_above(table.largest(), bounds.start());
+    let tables = runs.flat_map(|run| run.tables()).filter(|table| table.max_seqno() > since);
+    for table in tables.filter(begins).filter(reaches) {
+        let has_ranges = table.has_range_tombstones();
+        let ranges = has_ranges.then(|| table.range_tombstones()).transpose()?;
+        let removed = ranges.and_then(|ranges| ranges.newer_within(bounds, since));
+        if let Some(found) = first_newer(table.iter(CacheUse::Fill), removed, bounds, since)? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+/// The removed range of a source, or the first of its entries within `bounds` that is newer than `since`.
+fn first_newer(
+    mut entries: impl EntryIter,
+    removed: Option<RangeTombstone>,
+    bounds: &OwnedBounds,
+    since: SeqNo,
+) -> Result<Option<(Slice, SeqNo)>> {
+    if let Some(RangeTombstone { start, seqno, .. }) = removed {
+        let (Bound::Included(lower) | Bound::Excluded(lower)) = &bounds.0 else { return Ok(Some((start, seqno))) };
+        return Ok(Some((lower.clone().max(start), seqno)));
+    }
+    match &bounds.0 {
+        Bound::Unbounded => entries.seek_to_first()?,
+        Bound::Included(key) => entries.seek(key, MAX_SEQNO)?,
+        Bound::Excluded(key) => entries.seek_past(key)?,
+    }
+    while entries.valid() && is_below(entries.key(), bounds.end()) {
+        if entries.seqno() > since {
+            return Ok(Some((Slice::from(entries.key()), entries.seqno())));
+        }
+        entries.next()?;
+    }
+    Ok(None)
+}

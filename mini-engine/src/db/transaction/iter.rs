@@ -1,0 +1,150 @@
+//! [`TransactionIter`]: the entries of a range as a transaction sees them, from both ends.
+//!
+//! It merges committed entries with the transaction's own. Of a key that the transaction has written or removed, only its own entry counts. Each
+//! step looks at the writes of that moment.
+
+use std::cell::RefCell;
+use std::ops::Bound;
+
+use super::pending::Pending;
+use super::reads::RangeSlot;
+use crate::db::read::Iter;
+use crate::error::Result;
+use crate::iter::Direction;
+use crate::types::{KeyPrefix, OwnedBounds, Slice};
+
+type Entry = (Slice, Slice);
+
+/// The entries of a range in key order, from both ends, as a [`Transaction`](crate::Transaction) sees them: yields `Result<(key, value)>`.
+///
+/// What it has passed counts as read: up to the key that it has yielded last, or, once it has yielded `None`, the whole range. A write that the
+/// transaction does meanwhile shows, unless the iterator has passed its place. The two ends never cross. After an error, which is yielded, the
+/// iterator is at its end.
+#[derive(Debug)]
+pub struct TransactionIter<'a> {
+    pending: &'a RefCell<Pending>,
+    /// With stored keys, as everywhere here: only the caller gets keys without their prefix.
+    committed: Iter,
+    prefix: KeyPrefix,
+    bounds: OwnedBounds,
+    /// The keys between those that were yielded last.
+    rest: OwnedBounds,
+    front: End,
+    back: End,
+    is_over: bool,
+}
+
+#[derive(Debug, Default)]
+struct End {
+    /// The next committed entry, if it was taken from the iterator and not yielded yet.
+    next: Option<Entry>,
+    /// The range that was read from this end.
+    slot: RangeSlot,
+}
+
+impl<'a> TransactionIter<'a> {
+    pub(super) fn new(
+        pending: &'a RefCell<Pending>,
+        committed: Iter,
+        prefix: KeyPrefix,
+        bounds: OwnedBounds,
+    ) -> TransactionIter<'a> {
+        let (rest, front, back) = (bounds.clone(), End::default(), End::default());
+        let is_over = is_inverted(&bounds);
+        TransactionIter { pending, committed, prefix, bounds, rest, front, back, is_over }
+    }
+
+    fn step(&mut self, direction: Direction) -> Option<Result<Entry>> {
+        if self.is_over {
+            return None;
+        }
+        let entry = self.next_entry(direction).and_then(|entry| {
+            self.note(direction, entry.as_ref())?;
+            Ok(entry)
+        });
+        self.is_over = !matches!(entry, Ok(Some(_)));
+        let without_prefix = |(key, value): Entry| {
+            let before = self.prefix.len_in(&key);
+            (key.split_at(before).1, value)
+        };
+        entry.map(|entry| entry.map(without_prefix)).transpose()
+    }
+
+    fn next_entry(&mut self, direction: Direction) -> Result<Option<Entry>> {
+        let pending = self.pending.borrow();
+        let own = if is_inverted(&self.rest) { None } else { pending.written_at_end(&self.rest, direction) };
+        let is_before_own = |key: &Slice| {
+            own.as_ref().is_none_or(|(own, _)| match direction {
+                Direction::Forward => key < own,
+                Direction::Backward => key > own,
+            })
+        };
+        while let Some(committed) = self.next_committed(direction)?.take_if(|(key, _)| is_before_own(key)) {
+            if pending.written(&committed.0).is_none() {
+                return Ok(Some(committed));
+            }
+        }
+        Ok(own)
+    }
+
+    /// The place of the committed entry that comes next. If none is left, it is the one that the other end has taken.
+    fn next_committed(&mut self, direction: Direction) -> Result<&mut Option<Entry>> {
+        let (end, other) = match direction {
+            Direction::Forward => (&mut self.front, &mut self.back),
+            Direction::Backward => (&mut self.back, &mut self.front),
+        };
+        if end.next.is_none() {
+            let next = match direction {
+                Direction::Forward => self.committed.next(),
+                Direction::Backward => self.committed.next_back(),
+            };
+            end.next = next.transpose()?.or_else(|| other.next.take());
+        }
+        Ok(&mut end.next)
+    }
+
+    /// Notes that the range was read up to `entry`, or as a whole.
+    fn note(&mut self, direction: Direction, entry: Option<&Entry>) -> Result<()> {
+        let mut read = self.bounds.clone();
+        if let Some((key, _)) = entry {
+            let (upto, rest) = match direction {
+                Direction::Forward => (&mut read.1, &mut self.rest.0),
+                Direction::Backward => (&mut read.0, &mut self.rest.1),
+            };
+            *upto = Bound::Included(key.clone());
+            *rest = Bound::Excluded(key.clone());
+        }
+        let end = match direction {
+            Direction::Forward => &mut self.front,
+            Direction::Backward => &mut self.back,
+        };
+        self.pending.borrow_mut().note_range(&mut end.slot, read)
+    }
+}
+
+/// Whether there can be no key within the bounds because they are in the wrong order.
+fn is_inverted(bounds: &OwnedBounds) -> bool {
+    match bounds {
+        (Bound::Included(lower), Bound::Included(upper)) => lower > upper,
+        (Bound::Included(lower) | Bound::Excluded(lower), Bound::Included(upper) | Bound::Excluded(upper)) => {
+            lower >= upper
+        }
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+    }
+}
+
+impl Iterator for TransactionIter<'_> {
+    type Item = Result<Entry>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.step(Direction::Forward)
+    }
+}
+
+impl std::iter::FusedIterator for TransactionIter<'_> {}
+
+impl DoubleEndedIterator for TransactionIter<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.step(Direction::Backward)
+    }
+}

@@ -1,0 +1,120 @@
+//! [`KeyspaceTransaction`]: the reads and writes of a transaction in one keyspace.
+
+use super::iter::TransactionIter;
+use super::state::TransactionState;
+use crate::db::read::Iter;
+use crate::error::Result;
+use crate::types::{
+    KeyBounds, KeyPrefix, KeyspaceRef, Slice, check_bounds, check_key, check_value, prefix_bounds, start_and_end,
+};
+
+/// The reads and writes of a [`Transaction`](crate::Transaction) in one keyspace: made by [`Transaction::keyspace`](crate::Transaction::keyspace).
+/// They become part of the transaction. Every method does what that of the same name of [`Transaction`](crate::Transaction) does in the default keyspace.
+#[derive(Debug)]
+pub struct KeyspaceTransaction<'a> {
+    state: &'a TransactionState,
+    keyspace: KeyspaceRef,
+}
+
+impl<'a> KeyspaceTransaction<'a> {
+    pub(super) fn new(state: &'a TransactionState, keyspace: KeyspaceRef) -> KeyspaceTransaction<'a> {
+        KeyspaceTransaction { state, keyspace }
+    }
+
+    /// As [`Transaction::get`](crate::Transaction::get).
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        self.key_prefix().with_stored(key.as_ref(), |key| {
+            self.state.read_key(&self.keyspace, key, |own| own.cloned(), |point| point.get(key))
+        })
+    }
+
+    /// As [`Transaction::contains_key`](crate::Transaction::contains_key).
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.key_prefix().with_stored(key.as_ref(), |key| {
+            self.state.read_key(&self.keyspace, key, |own| own.is_some(), |point| point.contains(key))
+        })
+    }
+
+    /// As [`Transaction::get_many`](crate::Transaction::get_many).
+    pub fn get_many<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
+        let keys: Vec<K> = keys.into_iter().collect();
+        let mut buffer = Vec::new();
+        let keys = self.key_prefix().all_stored(&keys, &mut buffer);
+        let source = self.state.source_of(&self.keyspace)?;
+        let mut pending = self.state.pending.borrow_mut();
+        let (mut values, mut unwritten) = (vec![None; keys.len()], Vec::new());
+        for (at, key) in keys.into_iter().enumerate() {
+            match pending.written(key) {
+                Some(own) => values[at] = own.cloned(),
+                None => {
+                    pending.note_key(key)?;
+                    unwritten.push((at, key));
+                }
+            }
+        }
+        let (places, keys): (Vec<_>, Vec<_>) = unwritten.into_iter().unzip();
+        let found = source.read(&self.keyspace, |point| point.get_many(&keys))?;
+        places.into_iter().zip(found).for_each(|(at, value)| values[at] = value);
+        Ok(values)
+    }
+
+    /// As [`Transaction::first`](crate::Transaction::first).
+    pub fn first(&self) -> Result<Option<(Slice, Slice)>> {
+        self.iter().next().transpose()
+    }
+
+    /// As [`Transaction::last`](crate::Transaction::last).
+    pub fn last(&self) -> Result<Option<(Slice, Slice)>> {
+        self.iter().next_back().transpose()
+    }
+
+    /// As [`Transaction::iter`](crate::Transaction::iter).
+    pub fn iter(&self) -> TransactionIter<'a> {
+        self.range(..)
+    }
+
+    /// As [`Transaction::range`](crate::Transaction::range).
+    pub fn range(&self, bounds: impl KeyBounds) -> TransactionIter<'a> {
+        let bounds = self.key_prefix().bounds(&bounds);
+        let source = self.state.source_of(&self.keyspace).and_then(|source| source.pin(&self.keyspace));
+        let committed = Iter::new(source, KeyPrefix::NONE, bounds.clone());
+        TransactionIter::new(&self.state.pending, committed, self.key_prefix(), bounds)
+    }
+
+    /// As [`Transaction::prefix`](crate::Transaction::prefix).
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> TransactionIter<'a> {
+        self.range(prefix_bounds(prefix.as_ref()))
+    }
+
+    /// As [`Transaction::insert`](crate::Transaction::insert).
+    pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        check_value(value.as_ref())?;
+        self.write_key(key.as_ref(), Some(value.as_ref()))
+    }
+
+    /// As [`Transaction::remove`](crate::Transaction::remove).
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.write_key(key.as_ref(), None)
+    }
+
+    /// As [`Transaction::remove_range`](crate::Transaction::remove_range).
+    pub fn remove_range(&self, bounds: impl KeyBounds) -> Result<()> {
+        check_bounds(self.key_prefix(), &bounds)?;
+        let Some((start, end)) = start_and_end(&self.key_prefix().bounds(&bounds)) else { return Ok(()) };
+        self.state.pending.borrow_mut().remove_range(Slice::from(start), Slice::from(end))
+    }
+
+    /// As [`Transaction::remove_prefix`](crate::Transaction::remove_prefix).
+    pub fn remove_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
+        self.remove_range(prefix_bounds(prefix.as_ref()))
+    }
+
+    fn write_key(&self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        check_key(self.key_prefix().before(key), key)?;
+        self.key_prefix().with_stored(key, |key| self.state.pending.borrow_mut().set(key, value))
+    }
+
+    fn key_prefix(&self) -> KeyPrefix {
+        self.keyspace.prefix
+    }
+}

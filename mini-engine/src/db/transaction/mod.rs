@@ -1,0 +1,205 @@
+//! Transactions: reads at a snapshot and writes in memory, until a commit checks the reads and writes all or nothing.
+//!
+//! `reads` and `writes` are what a transaction keeps, together `pending`; `keyspace` has its methods, and `iter` merges its writes with committed
+//! entries; `commit` is the check, with the argument why transactions are serializable.
+
+mod commit;
+mod iter;
+mod keyspace;
+mod pending;
+mod reads;
+mod state;
+mod writes;
+
+use std::sync::Arc;
+
+use self::commit::check_now;
+use self::state::TransactionState;
+use super::core::Core;
+use crate::error::{Error, Result};
+use crate::types::{Durability, KeyBounds, KeyspaceRef, SeqNo, Slice};
+
+pub(crate) use self::commit::commit;
+pub use self::iter::TransactionIter;
+pub use self::keyspace::KeyspaceTransaction;
+pub(crate) use self::reads::Reads;
+
+/// The number of times that [`transact`] begins.
+const TRIES: usize = 1000;
+
+/// Reads and writes that take effect together, as if nothing else happened between the first of them and the commit; or not at all.
+///
+/// A transaction reads the database as it was when the transaction began, and its own writes, which nobody else sees before the commit.
+/// [`Transaction::commit`] writes all of them in one batch, unless another write has changed what was read: a key, present or not, or any key in a
+/// range, as far as it was read. Then the commit is an [`Error::Conflict`], and nothing is written. What was only written does not conflict. So all
+/// transactions, and all other writes, are *strictly serializable*: they have the effect of one after the other, in the order of their sequence
+/// numbers, and what was acknowledged before a transaction began comes before it.
+///
+/// It holds no lock, and waits for nobody before its commit. A dropped transaction has done nothing. While it lives it keeps versions, as a
+/// [`Snapshot`](crate::Snapshot) does. Its reads and writes take memory, at most
+/// [`Options::max_transaction_bytes`](crate::Options::max_transaction_bytes): a method that would need more is [`Error::Full`], and has no effect.
+/// [`Db::transact`](crate::Db::transact) repeats a transaction until it succeeds.
+///
+/// A transaction of a closed handle returns [`Error::Closed`] from every method that reads, and from its commit.
+///
+/// ```
+/// # fn main() -> mini_engine::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// let db = mini_engine::Db::open(dir.path())?;
+/// use mini_engine::{Durability, Error};
+///
+/// let (one, other) = (db.transaction(), db.transaction());
+/// for (transaction, doctor) in [(&one, "on call/Ann"), (&other, "on call/Bob")] {
+///     if transaction.prefix("on call/").next().is_none() {
+///         transaction.insert(doctor, "")?;
+///     }
+/// }
+/// one.commit(Durability::Buffered)?;
+/// assert!(matches!(other.commit(Durability::Buffered), Err(Error::Conflict { .. })));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Transaction {
+    state: TransactionState,
+}
+
+impl Transaction {
+    /// A transaction that reads what is visible now.
+    pub(crate) fn begin(core: &Arc<Core>) -> Transaction {
+        Transaction { state: TransactionState::now(core) }
+    }
+
+    /// The value of `key`. Costs a [`Keyspace::get`](crate::Keyspace::get), unless the transaction has written the key.
+    ///
+    /// # Errors
+    /// [`Error::Io`] and [`Error::Corruption`] of the tables asked; [`Error::Full`]; [`Error::NoKeyspace`]; [`Error::Closed`]. The same holds for all
+    /// other reads.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        self.default().get(key)
+    }
+
+    /// Whether `key` has a value, which is not copied.
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.default().contains_key(key)
+    }
+
+    /// The values of `keys`, in their order: cheaper than separate reads, see [`Keyspace::get_many`](crate::Keyspace::get_many).
+    pub fn get_many<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
+        self.default().get_many(keys)
+    }
+
+    /// The entry with the smallest key.
+    pub fn first(&self) -> Result<Option<(Slice, Slice)>> {
+        self.default().first()
+    }
+
+    /// The entry with the largest key.
+    pub fn last(&self) -> Result<Option<(Slice, Slice)>> {
+        self.default().last()
+    }
+
+    /// All entries in key order, from both ends. Errors are yielded.
+    pub fn iter(&self) -> TransactionIter<'_> {
+        self.default().iter()
+    }
+
+    /// The entries whose keys lie in `bounds`. Inverted bounds are empty. Errors are yielded.
+    pub fn range(&self, bounds: impl KeyBounds) -> TransactionIter<'_> {
+        self.default().range(bounds)
+    }
+
+    /// The entries whose keys start with `prefix`. Errors are yielded.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> TransactionIter<'_> {
+        self.default().prefix(prefix)
+    }
+
+    /// Sets `key` to `value` when the transaction is committed. O(log n) in the number of its writes, without reading the database. The same holds
+    /// for all other writes.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a key or value past its limit; [`Error::Full`]. The transaction is then as before.
+    pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.default().insert(key, value)
+    }
+
+    /// Removes `key`, whether or not it has a value. Errors as of [`Transaction::insert`].
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.default().remove(key)
+    }
+
+    /// Removes all keys within `bounds`, whether or not there are any, those included that other transactions add before the commit. Inverted bounds
+    /// remove nothing.
+    ///
+    /// Costs as [`Keyspace::remove_range`](crate::Keyspace::remove_range), and the transaction's own scans of the range step over the keys that it
+    /// holds.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::insert`], for either bound; [`Error::InvalidArgument`] if the transaction already removes
+    /// [`MAX_BATCH_RANGES`](crate::MAX_BATCH_RANGES) ranges that do not touch.
+    pub fn remove_range(&self, bounds: impl KeyBounds) -> Result<()> {
+        self.default().remove_range(bounds)
+    }
+
+    /// Removes all keys that begin with `prefix`: as [`Transaction::remove_range`].
+    pub fn remove_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
+        self.default().remove_prefix(prefix)
+    }
+
+    /// Fails if something that was read has changed by now: then a commit would fail too. A long transaction may ask that before it goes on. Costs the
+    /// first part of a commit, and waits for nobody.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`], with the key that was changed; the errors of reading tables.
+    pub fn check(&self) -> Result<()> {
+        let read_at = self.state.source()?.seqno();
+        check_now(&self.state.core, (&self.state.pending.borrow().reads, read_at), read_at).map(drop)
+    }
+
+    /// Writes everything, if nothing has changed what was read. Returns the sequence number of the last operation; after that number the writes are
+    /// visible, and they survive as those of [`Db::write`](crate::Db::write) do.
+    ///
+    /// A transaction that has written nothing succeeds without a check, and returns the number at which it has read: it has seen one moment. It
+    /// syncs nothing. A transaction that has read nothing writes without a check.
+    ///
+    /// The check looks up each key that was read, and passes over each range, in what was written since the transaction began: in memory, and in
+    /// tables if there was a flush. Other writes wait for that part of the check that concerns writes which came during it. As every conditional
+    /// write does, it waits for the writes that have begun.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`], with the key that was changed; the errors of [`Db::write`](crate::Db::write), and of reading tables.
+    pub fn commit(self, durability: Durability) -> Result<SeqNo> {
+        let TransactionState { core, source, pending } = self.state;
+        let read_at = source?;
+        let (batch, reads) = pending.into_inner().finish()?;
+        match batch.is_empty() {
+            true => Ok(read_at.seqno()),
+            false => commit(&core, &batch, (&reads, read_at.seqno()), durability),
+        }
+    }
+
+    /// Its reads and writes in `keyspace`.
+    pub(crate) fn of_keyspace(&self, keyspace: &KeyspaceRef) -> KeyspaceTransaction<'_> {
+        self.state.pending.borrow_mut().note_keyspace(keyspace);
+        KeyspaceTransaction::new(&self.state, keyspace.clone())
+    }
+
+    fn default(&self) -> KeyspaceTransaction<'_> {
+        KeyspaceTransaction::new(&self.state, KeyspaceRef::DEFAULT)
+    }
+}
+
+/// Runs `body` on new transactions until one is committed.
+pub(crate) fn transact<T>(core: &Arc<Core>, mut body: impl FnMut(&Transaction) -> Result<T>) -> Result<T> {
+    let mut tries = TRIES;
+    loop {
+        let transaction = Transaction::begin(core);
+        let result = body(&transaction);
+        tries -= 1;
+        match result.and_then(|result| transaction.commit(core.store.options.durability).map(|_| result)) {
+            // The one that came first may have more to do.
+            Err(Error::Conflict { .. }) if tries > 0 => std::thread::yield_now(),
+            done => return done,
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! [`Pending`]: what a transaction has read and written so far, in bounded memory. All keys are stored keys.
+
+use super::reads::{RangeSlot, Reads};
+use super::writes::{Writes, bytes_of};
+use crate::error::{Error, Result};
+use crate::iter::Direction;
+use crate::types::{KeyspaceRef, OwnedBounds, Slice, WriteBatch};
+
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) reads: Reads,
+    writes: Writes,
+    max_bytes: usize,
+}
+
+impl Pending {
+    pub(super) fn new(max_bytes: usize) -> Pending {
+        Pending { reads: Reads::default(), writes: Writes::default(), max_bytes }
+    }
+
+    /// The value that the transaction has given to `key`, `Some(None)` if it has removed it; `None` if it has not written the key.
+    pub(super) fn written(&self, key: &[u8]) -> Option<Option<&Slice>> {
+        self.writes.get(key)
+    }
+
+    /// The first or the last key within `bounds`, which are not inverted, to which the transaction has given a value, and the value.
+    pub(super) fn written_at_end(&self, bounds: &OwnedBounds, direction: Direction) -> Option<(Slice, Slice)> {
+        self.writes.at_end(bounds, direction)
+    }
+
+    /// Notes that `key` was read.
+    pub(super) fn note_key(&mut self, key: &[u8]) -> Result<()> {
+        self.check_room(self.reads.bytes_for_key(key))?;
+        self.reads.add_key(key);
+        Ok(())
+    }
+
+    /// Notes that `range` was read, instead of the one in `slot`.
+    pub(super) fn note_range(&mut self, slot: &mut RangeSlot, range: OwnedBounds) -> Result<()> {
+        self.reads.set_range(slot, range);
+        self.check_room(0)
+    }
+
+    /// Notes that there will be reads or writes of `keyspace`.
+    pub(super) fn note_keyspace(&mut self, keyspace: &KeyspaceRef) {
+        self.reads.note_keyspace(keyspace);
+    }
+
+    /// Sets `key` to `value`, or removes it.
+    pub(super) fn set(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        self.check_room(bytes_of(key, value))?;
+        self.writes.set(key, value);
+        Ok(())
+    }
+
+    /// Removes the keys from `start` on and before `end`.
+    pub(super) fn remove_range(&mut self, start: Slice, end: Slice) -> Result<()> {
+        self.check_room(bytes_of(&start, Some(&end)))?;
+        self.writes.remove_range(start, end)
+    }
+
+    /// The writes as a batch, and the reads.
+    pub(super) fn finish(self) -> Result<(WriteBatch, Reads)> {
+        let mut batch = self.writes.into_batch()?;
+        self.reads.keyspaces().for_each(|keyspace| batch.note_keyspace(&keyspace));
+        Ok((batch, self.reads))
+    }
+
+    /// Fails if `more` bytes would be too many.
+    fn check_room(&self, more: usize) -> Result<()> {
+        let (bytes, max) = (self.reads.bytes() + self.writes.bytes() + more, self.max_bytes);
+        match bytes <= max {
+            true => Ok(()),
+            false => Err(Error::Full(format!(
+                "the reads and writes of a transaction may take {max} bytes (max_transaction_bytes), and would take {bytes}"
+            ))),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! [`Reads`]: what a transaction has read: single keys, and ranges as far as its iterators have gone.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use crate::db::core::View;
+use crate::db::read::{newer_version, newer_within};
+use crate::error::{Error, Result};
+use crate::types::{DEFAULT_KEYSPACE, KeyspaceRef, OpenKeyspace, OwnedBounds, SeqNo, Shown, Slice, split_stored};
+
+/// An upper estimate of the memory that a key or a range takes besides its bytes.
+const READ_BYTES: usize = 96;
+
+/// The place of a range among the others, once it has one.
+pub(super) type RangeSlot = Option<usize>;
+
+#[derive(Debug, Default)]
+pub(crate) struct Reads {
+    keys: BTreeSet<Slice>,
+    ranges: Vec<OwnedBounds>,
+    /// The keyspaces of the transaction, except the default one; also those that it only writes.
+    keyspaces: Vec<Arc<OpenKeyspace>>,
+    bytes: usize,
+}
+
+impl Reads {
+    /// The read of the stored key `key` of `keyspace`.
+    pub(crate) fn of_key(keyspace: &KeyspaceRef, key: &[u8]) -> Reads {
+        let mut reads = Reads::default();
+        reads.note_keyspace(keyspace);
+        reads.add_key(key);
+        reads
+    }
+
+    /// Notes that keys of `keyspace` are read or written.
+    pub(super) fn note_keyspace(&mut self, keyspace: &KeyspaceRef) {
+        let is_noted = |keyspace: &&Arc<_>| self.keyspaces.iter().any(|noted| Arc::ptr_eq(noted, keyspace));
+        if let Some(keyspace) = keyspace.open().filter(|keyspace| !is_noted(keyspace)) {
+            self.keyspaces.push(Arc::clone(keyspace));
+        }
+    }
+
+    pub(super) fn keyspaces(&self) -> impl Iterator<Item = KeyspaceRef> {
+        self.keyspaces.iter().cloned().map(KeyspaceRef::new)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.keys.is_empty() && self.ranges.is_empty()
+    }
+
+    /// The memory that this takes, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The memory that another key would take, in bytes.
+    pub(super) fn bytes_for_key(&self, key: &[u8]) -> usize {
+        if self.keys.contains(key) { 0 } else { READ_BYTES + key.len() }
+    }
+
+    pub(super) fn add_key(&mut self, key: &[u8]) {
+        self.bytes += self.bytes_for_key(key);
+        self.keys.insert(Slice::from(key));
+    }
+
+    /// Adds `range`, or replaces the one in `slot`.
+    pub(super) fn set_range(&mut self, slot: &mut RangeSlot, range: OwnedBounds) {
+        let at = *slot.get_or_insert_with(|| {
+            self.ranges.push((Bound::Unbounded, Bound::Unbounded));
+            self.bytes += READ_BYTES;
+            self.ranges.len() - 1
+        });
+        self.bytes += bytes_of_range(&range);
+        self.bytes -= bytes_of_range(&self.ranges[at]);
+        self.ranges[at] = range;
+    }
+
+    /// Checks that `view` has no version, newer than `since`, of what was read at `read_at`.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`]; the errors of reading the tables that are newer than `since`.
+    pub(super) fn check(&self, view: &View, read_at: SeqNo, since: SeqNo) -> Result<()> {
+        for key in &self.keys {
+            if let Some(changed) = newer_version(view, key, since)? {
+                return Err(self.conflict(key, |key| format!("{key} was read at {read_at}, and changed at {changed}")));
+            }
+        }
+        for range in &self.ranges {
+            if let Some((key, changed)) = newer_within(view, range, since)? {
+                let what = |key| format!("a range was read at {read_at}, and its {key} changed at {changed}");
+                return Err(self.conflict(&key, what));
+            }
+        }
+        Ok(())
+    }
+
+    /// The conflict at the stored key `stored`, which `what` describes.
+    fn conflict(&self, stored: &[u8], what: impl FnOnce(String) -> String) -> Error {
+        let (id, key) = split_stored(stored).unwrap_or((DEFAULT_KEYSPACE, stored));
+        let name =
+            self.keyspaces.iter().find(|keyspace| keyspace.prefix.id() == id).map_or("", |keyspace| &*keyspace.name);
+        let of_keyspace =
+            if name.is_empty() { String::new() } else { format!(" of keyspace \"{}\"", name.escape_debug()) };
+        let what = what(format!("key {}{of_keyspace}", Shown(key)));
+        Error::Conflict { keyspace: name.to_owned(), key: key.to_vec(), what }
+    }
+}
+
+/// The bytes of the keys at the ends of a range.
+fn bytes_of_range((lower, upper): &OwnedBounds) -> usize {
+    let len = |bound: &Bound<Slice>| match bound {
+        Bound::Included(key) | Bound::Excluded(key) => key.len(),
+        Bound::Unbounded => 0,
+    };
+    len(lower) + len(upper)
+}

@@ -1,0 +1,53 @@
+//! [`TransactionState`]: what a transaction has, shared by its faces in all keyspaces.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use super::pending::Pending;
+use crate::db::core::Core;
+use crate::db::read::{ReadPoint, Registered};
+use crate::error::{Error, Result};
+use crate::types::{KeyspaceRef, Slice};
+
+#[derive(Debug)]
+pub(super) struct TransactionState {
+    pub(super) core: Arc<Core>,
+    /// The number at which it reads.
+    pub(super) source: Result<Arc<Registered>>,
+    pub(super) pending: RefCell<Pending>,
+}
+
+impl TransactionState {
+    /// Reads what is visible now.
+    pub(super) fn now(core: &Arc<Core>) -> TransactionState {
+        let pending = RefCell::new(Pending::new(core.store.options.max_transaction_bytes));
+        TransactionState { core: core.clone(), source: Registered::now(core), pending }
+    }
+
+    pub(super) fn source(&self) -> Result<&Arc<Registered>> {
+        self.source.as_ref().map_err(Error::clone)
+    }
+
+    /// The same, to read `keyspace`.
+    pub(super) fn source_of(&self, keyspace: &KeyspaceRef) -> Result<&Arc<Registered>> {
+        self.core.keyspaces.check_one(keyspace)?;
+        self.source()
+    }
+
+    /// Reads the stored key `key`: what the transaction has `written`, or what was `committed`.
+    pub(super) fn read_key<T>(
+        &self,
+        keyspace: &KeyspaceRef,
+        key: &[u8],
+        written: impl FnOnce(Option<&Slice>) -> T,
+        committed: impl FnOnce(ReadPoint<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let source = self.source_of(keyspace)?;
+        let mut pending = self.pending.borrow_mut();
+        if let Some(own) = pending.written(key) {
+            return Ok(written(own));
+        }
+        pending.note_key(key)?;
+        source.read(keyspace, committed)
+    }
+}

@@ -1,0 +1,106 @@
+//! [`Writes`]: what a transaction has written and has not committed yet.
+//!
+//! An operation on a key replaces earlier ones. The removal of a range also replaces those on the keys of the range. So no range removes what an
+//! operation on a key has left here, and a batch has the same effect in which all ranges come before the keys.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use crate::error::Result;
+use crate::iter::Direction;
+use crate::types::{KeyBounds, KeyPrefix, OwnedBounds, Slice, WriteBatch, check_ranges, is_before_end};
+
+/// An upper estimate of the memory that an operation takes besides its bytes.
+const OP_BYTES: usize = 128;
+
+#[derive(Debug, Default)]
+pub(super) struct Writes {
+    /// The value of each written key; `None` if it was removed.
+    keys: BTreeMap<Slice, Option<Slice>>,
+    /// The removed ranges in order: first key, and end as [`start_and_end`](crate::types::start_and_end) returns it. Between two of them there is
+    /// a key.
+    ranges: Vec<(Slice, Slice)>,
+    bytes: usize,
+}
+
+/// The memory that an operation takes, in bytes.
+pub(super) fn bytes_of(first: &[u8], second: Option<&[u8]>) -> usize {
+    OP_BYTES + first.len() + second.map_or(0, <[u8]>::len)
+}
+
+impl Writes {
+    /// The memory that this takes, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The value that the transaction has given to `key`, `Some(None)` if it has removed it; `None` if it has not written the key.
+    pub(super) fn get(&self, key: &[u8]) -> Option<Option<&Slice>> {
+        let is_removed = || {
+            let from = self.ranges.partition_point(|(start, _)| **start <= *key);
+            from > 0 && is_before_end(key, &self.ranges[from - 1].1)
+        };
+        self.keys.get(key).map(Option::as_ref).or_else(|| is_removed().then_some(None))
+    }
+
+    /// The first or the last key within `bounds` to which the transaction has given a value, and the value.
+    pub(super) fn at_end(&self, bounds: &OwnedBounds, direction: Direction) -> Option<(Slice, Slice)> {
+        let (lower, upper) = (bounds.start(), bounds.end());
+        let mut within =
+            self.keys.range::<[u8], _>((lower, upper)).filter_map(|(key, value)| Some((key, value.as_ref()?)));
+        let found = match direction {
+            Direction::Forward => within.next(),
+            Direction::Backward => within.next_back(),
+        };
+        found.map(|(key, value)| (key.clone(), value.clone()))
+    }
+
+    /// Sets `key` to `value`, or removes it.
+    pub(super) fn set(&mut self, key: &[u8], value: Option<&[u8]>) {
+        self.bytes += bytes_of(key, value);
+        if let Some(before) = self.keys.insert(Slice::from(key), value.map(Slice::from)) {
+            self.bytes -= bytes_of(key, before.as_deref());
+        }
+    }
+
+    /// Removes the keys from `start` on and before `end`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) if these are too many ranges for a batch.
+    pub(super) fn remove_range(&mut self, mut start: Slice, mut end: Slice) -> Result<()> {
+        // Those that overlap it, or touch it.
+        let from = self.ranges.partition_point(|(_, other)| !other.is_empty() && *other < start);
+        let upto = self.ranges.partition_point(|(other, _)| is_before_end(other, &end) || *other == end);
+        check_ranges(self.ranges.len() - (upto - from) + 1)?;
+        let before_end = if end.is_empty() { Bound::Unbounded } else { Bound::Excluded(end.clone()) };
+        for (key, value) in self.keys.extract_if((Bound::Included(start.clone()), before_end), |_, _| true) {
+            self.bytes -= bytes_of(&key, value.as_deref());
+        }
+        for (other_start, other_end) in self.ranges.drain(from..upto) {
+            self.bytes -= bytes_of(&other_start, Some(&other_end));
+            start = start.min(other_start);
+            end = if is_before_end(&other_end, &end) && !other_end.is_empty() { end } else { other_end };
+        }
+        self.bytes += bytes_of(&start, Some(&end));
+        self.ranges.insert(from, (start, end));
+        Ok(())
+    }
+
+    /// The batch that does all this.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) if it is too long for a batch.
+    pub(super) fn into_batch(self) -> Result<WriteBatch> {
+        let mut batch = WriteBatch::new();
+        for (start, end) in self.ranges {
+            batch.remove_between(&start, &end)?;
+        }
+        for (key, value) in self.keys {
+            match value {
+                Some(value) => batch.insert_in(KeyPrefix::NONE, &key, &value)?,
+                None => batch.remove_in(KeyPrefix::NONE, &key)?,
+            }
+        }
+        Ok(batch)
+    }
+}

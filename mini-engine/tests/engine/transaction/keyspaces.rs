@@ -1,0 +1,87 @@
+//! Transactions that span keyspaces.
+
+use crate::support::*;
+
+#[test]
+fn keyspaces_are_written_together_and_conflict_by_their_own_keys() {
+    // Catches a key that is taken for the same key of another keyspace, in a read, a write or a check, a part that is written without the other, and a
+    // conflict that does not say where.
+    let (_dir, db) = fresh();
+    let (users, emails) = (db.keyspace("users").unwrap(), db.keyspace("emails").unwrap());
+    users.insert("k", "user").unwrap();
+    let transaction = || {
+        let transaction = db.transaction();
+        assert_eq!(transaction.get("k").unwrap(), None);
+        assert_eq!(transaction.keyspace(&users).get("k").unwrap().as_deref(), Some(&b"user"[..]));
+        transaction.keyspace(&emails).insert("k", "email").unwrap();
+        transaction.insert("own", "").unwrap();
+        transaction
+    };
+    let (refused, committed) = (transaction(), transaction());
+    emails.insert("k", "blind").unwrap();
+    committed.commit(Durability::Buffered).unwrap();
+    assert_eq!(emails.get("k").unwrap().as_deref(), Some(&b"email"[..]));
+    users.insert("k", "other").unwrap();
+    let Err(Error::Conflict { keyspace, key, what }) = refused.commit(Durability::Buffered) else { panic!("lost") };
+    assert_eq!((&*keyspace, &key[..]), ("users", &b"k"[..]));
+    assert_eq!(what, "key \"k\" of keyspace \"users\" was read at 1, and changed at 5");
+    assert_eq!(keys(&db), ["own"]);
+}
+
+#[test]
+fn a_range_of_a_keyspace_ends_at_its_borders() {
+    // Catches entries of a neighbour in a scan, keys that keep their prefix, a range without bounds that conflicts with writes of neighbours, and a
+    // removal of all keys that goes further.
+    let (_dir, db) = fresh();
+    let spaces = ["a", "b", "c"].map(|name| db.keyspace(name).unwrap());
+    let odd: [&[u8]; 4] = [b"", b"\x00", b"\xff", b"\xff\x01"];
+    for key in odd {
+        db.insert(key, "default").unwrap();
+        spaces.iter().for_each(|space| space.insert(key, space.name()).unwrap());
+    }
+    let transaction = db.transaction();
+    let within = transaction.keyspace(&spaces[1]);
+    within.insert("\x7f", "own").unwrap();
+    let expected: Vec<Vec<u8>> = [odd[0], odd[1], b"\x7f", odd[2], odd[3]].map(<[u8]>::to_vec).to_vec();
+    let keys_of = |pairs: Vec<(Vec<u8>, Vec<u8>)>| pairs.into_iter().map(|(key, _)| key).collect::<Vec<_>>();
+    assert_eq!(keys_of(pairs(within.iter())), expected);
+    assert_eq!(keys_of(pairs(within.iter().rev())), expected.iter().rev().cloned().collect::<Vec<_>>());
+    assert_eq!(keys_of(pairs(within.prefix(b"\xff"))), expected[3..]);
+    assert_eq!(within.last().unwrap().unwrap().1.as_ref(), b"b");
+    assert_eq!(keys_of(pairs(transaction.iter())), odd.map(<[u8]>::to_vec));
+    assert_eq!(within.get_many(odd).unwrap(), odd.map(|_| Some(Slice::from(&b"b"[..]))));
+    within.remove_range(..).unwrap();
+    assert_eq!(within.iter().count(), 0);
+    spaces[0].insert(b"\xff\xff", "").unwrap();
+    spaces[2].insert(b"", "new").unwrap();
+    transaction.commit(Durability::Buffered).unwrap();
+    assert_eq!([&spaces[0], &spaces[1], &spaces[2]].map(|space| space.iter().count()), [5, 0, 4]);
+    assert_eq!(db.iter().count(), 4);
+}
+
+#[test]
+fn a_keyspace_that_was_dropped_or_is_another_databases_refuses_the_commit() {
+    // Catches a commit that relies on keys of a dropped keyspace, which no check can find any more, and a write to the keyspace of the same number in
+    // the wrong database.
+    let (_dir, db) = fresh();
+    let (dropped, kept) = (db.keyspace("dropped").unwrap(), db.keyspace("kept").unwrap());
+    dropped.insert("k", "").unwrap();
+    let transaction = db.transaction();
+    assert!(transaction.keyspace(&dropped).contains_key("k").unwrap());
+    transaction.keyspace(&kept).insert("k", "").unwrap();
+    db.drop_keyspace("dropped").unwrap();
+    db.compact_range(..).unwrap();
+    assert!(matches!(transaction.keyspace(&dropped).get("k"), Err(Error::NoKeyspace { .. })));
+    let refused = transaction.commit(Durability::Buffered);
+    assert!(matches!(refused, Err(Error::NoKeyspace { ref name }) if name == "dropped"), "{refused:?}");
+    let (_other_dir, other) = fresh();
+    let foreign = other.keyspace("foreign").unwrap();
+    let of_foreign = |transaction: &Transaction| transaction.keyspace(&foreign).insert("k", "").unwrap();
+    let transaction = db.transaction();
+    transaction.keyspace(&kept).insert("k", "").unwrap();
+    of_foreign(&transaction);
+    assert!(matches!(transaction.keyspace(&foreign).get("x"), Err(Error::InvalidArgument(_))));
+    assert!(matches!(transaction.keyspace(&foreign).iter().next(), Some(Err(Error::InvalidArgument(_)))));
+    assert!(matches!(transaction.commit(Durability::Buffered), Err(Error::InvalidArgument(_))));
+    assert!(!kept.contains_key("k").unwrap() && !foreign.contains_key("k").unwrap());
+}

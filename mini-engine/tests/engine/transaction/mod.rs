@@ -1,0 +1,8 @@
+//! Transactions: what they see, what they conflict with, and whether they are serializable.
+
+mod conflicts;
+mod history;
+mod keyspaces;
+mod limits;
+mod serial;
+mod view;

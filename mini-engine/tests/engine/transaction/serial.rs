@@ -1,0 +1,164 @@
+//! Random transactions on several threads, beside other writes, flushes and compactions: are they serial?
+
+use super::history::{Committed, Op, replay};
+use crate::support::*;
+
+/// The histories of one run, and the number of transactions that were refused.
+struct Outcome {
+    history: Vec<Committed>,
+    conflicts: u64,
+}
+
+/// What the threads of a run share.
+struct Run<'a> {
+    db: &'a Db,
+    /// The greatest number that was acknowledged.
+    acknowledged: AtomicU64,
+    random: Random,
+}
+
+impl Run<'_> {
+    /// Transactions of one thread.
+    fn transactions(&self, thread: usize, count: u64) -> Outcome {
+        let mut random = self.random.at(thread);
+        let mut outcome = Outcome { history: Vec::new(), conflicts: 0 };
+        for number in 0..count {
+            let after = self.acknowledged.load(Ordering::SeqCst);
+            let transaction = self.db.transaction();
+            let is_reader = random.one_in(6);
+            let mut steps = Vec::new();
+            for at in 0..1 + random.below(6) {
+                // No value is written twice. Some are long, so that memtables fill quickly.
+                let mut value = format!("{thread}.{number}.{at}").into_bytes();
+                value.resize(value.len() + if random.one_in(3) { 300 } else { 0 }, b'.');
+                let op = Op::random(&mut random, &value);
+                if !(is_reader && op.is_write()) {
+                    let answer = op.run(&transaction).unwrap();
+                    steps.push((op, answer));
+                }
+            }
+            if random.one_in(4) {
+                thread::yield_now();
+            }
+            match transaction.commit(Durability::Buffered) {
+                Ok(seqno) => {
+                    self.acknowledged.fetch_max(seqno, Ordering::SeqCst);
+                    outcome.history.push(Committed { seqno, after, steps });
+                }
+                Err(Error::Conflict { .. }) => outcome.conflicts += 1,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        outcome
+    }
+
+    /// Batches and loads, which read nothing.
+    fn others(&self, count: u64) -> Outcome {
+        let mut random = self.random.at(usize::MAX >> 33);
+        let mut history = Vec::new();
+        for number in 0..count {
+            let after = self.acknowledged.load(Ordering::SeqCst);
+            let value = format!("other {number}").into_bytes();
+            let ops: Vec<Op> =
+                std::iter::repeat_with(|| Op::random(&mut random, &value)).filter(Op::is_write).take(2).collect();
+            let (seqno, ops) = if number % 8 == 0 { self.load(&ops) } else { (self.batch(&ops), ops) };
+            self.acknowledged.fetch_max(seqno, Ordering::SeqCst);
+            history.push(Committed { seqno, after, steps: ops.into_iter().map(|op| (op, Vec::new())).collect() });
+            match number % 16 {
+                5 => self.db.flush().unwrap(),
+                13 => self.db.compact_range("c".."k").unwrap(),
+                _ => thread::yield_now(),
+            }
+        }
+        Outcome { history, conflicts: 0 }
+    }
+
+    fn batch(&self, ops: &[Op]) -> u64 {
+        let mut batch = WriteBatch::new();
+        for op in ops {
+            match op {
+                Op::Insert(key, value) => batch.insert(key, value).unwrap(),
+                Op::Remove(key) => batch.remove(key).unwrap(),
+                Op::RemoveRange(bounds) => batch.remove_range(bounds.clone()).unwrap(),
+                other => unreachable!("{other:?} is no write"),
+            }
+        }
+        self.db.write(batch, Durability::Buffered).unwrap()
+    }
+
+    /// Loads what the inserts among `ops` write.
+    fn load(&self, ops: &[Op]) -> (u64, Vec<Op>) {
+        let inserts = ops.iter().filter_map(|op| match op {
+            Op::Insert(key, value) => Some((key.clone(), value.clone())),
+            _ => None,
+        });
+        let entries: Map = inserts.collect();
+        let seqno = self.db.ingest(&entries).unwrap();
+        (seqno, entries.into_iter().map(|(key, value)| Op::Insert(key, value)).collect())
+    }
+}
+
+/// Runs transactions on this many threads, and other writes. Returns the numbers of those that were committed and refused.
+fn check(seed: u64, threads: usize, kind: MemtableKind) -> (usize, u64) {
+    let policy = POLICIES[seed as usize % POLICIES.len()];
+    let (dir, db) = opened(|b| {
+        let small = b.memtable_bytes(4 << 10).memtable_kind(kind).l0_trigger(2).block_bytes(512).compaction(policy);
+        small.level1_bytes(4 << 10).table_file_bytes(2 << 10).max_compaction_bytes(1 << 10)
+    });
+    let run = Run { db: &db, acknowledged: AtomicU64::new(0), random: Random(seed) };
+    let outcomes: Vec<Outcome> = thread::scope(|scope| {
+        let run = &run;
+        let mut handles: Vec<_> = (0..threads).map(|at| scope.spawn(move || run.transactions(at, 150))).collect();
+        handles.push(scope.spawn(|| run.others(60)));
+        handles.into_iter().map(|handle| handle.join().unwrap()).collect()
+    });
+    let conflicts = outcomes.iter().map(|of| of.conflicts).sum();
+    assert_eq!(db.metrics().conflicts, conflicts);
+    let committed: usize = outcomes[..threads].iter().map(|of| of.history.len()).sum();
+    let history = outcomes.into_iter().flat_map(|of| of.history).collect();
+    let expected = replay(history).unwrap_or_else(|difference| panic!("seed {seed}, {threads} threads: {difference}"));
+    assert_eq!(entries(&db), expected, "seed {seed}, {threads} threads: what was refused has left a trace");
+    assert_eq!(entries(&reopened(db, &dir)), expected, "seed {seed}, {threads} threads: after a reopen");
+    (committed, conflicts)
+}
+
+/// How many histories are made; `TRANSACTION_ROUNDS` for more.
+fn rounds() -> u64 {
+    std::env::var("TRANSACTION_ROUNDS").map_or(4, |rounds| rounds.parse().unwrap())
+}
+
+#[test]
+fn committed_transactions_are_serial_in_the_order_of_their_numbers() {
+    // Catches any change of what was read that a commit misses: of keys and ranges, present and absent, by inserts, removals of keys and of ranges,
+    // loads and other transactions; before, during and after the check, across flushes and compactions; a commit that is not atomic; one that comes
+    // before what was acknowledged earlier; and a refused one that leaves a trace.
+    for seed in 0..rounds() {
+        let threads = 2 + seed as usize % 3;
+        let kind = if seed % 4 == 3 { MemtableKind::Vector } else { MemtableKind::SkipList };
+        let (committed, conflicts) = check(seed, threads, kind);
+        assert!(committed > 100 && conflicts > 10, "seed {seed}: {committed} committed, {conflicts} conflicts");
+    }
+}
+
+#[test]
+fn no_step_of_a_counter_is_lost_among_transactions() {
+    // Catches two transactions that read the same count, and a repetition that never ends.
+    const EACH: u64 = 200;
+    let (_dir, db) = opened(|b| b.memtable_bytes(4 << 10).l0_trigger(2).block_bytes(512));
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..EACH {
+                    let increment = |transaction: &Transaction| {
+                        let count = transaction
+                            .get("count")?
+                            .map_or(0, |count| u64::from_le_bytes(count[..].try_into().unwrap()));
+                        transaction.insert("count", (count + 1).to_le_bytes())
+                    };
+                    db.transact(increment).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(db.get("count").unwrap().as_deref(), Some(&(4 * EACH).to_le_bytes()[..]));
+}
