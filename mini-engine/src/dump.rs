@@ -6,6 +6,7 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
@@ -14,7 +15,7 @@ use crate::manifest::{self, FileKind, TAIL_ASIDE};
 use crate::metrics::Counters;
 use crate::options::TableReads;
 use crate::table::{BlockCache, Lost, SalvageIter, Table, TableCache};
-use crate::types::{BatchOp, Kind, Lines, MAX_SEQNO, SeqNo};
+use crate::types::{BatchOp, Kind, Lines, MAX_SEQNO, SeqNo, split_expiry, system_time};
 use crate::wal;
 
 /// Shows the contents of the log at `path` in `fs`: each frame with its offset, sequence numbers and operations, and the end of the log. A torn end
@@ -68,6 +69,8 @@ pub struct Entry<'a> {
     pub end: Option<&'a [u8]>,
     /// The value; `None` for a removal.
     pub value: Option<&'a [u8]>,
+    /// The time from which on the key is absent, whether or not it has come.
+    pub expiry: Option<SystemTime>,
     /// Whether it comes after damage in its log: writes before it are missing.
     pub is_behind_damage: bool,
 }
@@ -86,12 +89,14 @@ pub fn log_entries(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, entries: &m
     let mut broke_off = false;
     let read = wal::salvage(&**fs, path, number, None, |frame, is_behind_damage| {
         for (op, seqno) in frame.readable_ops() {
-            let (key, end, value) = match op {
-                BatchOp::Insert { key, value } => (key, None, Some(value)),
-                BatchOp::Remove { key } => (key, None, None),
-                BatchOp::RemoveRange { start, end } => (start, Some(end), None),
+            let (key, end, kind, stored): (_, _, _, &[u8]) = match op {
+                BatchOp::Insert { key, value } => (key, None, Kind::Value, value),
+                BatchOp::InsertExpiring { key, stored } => (key, None, Kind::Expiring, stored),
+                BatchOp::Remove { key } => (key, None, Kind::Tombstone, &[]),
+                BatchOp::RemoveRange { start, end } => (start, Some(end), Kind::Tombstone, &[]),
             };
-            broke_off = entries(Entry { seqno, key, end, value, is_behind_damage }).is_break();
+            let (value, expiry) = value_of(kind, stored);
+            broke_off = entries(Entry { seqno, key, end, value, expiry, is_behind_damage }).is_break();
             if broke_off {
                 // Any error ends the reading; this one is not reported.
                 return Err(Error::Closed);
@@ -129,21 +134,34 @@ pub fn table_entries(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, entries: 
     for part in ranges.parts() {
         let seqno = part.seqnos().next().unwrap_or(0);
         let (key, end) = (&**part.start, Some(&**part.end));
-        if entries(Entry { seqno, key, end, value: None, is_behind_damage: false }).is_break() {
+        if entries(Entry { seqno, key, end, value: None, expiry: None, is_behind_damage: false }).is_break() {
             return Ok(());
         }
     }
     table.seek_to_first()?;
     while table.valid() {
         let (key, seqno) = (table.key(), table.seqno());
-        let value = (table.kind() == Kind::Value).then_some(table.value());
+        let (value, expiry) = value_of(table.kind(), table.value());
         let is_shown = !table.repeats() && ranges.covering(key, MAX_SEQNO) < Some(seqno);
-        if is_shown && entries(Entry { seqno, key, end: None, value, is_behind_damage: false }).is_break() {
+        let entry = Entry { seqno, key, end: None, value, expiry, is_behind_damage: false };
+        if is_shown && entries(entry).is_break() {
             return Ok(());
         }
         table.next()?;
     }
     lost.take().into_iter().next().map_or(Ok(()), |lost| Err(lost.cause))
+}
+
+/// The value of an entry, and when it expires.
+fn value_of(kind: Kind, stored: &[u8]) -> (Option<&[u8]>, Option<SystemTime>) {
+    match kind {
+        Kind::Value => (Some(stored), None),
+        Kind::Tombstone => (None, None),
+        Kind::Expiring => {
+            let (at, value) = split_expiry(stored);
+            (Some(value), Some(system_time(at)))
+        }
+    }
 }
 
 /// The offset at which the written bytes begin in the log at `path`: in a kept torn end, behind the part from which it was cut off.

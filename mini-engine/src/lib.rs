@@ -35,7 +35,8 @@
 //! | a [`WriteBatch`] | exists as a whole or not at all, after any crash and for any reader |
 //! | order | readers see writes in one order, and recovery restores a prefix of it: no write exists without all earlier ones |
 //! | a read | sees every write that returned before it began |
-//! | a [`Snapshot`], an [`Iter`], a [`Cursor`] | sees one moment, whatever is written meanwhile |
+//! | a [`Snapshot`], an [`Iter`], a [`Cursor`] | sees one moment, whatever is written meanwhile, and whatever expires |
+//! | an entry that expires ([`Keyspace::insert_with_expiry`]) | is absent from its time on, from every read that begins then or later, and does not return |
 //! | [`Keyspace::compare_and_swap`], [`Keyspace::pop_first`] | no other write comes between their read and their write |
 //! | a [`Transaction`] | takes effect at one moment, as if it had read and written everything then, or not at all: it is strictly serializable |
 //! | damage on disk | is an error that names file and offset; never a wrong value, and never an older one in its place. At the end of a log, behind the last sync that it records, damage looks like a write that was cut off: then the log ends there, and [`Db::recovery`] says so |
@@ -55,6 +56,7 @@
 //! | [`Keyspace::remove_range`], [`Keyspace::remove_prefix`] | | | `retain_in` | `DeleteRange` |
 //! | [`Keyspace::range`], [`Keyspace::prefix`] | `range`, `scan_prefix` | `range`, `prefix` | `Table::range` | `NewIterator`, `Seek` |
 //! | [`Keyspace::cursor`] | | | | `Iterator` |
+//! | [`Keyspace::insert_with_expiry`], [`Keyspace::set_expiry`] | | | | `DBWithTTL`, for all keys alike |
 //! | [`Keyspace::first`], [`Keyspace::pop_first`] | `first`, `pop_min` | `first_key_value` | `first`, `pop_first` | `SeekToFirst` |
 //! | [`Db::write`] of a [`WriteBatch`] | `apply_batch` | `batch`, `commit` | a write transaction | `Write` |
 //! | [`Keyspace::compare_and_swap`] | `compare_and_swap` | a transaction | a write transaction | a transaction |

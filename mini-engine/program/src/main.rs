@@ -9,6 +9,7 @@ mod bytes;
 mod commands;
 mod completions;
 mod database;
+mod expiry;
 mod failure;
 mod import;
 mod keys;

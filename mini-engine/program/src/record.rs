@@ -4,18 +4,20 @@
 //!   survive this form.
 //! * Hex: the same with both in hexadecimal digits; every byte survives.
 //! * JSON: `{"key":"..","value":".."}`. JSON strings are text, so bytes that are not UTF-8 are written as hexadecimal digits under
-//!   `key_hex` or `value_hex`; every byte survives. `dump --json` adds the sequence number and prints removals; `import` refuses these lines, since it would
+//!   `key_hex` or `value_hex`; every byte survives. A record that expires has its time, in milliseconds since 1970, under `expires_at`; the other
+//!   forms lose it. `dump --json` adds the sequence number and prints removals; `import` refuses these lines, since it would
 //!   store old versions as new ones.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::str;
+use std::time::SystemTime;
 
 use mini_engine::dump::Entry;
 use mini_engine::{MAX_KEY_LEN, MAX_VALUE_LEN};
 use serde_json::Value;
 
-use crate::bytes;
+use crate::{bytes, expiry};
 
 /// The format of a record in a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,6 +59,8 @@ impl Format {
 pub(crate) struct Record<'a> {
     pub(crate) key: Cow<'a, [u8]>,
     pub(crate) value: Cow<'a, [u8]>,
+    /// The time from which on the key is absent.
+    pub(crate) expiry: Option<SystemTime>,
 }
 
 /// Reads a line without its newline. The error describes the fault.
@@ -69,13 +73,13 @@ pub(crate) fn parse(line: &[u8], format: Format) -> Result<Record<'_>, String> {
     };
     let (key, value) = (&line[..tab], &line[tab + 1..]);
     if format == Format::Tab {
-        return Ok(Record { key: Cow::Borrowed(key), value: Cow::Borrowed(value) });
+        return Ok(Record { key: Cow::Borrowed(key), value: Cow::Borrowed(value), expiry: None });
     }
     let decode = |name, digits| match bytes::decode(digits) {
         Ok(bytes) => Ok(Cow::Owned(bytes)),
         Err(why) => Err(format!("{name} is not hexadecimal: {why}")),
     };
-    Ok(Record { key: decode("key", key)?, value: decode("value", value)? })
+    Ok(Record { key: decode("key", key)?, value: decode("value", value)?, expiry: None })
 }
 
 fn parse_json(line: &[u8]) -> Result<Record<'static>, String> {
@@ -83,8 +87,13 @@ fn parse_json(line: &[u8]) -> Result<Record<'static>, String> {
     let Value::Object(fields) = parsed else {
         return Err("expected a JSON object, found another value".into());
     };
-    let (mut key, mut value) = (None, None);
+    let (mut key, mut value, mut expiry) = (None, None, None);
     for (name, field) in fields {
+        if name == "expires_at" {
+            let millis = field.as_u64().ok_or("expected milliseconds since 1970 as expires_at, found another value")?;
+            expiry = Some(expiry::of_millis(millis)?);
+            continue;
+        }
         let (slot, hex) = match name.as_str() {
             "key" => (&mut key, false),
             "key_hex" => (&mut key, true),
@@ -104,7 +113,7 @@ fn parse_json(line: &[u8]) -> Result<Record<'static>, String> {
         }
     }
     let value = value.ok_or("expected a field value, found none")?;
-    Ok(Record { key: key.ok_or("expected a field key, found none")?, value })
+    Ok(Record { key: key.ok_or("expected a field key, found none")?, value, expiry })
 }
 
 /// Writes an operation of a log, or an entry of a table, as a JSON line.
@@ -119,25 +128,31 @@ pub(crate) fn print_entry(out: &mut dyn Write, entry: &Entry<'_>) -> io::Result<
         Some(value) => {
             out.write_all(b",")?;
             print_field(out, Format::Json, "value", value)?;
+            print_expiry(out, entry.expiry)?;
         }
         None => out.write_all(b",\"removed\":true")?,
     }
     out.write_all(if entry.is_behind_damage { b",\"behind_damage\":true}\n" } else { b"}\n" })
 }
 
-/// Writes a record as a line, or only its key if `value` is `None`.
-pub(crate) fn print(out: &mut dyn Write, format: Format, key: &[u8], value: Option<&[u8]>) -> io::Result<()> {
+/// Writes a record as a line, or only its key if there is no value with its expiry.
+pub(crate) fn print(
+    out: &mut dyn Write,
+    format: Format,
+    key: &[u8],
+    value: Option<(&[u8], Option<SystemTime>)>,
+) -> io::Result<()> {
     match format {
         Format::Tab => {
             out.write_all(key)?;
-            if let Some(value) = value {
+            if let Some((value, _)) = value {
                 out.write_all(b"\t")?;
                 out.write_all(value)?;
             }
         }
         Format::Hex => {
             bytes::encode(out, key)?;
-            if let Some(value) = value {
+            if let Some((value, _)) = value {
                 out.write_all(b"\t")?;
                 bytes::encode(out, value)?;
             }
@@ -145,14 +160,19 @@ pub(crate) fn print(out: &mut dyn Write, format: Format, key: &[u8], value: Opti
         Format::Json | Format::JsonHex => {
             out.write_all(b"{")?;
             print_field(out, format, "key", key)?;
-            if let Some(value) = value {
+            if let Some((value, expiry)) = value {
                 out.write_all(b",")?;
                 print_field(out, format, "value", value)?;
+                print_expiry(out, expiry)?;
             }
             out.write_all(b"}")?;
         }
     }
     out.write_all(b"\n")
+}
+
+fn print_expiry(out: &mut dyn Write, expiry: Option<SystemTime>) -> io::Result<()> {
+    expiry.map_or(Ok(()), |at| write!(out, ",\"expires_at\":{}", expiry::as_millis(at)))
 }
 
 fn print_field(out: &mut dyn Write, format: Format, name: &str, bytes: &[u8]) -> io::Result<()> {
@@ -171,7 +191,7 @@ mod tests {
 
     fn line_of(format: Format, key: &[u8], value: &[u8]) -> Vec<u8> {
         let mut line = Vec::new();
-        print(&mut line, format, key, Some(value)).unwrap();
+        print(&mut line, format, key, Some((value, None))).unwrap();
         assert_eq!(line.pop(), Some(b'\n'));
         line
     }
@@ -179,7 +199,7 @@ mod tests {
     #[test]
     fn what_dump_prints_import_refuses() {
         // Catches a removal that looks like an empty value, and old versions of a log that are stored as new ones.
-        let entry = |value| Entry { seqno: 7, key: b"k", end: None, value, is_behind_damage: true };
+        let entry = |value| Entry { seqno: 7, key: b"k", end: None, value, expiry: None, is_behind_damage: true };
         let ranges = [(&b"m"[..], r#""to":"m""#), (b"m\xff", r#""to_hex":"6dff""#), (b"", r#""to":"""#)];
         let removals =
             ranges.map(|(end, to)| (Entry { end: Some(end), ..entry(None) }, format!("{to},\"removed\":true")));
@@ -202,9 +222,33 @@ mod tests {
     }
 
     #[test]
+    fn json_carries_the_time_at_which_a_record_expires() {
+        // Catches a copy that lives for ever, and a time in another unit.
+        let line = br#"{"key":"k","value":"v","expires_at":1500}"#;
+        let record = parse(line, Format::Json).unwrap();
+        assert_eq!(record.expiry, Some(SystemTime::UNIX_EPOCH + std::time::Duration::from_millis(1500)));
+        let mut printed = Vec::new();
+        print(&mut printed, Format::Json, &record.key, Some((&record.value, record.expiry))).unwrap();
+        assert_eq!(printed, [&line[..], b"\n"].concat());
+        print_entry(
+            &mut printed,
+            &Entry {
+                seqno: 7,
+                key: b"k",
+                end: None,
+                value: Some(b"v"),
+                expiry: record.expiry,
+                is_behind_damage: false,
+            },
+        )
+        .unwrap();
+        assert!(printed.ends_with(b"{\"seqno\":7,\"key\":\"k\",\"value\":\"v\",\"expires_at\":1500}\n"));
+    }
+
+    #[test]
     fn lines_that_are_no_record_are_refused_with_a_reason() {
         // Catches a malformed line that is accepted as a record with a guessed key or value.
-        let refused: [(&str, Format, &str); 11] = [
+        let refused: [(&str, Format, &str); 12] = [
             ("no separator", Format::Tab, "expected a tab between key and value, found none"),
             ("", Format::Tab, "expected a tab between key and value, found none"),
             ("6b 76", Format::Hex, "expected a tab between key and value, found none"),
@@ -214,6 +258,11 @@ mod tests {
             (r#"{"key":"k"}"#, Format::Json, "expected a field value, found none"),
             (r#"{"value":"v"}"#, Format::Json, "expected a field key, found none"),
             (r#"{"key":"k","value":1}"#, Format::Json, "expected a string as value, found another value"),
+            (
+                r#"{"key":"k","value":"","expires_at":"tomorrow"}"#,
+                Format::Json,
+                "expected milliseconds since 1970 as expires_at, found another value",
+            ),
             (r#"{"key":"k","ttl":"1"}"#, Format::Json, "expected the fields key and value, found \"ttl\""),
             (
                 r#"{"key":"k","key_hex":"6b","value":""}"#,

@@ -16,7 +16,7 @@ use crate::compaction::store::{Limits, OutputSpec, TableStore, Written};
 use crate::error::Result;
 use crate::manifest::{CompactionStats, VersionEdit};
 use crate::table::{OpenRun, RunTable, Table, TableMeta};
-use crate::types::SeqNo;
+use crate::types::{Millis, SeqNo};
 
 /// A plan that is done but not installed.
 #[derive(Debug)]
@@ -39,13 +39,13 @@ impl Done {
 }
 
 /// Runs `plan`, or a piece of it, on its `inputs`. Outputs have these `sizes` and get `filter_bits` for each key. `None` if it was cancelled before
-/// it had a result.
+/// it had a result. The snapshots and instants are those of [`Retention`].
 pub(crate) fn run(
     store: &TableStore,
     plan: &Plan,
     (sizes, filter_bits): (OutputSizes, f64),
     inputs: &[OpenRun],
-    snapshots: &[SeqNo],
+    (snapshots, instants): (&[SeqNo], &[Millis]),
     cancel: &AtomicBool,
 ) -> Result<Option<Done>> {
     // A missing table would be dropped with its data.
@@ -56,7 +56,7 @@ pub(crate) fn run(
         Action::Remove => return Ok(Some(removed(plan, inputs))),
         Action::Rewrite => {}
     }
-    let retention = Retention { snapshots, tombstones: Tombstones::KeepOf(&plan.below) };
+    let retention = Retention { snapshots, instants, tombstones: Tombstones::KeepOf(&plan.below) };
     let spec = match plan.output.level {
         // A single table, since the sequence numbers of several would interleave (V2).
         0 => OutputSpec::flush(filter_bits),

@@ -5,6 +5,9 @@
 //! newest version: the inputs of a compaction hold nothing newer than the versions visible when it began, and a reader pins its view before it
 //! loads the visible number (rule 16).
 //!
+//! An entry that has expired for all readers of its stripe, the oldest of which decides, becomes a tombstone: so it goes where tombstones go, and
+//! hides older versions as long as there may be any.
+//!
 //! A range tombstone is a version of each key that it covers. So the entries that it covers in its own stripe are dropped, and of several that
 //! cover the same keys in one stripe the newest stays ([`Retention::reduced`], [`Covering`]). As with other tombstones, one in the lowest stripe is
 //! dropped if no older table can hold a key of it: every entry that it covers was an input, and is gone.
@@ -13,13 +16,15 @@ use std::ops::RangeInclusive;
 
 use crate::compaction::key_range::KeySet;
 use crate::table::RunTable;
-use crate::types::{Kind, MAX_SEQNO, RangeTombstone, RangeTombstones, SeqNo};
+use crate::types::{Kind, MAX_SEQNO, Millis, RangeTombstone, RangeTombstones, SeqNo, shown};
 
 /// The rule for versions that must be kept, the same for all keys of one compaction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Retention<'a> {
     /// Sequence numbers of the live snapshots, ascending.
     pub(crate) snapshots: &'a [SeqNo],
+    /// The instant of each snapshot, and one more of all later readers. In a stripe without one no entry has expired.
+    pub(crate) instants: &'a [Millis],
     pub(crate) tombstones: Tombstones<'a>,
 }
 
@@ -32,12 +37,20 @@ pub(crate) enum Tombstones<'a> {
 }
 
 impl Retention<'_> {
-    /// Keeps only the newest version of each key, tombstones too: no reader needs an older one.
-    pub(crate) const NEWEST: Self = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
+    /// Keeps only the newest version of each key, tombstones too: no reader needs an older one. Takes no entry for expired.
+    pub(crate) const NEWEST: Self = Retention { snapshots: &[], instants: &[], tombstones: Tombstones::KeepAll };
 
     /// The stripe of a version: the number of snapshots that are too old to see it.
     fn stripe(&self, seqno: SeqNo) -> usize {
         self.snapshots.partition_point(|&snapshot| snapshot < seqno)
+    }
+
+    /// The kind under which a version is kept: an entry that has expired for all readers of its stripe is a tombstone from now on.
+    #[inline]
+    pub(crate) fn kind(&self, seqno: SeqNo, kind: Kind, stored: &[u8]) -> Kind {
+        // The oldest reader of a stripe reads at the earliest instant.
+        let instant = || self.instants.get(self.stripe(seqno)).copied().unwrap_or(0);
+        if kind == Kind::Expiring && shown(kind, stored, instant).is_none() { Kind::Tombstone } else { kind }
     }
 
     /// The numbers of the stripe with this one.
@@ -119,7 +132,7 @@ impl<'a> Shadowing<'a> {
         }
         self.stripe = Some(stripe);
         // In the lowest stripe every older version is shadowed, so with nothing below the tombstone hides nothing.
-        kind == Kind::Value || stripe > 0 || self.retention.tombstones.keeps(key)
+        kind != Kind::Tombstone || stripe > 0 || self.retention.tombstones.keeps(key)
     }
 }
 
@@ -162,7 +175,7 @@ mod tests {
     fn kept(snapshots: &[SeqNo], drop_tombstones: bool, versions: &[(SeqNo, Kind)]) -> Vec<SeqNo> {
         let nothing_below = KeySet::default();
         let tombstones = if drop_tombstones { Tombstones::KeepOf(&nothing_below) } else { Tombstones::KeepAll };
-        let mut shadowing = Shadowing::new(Retention { snapshots, tombstones });
+        let mut shadowing = Shadowing::new(Retention { snapshots, instants: &[], tombstones });
         versions.iter().filter(|(seqno, kind)| shadowing.keeps(b"k", *seqno, *kind)).map(|v| v.0).collect()
     }
 
@@ -198,7 +211,8 @@ mod tests {
     fn a_tombstone_goes_key_by_key_where_nothing_lies_below() {
         // Catches a tombstone dropped above an older table that holds its key, and one that is kept because of a neighbouring key.
         let below = KeySet::covering([&crate::manifest::test_tables::table_of_keys(1, "b", "c")]);
-        let mut shadowing = Shadowing::new(Retention { snapshots: &[], tombstones: Tombstones::KeepOf(&below) });
+        let mut shadowing =
+            Shadowing::new(Retention { snapshots: &[], instants: &[], tombstones: Tombstones::KeepOf(&below) });
         let kept = ["a", "b", "c", "d"].map(|key| shadowing.keeps(key.as_bytes(), 9, Kind::Tombstone));
         assert_eq!(kept, [false, true, true, false]);
     }
@@ -206,15 +220,24 @@ mod tests {
     #[test]
     fn an_empty_first_key_is_a_key() {
         // Catches a filter whose initial state looks like an earlier version of the empty key.
-        let mut shadowing = Shadowing::new(Retention { snapshots: &[], tombstones: Tombstones::KeepAll });
+        let mut shadowing =
+            Shadowing::new(Retention { snapshots: &[], instants: &[], tombstones: Tombstones::KeepAll });
         assert!(shadowing.keeps(b"", 1, Kind::Value));
         assert!(!shadowing.keeps(b"", 0, Kind::Value));
     }
 
-    /// The number of the value that a reader finds, if it finds one.
-    fn seen(at: SeqNo, versions: &[(Vec<u8>, SeqNo, Kind)], ranges: &RangeTombstones, key: &[u8]) -> Option<SeqNo> {
-        let newest = versions.iter().filter(|v| v.0 == key && v.1 <= at).max_by_key(|v| v.1)?;
-        (newest.2 == Kind::Value && ranges.covering(key, at) < Some(newest.1)).then_some(newest.1)
+    /// A version with its stored value, which is only the instant of an entry that expires.
+    type TestVersion = (Vec<u8>, SeqNo, Kind, Vec<u8>);
+
+    /// The number of the value that a reader at this number and this instant finds, if it finds one.
+    fn seen(
+        (at, instant): (SeqNo, Millis),
+        versions: &[TestVersion],
+        ranges: &RangeTombstones,
+        key: &[u8],
+    ) -> Option<SeqNo> {
+        let (_, seqno, kind, stored) = versions.iter().filter(|v| v.0 == key && v.1 <= at).max_by_key(|v| v.1)?;
+        (shown(*kind, stored, || instant).is_some() && ranges.covering(key, at) < Some(*seqno)).then_some(*seqno)
     }
 
     fn range(start: u8, end: u8, seqno: SeqNo) -> RangeTombstone {
@@ -223,46 +246,58 @@ mod tests {
 
     proptest! {
         #[test]
-        fn range_tombstones_hide_the_same_from_every_reader_before_and_after(
-            versions in prop::collection::btree_map((0..6u8, 1..40u64), any::<bool>(), 1..30),
+        fn every_reader_finds_the_same_before_and_after(
+            versions in prop::collection::btree_map((0..6u8, 1..40u64), (0..5u8, 1..9u64), 1..30),
             ranges in prop::collection::vec((0..6u8, 1..6u8, 1..40u64), 0..5),
-            snapshots in prop::collection::btree_set(0..45u64, 0..6),
+            snapshots in prop::collection::btree_map(0..45u64, 0..3u64, 0..6), now in 0..3u64,
             below in prop::option::of((0..6u8, 0..3u8)),
         ) {
             // Catches entries dropped because of a tombstone that a snapshot does not see, a range tombstone dropped while it still hides an entry,
-            // even in older tables, and a compaction that drops nothing.
-            let mut versions: Vec<_> = versions.into_iter()
-                .map(|((key, seqno), value)| (vec![key], seqno, if value { Kind::Value } else { Kind::Tombstone })).collect();
+            // even in older tables, and a compaction that drops nothing; an entry that expires for a reader before its instant, an older version
+            // that is there again when the entry has gone, and one that never goes.
+            let mut versions: Vec<TestVersion> = versions.into_iter().map(|((key, seqno), (kind, at))| match kind {
+                0 | 1 => (vec![key], seqno, Kind::Tombstone, vec![]),
+                2 | 3 => (vec![key], seqno, Kind::Value, vec![]),
+                _ => (vec![key], seqno, Kind::Expiring, at.to_le_bytes().to_vec()),
+            }).collect();
             versions.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
             // No version has the number of another.
             let ranges: Vec<_> = ranges.into_iter().map(|(start, len, at)| range(start, start + len, at * 100 + 50)).collect();
             versions.iter_mut().for_each(|version| version.1 *= 100);
-            let snapshots: Vec<SeqNo> = snapshots.into_iter().map(|at| at * 100).collect();
+            // Time goes on from one reader to the next.
+            let passed: Vec<u64> = snapshots.values().copied().chain([now]).collect();
+            let instants: Vec<Millis> = (1..=passed.len()).map(|count| passed[..count].iter().sum()).collect();
+            let snapshots: Vec<SeqNo> = snapshots.into_keys().map(|at| at * 100).collect();
+            let now = instants[snapshots.len()];
             let older = below.map(|(from, len)| table_of(&[from], &[from + len]));
             let below = KeySet::covering(&older);
-            let retention = Retention { snapshots: &snapshots, tombstones: Tombstones::KeepOf(&below) };
+            let tombstones = Tombstones::KeepOf(&below);
+            let retention = Retention { snapshots: &snapshots, instants: &instants, tombstones };
             let all = RangeTombstones::new(ranges);
             let reduced = retention.reduced(&all);
             let kept_ranges = retention.kept_ranges(&reduced);
             let (mut shadowing, mut covering) = (Shadowing::new(retention), Covering::new(retention, &reduced));
             let mut kept = versions.clone();
-            kept.retain(|(key, seqno, kind)| shadowing.keeps(key, *seqno, *kind) & !covering.covers(key, *seqno));
+            kept.iter_mut().for_each(|(_, seqno, kind, stored)| *kind = retention.kind(*seqno, *kind, stored));
+            kept.retain(|(key, seqno, kind, _)| shadowing.keeps(key, *seqno, *kind) & !covering.covers(key, *seqno));
             // A value in an older table.
-            let with_older = |versions: &[(Vec<u8>, SeqNo, Kind)], key: &[u8]| {
+            let with_older = |versions: &[TestVersion], key: &[u8]| {
                 let mut versions = versions.to_vec();
-                versions.extend(below.contains(key).then(|| (key.to_vec(), 1, Kind::Value)));
+                versions.extend(below.contains(key).then(|| (key.to_vec(), 1, Kind::Value, vec![])));
                 versions
             };
-            for at in snapshots.iter().copied().chain([9000]) {
+            let later = (0..9).map(|more| (9000, now + more));
+            for at in snapshots.iter().copied().zip(instants.iter().copied()).chain(later) {
                 for key in 0..12u8 {
                     let (before, after) = (with_older(&versions, &[key]), with_older(&kept, &[key]));
                     let (before, after) = (seen(at, &before, &all, &[key]), seen(at, &after, &kept_ranges, &[key]));
-                    prop_assert_eq!(before, after, "key {} at {}", key, at);
+                    prop_assert_eq!(before, after, "key {} at {:?}", key, at);
                 }
             }
             if snapshots.is_empty() && below.is_empty() {
                 prop_assert!(kept_ranges.is_empty());
-                prop_assert!(kept.iter().all(|(key, seqno, _)| all.covering(key, 9000) < Some(*seqno)));
+                let shown = |(key, _, _, _): &TestVersion| seen((9000, now), &versions, &all, key).is_some();
+                prop_assert!(kept.iter().all(shown));
             }
         }
     }

@@ -141,7 +141,7 @@ impl TableStore {
         Ok(Some(written))
     }
 
-    /// Writes `entries` from outside, with ascending distinct keys, to new tables. All entries of a table have one number: `first` for the first
+    /// Writes `entries` from outside, with ascending distinct keys, their kinds and stored values, to new tables. All entries of a table have one number: `first` for the first
     /// table, and the next number for each later one. After an error no file is left.
     ///
     /// # Errors
@@ -149,7 +149,7 @@ impl TableStore {
     /// limit; [`Error::Io`].
     pub(crate) fn write_new<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
-        entries: impl IntoIterator<Item = Result<(K, V)>>,
+        entries: impl IntoIterator<Item = Result<(K, Kind, V)>>,
         first: SeqNo,
         spec: OutputSpec,
     ) -> Result<Written> {
@@ -157,18 +157,18 @@ impl TableStore {
         let (mut last, mut count, mut entry_bytes) = (None::<Vec<u8>>, 0, 0);
         for entry in entries {
             let entry = entry?;
-            let (key, value) = (entry.0.as_ref(), entry.1.as_ref());
+            let (key, kind, stored) = (entry.0.as_ref(), entry.1, entry.2.as_ref());
             if let Some(last) = last.as_deref().filter(|last| *last >= key) {
                 let what = format!("expected a key after {}, found {}", Shown(last), Shown(key));
                 return Err(Error::InvalidArgument(format!("sorted entries: {what}")));
             }
             output.cut(key)?;
-            output.add(key, first + output.finished.len() as u64, Kind::Value, value)?;
+            output.add(key, first + output.finished.len() as u64, kind, stored)?;
             let last = last.get_or_insert_default();
             last.clear();
             last.extend_from_slice(key);
             count += 1;
-            entry_bytes += key.len() as u64 + value.len() as u64;
+            entry_bytes += key.len() as u64 + stored.len() as u64;
         }
         Ok(Written { tables: output.finish(None)?, entries: count, entry_bytes, next: None })
     }
@@ -334,10 +334,12 @@ fn copy<I: EntryIter>(
         }
         copied.entries += 1;
         copied.entry_bytes += merged.key().len() as u64 + merged.value().len() as u64;
-        let is_kept = shadowing.keeps(merged.key(), merged.seqno(), merged.kind());
-        if is_kept && live.contains(merged.key()) && !covering.covers(merged.key(), merged.seqno()) {
-            output.cut(merged.key())?;
-            output.add(merged.key(), merged.seqno(), merged.kind(), merged.value())?;
+        let (key, seqno, stored) = (merged.key(), merged.seqno(), merged.value());
+        let kind = retention.kind(seqno, merged.kind(), stored);
+        let is_kept = shadowing.keeps(key, seqno, kind);
+        if is_kept && live.contains(key) && !covering.covers(key, seqno) {
+            output.cut(key)?;
+            output.add(key, seqno, kind, if kind == Kind::Tombstone { &[] } else { stored })?;
         }
         merged.next()?;
     }

@@ -35,7 +35,7 @@ fn table<K: AsRef<str>>(store: &TableStore, entries: &[(K, SeqNo)]) -> Arc<Table
 }
 
 fn write<I: EntryIter>(store: &TableStore, inputs: Vec<I>) -> Result<Arc<Table>> {
-    let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
+    let retention = Retention { snapshots: &[], instants: &[], tombstones: Tombstones::KeepAll };
     let (inputs, cancel) = (Inputs::without_ranges(inputs), AtomicBool::new(false));
     let written = store.write(inputs, retention, OutputSpec::flush(10.0), Limits::whole(&cancel))?;
     let mut written = written.expect("not cancelled");
@@ -54,7 +54,7 @@ fn context<'a>(
     in_progress: &'a InProgress,
     keyspaces: &'a KeyspaceSet,
 ) -> Context<'a> {
-    Context { version, options: &store.options, in_progress, is_scanned_often: false, keyspaces }
+    Context { version, options: &store.options, in_progress, is_scanned_often: false, keyspaces, instant: 0 }
 }
 
 /// The plan that compacts all of level 0, newest first in `tables`, down to the deepest level.
@@ -82,7 +82,7 @@ fn outputs(store: &TableStore) -> (OutputSizes, f64) {
 
 fn run_on(store: &TableStore, plan: &Plan, tables: &[Arc<Table>], cancel: bool) -> Result<Option<job::Done>> {
     let tables: Vec<RunTable> = tables.iter().map(|table| RunTable::new(table, table.meta())).collect();
-    run(store, plan, outputs(store), &inputs(plan, &tables), &[], &AtomicBool::new(cancel))
+    run(store, plan, outputs(store), &inputs(plan, &tables), (&[], &[]), &AtomicBool::new(cancel))
 }
 
 /// The tables that `plan` names.
@@ -148,7 +148,7 @@ fn outputs_are_cut_at_their_size_and_never_between_versions_of_a_key() {
         (0..60u64).flat_map(|n| (0..7).map(move |version| (format!("key{n:02}"), n * 10 + version))).collect();
     let memtable = memtable(&entries);
     let every: Vec<SeqNo> = (0..600).collect();
-    let retention = Retention { snapshots: &every, tombstones: Tombstones::KeepAll };
+    let retention = Retention { snapshots: &every, instants: &[], tombstones: Tombstones::KeepAll };
     let inputs = Inputs::without_ranges(vec![memtable.iter()]);
     let spec = OutputSpec { level: 7, table_bytes: 2048, filter_bits: 10.0 };
     let written =
@@ -203,7 +203,7 @@ fn a_cancelled_flush_leaves_no_output() {
     let dir = TempDir::new().unwrap();
     let store = store(Arc::new(StdFs), dir.path());
     let input = table(&store, &[("a", 3)]);
-    let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
+    let retention = Retention { snapshots: &[], instants: &[], tombstones: Tombstones::KeepAll };
     let (inputs, cancel) = (Inputs::without_ranges(vec![input.iter_uncached()]), AtomicBool::new(true));
     assert!(store.write(inputs, retention, OutputSpec::flush(10.0), Limits::whole(&cancel)).unwrap().is_none());
     assert_eq!(files(&dir), 1);
@@ -226,7 +226,8 @@ fn a_compaction_that_is_told_to_stop_hands_over_its_share() {
     let mut open: Vec<Arc<Table>> = tables.to_vec();
     let mut pieces = 0;
     while let Some((plan, inputs)) = next(&store, &version, &open) {
-        let done = run(&store, &plan, outputs(&store), &inputs, &[], &AtomicBool::new(true)).unwrap().expect("a share");
+        let done =
+            run(&store, &plan, outputs(&store), &inputs, (&[], &[]), &AtomicBool::new(true)).unwrap().expect("a share");
         assert!(done.edit.pointers.len() <= 1);
         assert_eq!(done.edit.pointers_done.is_empty(), pieces == 0);
         version = version.apply(&done.edit).unwrap();
@@ -311,7 +312,7 @@ fn table_with_range(
     let memtable = memtable(entries);
     memtable.table.reserve(&[Op::Delete { key: start.as_bytes() }]).unwrap().apply(seqno);
     memtable.add_ranges([RangeTombstone { start: start.as_bytes().into(), end: end.as_bytes().into(), seqno }]);
-    let retention = Retention { snapshots: &[], tombstones: Tombstones::KeepAll };
+    let retention = Retention { snapshots: &[], instants: &[], tombstones: Tombstones::KeepAll };
     let inputs = Inputs::of_memtable(&memtable, retention, b"zz").unwrap();
     let limits = AtomicBool::new(false);
     let written = store.write(inputs, retention, OutputSpec::flush(10.0), Limits::whole(&limits)).unwrap();
@@ -333,7 +334,8 @@ fn a_range_tombstone_is_cut_at_the_ends_of_outputs_and_pieces() {
     let mut version = version(&tables);
     let mut open: Vec<Arc<Table>> = tables.to_vec();
     while let Some((plan, inputs)) = next(&store, &version, &open) {
-        let done = run(&store, &plan, outputs(&store), &inputs, &[70], &AtomicBool::new(false)).unwrap().unwrap();
+        let done =
+            run(&store, &plan, outputs(&store), &inputs, (&[70], &[]), &AtomicBool::new(false)).unwrap().unwrap();
         // V3 is checked here.
         version = version.apply(&done.edit).unwrap();
         open.extend(done.outputs);

@@ -1,4 +1,4 @@
-//! Writes that depend on existing entries: compare-and-swap, and taking the first or the last entry.
+//! Writes that depend on existing entries: compare-and-swap, another expiry, and taking the first or the last entry.
 //!
 //! A compare-and-swap is a transaction that reads one key and writes it. The check of its commit finds every other write of the key, also of an equal
 //! value; then it reads again.
@@ -9,6 +9,7 @@
 //! each other's tombstones.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::core::{Core, Edge, Edges, EntryBounds};
 use super::read::{Iter, Pinned, Registered};
@@ -42,6 +43,26 @@ pub(crate) fn compare_and_swap(
         match commit(core, &batch, (&reads, now.seqno()), core.store.options.durability) {
             Err(Error::Conflict { .. }) => {}
             committed => return committed.map(|_| Ok(())),
+        }
+    }
+}
+
+/// Gives the entry of `key` of `keyspace` another expiry. False if there is none.
+pub(crate) fn set_expiry(core: &Arc<Core>, keyspace: &KeyspaceRef, key: &[u8], at: Option<SystemTime>) -> Result<bool> {
+    let stored = keyspace.prefix.stored(key);
+    let reads = Reads::of_key(keyspace, &stored);
+    loop {
+        let now = Registered::now(core)?;
+        let Some(value) = now.read(keyspace, |point| point.get(&stored))? else { return Ok(false) };
+        let mut batch = WriteBatch::new();
+        batch.note_keyspace(keyspace);
+        match at {
+            Some(at) => batch.insert_with_expiry_in(keyspace.prefix, key, &value, at)?,
+            None => batch.insert_in(keyspace.prefix, key, &value)?,
+        }
+        match commit(core, &batch, (&reads, now.seqno()), core.store.options.durability) {
+            Err(Error::Conflict { .. }) => {}
+            committed => return committed.map(|_| true),
         }
     }
 }

@@ -1,9 +1,10 @@
 //! [`Keyspace`]: the reads and writes of one keyspace.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::admin::{compact_range, ingest};
-use super::conditional::{compare_and_swap, entry_at, pop};
+use super::conditional::{compare_and_swap, entry_at, pop, set_expiry};
 use super::core::{Core, Edge};
 use super::handle::Handle;
 use super::read::{Cursor, Iter, Pinned, ReadPoint, Registered, Snapshot, read_now};
@@ -14,6 +15,7 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::types::{
     CompareAndSwapError, Durability, KeyBounds, KeyPrefix, KeyspaceRef, SeqNo, Slice, WriteBatch, prefix_bounds,
+    system_time,
 };
 
 /// A set of keys of its own in a database, made by [`Db::keyspace`](crate::Db::keyspace); LevelDB's descendants call it a column family. A cheap
@@ -199,6 +201,57 @@ impl Keyspace {
         new: Option<&[u8]>,
     ) -> Result<std::result::Result<(), CompareAndSwapError>> {
         compare_and_swap(self.core(), &self.keyspace, key.as_ref(), expected, new)
+    }
+
+    /// Sets `key` to `value` until `at`, with the durability of the options: from that time on the key is absent, from every read, scan and count, as
+    /// if it were removed then. Compactions remove it later. A time that has come already removes the key at once; any later write of the key
+    /// replaces the value with its expiry.
+    ///
+    /// Times are kept in whole milliseconds, rounded down. The clock is the system's, and never goes back within a database: when the system's clock
+    /// is set back, the database's stands still until it is reached again, also after it was closed and opened again. A crash may forget as much of
+    /// it as it passed since the last flush or compaction. A snapshot, an iterator and a cursor see the database at the time when they were made,
+    /// also what has expired since.
+    ///
+    /// Each such entry takes 8 bytes for its time; other entries and databases without such entries pay nothing.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a key past its limit, or a value longer than 8 bytes less than its limit, and those of [`Db::write`](crate::Db::write).
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// use std::time::{Duration, SystemTime};
+    ///
+    /// let db = mini_engine::Db::open(dir.path())?;
+    /// let (now, hour) = (SystemTime::now(), Duration::from_secs(3600));
+    /// db.insert_with_expiry("session", "alice", now + hour)?;
+    /// db.insert_with_expiry("outdated", "bob", now - hour)?;
+    /// assert!(db.contains_key("session")? && !db.contains_key("outdated")?);
+    /// db.set_expiry("session", None)?;
+    /// assert_eq!(db.get_with_expiry("session")?.unwrap().1, None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn insert_with_expiry(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, at: SystemTime) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.note_keyspace(&self.keyspace);
+        batch.insert_with_expiry_in(self.keyspace.prefix, key.as_ref(), value.as_ref(), at)?;
+        write(self.core(), &batch, self.durability()).map(drop)
+    }
+
+    /// The newest value of `key`, and the time from which on the key is absent, if there is one. Costs and errors as of [`Keyspace::get`].
+    pub fn get_with_expiry(&self, key: impl AsRef<[u8]>) -> Result<Option<(Slice, Option<SystemTime>)>> {
+        let found = self.read_key(key.as_ref(), |point, key| point.get_with_expiry(key))?;
+        Ok(found.map(|(value, at)| (value, at.map(system_time))))
+    }
+
+    /// Lets the entry of `key` expire at `at`, or never if it is `None`; the value stays. False if the key is absent. Atomic with respect to all other
+    /// writes and reads. Costs and durability are those of [`Keyspace::compare_and_swap`].
+    ///
+    /// # Errors
+    /// Those of [`Keyspace::get`] and [`Keyspace::insert_with_expiry`].
+    pub fn set_expiry(&self, key: impl AsRef<[u8]>, at: Option<SystemTime>) -> Result<bool> {
+        set_expiry(self.core(), &self.keyspace, key.as_ref(), at)
     }
 
     /// The entry with the smallest key. O(sources * log n), plus the tombstones before it, which the next compaction drops.
@@ -427,6 +480,11 @@ impl KeyspaceBatch<'_> {
     /// Adds the insertion of `value` under `key`. Errors as of [`WriteBatch::insert`].
     pub fn insert(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.batch.insert_in(self.prefix, key.as_ref(), value.as_ref())
+    }
+
+    /// Adds the insertion of `value` under `key`, which is absent from `at` on. Errors as of [`WriteBatch::insert_with_expiry`].
+    pub fn insert_with_expiry(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, at: SystemTime) -> Result<()> {
+        self.batch.insert_with_expiry_in(self.prefix, key.as_ref(), value.as_ref(), at)
     }
 
     /// Adds the removal of `key`, whether or not it exists. Errors as of [`WriteBatch::remove`].

@@ -382,14 +382,14 @@ impl Db {
             return Ok(());
         }
         let frozen = write::freeze_active(core, |core, _| core.check_usable());
-        let flushed = frozen.and_then(|log| wait_flushed(core, log));
-        match &flushed {
-            Ok(()) => settle_level_0(core),
-            Err(_) => {
-                if let Err(error) = write::sync_logs(core) {
-                    tracing::warn!(%error, "closed without syncing the logs");
-                }
-            }
+        let flushed = frozen.and_then(|log| wait_flushed(core, log)).and_then(|()| {
+            settle_level_0(core);
+            core.record_clock()
+        });
+        if flushed.is_err()
+            && let Err(error) = write::sync_logs(core)
+        {
+            tracing::warn!(%error, "closed without syncing the logs");
         }
         self.default.handle().stop();
         // A worker may have failed after the flush was done, or the sync of the logs.

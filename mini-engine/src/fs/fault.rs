@@ -6,7 +6,7 @@
 //! An operation that fails does not reach the wrapped file system, except the part of a short write.
 //!
 //! Besides these faults it can have lasting defects: syncs that do nothing, no room for files of some kind, no links, no changes at all, unreadable
-//! bytes.
+//! bytes. And it has a clock that can be set.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -14,6 +14,7 @@ use std::io::{Error, ErrorKind, Result};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::SystemTime;
 
 use super::{File, FileSystem, MappedBytes, Mapping};
 use crate::lock::lock;
@@ -91,6 +92,7 @@ struct State {
     is_read_only: bool,
     /// The end of file names, and the unreadable bytes in such files.
     unreadable: Option<(&'static str, Range<u64>)>,
+    time: Option<SystemTime>,
 }
 
 impl State {
@@ -204,6 +206,11 @@ impl FaultFs {
         self.faults.state().has_no_links = true;
     }
 
+    /// Sets the clock, which then stands still.
+    pub fn set_time(&self, time: SystemTime) {
+        self.faults.state().time = Some(time);
+    }
+
     fn wrap(&self, file: Arc<dyn File>, path: &Path) -> Arc<dyn File> {
         let spoilt = self.faults.state().unreadable.clone().filter(|(end, _)| path.to_string_lossy().ends_with(end));
         let unreadable = spoilt.map_or(0..0, |(_, bytes)| bytes);
@@ -286,6 +293,11 @@ impl FileSystem for FaultFs {
 
     fn lock_holder(&self, path: &Path) -> Option<u32> {
         self.inner.lock_holder(path)
+    }
+
+    fn now(&self) -> SystemTime {
+        let time = self.faults.state().time;
+        time.unwrap_or_else(|| self.inner.now())
     }
 }
 

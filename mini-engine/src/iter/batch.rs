@@ -6,7 +6,7 @@
 //! again. Passing many entries from layer to layer at once is the vectorised execution of MonetDB/X100 (Boncz, Zukowski and Nes 2005).
 //!
 //! B1: all entries of a batch are to be shown, as they are. Their keys are within the bound that was asked for, which no key of another source is;
-//! each is a value, visible, and the newest version of its key in its source.
+//! each is a value that does not expire, visible, and the newest version of its key in its source.
 //! B2: a source that has filled a batch is at its last entry in forward direction, and before its first one in backward direction. So it goes on
 //! after the batch as if it had stepped through it.
 

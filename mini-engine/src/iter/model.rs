@@ -162,16 +162,18 @@ pub(crate) fn moves() -> impl Strategy<Value = Vec<Move>> {
     prop::collection::vec(one, 1..60)
 }
 
-/// Entries with several versions a key, no two alike in key and seqno.
+/// Entries with several versions a key, no two alike in key and seqno. Some expire at an instant up to 3.
 pub(crate) fn entries(max: usize) -> impl Strategy<Value = Vec<Entry>> {
-    let values = prop::option::of(prop::collection::vec(any::<u8>(), 0..20));
-    let entry = (keys(), 0u64..50, values);
+    let value = || prop::collection::vec(any::<u8>(), 0..20);
+    let kinds = prop_oneof![
+        2 => Just((Kind::Tombstone, Vec::new())),
+        3 => value().prop_map(|value| (Kind::Value, value)),
+        1 => (0u64..4, value()).prop_map(|(at, value)| (Kind::Expiring, [&at.to_le_bytes()[..], &value].concat())),
+    ];
+    let entry = (keys(), 0u64..50, kinds);
     prop::collection::vec(entry, 0..max).prop_map(|list| {
         let unique: std::collections::BTreeMap<_, _> = list.into_iter().map(|(k, s, v)| ((k, s), v)).collect();
-        let entry = |((key, seqno), value): (_, Option<_>)| {
-            let kind = if value.is_some() { Kind::Value } else { Kind::Tombstone };
-            Entry { key, seqno, kind, value: value.unwrap_or_default() }
-        };
+        let entry = |((key, seqno), (kind, value))| Entry { key, seqno, kind, value };
         unique.into_iter().map(entry).collect()
     })
 }

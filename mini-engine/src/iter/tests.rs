@@ -13,7 +13,7 @@ use super::model::{
 };
 use super::*;
 use crate::error::Error;
-use crate::types::{RangeTombstone, RangeTombstones, Span};
+use crate::types::{Millis, RangeTombstone, RangeTombstones, Span};
 
 fn split(all: &[Entry], parts: &[usize], n: usize) -> Vec<SortedVec> {
     let part = |p: usize| {
@@ -23,8 +23,13 @@ fn split(all: &[Entry], parts: &[usize], n: usize) -> Vec<SortedVec> {
     (0..n).map(part).collect()
 }
 
-/// The entries that a snapshot sees: the newest version of each key that is not newer than it, without tombstones and covered entries.
-fn visible(all: &[Entry], ranges: &RangeTombstones, snapshot: SeqNo) -> BTreeMap<Vec<u8>, Vec<u8>> {
+/// The entries that a snapshot sees, and when they expire: the newest version of each key that is not newer than it, without tombstones, covered
+/// entries and those that have expired by the instant.
+fn visible(
+    all: &[Entry],
+    ranges: &RangeTombstones,
+    (snapshot, instant): (SeqNo, Millis),
+) -> BTreeMap<Vec<u8>, (Vec<u8>, Option<Millis>)> {
     let mut newest: BTreeMap<&[u8], &Entry> = BTreeMap::new();
     for entry in all.iter().filter(|e| e.seqno <= snapshot) {
         let kept = newest.entry(&entry.key).or_insert(entry);
@@ -33,8 +38,16 @@ fn visible(all: &[Entry], ranges: &RangeTombstones, snapshot: SeqNo) -> BTreeMap
         }
     }
     let is_covered = |e: &Entry| ranges.covering(&e.key, snapshot) > Some(e.seqno);
-    let live = newest.into_values().filter(|e| e.kind == Kind::Value && !is_covered(e));
-    live.map(|e| (e.key.clone(), e.value.clone())).collect()
+    let value = |e: &Entry| match e.kind {
+        Kind::Value => Some((e.value.clone(), None)),
+        Kind::Tombstone => None,
+        Kind::Expiring => {
+            let (at, value) = (Millis::from(e.value[0]), e.value[8..].to_vec());
+            (at > instant).then_some((value, Some(at)))
+        }
+    };
+    let live = newest.into_values().filter(|e| !is_covered(e));
+    live.filter_map(|e| Some((e.key.clone(), value(e)?))).collect()
 }
 
 /// The same entries on fewer keys.
@@ -85,14 +98,15 @@ proptest! {
     #[test]
     fn an_iterator_shows_what_its_snapshot_sees_within_its_bounds(
         all in entries(250), ranges in prop::collection::vec((keys(), keys(), 0u64..50), 0..5), is_crowded in any::<bool>(),
-        snapshot in 0u64..55, lower in bounds(), upper in bounds(), moves in moves(), mut cuts in [0u64..50, 0u64..50],
+        snapshot in 0u64..55, instant in 0u64..4, lower in bounds(), upper in bounds(), moves in moves(), mut cuts in [0u64..50, 0u64..50],
     ) {
         // Catches a hidden version that is shown, a deleted key that is returned, a bound that is overstepped, a duplicate key after a turn, and a
-        // seek past hidden entries that also skips visible ones: many versions of a key, or many keys that a range tombstone covers.
+        // seek past hidden entries that also skips visible ones: many versions of a key, or many keys that a range tombstone covers; an entry that
+        // is shown from its instant on, an older version of it instead, and a value that begins with the instant.
         let all: Vec<Entry> = if is_crowded { crowd(all) } else { all };
         let ranges = ranges.into_iter().map(|(start, end, seqno)| RangeTombstone { start: start.into(), end: end.into(), seqno });
         let ranges = RangeTombstones::new(ranges);
-        let mut seen: BTreeMap<Vec<u8>, Vec<u8>> = visible(&all, &ranges, snapshot);
+        let mut seen = visible(&all, &ranges, (snapshot, instant));
         seen.retain(|key, _| within(key, &lower, &upper));
         // Each source holds newer versions than the next one.
         cuts.sort_unstable();
@@ -105,11 +119,11 @@ proptest! {
             hidden.add(n, Box::new(RangesInMemory::new(own)));
         }
         let [lower, upper] = [lower, upper].map(|bound| bound.map(Slice::from));
-        let mut iter = VisibleIter::new(merge, snapshot, lower, upper).hiding(hidden);
+        let mut iter = VisibleIter::new(merge, snapshot, lower, upper).hiding(hidden).at(instant);
         let mut at: Option<Vec<u8>> = None;
         for (i, step) in moves.iter().enumerate() {
-            let first = |mut range: Range<'_, Vec<u8>, Vec<u8>>| range.next().map(|(k, _)| k.clone());
-            let last = |mut range: Range<'_, Vec<u8>, Vec<u8>>| range.next_back().map(|(k, _)| k.clone());
+            let first = |mut range: Range<'_, Vec<u8>, _>| range.next().map(|(k, _)| k.clone());
+            let last = |mut range: Range<'_, Vec<u8>, _>| range.next_back().map(|(k, _)| k.clone());
             let unbounded = Bound::<Vec<u8>>::Unbounded;
             at = match step {
                 Move::First => { iter.seek_to_first()?; first(seen.range::<Vec<u8>, _>(..)) }
@@ -122,8 +136,10 @@ proptest! {
             prop_assert_eq!(iter.valid(), at.is_some(), "after move {} of {:?}", i, moves);
             if let Some(key) = &at {
                 prop_assert_eq!(iter.key(), &key[..], "after move {} of {:?}", i, moves);
-                prop_assert_eq!(iter.value(), &seen[key][..]);
-                prop_assert_eq!(&*iter.value_slice(), &seen[key][..]);
+                let (value, expiry) = &seen[key];
+                prop_assert_eq!(iter.value(), &value[..]);
+                prop_assert_eq!(&*iter.value_slice(), &value[..]);
+                prop_assert_eq!(iter.expiry(), *expiry);
             }
         }
     }

@@ -12,7 +12,9 @@ use std::ops::Bound;
 
 use super::{Batch, Direction, EntryIter, Hidden, MergeIter, Stepped, Wanted};
 use crate::error::Result;
-use crate::types::{KeyPrefix, Kind, MAX_SEQNO, SeqNo, Slice, is_above, is_below};
+use crate::types::{
+    EXPIRY_LEN, KeyPrefix, Kind, MAX_SEQNO, Millis, SeqNo, Slice, is_above, is_below, shown, shown_slice, split_expiry,
+};
 
 /// The number of versions of one key that are stepped over before a seek past the others.
 const STEPS_BEFORE_SEEK: u32 = 16;
@@ -21,16 +23,20 @@ enum State {
     Invalid,
     /// The inner iterator is at the shown entry.
     Forward,
+    /// The same, and the entry expires.
+    Expiring,
     /// The shown entry is kept; the inner iterator is before all visible versions of its key.
     Backward,
     /// The shown entry is the current one of the batch, which the inner iterator has filled in this direction.
     Batch(Direction),
 }
 
-/// The newest visible version of each key, tombstones hidden.
+/// The newest visible version of each key, without tombstones and without entries that have expired.
 pub(crate) struct VisibleIter<I> {
     inner: MergeIter<I>,
     snapshot: SeqNo,
+    /// The instant by which entries have expired.
+    instant: Millis,
     hidden: Hidden,
     /// Versions below this number are shown without a look at the range tombstones: one more than the snapshot's number if there are none,
     /// otherwise 0.
@@ -42,6 +48,7 @@ pub(crate) struct VisibleIter<I> {
     /// Backward: the shown entry.
     key: Vec<u8>,
     value: Slice,
+    expiry: Option<Millis>,
 }
 
 impl<I: EntryIter> VisibleIter<I> {
@@ -50,7 +57,13 @@ impl<I: EntryIter> VisibleIter<I> {
     pub(crate) fn new(inner: MergeIter<I>, snapshot: SeqNo, lower: Bound<Slice>, upper: Bound<Slice>) -> Self {
         let (hidden, shown_below) = (Hidden::new(snapshot), snapshot.saturating_add(1));
         let (state, batch, key, value) = (State::Invalid, Batch::default(), Vec::new(), Slice::default());
-        Self { inner, snapshot, hidden, shown_below, lower, upper, state, batch, key, value }
+        let (instant, expiry) = (0, None);
+        Self { inner, snapshot, instant, hidden, shown_below, lower, upper, state, batch, key, value, expiry }
+    }
+
+    /// The same as of `instant`: without the entries that have expired by then.
+    pub(crate) fn at(self, instant: Millis) -> Self {
+        Self { instant, ..self }
     }
 
     /// The same without the entries that `hidden` hides from the snapshot.
@@ -69,7 +82,7 @@ impl<I: EntryIter> VisibleIter<I> {
     pub(crate) fn key(&self) -> &[u8] {
         match self.state {
             State::Batch(_) => self.batch.key(),
-            State::Forward => self.inner.key(),
+            State::Forward | State::Expiring => self.inner.key(),
             State::Backward => &self.key,
             State::Invalid => &[],
         }
@@ -81,6 +94,7 @@ impl<I: EntryIter> VisibleIter<I> {
         match &self.state {
             State::Batch(_) => self.batch.value(),
             State::Forward => self.inner.value(),
+            State::Expiring => split_expiry(self.inner.value()).1,
             State::Backward => &self.value,
             State::Invalid => &[],
         }
@@ -92,8 +106,19 @@ impl<I: EntryIter> VisibleIter<I> {
         match &self.state {
             State::Batch(_) => self.batch.value_slice(),
             State::Forward => self.inner.value_slice(),
+            State::Expiring => self.inner.value_slice().split_at(EXPIRY_LEN).1,
             State::Backward => self.value.clone(),
             State::Invalid => Slice::default(),
+        }
+    }
+
+    /// The instant at which the shown entry expires, if it does.
+    pub(crate) fn expiry(&self) -> Option<Millis> {
+        match self.state {
+            State::Expiring => Some(split_expiry(self.inner.value()).0),
+            State::Backward => self.expiry,
+            // A batch has none that do (B1).
+            State::Batch(_) | State::Forward | State::Invalid => None,
         }
     }
 
@@ -160,7 +185,7 @@ impl<I: EntryIter> VisibleIter<I> {
             return Ok(());
         }
         match self.state {
-            State::Batch(Direction::Forward) | State::Forward => self.next_of_inner(),
+            State::Batch(Direction::Forward) | State::Forward | State::Expiring => self.next_of_inner(),
             State::Batch(Direction::Backward) | State::Backward => self.turn_forward(),
             State::Invalid => Ok(()),
         }
@@ -208,7 +233,7 @@ impl<I: EntryIter> VisibleIter<I> {
         }
         match self.state {
             State::Batch(Direction::Backward) | State::Backward => self.prev_of_inner(),
-            State::Batch(Direction::Forward) | State::Forward => self.turn_backward(),
+            State::Batch(Direction::Forward) | State::Forward | State::Expiring => self.turn_backward(),
             State::Invalid => Ok(()),
         }
     }
@@ -240,14 +265,24 @@ impl<I: EntryIter> VisibleIter<I> {
                 self.skip_newer()?;
             } else if let Some(span) = self.hidden.hidden_of(self.inner.child(), self.inner.key()) {
                 self.inner.skip_to(&span.end)?;
-            } else if self.inner.kind() == Kind::Tombstone || self.hidden.hides(self.inner.key(), self.inner.seqno())? {
+            } else if !self.is_there() || self.hidden.hides(self.inner.key(), self.inner.seqno())? {
                 self.skip_versions()?;
             } else {
-                self.state = State::Forward;
+                self.state = if self.inner.kind() == Kind::Value { State::Forward } else { State::Expiring };
                 return Ok(());
             }
         }
         Ok(())
+    }
+
+    /// Whether the inner iterator's entry has a value at the instant.
+    #[inline]
+    fn is_there(&self) -> bool {
+        match self.inner.kind() {
+            Kind::Value => true,
+            Kind::Tombstone => false,
+            Kind::Expiring => shown(Kind::Expiring, self.inner.value(), || self.instant).is_some(),
+        }
     }
 
     /// Moves the inner iterator past those versions of its current key that are too new for the snapshot; these come first.
@@ -289,10 +324,11 @@ impl<I: EntryIter> VisibleIter<I> {
                 continue;
             }
             self.copy_key();
-            if let Some((Kind::Value, seqno, value)) = self.take_newest()?
+            if let Some((kind, seqno, stored)) = self.take_newest()?
+                && let Some((value, expiry)) = shown_slice(kind, stored, || self.instant)
                 && !self.hidden.hides(&self.key, seqno)?
             {
-                (self.state, self.value) = (State::Backward, value);
+                (self.state, self.value, self.expiry) = (State::Backward, value, expiry);
                 return Ok(());
             }
         }
@@ -328,7 +364,7 @@ impl<I: EntryIter> VisibleIter<I> {
                 self.key.clear();
                 self.key.extend_from_slice(self.batch.key());
             }
-            State::Forward => self.copy_key(),
+            State::Forward | State::Expiring => self.copy_key(),
             State::Backward | State::Invalid => {}
         }
     }

@@ -35,16 +35,17 @@ pub(crate) fn dump(fs: &dyn FileSystem, path: &Path, number: u64, lines: &mut Li
 fn dump_edit(at: u64, edit: &VersionEdit, lines: &mut Lines<'_>) -> ControlFlow<()> {
     let VersionEdit { added, removed, quarantined, dropped, log_number, next_file_number, last_seqno, policy, .. } =
         edit;
-    let VersionEdit { pointers, pointers_done, keyspaces, .. } = edit;
+    let VersionEdit { pointers, pointers_done, keyspaces, clock, .. } = edit;
     let shown = |name: &str, number: &Option<u64>| number.map_or(String::new(), |number| format!(", {name} {number}"));
     lines(format_args!(
-        "edit at {at}: {} tables added, {} removed{}{}{}{}",
+        "edit at {at}: {} tables added, {} removed{}{}{}{}{}",
         added.len(),
         removed.len(),
         shown("replay from log", log_number),
         shown("next file number", next_file_number),
         shown("last seqno in tables", last_seqno),
-        shown("policy", policy)
+        shown("policy", policy),
+        shown("clock", &Some(*clock).filter(|&instant| instant > 0))
     ))?;
     for (level, number) in removed {
         lines(format_args!("  removed from level {level}: table {number}"))?;
@@ -93,11 +94,12 @@ impl fmt::Display for Described<'_> {
         let Self(table) = self;
         write!(
             f,
-            "table {}, {} bytes, {} entries, {} of them tombstones, {}seqnos {} to {}, {}keys {} to {}",
+            "table {}, {} bytes, {} entries, {} of them tombstones, {}{}seqnos {} to {}, {}keys {} to {}",
             table.number,
             table.size,
             table.entries,
             table.tombstones,
+            table.expiring.in_words(),
             table.ranges_in_words(),
             table.min_seqno,
             table.max_seqno,

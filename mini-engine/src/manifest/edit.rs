@@ -10,7 +10,7 @@ use crate::manifest::keyspaces::{KeyspaceMeta, MAX_NAME_LEN, is_name};
 use crate::manifest::names::MAX_FILE_NUMBER;
 use crate::manifest::version::{CompactPointer, MAX_LEVELS, RunId, VersionEdit};
 use crate::options::{KeyspaceOptions, compression_number, compression_of_number};
-use crate::table::TableMeta;
+use crate::table::{Expiring, TableMeta};
 use crate::types::{KeyspaceId, MAX_KEY_LEN, MAX_SEQNO, Slice};
 
 const LOG_NUMBER: u8 = 1;
@@ -28,6 +28,11 @@ const DROPPED: u8 = 12;
 const KEYSPACE: u8 = 13;
 const KEYSPACE_DROPPED: u8 = 14;
 const LAST_KEYSPACE: u8 = 15;
+const CLOCK: u8 = 16;
+
+/// The first byte of a table says what is special about it.
+const NARROWED: u8 = 1;
+const EXPIRING: u8 = 2;
 
 /// Encodes `edit`.
 ///
@@ -41,6 +46,7 @@ pub(crate) fn encode(edit: &VersionEdit) -> Result<Vec<u8>, Error> {
         (LAST_SEQNO, edit.last_seqno),
         (POLICY, edit.policy),
         (USER_BYTES, Some(edit.stats.user_bytes).filter(|&bytes| bytes > 0)),
+        (CLOCK, Some(edit.clock).filter(|&instant| instant > 0)),
     ];
     for (tag, number) in numbers {
         number.into_iter().for_each(|number| put(&mut out, tag, [number]));
@@ -87,10 +93,13 @@ fn put<const N: usize>(out: &mut Vec<u8>, tag: u8, numbers: [u64; N]) {
 fn put_table(out: &mut Vec<u8>, table: &TableMeta) {
     let TableMeta { number, size, entries, tombstones, range_tombstones, min_seqno, max_seqno, .. } = *table;
     let numbers = [number, size, entries, tombstones, range_tombstones, min_seqno, max_seqno];
+    let narrowed = if table.narrowed { NARROWED } else { 0 };
+    let expiring = if table.expiring.count > 0 { EXPIRING } else { 0 };
     // This byte is in the place of a tag.
-    put(out, u8::from(table.narrowed), numbers);
+    put(out, narrowed | expiring, numbers);
     put_prefixed(out, &table.smallest);
     put_prefixed(out, &table.largest);
+    table.expiring.encode(out);
 }
 
 /// Decodes an edit. The bytes come from disk: any of them may be wrong.
@@ -104,6 +113,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<VersionEdit, Malformed> {
             LAST_SEQNO => edit.last_seqno = Some(seqno(&mut reader, "the last sequence number")?),
             ADDED => edit.added.push((run_id(&mut reader, "a run")?, table(&mut reader)?)),
             POLICY => edit.policy = Some(number(&mut reader, "a policy")?),
+            CLOCK => edit.clock = number(&mut reader, "the clock")?,
             USER_BYTES => edit.stats.user_bytes = number(&mut reader, "bytes of writes")?,
             LEVEL_STATS => level_stats(&mut reader, &mut edit.stats)?,
             REMOVED => edit.removed.push((level(&mut reader)?, number(&mut reader, "the number of a removed table")?)),
@@ -121,9 +131,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<VersionEdit, Malformed> {
 }
 
 fn table(reader: &mut Reader<'_>) -> Result<TableMeta, Malformed> {
-    let narrowed = reader.u8().filter(|&narrowed| narrowed <= 1).ok_or(reader.malformed("0 or 1"))?;
+    let what = reader.u8().filter(|&what| what <= NARROWED | EXPIRING).ok_or(reader.malformed("0 to 3"))?;
     Ok(TableMeta {
-        narrowed: narrowed == 1,
+        narrowed: what & NARROWED != 0,
         number: number(reader, "a table number")?,
         size: number(reader, "a table's size")?,
         entries: number(reader, "a table's entries")?,
@@ -133,6 +143,10 @@ fn table(reader: &mut Reader<'_>) -> Result<TableMeta, Malformed> {
         max_seqno: seqno(reader, "a table's largest sequence number")?,
         smallest: key(reader, "the length of a table's smallest key")?,
         largest: key(reader, "the length of a table's largest key")?,
+        expiring: match what & EXPIRING {
+            0 => Expiring::default(),
+            _ => Expiring::decode(reader).ok_or(reader.malformed("a table's entries that expire"))?,
+        },
     })
 }
 
@@ -217,12 +231,15 @@ mod tests {
         stats.levels[0] = LevelStats { arrived: 1, read: 2, written: 300 };
         stats.levels[MAX_LEVELS - 1].read = 1 << 50;
         let deep = RunId { level: 6, run: 1 << 33 };
+        let expiring = Expiring { count: 300, last: 1 << 41 };
         VersionEdit {
             added: vec![
                 (RunId::LEVEL_0, test_table(3, 5, 9)),
                 (deep, TableMeta { range_tombstones: 1 << 20, ..test_table(300, 1, 4) }),
                 (RunId::LEVEL_0, test_table(4, 10, 12).narrowed_to(Slice::from(&b"k"[..]))),
                 (deep, test_table(301, 1, 4).narrowed_to(Slice::from(&b"k"[..]))),
+                (deep, TableMeta { expiring, ..test_table(302, 1, 4) }),
+                (deep, TableMeta { expiring, ..test_table(303, 1, 4).narrowed_to(Slice::from(&b"k"[..])) }),
             ],
             pointers: vec![pointer_at("k")],
             pointers_done: vec![17, 1 << 33],
@@ -231,6 +248,7 @@ mod tests {
             removed: vec![(0, 1), (0, 2)],
             quarantined: vec![TableMeta { range_tombstones: 3, ..test_table(2, 1, 3) }],
             dropped: vec![7],
+            clock: 1 << 41,
             log_number: Some(8),
             next_file_number: Some(1 << 40),
             last_seqno: Some(9),
@@ -274,6 +292,7 @@ mod tests {
             ("the number of a removed table", past, VersionEdit { removed: vec![(0, past)], ..edit() }),
             ("the number of a dropped table", past, VersionEdit { dropped: vec![1, past], ..edit() }),
             ("a level", MAX_LEVELS as u64, VersionEdit { removed: vec![(MAX_LEVELS, 1)], ..edit() }),
+            ("the clock", past, VersionEdit { clock: past, ..edit() }),
             ("a policy", past, VersionEdit { policy: Some(past), ..edit() }),
             ("bytes of writes", past, stats(CompactionStats { user_bytes: past, ..CompactionStats::default() })),
             ("a level's read bytes", past, stats(CompactionStats { levels, ..CompactionStats::default() })),

@@ -16,7 +16,7 @@ use super::{current, edit, frame};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::table::TableMeta;
-use crate::types::SeqNo;
+use crate::types::{Millis, SeqNo};
 
 /// The known facts about the tables and logs of a database.
 #[derive(Debug, Default)]
@@ -40,6 +40,8 @@ pub(crate) struct SalvagedManifest {
     pub(crate) keyspaces: SalvagedKeyspaces,
     /// Whether keys are stored as the version without keyspaces stores them.
     pub(crate) is_without_keyspaces: bool,
+    /// The latest instant that the clock has shown.
+    pub(crate) clock: Millis,
 }
 
 /// Reads the manifests of `dir`, whose files are `names`.
@@ -114,7 +116,7 @@ impl SalvagedManifest {
         self.tables = version.named_tables().map(|meta| (meta.number, meta.clone())).collect();
         self.quarantined = version.set_aside().map(|meta| meta.number).collect();
         self.dropped = version.dropped().collect();
-        (self.log_number, self.last_seqno) = (state.log_number, state.last_seqno);
+        (self.log_number, self.last_seqno, self.clock) = (state.log_number, state.last_seqno, state.clock);
         if self.whole.is_some() {
             self.keyspaces.take(state.keyspaces.as_edit());
             self.keyspaces.are_complete = true;
@@ -165,5 +167,6 @@ impl SalvagedManifest {
         self.keyspaces.take(edit.keyspaces);
         self.log_number = self.log_number.max(edit.log_number.unwrap_or(0));
         self.last_seqno = self.last_seqno.max(edit.last_seqno.unwrap_or(0));
+        self.clock = self.clock.max(edit.clock);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::manifest::compaction_stats::CompactionStats;
 use crate::manifest::keyspaces::KeyspaceSet;
 use crate::manifest::version::{Version, VersionEdit};
-use crate::types::SeqNo;
+use crate::types::{Millis, SeqNo};
 
 /// The result of all edits so far.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -21,6 +21,8 @@ pub(crate) struct ManifestState {
     pub(crate) policy: Option<u64>,
     pub(crate) stats: CompactionStats,
     pub(crate) keyspaces: Arc<KeyspaceSet>,
+    /// The latest instant that the clock has shown. As long as it is 0, no entry of a table expires.
+    pub(crate) clock: Millis,
 }
 
 impl ManifestState {
@@ -46,6 +48,7 @@ impl ManifestState {
             policy: edit.policy.or(self.policy),
             stats: self.stats.plus(&edit.stats),
             keyspaces: self.keyspaces.apply(&edit.keyspaces)?,
+            clock: edit.clock.max(self.clock),
         })
     }
 
@@ -57,6 +60,7 @@ impl ManifestState {
             policy: self.policy,
             stats: self.stats,
             keyspaces: self.keyspaces.as_edit(),
+            clock: self.clock,
             ..self.version.as_edit()
         }
     }

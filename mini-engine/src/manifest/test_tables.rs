@@ -1,6 +1,6 @@
 //! Table descriptions for the tests of versions, edits and plans.
 
-use crate::table::TableMeta;
+use crate::table::{Expiring, TableMeta};
 use crate::types::SeqNo;
 
 /// A table with the sequence numbers `min..=max`.
@@ -16,6 +16,7 @@ pub(crate) fn table(number: u64, min: SeqNo, max: SeqNo) -> TableMeta {
         max_seqno: max,
         narrowed: false,
         range_tombstones: 0,
+        expiring: Expiring::default(),
     }
 }
 

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use crate::manifest::compaction_stats::CompactionStats;
 use crate::manifest::keyspaces::KeyspaceEdit;
 use crate::table::TableMeta;
-use crate::types::{SeqNo, Slice};
+use crate::types::{Millis, SeqNo, Slice};
 
 /// The maximum number of levels of a version, level 0 included.
 pub(crate) const MAX_LEVELS: usize = crate::metrics::MAX_LEVELS;
@@ -139,6 +139,8 @@ pub(crate) struct VersionEdit {
     /// The bytes read and written for this step.
     pub(crate) stats: CompactionStats,
     pub(crate) keyspaces: KeyspaceEdit,
+    /// The latest instant that the clock has shown; 0 if no entry expires.
+    pub(crate) clock: Millis,
 }
 
 impl Version {

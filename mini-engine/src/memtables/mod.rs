@@ -9,15 +9,16 @@ mod vector;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use fastskip::{InsertError, Lookup, Memtable, Op, OwnedCursor, TablePool};
+use fastskip::{InsertError, Lookup, Memtable, Op, OwnedCursor, TablePool, Version};
 
 use self::range_tombstones::{MemtableRanges, RANGE_BYTES, RangeSets, memory_of};
 use self::vector::{VectorBuilder, VectorIter, VectorReservation, VectorTable, kind};
 use crate::error::{Error, Result};
 use crate::iter::{EntryIter, Stepped, impl_entry_iter};
 use crate::options::MemtableKind;
-use crate::types::{BatchOp, Kind, MAX_SEQNO, RangeTombstone, SeqNo, Slice};
+use crate::types::{BatchOp, Kind, MAX_SEQNO, Millis, RangeTombstone, SeqNo, Slice, WriteBatch, shown};
 
 /// The memory of a memtable's head and of the first chunk of its arena, whatever its size.
 const BASE_BYTES: usize = 1 << 20;
@@ -93,6 +94,8 @@ pub(crate) struct LoggedMemtable {
     pub(crate) table: Table,
     pub(crate) log: u64,
     ranges: Arc<MemtableRanges>,
+    /// Whether some tombstones are expiring entries. Relaxed: set before these are visible, as range tombstones are (R2).
+    has_expiring: Arc<AtomicBool>,
 }
 
 /// Makes memtables one after the other. Each reuses the memory of a flushed one of its size, if there is one: touching fresh pages costs as much as
@@ -131,7 +134,7 @@ impl LoggedMemtable {
 
     /// A frozen memtable of `entries`.
     fn built(entries: VectorBuilder, log: u64) -> LoggedMemtable {
-        LoggedMemtable { table: Table::Vector(entries.finish()), log, ranges: Arc::default() }
+        Self::of(Table::Vector(entries.finish()), log)
     }
 
     fn in_pool(kind: MemtableKind, log: u64, bytes: usize, pool: &TablePool) -> Result<LoggedMemtable> {
@@ -145,28 +148,53 @@ impl LoggedMemtable {
         };
         let table =
             table.map_err(|error| Error::Full(format!("no address range for a memtable of {limit} bytes: {error}")))?;
-        Ok(LoggedMemtable { table, log, ranges: Arc::default() })
+        Ok(Self::of(table, log))
     }
 
-    /// The newest version of `key` that is not newer than `seqno`: a value (`Some(Some(..))`, as `take` returns it), a tombstone (`Some(None)`), or
-    /// nothing (`None`).
+    fn of(table: Table, log: u64) -> LoggedMemtable {
+        LoggedMemtable { table, log, ranges: Arc::default(), has_expiring: Arc::default() }
+    }
+
+    /// The newest version of `key` that is not newer than `seqno`, as a read at `now` shows it: a value (`Some(Some(..))`, as `take` returns it
+    /// with the instant at which it expires, if it does), absent (`Some(None)`), or unknown here (`None`).
     #[inline]
-    pub(crate) fn get<T>(&self, key: &[u8], seqno: SeqNo, take: impl FnOnce(&[u8]) -> T) -> Option<Option<T>> {
+    pub(crate) fn get<T>(
+        &self,
+        key: &[u8],
+        seqno: SeqNo,
+        now: impl FnOnce() -> Millis,
+        take: impl FnOnce(&[u8], Option<Millis>) -> T,
+    ) -> Option<Option<T>> {
         match &self.table {
-            Table::SkipList(table) if !self.ranges.is_used() => found(table.get(key, seqno), take),
-            Table::SkipList(_) | Table::Vector(_) => self.get_beside(key, seqno, take),
+            Table::SkipList(table) if !self.ranges.is_used() => match table.get(key, seqno) {
+                Lookup::Value(value) => Some(Some(take(value, None))),
+                Lookup::Tombstone if self.has_expiring() => self.get_beside(key, seqno, now, take),
+                Lookup::Tombstone => Some(None),
+                // A lookup returns no other result.
+                _ => None,
+            },
+            Table::SkipList(_) | Table::Vector(_) => self.get_beside(key, seqno, now, take),
         }
     }
 
-    /// Like `get`, for either kind, also if range tombstones may be newer than the key's version.
+    /// Like `get`, for either kind of memtable, also if range tombstones may be newer than the key's version, or if it may expire.
     #[inline(never)]
-    fn get_beside<T>(&self, key: &[u8], seqno: SeqNo, take: impl FnOnce(&[u8]) -> T) -> Option<Option<T>> {
+    fn get_beside<T>(
+        &self,
+        key: &[u8],
+        seqno: SeqNo,
+        now: impl FnOnce() -> Millis,
+        take: impl FnOnce(&[u8], Option<Millis>) -> T,
+    ) -> Option<Option<T>> {
         let covered_at = self.covered_at(key, seqno);
-        let newest = |found: SeqNo, value: Option<&[u8]>| value.filter(|_| covered_at < Some(found)).map(take);
+        let newest = |found: SeqNo, kind, stored: &[u8]| {
+            let (value, at) = shown(kind, stored, now).filter(|_| covered_at < Some(found))?;
+            Some(take(value, at))
+        };
         let found = match &self.table {
-            Table::SkipList(table) => table
-                .get_version(key, seqno)
-                .map(|version| newest(version.seqno, (kind(version.kind) == Kind::Value).then_some(version.value))),
+            Table::SkipList(table) => {
+                table.get_version(key, seqno).map(|version| newest(version.seqno, kind_of(&version), version.value))
+            }
             Table::Vector(table) => table.get(key, seqno, newest),
         };
         found.or(covered_at.map(|_| None))
@@ -182,7 +210,7 @@ impl LoggedMemtable {
     pub(crate) fn newest(&self, key: &[u8]) -> Option<SeqNo> {
         let entry = match &self.table {
             Table::SkipList(table) => table.get_version(key, MAX_SEQNO).map(|version| version.seqno),
-            Table::Vector(table) => table.get(key, MAX_SEQNO, |seqno, _| seqno),
+            Table::Vector(table) => table.get(key, MAX_SEQNO, |seqno, _, _| seqno),
         };
         entry.max(self.covered_at(key, MAX_SEQNO))
     }
@@ -190,6 +218,16 @@ impl LoggedMemtable {
     /// Adds range tombstones. Their operations are also applied.
     pub(crate) fn add_ranges(&self, ranges: impl IntoIterator<Item = RangeTombstone>) {
         self.ranges.add(ranges);
+    }
+
+    /// Entries that expire are about to become visible.
+    pub(crate) fn note_expiring(&self) {
+        self.has_expiring.store(true, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn has_expiring(&self) -> bool {
+        self.has_expiring.load(Ordering::Relaxed)
     }
 
     /// Its present range tombstones, in a few sets.
@@ -207,20 +245,26 @@ impl LoggedMemtable {
         &self,
         keys: &[&[u8]],
         seqno: SeqNo,
+        now: Millis,
         mut found: impl FnMut(usize, Option<Slice>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let copy = |value: &[u8]| Slice::from(value);
+        let get = |key: &[u8]| self.get(key, seqno, || now, |value, _| Slice::from(value));
         let mut hand_over = |at, answer: Option<Option<Slice>>| match answer {
             Some(value) => found(at, value),
             None => ControlFlow::Continue(()),
         };
         match &self.table {
             Table::SkipList(table) if !self.ranges.is_used() => {
-                let lookups = table.get_many(keys, seqno);
-                lookups.into_iter().enumerate().try_for_each(|(at, lookup)| hand_over(at, self::found(lookup, copy)))
+                let mut lookups = table.get_many(keys, seqno).into_iter().zip(keys).enumerate();
+                lookups.try_for_each(|(at, (lookup, key))| match lookup {
+                    Lookup::Value(value) => hand_over(at, Some(Some(Slice::from(value)))),
+                    Lookup::Tombstone if self.has_expiring() => hand_over(at, get(key)),
+                    Lookup::Tombstone => hand_over(at, Some(None)),
+                    _ => ControlFlow::Continue(()),
+                })
             }
             Table::SkipList(_) | Table::Vector(_) => {
-                keys.iter().enumerate().try_for_each(|(at, key)| hand_over(at, self.get(key, seqno, copy)))
+                keys.iter().enumerate().try_for_each(|(at, key)| hand_over(at, get(key)))
             }
         }
     }
@@ -245,13 +289,10 @@ impl std::fmt::Debug for LoggedMemtable {
     }
 }
 
-fn found<T>(lookup: Lookup<'_>, take: impl FnOnce(&[u8]) -> T) -> Option<Option<T>> {
-    match lookup {
-        Lookup::Value(value) => Some(Some(take(value))),
-        Lookup::Tombstone => Some(None),
-        // A lookup returns no other result.
-        _ => None,
-    }
+/// The engine's kind of a version in a skip list.
+#[inline]
+fn kind_of(version: &Version<'_>) -> Kind {
+    kind(version.kind, !version.value.is_empty())
 }
 
 /// A memtable that one thread builds from the operations of logs, before anyone reads it.
@@ -261,11 +302,14 @@ pub(crate) struct MemtableBuilder {
     ranges: Vec<RangeTombstone>,
     /// Bytes of memory that the ranges take.
     range_bytes: usize,
+    has_expiring: bool,
 }
 
 impl MemtableBuilder {
     pub(crate) fn push(&mut self, operation: BatchOp<'_>, seqno: SeqNo) {
-        self.entries.push(&op(operation), seqno);
+        let expiring = operation.expiring();
+        self.has_expiring |= expiring.is_some();
+        self.entries.push(&op(operation, expiring.as_slice()), seqno);
         if let Some(range) = range_tombstone(operation, seqno) {
             self.range_bytes += memory_of(&range);
             self.ranges.push(range);
@@ -281,9 +325,14 @@ impl MemtableBuilder {
         !self.ranges.is_empty()
     }
 
+    pub(crate) fn has_expiring(&self) -> bool {
+        self.has_expiring
+    }
+
     /// The frozen memtable of log `log`. Sorts the entries.
     pub(crate) fn finish(self, log: u64) -> LoggedMemtable {
         let memtable = LoggedMemtable::built(self.entries, log);
+        memtable.has_expiring.store(self.has_expiring, Ordering::Relaxed);
         memtable.add_ranges(self.ranges);
         memtable
     }
@@ -295,11 +344,23 @@ pub(crate) fn memory_for(operations: usize, ranges: u32, payload: usize) -> usiz
     payload.saturating_add(operations.saturating_mul(NODE_BYTES)).saturating_add(ranges)
 }
 
-/// An operation of a batch for the memtable. The removal of a range removes its first key here; the rest is added by
-/// [`LoggedMemtable::add_ranges`].
-pub(crate) fn op(op: BatchOp<'_>) -> Op<'_> {
+/// The operations of `batch` for the memtable. `expiring` are the stored values of its entries that expire. The removal of a range removes its first
+/// key here; the rest is added by [`LoggedMemtable::add_ranges`].
+pub(crate) fn ops<'a>(batch: &'a WriteBatch, expiring: &'a [&'a [u8]]) -> impl Iterator<Item = Op<'a>> {
+    let mut expiring = expiring.chunks(1);
+    batch.iter().map(move |operation| {
+        let stored = operation.expiring().and_then(|_| expiring.next());
+        op(operation, stored.unwrap_or_default())
+    })
+}
+
+/// An operation for the memtable. `stored` is the value of one that expires, in a list.
+fn op<'a>(op: BatchOp<'a>, stored: &'a [&'a [u8]]) -> Op<'a> {
     match op {
         BatchOp::Insert { key, value } => Op::Put { key, value },
+        BatchOp::InsertExpiring { key, .. } => {
+            Op::Tagged { key, value: stored, kind: fastskip::Kind::Tombstone, tag: 0 }
+        }
         BatchOp::Remove { key } | BatchOp::RemoveRange { start: key, .. } => Op::Delete { key },
     }
 }
@@ -310,7 +371,7 @@ pub(crate) fn range_tombstone(op: BatchOp<'_>, seqno: SeqNo) -> Option<RangeTomb
         BatchOp::RemoveRange { start, end } => {
             Some(RangeTombstone { start: Slice::from(start), end: Slice::from(end), seqno })
         }
-        BatchOp::Insert { .. } | BatchOp::Remove { .. } => None,
+        BatchOp::Insert { .. } | BatchOp::InsertExpiring { .. } | BatchOp::Remove { .. } => None,
     }
 }
 
@@ -357,7 +418,7 @@ impl EntryIter for SkipListIter {
     }
 
     fn kind(&self) -> Kind {
-        self.cursor.version().map_or(Kind::Tombstone, |version| kind(version.kind))
+        self.cursor.version().map_or(Kind::Tombstone, |version| kind_of(&version))
     }
 
     fn value(&self) -> &[u8] {
@@ -376,7 +437,7 @@ impl EntryIter for SkipListIter {
         self.passed.extend_from_slice(self.cursor.version()?.key);
         let next = self.cursor.next()?;
         self.repeats = next.key == self.passed;
-        Some(Stepped { seqno: next.seqno, kind: kind(next.kind), repeats: self.repeats })
+        Some(Stepped { seqno: next.seqno, kind: kind_of(&next), repeats: self.repeats })
     }
 
     fn seek_to_first(&mut self) -> Result<()> {

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::iter::model::{Entry, assert_few_moves, many_versions};
+use crate::types::system_time;
 
 const KINDS: [MemtableKind; 2] = [MemtableKind::SkipList, MemtableKind::Vector];
 
@@ -15,6 +16,16 @@ fn memtable(kind: MemtableKind) -> LoggedMemtable {
     memtable
 }
 
+/// What a read shows of `key`, and when it expires. The clock stands at 2.
+fn get(memtable: &LoggedMemtable, key: &[u8], seqno: SeqNo) -> Option<Option<(Vec<u8>, Option<Millis>)>> {
+    memtable.get(key, seqno, || 2, |value, at| (value.to_vec(), at))
+}
+
+/// A value that does not expire.
+fn plain(value: &[u8]) -> Option<Option<(Vec<u8>, Option<Millis>)>> {
+    Some(Some((value.to_vec(), None)))
+}
+
 /// The results of `get_many` for `key` and another key.
 fn get_both(memtable: &LoggedMemtable, key: &[u8], seqno: SeqNo) -> Vec<(usize, Option<Slice>)> {
     let mut found = Vec::new();
@@ -22,7 +33,7 @@ fn get_both(memtable: &LoggedMemtable, key: &[u8], seqno: SeqNo) -> Vec<(usize, 
         found.push((at, value));
         ControlFlow::Continue(())
     };
-    assert!(memtable.get_many(&[key, b"a"], seqno, note).is_continue());
+    assert!(memtable.get_many(&[key, b"a"], seqno, 2, note).is_continue());
     found
 }
 
@@ -32,11 +43,11 @@ fn a_tombstone_is_told_from_an_absent_key() {
     for kind in KINDS {
         let memtable = memtable(kind);
         for frozen in [false, true] {
-            assert_eq!(memtable.get(b"a", 9, <[u8]>::to_vec), Some(None));
-            assert_eq!(memtable.get(b"a", 1, <[u8]>::to_vec), None);
-            assert_eq!(memtable.get(b"b", 2, <[u8]>::to_vec).unwrap().as_deref(), Some(&b"old"[..]));
-            assert_eq!(memtable.get(b"b", 9, <[u8]>::to_vec).unwrap().as_deref(), Some(&b"new"[..]));
-            assert_eq!(memtable.get(b"c", 9, <[u8]>::to_vec), None);
+            assert_eq!(get(&memtable, b"a", 9), Some(None));
+            assert_eq!(get(&memtable, b"a", 1), None);
+            assert_eq!(get(&memtable, b"b", 2), plain(b"old"));
+            assert_eq!(get(&memtable, b"b", 9), plain(b"new"));
+            assert_eq!(get(&memtable, b"c", 9), None);
             memtable.table.freeze();
             assert_eq!(
                 memtable.table.reserve(&[Op::Delete { key: b"a" }]).err(),
@@ -104,7 +115,8 @@ fn a_memtable_is_full_at_its_limit_and_takes_one_batch_of_any_size() {
     VectorTable::new(10_000).reserve(&[Op::Put { key: b"k", value: &large }]).unwrap().apply(1);
 }
 
-type Write = (Vec<u8>, Option<Vec<u8>>);
+/// A key, and its value with the instant at which it expires, if it does; none for a removal.
+type Write = (Vec<u8>, Option<(Option<Millis>, Vec<u8>)>);
 
 #[test]
 fn the_memory_of_a_memtable_for_a_large_batch_is_not_kept() {
@@ -121,7 +133,8 @@ fn the_memory_of_a_memtable_for_a_large_batch_is_not_kept() {
 }
 
 fn write() -> impl Strategy<Value = Write> {
-    (vec(prop::sample::select(&[0u8, b'a', 0xff][..]), 0..3), prop::option::of(vec(any::<u8>(), 0..4)))
+    let value = (prop::option::weighted(0.3, 0u64..5), vec(any::<u8>(), 0..4));
+    (vec(prop::sample::select(&[0u8, b'a', 0xff][..]), 0..3), prop::option::of(value))
 }
 
 /// The shared beginnings of keys: none, shorter than a head, and longer.
@@ -157,39 +170,49 @@ proptest! {
         frozen in any::<bool>(),
     ) {
         // Catches a version that is missed or shown too early, a wrong order, a copy that was not sorted, and keys that are distinguished by bytes
-        // that they share, or by zeros behind the end of one.
+        // that they share, or by zeros behind the end of one; an entry that has expired and is shown, or one that has not and is not.
         let begin = |key: &[u8], with: usize| [BEGINNINGS[with], key].concat();
         let batches: Vec<Vec<Write>> = batches
             .into_iter()
             .map(|batch| batch.into_iter().map(|(key, value)| (begin(&key, usual), value)).collect())
             .collect();
         let [list, vector] = KINDS.map(|kind| LoggedMemtable::new(kind, 1, 1 << 16).unwrap());
-        let mut builder = VectorBuilder::default();
+        let mut builder = MemtableBuilder::default();
         let mut next = 1;
         for batch in &batches {
-            let ops: Vec<Op<'_>> = batch.iter().map(|write| super::op(match write {
-                (key, Some(value)) => BatchOp::Insert { key, value },
-                (key, None) => BatchOp::Remove { key },
-            })).collect();
+            let mut writes = WriteBatch::new();
+            for (key, value) in batch {
+                match value {
+                    Some((Some(at), value)) => writes.insert_with_expiry(key, value, system_time(*at)),
+                    Some((None, value)) => writes.insert(key, value),
+                    None => writes.remove(key),
+                }
+                .unwrap();
+            }
+            let expiring: Vec<&[u8]> = writes.iter().filter_map(BatchOp::expiring).collect();
+            let ops: Vec<Op<'_>> = super::ops(&writes, &expiring).collect();
             for memtable in [&list, &vector] {
                 memtable.table.reserve(&ops).unwrap().apply(next);
+                if writes.expiring() > 0 {
+                    memtable.note_expiring();
+                }
             }
-            ops.iter().zip(next..).for_each(|(op, seqno)| builder.push(op, seqno));
+            writes.iter().zip(next..).for_each(|(op, seqno)| builder.push(op, seqno));
             next += ops.len() as u64;
         }
         if frozen {
             list.table.freeze();
             vector.table.freeze();
         }
-        for vector in [vector, LoggedMemtable::built(builder, 1)] {
+        for vector in [vector, builder.finish(1)] {
             prop_assert_eq!(list.table.len(), vector.table.len());
             for (at, ((key, _), seqno, moves)) in reads.iter().enumerate() {
                 let key = &begin(key, if at == 0 { other } else { usual });
-                prop_assert_eq!(list.get(key, *seqno, <[u8]>::to_vec), vector.get(key, *seqno, <[u8]>::to_vec));
+                prop_assert_eq!(get(&list, key, *seqno), get(&vector, key, *seqno));
                 prop_assert_eq!(walk(&list, key, *seqno, moves), walk(&vector, key, *seqno, moves));
                 prop_assert_eq!(get_both(&list, key, *seqno), get_both(&vector, key, *seqno));
                 // Repeated, since the first scan may have sorted the entries.
-                prop_assert_eq!(list.get(key, *seqno, <[u8]>::to_vec), vector.get(key, *seqno, <[u8]>::to_vec));
+                prop_assert_eq!(get(&list, key, *seqno), get(&vector, key, *seqno));
             }
         }
     }
@@ -237,8 +260,8 @@ fn a_built_memtable_holds_entries_of_any_size_in_the_order_of_their_keys() {
     for (key, n) in &sorted {
         assert_eq!((iter.key(), iter.seqno()), (key.as_bytes(), *n));
         assert!(iter.value() == value(*n) && !iter.repeats(), "{n}");
-        assert_eq!(memtable.get(key.as_bytes(), *n, <[u8]>::to_vec), Some(Some(value(*n))));
-        assert_eq!(memtable.get(key.as_bytes(), *n - 1, <[u8]>::to_vec), None);
+        assert_eq!(get(&memtable, key.as_bytes(), *n), plain(&value(*n)));
+        assert_eq!(get(&memtable, key.as_bytes(), *n - 1), None);
         iter.next().unwrap();
     }
     assert!(!iter.valid());

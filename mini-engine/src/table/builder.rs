@@ -107,11 +107,11 @@ impl Builder {
             self.enter_keyspace(key)?;
         }
         let full = self.block.len() + entry_len_bound(key, value) > self.options.block_bytes;
-        if full && !self.block.is_empty() {
+        if (full || !self.block.takes(kind)) && !self.block.is_empty() {
             self.finish_block(Some(key))?;
         }
         self.block.add(key, seqno, kind, value);
-        let is_new = self.properties.count(key, seqno, kind);
+        let is_new = self.properties.count(key, seqno, kind, value);
         self.partition.add_key(key, is_new);
         self.last_seqno = seqno;
         Ok(())

@@ -19,7 +19,7 @@ mod salvage;
 
 pub(crate) use builder::{Builder, TableOptions};
 pub(crate) use format::footer::{file_name, parse_file_name};
-pub(crate) use format::properties::TableMeta;
+pub(crate) use format::properties::{Expiring, TableMeta};
 pub(crate) use index::rates::{MOST_BITS, false_positive_rate};
 pub(crate) use read::cache::{BlockCache, TableCache};
 pub(crate) use read::reader::Table;

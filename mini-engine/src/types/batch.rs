@@ -1,18 +1,20 @@
 //! [`WriteBatch`]: operations that become visible and durable together, kept in the encoding of a log frame's payload.
 //!
 //! Payload: for each operation `kind u8, varint32 key length, key`, and for `Kind::Value` then
-//! `varint32 value length, value`. The removal of a range is a separate kind, which no entry has; its key is the first of the range, and `varint32
-//! length, end of the range` follow. Keys are stored keys ([`KeyPrefix`]). Sizes are checked before anything is encoded, so every batch is valid.
-//! [`BatchOps`] decodes; it is fed from disk too, so it never panics and borrows instead of allocating.
+//! `varint32 value length, value`; for `Kind::Expiring` the same, and the value begins with the instant. The removal of a range is a separate kind,
+//! which no entry has; its key is the first of the range, and `varint32 length, end of the range` follow. Keys are stored keys ([`KeyPrefix`]). Sizes
+//! are checked before anything is encoded, so every batch is valid. [`BatchOps`] decodes; it is fed from disk too, so it never panics and borrows
+//! instead of allocating.
 
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use crate::codec::{self, Malformed, Reader};
 use crate::error::{Error, Result};
 use crate::types::{
-    KeyBounds, KeyPrefix, KeyspaceRef, Kind, MAX_END_LEN, MAX_KEY_LEN, MAX_VALUE_LEN, OpenKeyspace, is_before_end,
-    is_end, prefix_bounds, start_and_end,
+    EXPIRY_LEN, KeyBounds, KeyPrefix, KeyspaceRef, Kind, MAX_END_LEN, MAX_KEY_LEN, MAX_VALUE_LEN, OpenKeyspace,
+    is_before_end, is_end, millis, prefix_bounds, start_and_end,
 };
 
 /// The largest encoded batch, in bytes (2 GiB - 1): the sum of its keys, values and a few bytes for each.
@@ -35,6 +37,8 @@ pub struct WriteBatch {
     count: u32,
     /// The number of operations that remove a range.
     ranges: u32,
+    /// The number of insertions that expire.
+    expiring: u32,
     /// Bytes of keys and values.
     user_bytes: u64,
     /// The keyspaces of the operations, except the default one.
@@ -44,7 +48,7 @@ pub struct WriteBatch {
 impl WriteBatch {
     /// An empty batch. Allocates nothing.
     pub const fn new() -> Self {
-        Self { payload: Vec::new(), count: 0, ranges: 0, user_bytes: 0, keyspaces: Vec::new() }
+        Self { payload: Vec::new(), count: 0, ranges: 0, expiring: 0, user_bytes: 0, keyspaces: Vec::new() }
     }
 
     /// Adds the insertion of `value` under `key`.
@@ -54,6 +58,15 @@ impl WriteBatch {
     /// [`MAX_VALUE_LEN`], or the batch would grow past [`MAX_BATCH_LEN`]; the batch is then as before.
     pub fn insert(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.insert_in(KeyPrefix::DEFAULT, key.as_ref(), value.as_ref())
+    }
+
+    /// Adds the insertion of `value` under `key`, which is absent from `at` on, as if it were removed then. See
+    /// [`Keyspace::insert_with_expiry`](crate::Keyspace::insert_with_expiry).
+    ///
+    /// # Errors
+    /// The same as for [`WriteBatch::insert`]; the value may have 8 bytes less.
+    pub fn insert_with_expiry(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, at: SystemTime) -> Result<()> {
+        self.insert_with_expiry_in(KeyPrefix::DEFAULT, key.as_ref(), value.as_ref(), at)
     }
 
     /// Adds the removal of `key`, whether or not it exists.
@@ -96,6 +109,26 @@ impl WriteBatch {
         self.push(Kind::Value as u8, (before, key), Some(value))
     }
 
+    /// Like [`insert_with_expiry`](Self::insert_with_expiry), in the keyspace of `prefix`.
+    pub(crate) fn insert_with_expiry_in(
+        &mut self,
+        prefix: KeyPrefix,
+        key: &[u8],
+        value: &[u8],
+        at: SystemTime,
+    ) -> Result<()> {
+        let before = prefix.before(key);
+        check_key(before, key)?;
+        check_expiring_value(value)?;
+        let stored_len = EXPIRY_LEN + value.len();
+        self.begin(Kind::Expiring as u8, (before, key), stored_len)?;
+        codec::put_varint(&mut self.payload, stored_len as u64);
+        codec::put_u64(&mut self.payload, millis(at));
+        self.payload.extend_from_slice(value);
+        self.expiring += 1;
+        Ok(())
+    }
+
     /// Like [`remove`](Self::remove), in the keyspace of `prefix`.
     #[inline]
     pub(crate) fn remove_in(&mut self, prefix: KeyPrefix, key: &[u8]) -> Result<()> {
@@ -133,7 +166,7 @@ impl WriteBatch {
     pub fn clear(&mut self) {
         self.payload.clear();
         self.keyspaces.clear();
-        (self.count, self.ranges, self.user_bytes) = (0, 0, 0);
+        (self.count, self.ranges, self.expiring, self.user_bytes) = (0, 0, 0, 0);
     }
 
     /// The operations in the order they were added.
@@ -152,6 +185,11 @@ impl WriteBatch {
         self.ranges
     }
 
+    /// The number of insertions that expire.
+    pub(crate) fn expiring(&self) -> u32 {
+        self.expiring
+    }
+
     /// The encoded operations: the payload of a log frame.
     pub(crate) fn payload(&self) -> &[u8] {
         &self.payload
@@ -168,8 +206,18 @@ impl WriteBatch {
 
     /// Adds an operation of `kind` on the key `first`, which `before` precedes, with its value or the end of its range.
     #[inline]
-    fn push(&mut self, kind: u8, (before, first): (&[u8], &[u8]), second: Option<&[u8]>) -> Result<()> {
-        let bytes = before.len() + first.len() + second.map_or(0, <[u8]>::len);
+    fn push(&mut self, kind: u8, key: (&[u8], &[u8]), second: Option<&[u8]>) -> Result<()> {
+        self.begin(kind, key, second.map_or(0, <[u8]>::len))?;
+        if let Some(second) = second {
+            codec::put_prefixed(&mut self.payload, second);
+        }
+        Ok(())
+    }
+
+    /// Begins an operation of `kind` on the key `first`, which `before` precedes, and which `second_len` further bytes follow.
+    #[inline]
+    fn begin(&mut self, kind: u8, (before, first): (&[u8], &[u8]), second_len: usize) -> Result<()> {
+        let bytes = before.len() + first.len() + second_len;
         // The count cannot overflow before the payload does: an operation has at least two bytes.
         check_len("batch", self.payload.len() + bytes + OP_OVERHEAD, MAX_BATCH_LEN)?;
         if self.payload.capacity() == 0 {
@@ -182,9 +230,6 @@ impl WriteBatch {
             self.payload.extend_from_slice(before);
         }
         self.payload.extend_from_slice(first);
-        if let Some(second) = second {
-            codec::put_prefixed(&mut self.payload, second);
-        }
         self.count += 1;
         self.user_bytes += bytes as u64;
         Ok(())
@@ -201,6 +246,11 @@ pub(crate) fn check_key(before: &[u8], key: &[u8]) -> Result<()> {
 #[inline]
 pub(crate) fn check_value(value: &[u8]) -> Result<()> {
     check_len("value", value.len(), MAX_VALUE_LEN)
+}
+
+/// Fails for a value that is too long to be stored with an instant.
+pub(crate) fn check_expiring_value(value: &[u8]) -> Result<()> {
+    check_len("value", value.len(), MAX_VALUE_LEN - EXPIRY_LEN)
 }
 
 /// Fails if a bound is a key that would be too long in the keyspace of `prefix`.
@@ -239,6 +289,11 @@ pub(crate) enum BatchOp<'a> {
         key: &'a [u8],
         value: &'a [u8],
     },
+    InsertExpiring {
+        key: &'a [u8],
+        /// The instant, and then the value.
+        stored: &'a [u8],
+    },
     Remove {
         key: &'a [u8],
     },
@@ -247,6 +302,13 @@ pub(crate) enum BatchOp<'a> {
         start: &'a [u8],
         end: &'a [u8],
     },
+}
+
+impl<'a> BatchOp<'a> {
+    /// The stored value of an insertion that expires.
+    pub(crate) fn expiring(self) -> Option<&'a [u8]> {
+        if let Self::InsertExpiring { stored, .. } = self { Some(stored) } else { None }
+    }
 }
 
 /// Decodes a payload operation by operation; after an error it yields nothing more.
@@ -274,6 +336,10 @@ impl<'a> BatchOps<'a> {
             Kind::Value => {
                 let value = reader.prefixed(MAX_VALUE_LEN).ok_or(reader.malformed("a value within its limit"))?;
                 Ok(BatchOp::Insert { key, value })
+            }
+            Kind::Expiring => {
+                let stored = reader.prefixed(MAX_VALUE_LEN).filter(|stored| stored.len() >= EXPIRY_LEN);
+                Ok(BatchOp::InsertExpiring { key, stored: stored.ok_or(reader.malformed("an instant and a value"))? })
             }
         }
     }
@@ -303,6 +369,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::types::{split_expiry, system_time};
 
     #[test]
     fn a_key_or_value_past_its_limit_leaves_the_batch_as_it_was() {
@@ -319,6 +386,12 @@ mod tests {
             panic!("a value past its limit was taken")
         };
         assert!(text.contains("value") && text.contains(&MAX_VALUE_LEN.to_string()), "{text}");
+        let Err(Error::InvalidArgument(text)) =
+            batch.insert_with_expiry(b"k", vec![0; MAX_VALUE_LEN - 7], SystemTime::now())
+        else {
+            panic!("a value past its limit with its instant was taken")
+        };
+        assert!(text.contains(&(MAX_VALUE_LEN - 8).to_string()), "{text}");
         assert_eq!((batch.len(), batch.payload()), (1, &before[..]));
     }
 
@@ -382,6 +455,10 @@ mod tests {
         assert_eq!(batch.payload().len(), before);
         batch.clear();
         assert_eq!(batch.ranges(), 0);
+        for len in [0, 7] {
+            let forged = [&[Kind::Expiring as u8, 1, b'k', len][..], &[0; 8]].concat();
+            assert!(matches!(BatchOps::new(&forged).next(), Some(Err(_))), "an instant of {len} bytes");
+        }
         for forged in [&[REMOVE_RANGE, 1, b'b', 1, b'b'][..], &[REMOVE_RANGE, 1, b'b', 1, b'a'], &[REMOVE_RANGE, 0]] {
             assert!(matches!(BatchOps::new(forged).next(), Some(Err(_))), "{forged:?}");
         }
@@ -393,29 +470,38 @@ mod tests {
             ops in prop::collection::vec((
                 0..3u32,
                 prop::collection::vec(any::<u8>(), 0..40),
-                prop::option::of(prop::collection::vec(any::<u8>(), 0..300)),
+                prop::option::of((prop::option::of(0u64..1 << 50), prop::collection::vec(any::<u8>(), 0..300))),
             ), 0..30),
         ) {
             // Catches an encoding that loses an operation, its order, its keyspace, or an empty key or value.
             let mut batch = WriteBatch::new();
             for (keyspace, key, value) in &ops {
                 match value {
-                    Some(value) => batch.insert_in(KeyPrefix::of(*keyspace), key, value),
+                    Some((Some(at), value)) => {
+                        batch.insert_with_expiry_in(KeyPrefix::of(*keyspace), key, value, system_time(*at))
+                    }
+                    Some((None, value)) => batch.insert_in(KeyPrefix::of(*keyspace), key, value),
                     None => batch.remove_in(KeyPrefix::of(*keyspace), key),
                 }
                 .expect("small");
             }
-            let stored: Vec<_> = ops.iter().map(|(keyspace, key, _)| KeyPrefix::of(*keyspace).stored(key)).collect();
-            let expected: Vec<BatchOp<'_>> = ops
-                .iter()
-                .zip(&stored)
-                .map(|((_, _, value), key)| match value {
-                    Some(value) => BatchOp::Insert { key, value },
-                    None => BatchOp::Remove { key },
-                })
-                .collect();
-            prop_assert_eq!(batch.iter().collect::<Vec<_>>(), expected);
-            prop_assert_eq!(batch.len(), ops.len());
+            let found = batch.iter().map(|op| match op {
+                BatchOp::InsertExpiring { key, stored } => {
+                    let (at, value) = split_expiry(stored);
+                    (key.to_vec(), Some((Some(at), value.to_vec())))
+                }
+                BatchOp::Insert { key, value } => (key.to_vec(), Some((None, value.to_vec()))),
+                BatchOp::Remove { key } => (key.to_vec(), None),
+                BatchOp::RemoveRange { .. } => panic!("none was added"),
+            });
+            let expected = ops.iter().map(|(keyspace, key, value)| {
+                (KeyPrefix::of(*keyspace).stored(key).into_owned(), value.clone())
+            });
+            prop_assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+            let expiring = ops.iter().filter(|op| matches!(op.2, Some((Some(_), _)))).count();
+            prop_assert_eq!((batch.len(), batch.expiring() as usize), (ops.len(), expiring));
+            batch.clear();
+            prop_assert_eq!(batch.expiring(), 0);
         }
 
         #[test]
@@ -425,6 +511,7 @@ mod tests {
             for op in BatchOps::new(&bytes) {
                 used += match op {
                     Ok(BatchOp::Insert { key, value }) => 3 + key.len() + value.len(),
+                    Ok(BatchOp::InsertExpiring { key, stored }) => 3 + key.len() + stored.len(),
                     Ok(BatchOp::Remove { key }) => 2 + key.len(),
                     Ok(BatchOp::RemoveRange { start, end }) => 3 + start.len() + end.len(),
                     Err(malformed) => { prop_assert!(malformed.offset <= bytes.len()); 0 }

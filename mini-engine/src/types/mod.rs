@@ -5,6 +5,7 @@
 
 mod batch;
 mod compare_and_swap;
+mod expiry;
 mod key_bounds;
 mod key_prefix;
 mod lines;
@@ -18,9 +19,10 @@ use std::cmp::Ordering;
 
 use crate::error::Error;
 
-pub(crate) use batch::{BatchOp, BatchOps, check_bounds, check_key, check_ranges, check_value};
+pub(crate) use batch::{BatchOp, BatchOps, check_bounds, check_expiring_value, check_key, check_ranges, check_value};
 pub use batch::{MAX_BATCH_LEN, MAX_BATCH_RANGES, WriteBatch};
 pub use compare_and_swap::CompareAndSwapError;
+pub(crate) use expiry::{EXPIRY_LEN, Millis, millis, shown, shown_slice, split_expiry, system_time};
 pub use key_bounds::KeyBounds;
 pub(crate) use key_bounds::{OwnedBounds, is_above, is_below, owned, prefix_bounds};
 pub(crate) use key_prefix::{DEFAULT_KEYSPACE, KeyPrefix, KeyspaceId, is_stored_plain, split_stored};
@@ -53,7 +55,7 @@ pub const MAX_KEY_LEN: usize = 65_535;
 /// The longest value, in bytes (1 GiB).
 pub const MAX_VALUE_LEN: usize = 1 << 30;
 
-/// The kind of an entry. The numbers are those of the formats on disk.
+/// The kind of an entry. The numbers are those of operations in logs; in blocks, an expiring entry is a tombstone that has a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -61,6 +63,8 @@ pub(crate) enum Kind {
     Tombstone = 0,
     /// The key has the entry's value.
     Value = 1,
+    /// The key has a value until an instant, which is stored before it; from then on it is removed.
+    Expiring = 3,
 }
 
 impl TryFrom<u8> for Kind {
@@ -70,6 +74,7 @@ impl TryFrom<u8> for Kind {
         match byte {
             0 => Ok(Self::Tombstone),
             1 => Ok(Self::Value),
+            3 => Ok(Self::Expiring),
             other => Err(other),
         }
     }
@@ -106,10 +111,10 @@ mod tests {
     #[test]
     fn every_kind_and_no_other_byte_is_a_kind() {
         // Catches a decoder that maps an unknown byte to a tombstone and so deletes data.
-        for kind in [Kind::Tombstone, Kind::Value] {
+        for kind in [Kind::Tombstone, Kind::Value, Kind::Expiring] {
             assert_eq!(Kind::try_from(kind as u8), Ok(kind));
         }
-        for byte in 2..=u8::MAX {
+        for byte in (4..=u8::MAX).chain([2]) {
             assert_eq!(Kind::try_from(byte), Err(byte));
         }
     }

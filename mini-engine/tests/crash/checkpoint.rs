@@ -32,7 +32,7 @@ fn recorded(seed: u64, links: bool, lie: Lie) -> Recorded {
     if !links {
         fs.refuse_links();
     }
-    let mut run = Run::open(&script, mem.clone(), Arc::new(fs), lie).unwrap();
+    let mut run = Run::open(&script, mem.clone(), Arc::new(fs), lie, 0).unwrap();
     for act in &script.acts {
         run.act(act).unwrap();
     }
@@ -71,9 +71,10 @@ impl Recorded {
     fn judge(&self, left: &Disk, progress: Progress, returned: bool, met: &mut Met) -> Result<(), String> {
         met.points += 1;
         let mem = MemFs::on(left.clone());
-        let run = Run::open(&self.script, mem.clone(), Arc::new(mem.clone()), Lie::None);
+        let all = self.batches.len();
+        let run = Run::open(&self.script, mem.clone(), Arc::new(mem.clone()), Lie::None, all as u64);
         let run = run.map_err(|error| format!("the source does not open any more: {error}"))?;
-        judge(run.db(), &self.batches, progress.synced.max(self.before), self.batches.len())?;
+        judge(run.db(), &self.batches, (progress.synced.max(self.before), all), all as u64)?;
         let exists = |path: &str| mem.exists(Path::new(path)).map_err(|error| error.to_string());
         let has_pointer = exists(POINTER)?;
         if exists(COPY)? != has_pointer {
@@ -87,7 +88,8 @@ impl Recorded {
         match copy {
             Ok(copy) => {
                 met.whole += 1;
-                judge(&copy, &self.batches, self.before, self.batches.len()).map_err(|what| format!("copy: {what}"))?;
+                judge(&copy, &self.batches, (self.before, self.batches.len()), TODAY)
+                    .map_err(|what| format!("copy: {what}"))?;
                 Ok(())
             }
             Err(Error::NotADatabase { .. } | Error::Corruption { .. }) if !returned && !has_pointer => {
@@ -102,7 +104,7 @@ impl Recorded {
     fn check_leftover(&self, mem: &MemFs, db: &Db) -> Result<(), String> {
         let left = incomplete_directory(COPY);
         match Db::builder(&left).create_if_missing(false).read_only(true).file_system(Arc::new(mem.clone())).open() {
-            Ok(copy) => judge(&copy, &self.batches, self.before, self.batches.len()).map(drop)?,
+            Ok(copy) => judge(&copy, &self.batches, (self.before, self.batches.len()), TODAY).map(drop)?,
             Err(Error::NotADatabase { .. }) => {}
             Err(error) => return Err(format!("leftover: {error}")),
         }

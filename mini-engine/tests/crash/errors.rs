@@ -101,7 +101,7 @@ fn run(script: &Script, mem: &MemFs, faults: &HookFs, has_failed: impl Fn() -> b
         ended.run.settle(&has_failed);
     }
     let Progress { begun, acknowledged, .. } = ended.run.progress;
-    match judge(ended.run.db(), &ended.run.batches, acknowledged, begun) {
+    match judge(ended.run.db(), &ended.run.batches, (acknowledged, begun), ended.run.time) {
         Err(what) if what.contains("injected") => {}
         judged => drop(judged.unwrap_or_else(|what| panic!("read after {:?}: {what}", ended.errors))),
     }
@@ -138,7 +138,7 @@ fn check(script: &Script, mut ended: Ended, places: Places, context: &str) {
         assert!(is_typed && says_what_and_where, "{context}: {error}");
     }
     let progress = ended.run.progress;
-    judge(ended.run.db(), &ended.run.batches, progress.acknowledged, progress.begun)
+    judge(ended.run.db(), &ended.run.batches, (progress.acknowledged, progress.begun), ended.run.time)
         .unwrap_or_else(|what| panic!("{context}: read after {:?}: {what}", ended.errors));
     ended.run.db.take();
     let record = ended.run.mem.take_record();

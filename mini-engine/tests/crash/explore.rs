@@ -22,6 +22,7 @@ enum Crash {
 /// * `cut flushes`, `cut compactions`, and these by the number of their policy: the worker's next operation did not take place;
 /// * `below level 0`, `several runs` (on a level below), `narrowed` (a compaction had taken a piece and was to go on) and
 ///   `range tombstones`: recoveries of a database with such tables;
+/// * `expired` and `expiring`: recoveries of a database with entries that had expired, and with others that were going to;
 /// * `holes`, `torn blocks`, `lost entries`, and `reordered entries` (one is kept that came after a lost one): losses by a power cut;
 /// * `torn tails`, `torn manifests`, `set aside`, `orphans`: what recoveries found;
 /// * `recycled`: recoveries that found a log in a file that was another log before; `recycled torn`: logs torn as well;
@@ -79,6 +80,8 @@ struct Struck<'a> {
     disk: &'a Disk,
     batches: &'a [Batch],
     progress: Progress,
+    /// What the clock shows, in seconds.
+    time: u64,
     depth: u32,
 }
 
@@ -88,7 +91,7 @@ pub(crate) fn explore(shape: Shape, seed: u64, lie: Lie, effort: Effort) -> Resu
     let mem = MemFs::default();
     mem.record();
     let failed = |error| format!("a run on a sound disk fails: {error}");
-    let mut run = Run::open(&script, mem.clone(), Arc::new(mem.clone()), lie).map_err(failed)?;
+    let mut run = Run::open(&script, mem.clone(), Arc::new(mem.clone()), lie, 0).map_err(failed)?;
     for act in &script.acts {
         run.act(act).map_err(failed)?;
         run.settle(|| false);
@@ -114,16 +117,16 @@ impl Explorer {
         is_wanted: &dyn Fn(usize) -> bool,
     ) -> Result<(), String> {
         let random = Random(self.seed);
-        self.cut_all(&Disk::default(), (record, is_wanted), batches, Progress::default(), 0, &random)
+        self.cut_all(&Disk::default(), (record, is_wanted), batches, (Progress::default(), 0), 0, &random)
     }
 
-    /// Cuts before each wanted operation of `record`, which was made on `disk`, and after the last one.
+    /// Cuts before each wanted operation of `record`, which was made on `disk` from the second `begin` on, and after the last one.
     fn cut_all(
         &mut self,
         disk: &Disk,
         (record, is_wanted): (&[Step], &dyn Fn(usize) -> bool),
         batches: &[Batch],
-        mut progress: Progress,
+        (mut progress, begin): (Progress, u64),
         depth: u32,
         random: &Random,
     ) -> Result<(), String> {
@@ -137,13 +140,15 @@ impl Explorer {
                 Step::Operation(operation) => operation,
             };
             if is_wanted(at) {
-                let struck = Struck { disk: &disk, batches, progress, depth };
+                let time = begin.max(progress.begun as u64);
+                let struck = Struck { disk: &disk, batches, progress, time, depth };
                 self.cut(&struck, Some(operation), random.at(at))
                     .map_err(|what| format!("{what}\n{}", around(record, at)))?;
             }
             disk.apply(operation).expect("possible on the disk that it was recorded on");
         }
-        let struck = Struck { disk: &disk, batches, progress, depth };
+        let time = begin.max(progress.begun as u64);
+        let struck = Struck { disk: &disk, batches, progress, time, depth };
         self.cut(&struck, None, random.at(record.len()))
             .map_err(|what| format!("{what}\n{}", around(record, record.len())))
     }
@@ -193,15 +198,22 @@ impl Explorer {
         mem.record();
         let recycled = has_recycled_log(&mem, left);
         let least = if crash == Crash::Power { synced } else { acknowledged };
-        let seen = look(left, struck.batches, least, begun).map_err(|what| format!("read-only: {what}"))?;
-        let opened = Run::open(&self.script, mem.clone(), Arc::new(mem.clone()), self.lie);
+        let seen =
+            look(left, struck.batches, (least, begun), struck.time).map_err(|what| format!("read-only: {what}"))?;
+        let opened = Run::open(&self.script, mem.clone(), Arc::new(mem.clone()), self.lie, struck.time);
         let mut run = opened.map_err(|error| format!("it does not open any more: {error}"))?;
-        let found = judge(run.db(), struck.batches, least, begun)?;
+        let found = judge(run.db(), struck.batches, (least, begun), struck.time)?;
         if seen != (!run.db().recovery().created).then_some(found) {
             return Err(format!("a read-only open showed {seen:?} batches, recovery {found}"));
         }
         check_kept(&run, left)?;
         self.note_report(&run, found < acknowledged);
+        let entries = entries_after(&struck.batches[..found]);
+        let has = |is_over: fn(&u64, &u64) -> bool| {
+            entries.values().any(|(_, at)| at.is_some_and(|at| is_over(&at, &run.time)))
+        };
+        self.counts.note("expired", has(u64::le));
+        self.counts.note("expiring", has(u64::gt));
         let torn = run.db().recovery().torn.is_some();
         self.counts.note("recycled", recycled);
         self.counts.note("recycled torn", recycled && torn);
@@ -216,7 +228,7 @@ impl Explorer {
             run.write(&batch(self.script.shape, number, origin, &mut random), synced).map_err(goes_on)?;
         }
         run.settle(|| false);
-        judge(run.db(), &run.batches, found + 3, found + 3)?;
+        judge(run.db(), &run.batches, (found + 3, found + 3), run.time)?;
         run.db.take();
         if struck.depth >= self.effort.depth || !random.one_in(self.effort.nested_one_in) {
             return Ok(());
@@ -226,7 +238,8 @@ impl Explorer {
         let sure = if crash == Crash::Power { found } else { synced.min(found) };
         let progress = Progress { begun: found, acknowledged: found, synced: sure };
         let record = mem.take_record();
-        let nested = self.cut_all(left, (&record, &|_| true), &run.batches, progress, struck.depth + 1, &random);
+        let at = (progress, struck.time);
+        let nested = self.cut_all(left, (&record, &|_| true), &run.batches, at, struck.depth + 1, &random);
         nested.map_err(|what| format!("{what}\nin the recovery from a {crash:?} crash after {:?}", struck.progress))
     }
 
@@ -251,13 +264,14 @@ impl Explorer {
 }
 
 /// Judges what an open that only reads shows of `left`, which it must leave as it is; `None` if that is no database yet.
-fn look(left: &Disk, batches: &[Batch], least: usize, most: usize) -> Result<Option<usize>, String> {
+fn look(left: &Disk, batches: &[Batch], range: (usize, usize), time: u64) -> Result<Option<usize>, String> {
     let mem = MemFs::on(left.clone());
     mem.record();
     let fs = FaultFs::new(Arc::new(mem.clone()));
     fs.mount_read_only();
+    fs.set_time(second(time));
     let found = match Db::builder(DIR).file_system(Arc::new(fs.clone())).read_only(true).open() {
-        Ok(db) => Some(judge(&db, batches, least, most)?),
+        Ok(db) => Some(judge(&db, batches, range, time)?),
         Err(Error::NotADatabase { .. }) => None,
         Err(error) => return Err(format!("it does not open any more: {error}")),
     };

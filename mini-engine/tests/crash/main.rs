@@ -27,6 +27,7 @@ mod prelude {
     pub(crate) use std::path::{Path, PathBuf};
     pub(crate) use std::sync::Arc;
     pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
+    pub(crate) use std::time::{Duration, SystemTime};
 
     pub(crate) use mini_engine::fs::{Disk, Fault, FaultFs, FileSystem, Losses, MemFs, Operation, Repeat, Step};
     pub(crate) use mini_engine::random::Random;
@@ -37,9 +38,9 @@ mod prelude {
     pub(crate) use crate::explore::{Counts, Effort, Explorer, explore};
     pub(crate) use crate::lie::Lie;
     pub(crate) use crate::number;
-    pub(crate) use crate::oracle::{Batch, COUNT, Change, Map, Progress, contents, judge};
+    pub(crate) use crate::oracle::{Batch, COUNT, Change, Map, Progress, TODAY, contents, entries_after, judge};
     pub(crate) use crate::points::seed;
-    pub(crate) use crate::run::{DIR, Note, Run};
+    pub(crate) use crate::run::{DIR, Note, Run, second};
     pub(crate) use crate::script::{Act, POLICIES, SHAPES, Script, Shape, batch};
 }
 

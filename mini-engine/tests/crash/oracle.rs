@@ -16,6 +16,8 @@ pub(crate) const COUNT: &[u8] = b"count";
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     Set(Vec<u8>, Vec<u8>),
+    /// The same for a time: from this second on the key is absent.
+    SetUntil(Vec<u8>, Vec<u8>, u64),
     Remove(Vec<u8>),
     /// All keys from the first on and before the second, or to the end if there is no second.
     RemoveRange(Vec<u8>, Option<Vec<u8>>),
@@ -43,14 +45,18 @@ pub(crate) struct Progress {
     pub(crate) synced: usize,
 }
 
-/// The contents of an ordinary map after `batches`.
-fn state_after(batches: &[Batch]) -> Map {
-    let mut map = Map::new();
+/// The time in seconds by which everything that expires has expired: the system's.
+pub(crate) const TODAY: u64 = u64::MAX;
+
+/// The entries of an ordinary map after `batches`, each with the second at which it expires, if it does.
+pub(crate) fn entries_after(batches: &[Batch]) -> BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)> {
+    let mut map = BTreeMap::new();
     for change in batches.iter().flat_map(|batch| batch.iter()) {
         match change {
-            Change::Set(key, value) => drop(map.insert(key.clone(), value.clone())),
+            Change::Set(key, value) => drop(map.insert(key.clone(), (value.clone(), None))),
+            Change::SetUntil(key, value, at) => drop(map.insert(key.clone(), (value.clone(), Some(*at)))),
             Change::Remove(key) => drop(map.remove(key)),
-            Change::Load(load) => map.extend(load.clone()),
+            Change::Load(load) => map.extend(load.iter().map(|(key, value)| (key.clone(), (value.clone(), None)))),
             Change::RemoveRange(from, to) => {
                 map.retain(|key, _| key < from || to.as_ref().is_some_and(|to| key >= to));
             }
@@ -59,9 +65,15 @@ fn state_after(batches: &[Batch]) -> Map {
     map
 }
 
+/// The contents of the map after `batches`, at `time`.
+fn state_after(batches: &[Batch], time: u64) -> Map {
+    let entries = entries_after(batches).into_iter();
+    entries.filter(|(_, (_, at))| at.is_none_or(|at| at > time)).map(|(key, (value, _))| (key, value)).collect()
+}
+
 /// Reads all of `db`, to which all of `batches` were written, or the first few. Returns how many there are, or what is wrong: fewer than `least`,
 /// more than `most`, or not the state after any number of them.
-pub(crate) fn judge(db: &Db, batches: &[Batch], least: usize, most: usize) -> Result<usize, String> {
+pub(crate) fn judge(db: &Db, batches: &[Batch], (least, most): (usize, usize), time: u64) -> Result<usize, String> {
     let found = db.iter().map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())));
     let found: Map = found.collect::<Result<_, _>>().map_err(|error| format!("a scan fails: {error}"))?;
     let count = match found.get(COUNT) {
@@ -74,7 +86,7 @@ pub(crate) fn judge(db: &Db, batches: &[Batch], least: usize, most: usize) -> Re
     if count > most {
         return Err(format!("PHANTOM: {count} batches are there, {most} were begun"));
     }
-    let expected = state_after(&batches[..count]);
+    let expected = state_after(&batches[..count], time);
     if found != expected {
         let differs = |key: &&Vec<u8>| found.get(*key) != expected.get(*key);
         let key = expected.keys().chain(found.keys()).find(differs).map(|key| key.escape_ascii().to_string());

@@ -35,6 +35,11 @@ impl Note {
     }
 }
 
+/// The time of a clock of the tests.
+pub(crate) fn second(n: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(n)
+}
+
 /// A database being written to, on a disk in memory.
 pub(crate) struct Run {
     pub(crate) mem: MemFs,
@@ -44,15 +49,23 @@ pub(crate) struct Run {
     policy: Compaction,
     settles: bool,
     tables_refused: bool,
+    /// What the clock shows, in seconds: the number of the newest batch that was ever begun.
+    pub(crate) time: u64,
     pub(crate) db: Option<Db>,
     pub(crate) batches: Vec<Batch>,
     pub(crate) progress: Progress,
 }
 
 impl Run {
-    /// Opens the database on `mem`, through `fs`, which leads there.
-    pub(crate) fn open(script: &Script, mem: MemFs, fs: Arc<dyn FileSystem>, lie: Lie) -> Result<Run, Error> {
-        let mut run = Run::closed(script, mem, fs, lie);
+    /// Opens the database on `mem`, through `fs`, which leads there, at this time.
+    pub(crate) fn open(
+        script: &Script,
+        mem: MemFs,
+        fs: Arc<dyn FileSystem>,
+        lie: Lie,
+        time: u64,
+    ) -> Result<Run, Error> {
+        let mut run = Run { time, ..Run::closed(script, mem, fs, lie) };
         run.reopen()?;
         Ok(run)
     }
@@ -61,6 +74,7 @@ impl Run {
         Run {
             mem,
             fs: lie.over(fs),
+            time: 0,
             memtable_bytes: script.memtable_bytes,
             l0_trigger: script.l0_trigger,
             policy: POLICIES[script.policy],
@@ -73,6 +87,7 @@ impl Run {
     }
 
     pub(crate) fn reopen(&mut self) -> Result<(), Error> {
+        self.fs.set_time(second(self.time));
         let builder = Db::builder(DIR).memtable_bytes(self.memtable_bytes).l0_trigger(self.l0_trigger);
         // Levels small enough that a few values make several of them, or several runs of one.
         let (ratio, level1_bytes) = match self.policy {
@@ -162,6 +177,7 @@ impl Run {
             for change in batch.iter() {
                 match change {
                     Change::Set(key, value) => writes.insert(key, value)?,
+                    Change::SetUntil(key, value, at) => writes.insert_with_expiry(key, value, second(*at))?,
                     Change::Remove(key) => writes.remove(key)?,
                     Change::RemoveRange(from, Some(to)) => writes.remove_range(from..to)?,
                     Change::RemoveRange(from, None) => writes.remove_range(from..)?,
@@ -181,6 +197,7 @@ impl Run {
             for change in batch.iter() {
                 match change {
                     Change::Set(key, value) => transaction.insert(key, value)?,
+                    Change::SetUntil(key, value, at) => transaction.insert_with_expiry(key, value, second(*at))?,
                     Change::Remove(key) => transaction.remove(key)?,
                     Change::RemoveRange(from, Some(to)) => transaction.remove_range(from..to)?,
                     Change::RemoveRange(from, None) => transaction.remove_range(from..)?,
@@ -201,6 +218,8 @@ impl Run {
     ) -> Result<(), Error> {
         self.batches.push(batch.clone());
         let number = self.batches.len();
+        self.time = self.time.max(number as u64);
+        self.fs.set_time(second(self.time));
         self.note(Note::Begun(number));
         let durability = write(self.db(), if synced { Durability::Synced } else { Durability::Buffered })?;
         self.note(Note::Acknowledged(number));

@@ -120,7 +120,7 @@ impl Script {
 fn of_transaction(batch: &Batch) -> Batch {
     let range = batch.iter().find(|change| matches!(change, Change::RemoveRange(..)));
     let of_keys = batch.iter().filter_map(|change| match change {
-        Change::Set(key, _) | Change::Remove(key) => Some((key, change)),
+        Change::Set(key, _) | Change::SetUntil(key, ..) | Change::Remove(key) => Some((key, change)),
         Change::RemoveRange(..) | Change::Load(_) => None,
     });
     let keys: BTreeMap<_, _> = of_keys.collect();
@@ -160,6 +160,8 @@ pub(crate) fn batch(shape: Shape, number: u64, origin: u64, random: &mut Random)
             value
         });
         batch.push(match value {
+            // It has expired already, or does when one of the next batches is begun.
+            Some(value) if random.one_in(4) => Change::SetUntil(key, value, number + random.below(4)),
             Some(value) => Change::Set(key, value),
             None => Change::Remove(key),
         });

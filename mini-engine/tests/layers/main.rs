@@ -42,7 +42,7 @@ const PROGRAM: Crate = Crate {
     src: "program/src",
     layers: &[
         &["number", "size", "trace"],
-        &["failure", "levels"],
+        &["expiry", "failure", "levels"],
         &["bytes", "output", "password", "progress", "source"],
         &["database", "keys", "record"],
         &["bench", "import"],

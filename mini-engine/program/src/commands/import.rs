@@ -57,8 +57,9 @@ pub(crate) struct ImportArgs {
     database: DatabaseArgs,
     /// The file to read; - is stdin
     file: PathBuf,
-    /// Read JSON lines: {"key":"..","value":".."}, or with hexadecimal digits key_hex and value_hex
-    #[arg(long, conflicts_with = "hex")]
+    /// Read JSON lines: {"key":"..","value":".."}, or with hexadecimal digits key_hex and value_hex;
+    /// with "expires_at":MILLIS the key is there until that time, in milliseconds since 1970
+    #[arg(verbatim_doc_comment, long, conflicts_with = "hex")]
     json: bool,
     #[command(flatten)]
     hex: HexArgs,

@@ -8,12 +8,15 @@ use mini_engine::{Durability, MAX_VALUE_LEN, WriteBatch};
 
 use crate::bytes::HexArgs;
 use crate::database::{DatabaseArgs, OpenFor};
+use crate::expiry::ExpiryArgs;
 use crate::failure::{Exit, Failure};
 use crate::source::Source;
 
 /// Store a key, replacing its value if it has one
 ///
-/// Creates the database if there is none. When this returns, the key survives power loss.
+/// Creates the database if there is none. When this returns, the key survives power loss. A key
+/// that is to expire is absent from then on, as if it were deleted; a later put without a time
+/// makes it stay.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
@@ -21,6 +24,7 @@ use crate::source::Source;
 Examples:
   mini-engine put notes.db milk '2 litres'
   mini-engine put notes.db --hex 00ff 0a
+  mini-engine put notes.db lock mine --expire-in 30s
   mini-engine put pictures.db cat --input cat.png"
 )]
 pub(crate) struct PutArgs {
@@ -34,6 +38,8 @@ pub(crate) struct PutArgs {
     /// Take the value from FILE, as it is; - is stdin
     #[arg(long, value_name = "FILE", conflicts_with = "value")]
     input: Option<PathBuf>,
+    #[command(flatten)]
+    expiry: ExpiryArgs,
     #[command(flatten)]
     hex: HexArgs,
 }
@@ -50,7 +56,11 @@ impl PutArgs {
 
 pub(crate) fn run(args: &PutArgs) -> Result<Exit, Failure> {
     let mut batch = WriteBatch::new();
-    batch.insert(args.hex.parse("key", &args.key)?, args.value()?)?;
+    let (key, value) = (args.hex.parse("key", &args.key)?, args.value()?);
+    match args.expiry.time().map_err(Failure::Usage)? {
+        Some(at) => batch.insert_with_expiry(key, value, at)?,
+        None => batch.insert(key, value)?,
+    }
     let db = args.database.open(OpenFor::Creating)?;
     db.write(batch, Durability::Synced)?;
     db.close()?;

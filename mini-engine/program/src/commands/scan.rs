@@ -1,5 +1,7 @@
 //! `scan`: prints the records of a range of keys in order.
 
+use std::time::SystemTime;
+
 use clap::Args;
 use mini_engine::{Result as EngineResult, Slice};
 
@@ -43,7 +45,8 @@ pub(crate) struct ScanArgs {
     #[arg(long)]
     keys_only: bool,
     /// Print a JSON object a line: {"key":"..","value":".."}; bytes that are no text stand as
-    /// hexadecimal digits under key_hex or value_hex
+    /// hexadecimal digits under key_hex or value_hex. Records that expire also have expires_at, in
+    /// milliseconds since 1970
     #[arg(verbatim_doc_comment, long)]
     json: bool,
     /// Go on behind damage: what is in damaged blocks is left out, and so are older values of the same keys.
@@ -60,9 +63,10 @@ pub(crate) fn run(args: &ScanArgs) -> Result<Exit, Failure> {
         return scan_around_damage(args, keys);
     }
     let db = args.database.open(OpenFor::Reading)?;
-    let records = keys.records(&db);
+    let mut records = keys.records(&db);
     let mut output = Output::new();
-    if args.reverse { print(args, records.rev(), &mut output) } else { print(args, records, &mut output) }?;
+    let next = || if args.reverse { records.next_back_with_expiry() } else { records.next_with_expiry() };
+    print(args, next, &mut output)?;
     output.finish()?;
     Ok(Exit::Done)
 }
@@ -75,7 +79,7 @@ fn scan_around_damage(args: &ScanArgs, keys: Keys) -> Result<Exit, Failure> {
         Keys::Range(range) => salvage.range(range),
     }?;
     let mut output = Output::new();
-    print(args, &mut records, &mut output)?;
+    print(args, || records.next_with_expiry(), &mut output)?;
     output.finish()?;
     let report = records.report();
     if !report.is_complete() || !report.damage.is_empty() {
@@ -86,18 +90,17 @@ fn scan_around_damage(args: &ScanArgs, keys: Keys) -> Result<Exit, Failure> {
 
 fn print(
     args: &ScanArgs,
-    records: impl Iterator<Item = EngineResult<(Slice, Slice)>>,
+    mut next: impl FnMut() -> Option<EngineResult<(Slice, Slice, Option<SystemTime>)>>,
     output: &mut Output,
 ) -> Result<(), Failure> {
     let format = Format::new(args.json, args.hex.hex);
     let mut left = args.limit;
-    for record in records {
-        if left == 0 {
-            break;
-        }
+    while left > 0
+        && let Some(record) = next()
+    {
         left -= 1;
-        let (key, value) = record?;
-        let value = (!args.keys_only).then_some(&*value);
+        let (key, value, expiry) = record?;
+        let value = (!args.keys_only).then_some((&*value, expiry));
         output.write(|out| record::print(out, format, &key, value))?;
     }
     Ok(())

@@ -25,7 +25,11 @@ impl Batch {
     /// Adds the record of a line, or returns the reason why there is none.
     pub(crate) fn add(&mut self, line: &[u8], format: Format) -> Result<(), String> {
         let record = record::parse(line, format)?;
-        self.records.insert(&record.key, &record.value).map_err(|error| error.to_string())?;
+        let added = match record.expiry {
+            Some(at) => self.records.insert_with_expiry(&record.key, &record.value, at),
+            None => self.records.insert(&record.key, &record.value),
+        };
+        added.map_err(|error| error.to_string())?;
         self.bytes += record.key.len() + record.value.len();
         Ok(())
     }

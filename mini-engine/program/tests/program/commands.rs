@@ -21,6 +21,39 @@ fn put_get_and_delete_tell_by_exit_code_what_is_there() {
 }
 
 #[test]
+fn a_key_that_has_expired_is_not_there_and_the_time_of_the_others_is_carried_along() {
+    // Catches a time in another unit, and one that is lost by a later put, by JSON lines or by a repair.
+    let room = Room::new();
+    room.prints(&[
+        ("put gone v --expire-at 1500000000000", ""),
+        ("put here v --expire-at 4800000000123", ""),
+        ("put soon v --expire-in 1000d", ""),
+        ("put stays v --expire-in 1h", ""),
+        ("put stays v", ""),
+        ("get here", "v\n"),
+        ("count", "3\n"),
+        ("scan", "here\tv\nsoon\tv\nstays\tv\n"),
+    ]);
+    room.refuses(1, &[("get gone", "")]);
+    let wrong = [
+        ("put k v --expire-in soon", "90, 500ms"),
+        ("put k v --expire-in 1s --expire-at 1", "--expire-at|--expire-in"),
+    ];
+    room.refuses(2, &wrong);
+    let (here, stays) = (r#"{"key":"here","value":"v","expires_at":4800000000123}"#, r#"{"key":"stays","value":"v"}"#);
+    let printed = room.run("scan --json").text();
+    let lines: Vec<&str> = printed.lines().collect();
+    assert_eq!((lines.len(), lines[0], lines[2]), (3, here, stays));
+    assert!(lines[1].starts_with(r#"{"key":"soon","value":"v","expires_at":"#));
+    let copy = Room::new();
+    let expired = format!("{printed}{}\n", r#"{"key":"gone","value":"v","expires_at":1500000000000}"#);
+    assert_eq!(copy.import("- --json", expired.as_bytes()).refused(0), "imported 4 lines, rejected 0\n");
+    copy.prints(&[("scan --json", &printed), ("scan --json --skip-damaged", &printed)]);
+    let backward: Vec<&str> = lines.iter().rev().copied().collect();
+    copy.prints(&[("scan --json --reverse", &(backward.join("\n") + "\n"))]);
+}
+
+#[test]
 fn delete_removes_what_a_prefix_or_a_range_names_and_says_so() {
     // Catches a bound that belongs to the other side, a prefix taken for a key, and options that are mixed.
     let room = Room::holding("a\t\na/1\t\na/2\t\na0\t\nb\t\nc\t\nd\t\n");

@@ -8,6 +8,7 @@ use crate::compaction::plan::{self, Chosen, Plan};
 use crate::manifest::{CompactPointer, KeyspaceSet, MAX_LEVELS, Run, RunId, Version};
 use crate::options::Options;
 use crate::table::TableMeta;
+use crate::types::Millis;
 
 pub(crate) const BOTTOM: usize = MAX_LEVELS - 1;
 
@@ -19,6 +20,8 @@ pub(crate) struct Context<'a> {
     /// Whether many scans have merged the runs of level 0.
     pub(crate) is_scanned_often: bool,
     pub(crate) keyspaces: &'a KeyspaceSet,
+    /// The instant by which entries have expired for every reader.
+    pub(crate) instant: Millis,
 }
 
 impl<'a> Context<'a> {

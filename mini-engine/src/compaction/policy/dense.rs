@@ -2,7 +2,8 @@
 //! they hide, until enough is written to push them down (RocksDB's and Pebble's compactions by density of tombstones).
 //!
 //! D1 Progress: such a table goes to an older run, the next one that has any of its keys. In the oldest run it stays: tombstones that are kept
-//! there, for example for a snapshot, would survive a compaction.
+//! there, for example for a snapshot, would survive a compaction. Entries that have expired for every reader count as tombstones; in the oldest run
+//! a table with such entries is rewritten in its place, once: it has none afterwards.
 //! D2 Write amplification: for each entry that comes down, a compaction reads no more entries of the older run than a compaction between levels at
 //! their target sizes. A table that is worth less waits for the compactions that are due by size.
 //! D3 A few tombstones cost reads little, and a compaction costs syncs: below [`BYTES_PER_TOMBSTONE`] of a memtable for each, none begins.
@@ -23,10 +24,11 @@ pub(super) fn plan(context: &Context<'_>, push_level_0: fn(&Context<'_>) -> Opti
     let moves = deeper.flat_map(|(level, run)| {
         let from = RunId { level, run: run.id() };
         let dense = run.tables().iter().filter(|table| is_dense(context, table));
-        dense.filter_map(move |table| Some((table, from, older_run(context, from, table)?)))
+        let in_place = move |table: &TableMeta| (table.expiring.by(context.instant) > 0).then_some(from);
+        dense.filter_map(move |table| Some((table, from, older_run(context, from, table).or_else(|| in_place(table))?)))
     });
     let worthy = moves.filter(|&(table, _, to)| is_worth_its_while(context, table, to));
-    let Some((dense, from, to)) = worthy.max_by_key(|(table, _, _)| tombstones(table)) else {
+    let Some((dense, from, to)) = worthy.max_by_key(|(table, _, _)| tombstones(context, table)) else {
         return level_0_as_a_whole(context, push_level_0);
     };
     let chosen = plan::expand_between(version, from, to, |_, table| table.number == dense.number);
@@ -42,8 +44,8 @@ fn level_0_as_a_whole(context: &Context<'_>, push: fn(&Context<'_>) -> Option<Pl
 }
 
 /// Range tombstones count as entries.
-fn tombstones(table: &TableMeta) -> u64 {
-    table.tombstones + table.range_tombstones
+fn tombstones(context: &Context<'_>, table: &TableMeta) -> u64 {
+    table.tombstones + table.range_tombstones + table.expiring.by(context.instant)
 }
 
 fn entries(table: &TableMeta) -> u64 {
@@ -54,7 +56,8 @@ fn entries(table: &TableMeta) -> u64 {
 fn is_dense(context: &Context<'_>, table: &TableMeta) -> bool {
     let least = (context.options.memtable_bytes / BYTES_PER_TOMBSTONE).max(1) as u64;
     let is_free = !table.narrowed && context.in_progress.is_free(table.number);
-    is_free && tombstones(table) >= least && tombstones(table) > entries(table) / 2
+    let tombstones = tombstones(context, table);
+    is_free && tombstones >= least && tombstones > entries(table) / 2
 }
 
 /// The next run older than `from` that has any of the keys of `table`; the oldest of all if none has, so that the tombstones can be dropped.

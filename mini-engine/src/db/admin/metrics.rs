@@ -29,14 +29,17 @@ pub(crate) fn metrics(core: &Core) -> Metrics {
         let state = core.lock();
         (
             state.flushing.is_running.into(),
-            state.next_log.is_wanted().into(),
+            // After a failure nobody makes the one that was wanted.
+            (state.next_log.is_wanted() && core.check_usable().is_ok()).into(),
             state.compacting.in_progress.damage.files(),
         )
     };
     let (compactions_running, compaction_due) = progress(core);
     let memtables = || std::iter::once(&view.active).chain(view.frozen.iter().map(|frozen| &frozen.memtable));
-    let (entries, tombstones) =
-        view.version.tables().fold((0, 0), |(all, removed), table| (all + table.entries, removed + table.tombstones));
+    let now = core.clock.now();
+    let (entries, tombstones) = view.version.tables().fold((0, 0), |(all, removed), table| {
+        (all + table.entries - table.expiring.by(now).min(table.entries), removed + table.tombstones)
+    });
     Metrics {
         memtable_bytes: memtables().map(|memtable| memtable.table.memory_usage() as u64).sum(),
         estimated_keys: (memtables().map(LoggedMemtable::entries).sum::<u64>() + entries)

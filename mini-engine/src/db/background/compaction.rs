@@ -77,7 +77,13 @@ pub(crate) fn progress(core: &Core) -> (u64, bool) {
 /// Whether any compaction is due besides those under way. Releases the lock meanwhile.
 fn is_due<'a>(core: &'a Core, state: LockedState<'a>) -> (LockedState<'a>, bool) {
     let (state, due) = pick_unlocked(core, state, |_| Some(Work::Any), pick);
-    (state, due.is_some())
+    // After a failure nothing is compacted, but entries continue to expire.
+    let is_due = due.is_some() && core.check_usable().is_ok();
+    if is_due {
+        // Entries may have expired since a worker last looked for work: nobody wakes it for that.
+        core.work.notify_all();
+    }
+    (state, is_due)
 }
 
 /// Notes the end of a compaction, installed or not. Wakes all threads that wait for a compaction to end.
@@ -103,10 +109,12 @@ fn compact(
 ) -> Result<Option<u64>> {
     let begun = Instant::now();
     // Read after the view: a snapshot that is registered later sees no version older than those visible now (rule 16).
-    let snapshots = core.snapshots.live();
+    let (snapshots, instants) = core.snapshots.live(|| core.clock.now());
     let filter_bits = filter_bits_of_merge(&core.store.options, version, plan);
     let outputs = (OutputSizes::of(&core.store.options, version), filter_bits);
-    let Some(done) = run(&core.store, plan, outputs, &inputs, &snapshots, &core.cancel)? else { return Ok(None) };
+    let Some(done) = run(&core.store, plan, outputs, &inputs, (&snapshots, &instants), &core.cancel)? else {
+        return Ok(None);
+    };
     let (read, written) = (done.read_bytes(), done.written_bytes());
     let from_level_0 = done.edit.stats.levels[0].read;
     let pointer = done.edit.pointers.first().map(|pointer| pointer.id);

@@ -22,8 +22,8 @@ pub(super) fn flush_oldest(core: &Core) -> Result<()> {
     let Some((oldest, next_log)) = view.oldest_frozen() else { return Ok(()) };
     let oldest = oldest.clone();
     // A flush is a compaction of one input, so it may drop the same entries. Tombstones stay, for the tables below.
-    let snapshots = core.snapshots.live();
-    let retention = Retention { snapshots: &snapshots, tombstones: Tombstones::KeepAll };
+    let (snapshots, instants) = core.snapshots.live(|| core.clock.now());
+    let retention = Retention { snapshots: &snapshots, instants: &instants, tombstones: Tombstones::KeepAll };
     let older = view.version.named_tables();
     let older_last = older.map(|table| &table.largest).max().cloned().unwrap_or_default();
     let inputs = Inputs::of_memtable(&oldest.memtable, retention, &older_last)?;

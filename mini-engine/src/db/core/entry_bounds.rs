@@ -3,9 +3,9 @@
 //! Each entry that is popped leaves a tombstone at its end of the order, and each pop would walk over those of all earlier pops. So a pop notes the
 //! key that it has found at the end, and the next one begins there.
 //!
-//! N1 No key of the keyspace before `first` and none after `last` has a value, once all writes that have a number are visible. A pop checks that
-//! under the write lock before it notes a key, and a write widens the bounds in the step that assigns its number. A bulk load keeps conditional
-//! writes waiting, and resets the bounds.
+//! N1 No key of the keyspace before `first` and none after `last` has a value, once all writes that have a number are visible; also later, since time
+//! only removes. A pop checks that under the write lock before it notes a key, and a write widens the bounds in the step that assigns its number. A
+//! bulk load keeps conditional writes waiting, and resets the bounds.
 //! N2 The bounds describe the present. Reads at older numbers do not use them. They are in memory only: an open starts without any.
 
 use std::collections::BTreeMap;
@@ -42,7 +42,9 @@ impl EntryBounds {
         if self.0.is_empty() {
             return;
         }
-        for key in ops.iter().filter(|op| op.kind() == Kind::Value).map(Op::key) {
+        // A tombstone that has a value is an entry that expires.
+        let stores = |op: &&Op<'_>| op.kind() == Kind::Value || !op.value().is_empty();
+        for key in ops.iter().filter(stores).map(Op::key) {
             if let Some(edges) = split_stored(key).and_then(|(keyspace, _)| self.0.get_mut(&keyspace)) {
                 edges.include(key);
             }
@@ -89,7 +91,8 @@ mod tests {
 
     #[test]
     fn ends_move_out_for_what_is_stored_in_their_keyspace_and_never_in() {
-        // Catches an entry that is stored outside, after which pops would not find it; a tombstone or another keyspace's key that widens the bounds.
+        // Catches an entry that is stored outside, after which pops would not find it; a tombstone or another keyspace's key that widens
+        // the bounds, and an entry that expires and does not.
         let mut bounds = EntryBounds::default();
         let put = |key: &'static [u8]| Op::Put { key, value: b"" };
         let included = |key: &[u8]| Bound::Included(Slice::from(key));
@@ -105,6 +108,9 @@ mod tests {
         bounds.include(&[put(b"o"), put(b"r"), put(b"q")]);
         assert_eq!(bounds.of(0).within(all.clone()), (included(b"k"), included(b"r")));
         assert_eq!(bounds.of(1).within(of_one.clone()), (of_one.0.clone(), included(b"\xff\x01p")));
+        let stored: [&[u8]; 1] = [&[0; 8]];
+        bounds.include(&[Op::Tagged { key: b"s", value: &stored, kind: Kind::Tombstone, tag: 0 }]);
+        assert_eq!(bounds.of(0).within(all.clone()), (included(b"k"), included(b"s")));
         bounds.forget(1);
         assert_eq!(bounds.of(1).within(of_one.clone()), of_one);
     }

@@ -21,6 +21,8 @@ impl Core {
     /// may the caller unlink the files that the edit made obsolete (rule 6). In any other order, a crash in between leaves a manifest that names
     /// missing files. The manifest's lock is held over both steps, so views are published in the order of their edits.
     ///
+    /// Every edit records the clock.
+    ///
     /// The edit of a bulk load brings numbers that no writer had: they are published with its view. If they were published later, a compaction that
     /// sees the load could drop versions that readers at the old number still need (rule 16).
     pub(crate) fn install(
@@ -32,6 +34,12 @@ impl Core {
         self.install_if(|_| Ok(()), edit, outputs, count)
     }
 
+    /// Records the clock, if it runs and has gone on since the last edit.
+    pub(crate) fn record_clock(&self) -> Result<()> {
+        let recorded = lock(&self.manifest).state().clock;
+        if self.clock.latest() == recorded { Ok(()) } else { self.install(VersionEdit::default(), Vec::new(), |_| {}) }
+    }
+
     /// Like [`install`](Self::install), if `check` accepts the result of all earlier edits.
     pub(crate) fn install_if(
         &self,
@@ -40,6 +48,8 @@ impl Core {
         outputs: Vec<Arc<Table>>,
         count: impl FnOnce(&Counters),
     ) -> Result<()> {
+        // Whatever has expired, also because of this edit, has expired at the next open too.
+        let edit = VersionEdit { clock: self.clock.latest(), ..edit };
         let flushed_before = edit.log_number;
         let loaded = edit.last_seqno;
         let mut manifest = lock(&self.manifest);

@@ -2,6 +2,7 @@
 //!
 //! Nothing here waits for a worker, and nothing here knows how keys are read or written.
 
+mod clock;
 mod directory;
 mod entry_bounds;
 mod install;
@@ -18,6 +19,7 @@ mod state;
 mod view;
 mod write_controller;
 
+pub(crate) use self::clock::Clock;
 pub(crate) use self::directory::{DirectoryLock, create_locked, lock_directory, lock_for_reading, sync_name};
 pub(crate) use self::entry_bounds::{Edge, Edges, EntryBounds};
 pub(crate) use self::lost_pointer::{check_is_no_leftover, check_nothing_is_lost};

@@ -25,8 +25,14 @@ pub(crate) fn pick_unlocked<'a, W: Copy + PartialEq>(
         let in_progress = state.compacting.in_progress.clone();
         drop(state);
         let (options, keyspaces) = (&core.store.options, core.store.keyspaces.load_full());
-        let context =
-            Context { version: &version, options, in_progress: &in_progress, is_scanned_often, keyspaces: &keyspaces };
+        let context = Context {
+            version: &version,
+            options,
+            in_progress: &in_progress,
+            is_scanned_often,
+            keyspaces: &keyspaces,
+            instant: core.snapshots.oldest_instant(|| core.clock.now()),
+        };
         let plan = pick(&context, wanted);
         state = core.lock();
         if work(&state) != Some(wanted) || !state.compacting.in_progress.is_as(&in_progress) {

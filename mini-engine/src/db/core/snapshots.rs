@@ -1,12 +1,12 @@
-//! The registry of sequence numbers and views that readers hold for longer than a call, and since when. Compactions must keep the numbers readable;
-//! views keep the files that they are made of.
+//! The registry of sequence numbers, with their instants, and of views that readers hold for longer than a call, and since when. Compactions must keep
+//! the numbers readable; views keep the files that they are made of.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use crate::lock::lock;
-use crate::types::SeqNo;
+use crate::types::{Millis, SeqNo};
 
 /// The live snapshots, and since when each snapshot and each view has been held.
 #[derive(Debug, Default)]
@@ -14,11 +14,19 @@ pub(crate) struct SnapshotRegistry(Mutex<LiveReaders>);
 
 #[derive(Debug, Default)]
 struct LiveReaders {
-    /// Live snapshots by sequence number, with the number of snapshots at each.
-    snapshots: BTreeMap<SeqNo, usize>,
+    /// Live snapshots by sequence number.
+    snapshots: BTreeMap<SeqNo, LiveSnapshots>,
     /// The start time of each snapshot and view that is still held. Slots are reused, so that a scan allocates nothing here.
     begun: Vec<Option<Instant>>,
     free: Vec<usize>,
+}
+
+/// The live snapshots at one number.
+#[derive(Debug)]
+struct LiveSnapshots {
+    count: usize,
+    /// The instant of the first of them. Numbers and instants both rise from one registration to the next.
+    instant: Millis,
 }
 
 impl LiveReaders {
@@ -41,6 +49,8 @@ impl LiveReaders {
 #[derive(Debug)]
 pub(crate) struct SnapshotId {
     pub(crate) seqno: SeqNo,
+    /// The instant by which entries have expired for it.
+    pub(crate) instant: Millis,
     slot: usize,
 }
 
@@ -49,21 +59,22 @@ pub(crate) struct SnapshotId {
 pub(crate) struct ViewId(usize);
 
 impl SnapshotRegistry {
-    /// Registers a snapshot at the number that `visible` returns. `visible` runs under the registry's lock. So a snapshot is either in the result
-    /// of [`SnapshotRegistry::live`], or registered after it, at a number that is at least as new as everything visible then (rule 16).
-    pub(crate) fn register(&self, visible: impl FnOnce() -> SeqNo) -> SnapshotId {
+    /// Registers a snapshot at the number that `visible` returns, and at the instant that `now` returns after it. Both run under the registry's
+    /// lock. So a snapshot is either in the result of [`SnapshotRegistry::live`], or registered after it, at a number that is at least as new as
+    /// everything visible then (rule 16), and at no earlier instant (K3 of the clock).
+    pub(crate) fn register(&self, visible: impl FnOnce() -> SeqNo, now: impl FnOnce() -> Millis) -> SnapshotId {
         let mut held = self.lock();
-        let seqno = visible();
-        *held.snapshots.entry(seqno).or_default() += 1;
-        SnapshotId { seqno, slot: held.begin() }
+        let (seqno, instant) = (visible(), now());
+        held.snapshots.entry(seqno).or_insert(LiveSnapshots { count: 0, instant }).count += 1;
+        SnapshotId { seqno, instant, slot: held.begin() }
     }
 
     pub(crate) fn release(&self, snapshot: &SnapshotId) {
         let mut held = self.lock();
         held.end(snapshot.slot);
-        if let Some(count) = held.snapshots.get_mut(&snapshot.seqno) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(live) = held.snapshots.get_mut(&snapshot.seqno) {
+            live.count -= 1;
+            if live.count == 0 {
                 held.snapshots.remove(&snapshot.seqno);
             }
         }
@@ -77,9 +88,18 @@ impl SnapshotRegistry {
         self.lock().end(view.0);
     }
 
-    /// The sequence numbers of the live snapshots, ascending.
-    pub(crate) fn live(&self) -> Vec<SeqNo> {
-        self.lock().snapshots.keys().copied().collect()
+    /// The sequence numbers of the live snapshots, ascending, and their instants. One instant more is that of all later readers: the result of
+    /// `now`, which runs under the registry's lock.
+    pub(crate) fn live(&self, now: impl FnOnce() -> Millis) -> (Vec<SeqNo>, Vec<Millis>) {
+        let held = self.lock();
+        let instants = held.snapshots.values().map(|live| live.instant);
+        (held.snapshots.keys().copied().collect(), instants.chain([now()]).collect())
+    }
+
+    /// The instant by which entries have expired for every reader.
+    pub(crate) fn oldest_instant(&self, now: impl FnOnce() -> Millis) -> Millis {
+        let held = self.lock();
+        held.snapshots.first_key_value().map_or_else(now, |(_, oldest)| oldest.instant)
     }
 
     /// The time for which the oldest snapshot or view has been held. O(maximum number held at once).
@@ -105,14 +125,32 @@ mod tests {
     fn a_number_is_live_until_its_last_snapshot_goes() {
         // Catches a set instead of a count, where dropping one of two equal snapshots would unprotect the other.
         let registry = SnapshotRegistry::default();
-        let [first, other, second] = [7, 3, 7].map(|seqno| registry.register(|| seqno));
-        assert_eq!(registry.live(), [3, 7]);
+        let live = || registry.live(|| 90).0;
+        let [first, other, second] = [7, 3, 7].map(|seqno| registry.register(|| seqno, || 0));
+        assert_eq!(live(), [3, 7]);
         registry.release(&first);
-        assert_eq!(registry.live(), [3, 7]);
+        assert_eq!(live(), [3, 7]);
         registry.release(&second);
-        assert_eq!(registry.live(), [3]);
+        assert_eq!(live(), [3]);
         registry.release(&other);
-        assert!(registry.live().is_empty());
+        assert!(live().is_empty());
+    }
+
+    #[test]
+    fn an_instant_is_live_until_the_last_snapshot_of_its_number_goes() {
+        // Catches an entry that expires for a snapshot while that lives, and one that never does although no older reader is left.
+        let registry = SnapshotRegistry::default();
+        let oldest = || registry.oldest_instant(|| 90);
+        let [first, second, third] = [(3, 50), (3, 60), (7, 70)].map(|(seqno, at)| registry.register(|| seqno, || at));
+        assert_eq!((first.instant, second.instant, third.instant), (50, 60, 70));
+        assert_eq!((registry.live(|| 90), oldest()), ((vec![3, 7], vec![50, 70, 90]), 50));
+        registry.release(&first);
+        // Later than is needed, never earlier.
+        assert_eq!(oldest(), 50);
+        registry.release(&second);
+        assert_eq!((registry.live(|| 90), oldest()), ((vec![7], vec![70, 90]), 70));
+        registry.release(&third);
+        assert_eq!((registry.live(|| 90), oldest()), ((vec![], vec![90]), 90));
     }
 
     #[test]
@@ -123,8 +161,8 @@ mod tests {
         let before = Instant::now();
         let view = registry.register_view();
         let between = Instant::now();
-        let snapshot = registry.register(|| 5);
-        assert_eq!(registry.live(), [5]);
+        let snapshot = registry.register(|| 5, || 0);
+        assert_eq!(registry.live(|| 0).0, [5]);
         assert!(registry.oldest().is_some_and(|oldest| (before..=between).contains(&oldest)));
         registry.release_view(&view);
         assert!(registry.oldest().is_some_and(|oldest| oldest >= between));

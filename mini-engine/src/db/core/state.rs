@@ -17,6 +17,7 @@ use std::thread::yield_now;
 
 use arc_swap::ArcSwap;
 
+use super::clock::Clock;
 use super::directory::DirectoryLock;
 use super::entry_bounds::EntryBounds;
 use super::keyspaces::Keyspaces;
@@ -121,6 +122,7 @@ pub(crate) struct Core {
     /// Lets readers see writes in the order of their numbers.
     pub(crate) publication: Publication,
     pub(crate) snapshots: SnapshotRegistry,
+    pub(crate) clock: Clock,
     pub(crate) memtables: MemtableFactory,
     pub(crate) manifest: Mutex<Manifest>,
     pub(crate) keyspaces: Keyspaces,
@@ -181,6 +183,7 @@ impl Core {
         let (options, keyspaces) = (&opened.store.options, &opened.manifest.state().keyspaces);
         Core {
             memtables: MemtableFactory::new(options.memtable_kind, options.memtable_bytes),
+            clock: Clock::new(opened.store.fs.clone(), opened.manifest.state().clock),
             store: opened.store,
             view: ArcSwap::from_pointee(opened.view),
             publication: Publication::new(opened.last_seqno),

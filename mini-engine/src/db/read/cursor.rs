@@ -5,13 +5,14 @@
 
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::pinned::Pinned;
 use super::quarantine::check_range;
 use crate::db::core::Source;
 use crate::error::{Error, Result};
 use crate::iter::{Direction, MergeIter, VisibleIter};
-use crate::types::{KeyBounds, KeyPrefix, OwnedBounds, Slice};
+use crate::types::{KeyBounds, KeyPrefix, OwnedBounds, Slice, system_time};
 
 /// A position in the sorted entries of one moment. Lends key and value, so that a scan allocates nothing for an entry.
 ///
@@ -83,6 +84,11 @@ impl Cursor {
     #[inline]
     pub fn value(&self) -> &[u8] {
         self.entries.as_ref().map_or(&[], VisibleIter::value)
+    }
+
+    /// The time from which on the current entry's key is absent; `None` if it does not expire, or if there is no entry.
+    pub fn expiry(&self) -> Option<SystemTime> {
+        self.entries.as_ref().and_then(VisibleIter::expiry).map(system_time)
     }
 
     /// Goes to the first entry. O(sources * log n).
@@ -234,7 +240,8 @@ fn open(pinned: &Pinned, range: &OwnedBounds) -> (Entries, usize) {
     let (sources, hidden) = pinned.view.sources(range.start(), range.end(), pinned.seqno);
     let runs = sources.iter().filter(|source| matches!(source, Source::Run(_))).count();
     let (lower, upper) = range.clone();
-    (VisibleIter::new(MergeIter::new(sources), pinned.seqno, lower, upper).hiding(hidden), runs)
+    let entries = VisibleIter::new(MergeIter::new(sources), pinned.seqno, lower, upper);
+    (entries.hiding(hidden).at(pinned.instant), runs)
 }
 
 type Entries = VisibleIter<Source>;

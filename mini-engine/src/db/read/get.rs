@@ -5,30 +5,35 @@ use super::read_point::{ReadPoint, view_first};
 use crate::codec::key_hash;
 use crate::db::core::Core;
 use crate::error::Result;
-use crate::types::{Kind, Slice};
+use crate::types::{Kind, Millis, Slice, shown_slice};
 
 /// Reads the current view at the number that is visible now.
 #[inline]
 pub(crate) fn read_now<T>(core: &Core, read: impl FnOnce(ReadPoint<'_>) -> Result<T>) -> Result<T> {
     core.check_open()?;
     let (view, seqno) = view_first(|| core.view.load(), || core.visible());
-    read(ReadPoint { core, view: &view, seqno, quarantined: view.version.quarantined() })
+    read(ReadPoint { core, view: &view, seqno, instant: None, quarantined: view.version.quarantined() })
 }
 
 impl ReadPoint<'_> {
     /// The newest value of `key`.
     #[inline(always)]
     pub(crate) fn get(self, key: &[u8]) -> Result<Option<Slice>> {
-        newest(self, key, |value| Slice::from(value), |value| value)
+        newest(self, key, |value, _| Slice::from(value), |value, _| value)
+    }
+
+    /// The newest value of `key`, and the instant at which it expires, if it does.
+    pub(crate) fn get_with_expiry(self, key: &[u8]) -> Result<Option<(Slice, Option<Millis>)>> {
+        newest(self, key, |value, at| (Slice::from(value), at), |value, at| (value, at))
     }
 
     /// Whether there is one: like [`get`](Self::get), but no value is copied.
     pub(crate) fn contains(self, key: &[u8]) -> Result<bool> {
-        Ok(newest(self, key, |_| (), |_| ())?.is_some())
+        Ok(newest(self, key, |_, _| (), |_, _| ())?.is_some())
     }
 }
 
-/// The newest value, converted by `copy` if it is in a memtable, and by `share` if it is in a table.
+/// The newest value, converted by `copy` if it is in a memtable, and by `share` if it is in a table. Both also get the instant at which it expires.
 ///
 /// Sources are asked from new to old and the first one that knows the key decides: every version of a key in a source is newer than its versions in
 /// later sources (V4 of the version). An error of a table ends the read: continuing could return an older version, or a removed one (rule 9).
@@ -36,13 +41,13 @@ impl ReadPoint<'_> {
 fn newest<T>(
     point: ReadPoint<'_>,
     key: &[u8],
-    copy: impl Fn(&[u8]) -> T,
-    share: impl Fn(Slice) -> T,
+    copy: impl Fn(&[u8], Option<Millis>) -> T,
+    share: impl Fn(Slice, Option<Millis>) -> T,
 ) -> Result<Option<T>> {
     let ReadPoint { core, view, seqno, .. } = point;
     core.store.counters.gets.add(1);
     if seqno > view.before_active
-        && let Some(found) = view.active.get(key, seqno, &copy)
+        && let Some(found) = view.active.get(key, seqno, || point.now(), &copy)
     {
         return Ok(found);
     }
@@ -54,12 +59,12 @@ fn newest<T>(
 fn newest_flushed<T>(
     point: ReadPoint<'_>,
     key: &[u8],
-    copy: impl Fn(&[u8]) -> T,
-    share: impl Fn(Slice) -> T,
+    copy: impl Fn(&[u8], Option<Millis>) -> T,
+    share: impl Fn(Slice, Option<Millis>) -> T,
 ) -> Result<Option<T>> {
     let ReadPoint { view, seqno, .. } = point;
     for frozen in &view.frozen {
-        if let Some(found) = frozen.memtable.get(key, seqno, &copy) {
+        if let Some(found) = frozen.memtable.get(key, seqno, || point.now(), &copy) {
             return Ok(found);
         }
     }
@@ -68,7 +73,11 @@ fn newest_flushed<T>(
         let Some(table) = run.find(key).filter(|table| table.min_seqno() <= seqno) else { continue };
         if let Some((kind, found, value)) = table.get(key, hash, seqno)? {
             check_key(point, key, Some(found))?;
-            return Ok((kind == Kind::Value).then(|| share(value)));
+            return Ok(match kind {
+                Kind::Value => Some(share(value, None)),
+                Kind::Tombstone => None,
+                Kind::Expiring => shown_slice(kind, value, || point.now()).map(|(value, at)| share(value, at)),
+            });
         }
     }
     check_key(point, key, None)?;

@@ -9,7 +9,7 @@ use super::read_point::ReadPoint;
 use crate::codec::key_hash;
 use crate::error::Result;
 use crate::table::OpenRun;
-use crate::types::{Kind, SeqNo, Slice};
+use crate::types::{Slice, shown_slice};
 
 /// `Some(result)`, with the result of `get`, if the search reached the key; `None` if it ended before.
 pub(crate) type Answer = Option<Option<Slice>>;
@@ -23,10 +23,11 @@ impl ReadPoint<'_> {
     /// for a single key.
     pub(crate) fn get_many_up_to<K: AsRef<[u8]>>(self, soft_limit: Option<usize>, keys: &[K]) -> Result<Vec<Answer>> {
         let mut answers = Answers { values: vec![None; keys.len()], found_bytes: 0, soft_limit };
+        let point = self.at_one_instant();
         let asked = match self.quarantined.is_empty() {
-            true => ask_sources(self, keys, &mut answers)?,
+            true => ask_sources(point, keys, &mut answers)?,
             // Here each key must be checked against the quarantined tables.
-            false => ask_singly(self, keys, &mut answers)?,
+            false => ask_singly(point, keys, &mut answers)?,
         };
         if asked.is_continue() {
             // Keys that no source knows are absent.
@@ -61,7 +62,7 @@ fn ask_each_source(point: ReadPoint<'_>, mut pending: PendingKeys<'_>, answers: 
     let frozen = view.frozen.iter().map(|frozen| &frozen.memtable);
     for memtable in std::iter::once(&view.active).chain(frozen) {
         let PendingKeys { keys, positions, answered, .. } = &mut pending;
-        let asked = memtable.get_many(keys, seqno, |at, value| {
+        let asked = memtable.get_many(keys, seqno, point.now(), |at, value| {
             answered[at] = true;
             answers.take(positions[at], value)
         });
@@ -72,7 +73,7 @@ fn ask_each_source(point: ReadPoint<'_>, mut pending: PendingKeys<'_>, answers: 
     }
     pending.hashes = pending.keys.iter().map(|key| key_hash(key)).collect();
     for run in view.runs.iter() {
-        if ask_run(run, &mut pending, seqno, answers)?.is_break() {
+        if ask_run(point, run, &mut pending, answers)?.is_break() {
             return Ok(ControlFlow::Break(()));
         }
         pending.drop_answered();
@@ -81,7 +82,8 @@ fn ask_each_source(point: ReadPoint<'_>, mut pending: PendingKeys<'_>, answers: 
 }
 
 /// Asks `run` for the keys, from one table that may hold any of them to the next.
-fn ask_run(run: &OpenRun, pending: &mut PendingKeys<'_>, seqno: SeqNo, answers: &mut Answers) -> Asked {
+fn ask_run(point: ReadPoint<'_>, run: &OpenRun, pending: &mut PendingKeys<'_>, answers: &mut Answers) -> Asked {
+    let seqno = point.seqno;
     let mut next = 0;
     while let Some(table) = pending.keys.get(next).and_then(|key| run.first_reaching(key)) {
         let (from, to) = pending.within(table.smallest(), table.largest());
@@ -89,7 +91,8 @@ fn ask_run(run: &OpenRun, pending: &mut PendingKeys<'_>, seqno: SeqNo, answers: 
             let PendingKeys { keys, hashes, positions, answered } = pending;
             let asked = table.get_many(&keys[from..to], &hashes[from..to], seqno, |at, kind, value| {
                 answered[from + at] = true;
-                answers.take(positions[from + at], (kind == Kind::Value).then_some(value))
+                let value = shown_slice(kind, value, || point.now()).map(|(value, _)| value);
+                answers.take(positions[from + at], value)
             })?;
             if asked.is_break() {
                 return Ok(asked);

@@ -1,6 +1,7 @@
 //! Ordered reads that yield owned keys and values: [`Iter`], two cursors that walk towards each other.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::cursor::Cursor;
 use super::pinned::Pinned;
@@ -112,6 +113,20 @@ impl Iter {
         if let Some(walk) = &mut self.walk {
             walk.seek(key.as_ref());
         }
+    }
+
+    /// Like `next`, with the time from which on the key is absent, if there is one.
+    pub fn next_with_expiry(&mut self) -> Option<Result<(Slice, Slice, Option<SystemTime>)>> {
+        let entry = self.next()?;
+        let expiry = self.walk.as_ref().and_then(|walk| walk.front.cursor.expiry());
+        Some(entry.map(|(key, value)| (key, value, expiry)))
+    }
+
+    /// The same for `next_back`.
+    pub fn next_back_with_expiry(&mut self) -> Option<Result<(Slice, Slice, Option<SystemTime>)>> {
+        let entry = self.next_back()?;
+        let expiry = self.walk.as_ref().and_then(|walk| walk.back.as_ref()?.cursor.expiry());
+        Some(entry.map(|(key, value)| (key, value, expiry)))
     }
 
     /// Yields what `step` returns, and ends after an error and at the end.

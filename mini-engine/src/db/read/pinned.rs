@@ -13,6 +13,8 @@
 //! P5 A scan without a snapshot registers no number either. It pins its view first and then loads the visible number (rule 16): every version that
 //! the view's tables lack was replaced by a version that this number sees. Writes after the view's last rotation are not in the view, whatever the
 //! number: then the scan shows the database at that rotation, which overlapped with the call. No batch is in two memtables.
+//! P6 A number is registered together with an instant, and a scan has one of its own: entries have expired for a reader by that instant, however
+//! long it lives. A compaction takes an entry for expired only if it is for every reader that sees it (K3 of `core/clock.rs`).
 //!
 //! Owning both, as in a snapshot that pins its view, would keep the space twice: the files of the past, and the same versions in the new files. An
 //! iterator does not move to newer views on its way, because it would have to keep its number registered for that. A scan that may take hours
@@ -24,7 +26,7 @@ use super::read_point::{ReadPoint, view_first};
 use crate::db::core::{Core, SnapshotId, View, ViewId};
 use crate::error::Result;
 use crate::table::TableMeta;
-use crate::types::{KeyspaceRef, SeqNo};
+use crate::types::{KeyspaceRef, Millis, SeqNo};
 
 /// A registered sequence number, the only resource of a snapshot. Keeps the directory's lock.
 pub(crate) struct Registered {
@@ -46,7 +48,7 @@ impl Registered {
         core.check_open()?;
         // Read before the number is registered. Otherwise a table that reads at the number must not pass could be dropped in between.
         let quarantined = core.view.load().version.quarantined().into();
-        let id = core.snapshots.register(|| core.visible());
+        let id = core.snapshots.register(|| core.visible(), || core.clock.now());
         Ok(Arc::new(Registered { id, quarantined, core: core.clone() }))
     }
 
@@ -54,19 +56,26 @@ impl Registered {
         self.id.seqno
     }
 
+    /// The instant that its reads see.
+    pub(crate) fn instant(&self) -> Millis {
+        self.id.instant
+    }
+
     /// Pins the current view, to read a keyspace at this number.
     pub(crate) fn pin(&self, keyspace: &KeyspaceRef) -> Result<Arc<Pinned>> {
+        let SnapshotId { seqno, instant, .. } = self.id;
         let view = self.core.view.load_full();
         keyspace.check()?;
-        Ok(Pinned::new(&self.core, view, self.seqno(), Some(self.quarantined.clone())))
+        Ok(Pinned::new(&self.core, view, (seqno, instant), Some(self.quarantined.clone())))
     }
 
     /// Reads a keyspace in the current view at this number.
     pub(crate) fn read<T>(&self, keyspace: &KeyspaceRef, read: impl FnOnce(ReadPoint<'_>) -> Result<T>) -> Result<T> {
-        let Registered { quarantined, core, .. } = self;
+        let Registered { id, quarantined, core } = self;
+        let (seqno, instant) = (id.seqno, Some(id.instant));
         let view = core.view.load();
         keyspace.check()?;
-        read(ReadPoint { core, view: &view, seqno: self.seqno(), quarantined })
+        read(ReadPoint { core, view: &view, seqno, instant, quarantined })
     }
 
     /// Whether it is a number of this open database.
@@ -81,11 +90,12 @@ impl Drop for Registered {
     }
 }
 
-/// A view, and the sequence number at which it is read: the resources of an iterator or a cursor. Keeps the directory's lock, the memtables and the
+/// A view, and the sequence number and the instant at which it is read: the resources of an iterator or a cursor. Keeps the directory's lock, the memtables and the
 /// open tables alive. Fields drop in this order: the files before the lock.
 pub(crate) struct Pinned {
     pub(crate) view: Arc<View>,
     pub(crate) seqno: SeqNo,
+    pub(crate) instant: Millis,
     /// The quarantined tables of the snapshot that it was made from, if any (P4).
     quarantined: Option<Arc<[TableMeta]>>,
     id: ViewId,
@@ -97,13 +107,20 @@ impl Pinned {
     pub(crate) fn now(core: &Arc<Core>, keyspace: &KeyspaceRef) -> Result<Arc<Pinned>> {
         core.check_open()?;
         let (view, seqno) = view_first(|| core.view.load_full(), || core.visible());
+        // After both (K2 and K3 of the clock).
+        let instant = core.clock.now();
         keyspace.check()?;
-        Ok(Pinned::new(core, view, seqno, None))
+        Ok(Pinned::new(core, view, (seqno, instant), None))
     }
 
-    fn new(core: &Arc<Core>, view: Arc<View>, seqno: SeqNo, quarantined: Option<Arc<[TableMeta]>>) -> Arc<Pinned> {
+    fn new(
+        core: &Arc<Core>,
+        view: Arc<View>,
+        (seqno, instant): (SeqNo, Millis),
+        quarantined: Option<Arc<[TableMeta]>>,
+    ) -> Arc<Pinned> {
         let id = core.snapshots.register_view();
-        Arc::new(Pinned { view, seqno, quarantined, id, core: core.clone() })
+        Arc::new(Pinned { view, seqno, instant, quarantined, id, core: core.clone() })
     }
 
     /// Counts a scan that merges runs. If level 0 has become worth a compaction for the sake of scans, wakes a worker.
@@ -125,8 +142,8 @@ impl Pinned {
     }
 
     pub(super) fn point(&self) -> ReadPoint<'_> {
-        let Pinned { view, seqno, core, .. } = self;
-        ReadPoint { core, view, seqno: *seqno, quarantined: self.quarantined() }
+        let Pinned { view, seqno, instant, core, .. } = self;
+        ReadPoint { core, view, seqno: *seqno, instant: Some(*instant), quarantined: self.quarantined() }
     }
 }
 

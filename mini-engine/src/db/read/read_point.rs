@@ -1,17 +1,32 @@
-//! [`ReadPoint`]: the view and the sequence number of a read.
+//! [`ReadPoint`]: the view, the sequence number and the instant of a read.
 
 use crate::db::core::{Core, View};
 use crate::table::TableMeta;
-use crate::types::SeqNo;
+use crate::types::{Millis, SeqNo};
 
-/// A view, and the sequence number at which it is read.
+/// A view, and the sequence number and the instant at which it is read.
 #[derive(Clone, Copy)]
 pub(crate) struct ReadPoint<'a> {
     pub(super) core: &'a Core,
     pub(super) view: &'a View,
     pub(super) seqno: SeqNo,
+    /// `None` for the instant at which the read meets an entry that expires: most never do.
+    pub(super) instant: Option<Millis>,
     /// The tables that reads must not pass.
     pub(super) quarantined: &'a [TableMeta],
+}
+
+impl ReadPoint<'_> {
+    /// The instant by which entries have expired.
+    pub(super) fn now(self) -> Millis {
+        // Read after the view was pinned (K3 of the clock).
+        self.instant.unwrap_or_else(|| self.core.clock.now())
+    }
+
+    /// The same point at one instant, for a read of several entries.
+    pub(super) fn at_one_instant(self) -> Self {
+        Self { instant: Some(self.now()), ..self }
+    }
 }
 
 /// Rule 16, where no number is registered: the view is pinned first, and the visible number is loaded after that. In the other order, a compaction

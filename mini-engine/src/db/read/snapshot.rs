@@ -1,6 +1,7 @@
 //! A snapshot: the database at one moment, for as long as it is kept.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::cursor::Cursor;
 use super::iter::Iter;
@@ -8,9 +9,11 @@ use super::pinned::{Pinned, Registered};
 use super::read_point::ReadPoint;
 use crate::db::core::Core;
 use crate::error::{Error, Result};
-use crate::types::{KeyBounds, KeyspaceRef, SeqNo, Slice, prefix_bounds};
+use crate::types::{KeyBounds, KeyspaceRef, SeqNo, Slice, prefix_bounds, system_time};
 
 /// The database as it was when the snapshot was taken. Owned and cheap to clone; may be sent to other threads.
+///
+/// It also sees the time at which it was taken: an entry that expires later does not expire for it.
 ///
 /// While it lives, flushes and compactions keep the versions that it sees, even if they were overwritten since: they take space. It keeps no old
 /// file. The directory stays locked. It can still be read after the last handle was dropped or closed. A snapshot taken from a closed handle
@@ -50,6 +53,14 @@ impl Snapshot {
     /// [`Error::Io`] and [`Error::Corruption`] of the tables asked; never an older value instead.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.keyspace.prefix.with_stored(key.as_ref(), |key| self.read(|point| point.get(key)))
+    }
+
+    /// The value of `key`, and the time from which on the key is absent for others; see
+    /// [`Keyspace::get_with_expiry`](crate::Keyspace::get_with_expiry).
+    pub fn get_with_expiry(&self, key: impl AsRef<[u8]>) -> Result<Option<(Slice, Option<SystemTime>)>> {
+        let found =
+            self.keyspace.prefix.with_stored(key.as_ref(), |key| self.read(|point| point.get_with_expiry(key)))?;
+        Ok(found.map(|(value, at)| (value, at.map(system_time))))
     }
 
     /// The values of `keys`, in their order: cheaper than separate reads, see [`Keyspace::get_many`](crate::Keyspace::get_many).

@@ -35,7 +35,9 @@ use super::report::RecoveryReport;
 use super::tables::{OpenedTables, forget_removed, open_tables, set_suspects_aside, set_unnamed_aside};
 use super::without_keyspaces;
 use crate::compaction::TableStore;
-use crate::db::core::{Core, DirectoryLock, Opened, ScanCount, View, check_nothing_is_lost, lock_directory, open_runs};
+use crate::db::core::{
+    Clock, Core, DirectoryLock, Opened, ScanCount, View, check_nothing_is_lost, lock_directory, open_runs,
+};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::manifest::{
@@ -92,6 +94,9 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
         let checked = without_keyspaces::check_replayed(dir, &replayed);
         checked.inspect_err(|_| replayed.remove_tables(&store))?;
     }
+    let clock = Clock::new(store.fs.clone(), state.clock);
+    let clock = if replayed.has_expiring { clock.begin() } else { clock.now() };
+    let state = ManifestState { clock, ..state };
     report.last_seqno = replayed.last_seqno;
     let opened = match current.filter(|_| read_only) {
         Some(current) => read_only::begin(store, state, current, &tables, replayed, lock)?,

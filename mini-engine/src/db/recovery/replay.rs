@@ -75,6 +75,8 @@ pub(super) struct Replayed {
     /// The work of writing them.
     pub(crate) stats: CompactionStats,
     pub(crate) last_seqno: SeqNo,
+    /// Whether some of the writes expire.
+    pub(crate) has_expiring: bool,
 }
 
 impl Replayed {
@@ -273,6 +275,7 @@ impl<'env> Replay<'_, '_, 'env> {
         for (op, seqno) in BatchOps::new(frame.payload).flatten().zip(expected..) {
             self.unflushed.push(op, seqno);
         }
+        self.done.has_expiring |= self.unflushed.has_expiring();
         self.done.last_seqno += u64::from(frame.count);
         self.frames_in_log += 1;
         self.report.batches_replayed += 1;

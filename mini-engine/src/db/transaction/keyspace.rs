@@ -1,11 +1,15 @@
 //! [`KeyspaceTransaction`]: the reads and writes of a transaction in one keyspace.
 
+use std::time::SystemTime;
+
 use super::iter::TransactionIter;
 use super::state::TransactionState;
+use super::writes::Expiring;
 use crate::db::read::Iter;
 use crate::error::Result;
 use crate::types::{
-    KeyBounds, KeyPrefix, KeyspaceRef, Slice, check_bounds, check_key, check_value, prefix_bounds, start_and_end,
+    KeyBounds, KeyPrefix, KeyspaceRef, Slice, check_bounds, check_expiring_value, check_key, check_value, millis,
+    prefix_bounds, start_and_end,
 };
 
 /// The reads and writes of a [`Transaction`](crate::Transaction) in one keyspace: made by [`Transaction::keyspace`](crate::Transaction::keyspace).
@@ -89,7 +93,16 @@ impl<'a> KeyspaceTransaction<'a> {
     /// As [`Transaction::insert`](crate::Transaction::insert).
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         check_value(value.as_ref())?;
-        self.write_key(key.as_ref(), Some(value.as_ref()))
+        self.write_key(key.as_ref(), Some((value.as_ref(), None)))
+    }
+
+    /// As [`Transaction::insert_with_expiry`](crate::Transaction::insert_with_expiry).
+    pub fn insert_with_expiry(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, at: SystemTime) -> Result<()> {
+        let value = value.as_ref();
+        check_expiring_value(value)?;
+        // For this transaction it is the moment of its reads.
+        let is_later = millis(at) > self.state.source()?.instant();
+        self.write_key(key.as_ref(), is_later.then_some((value, Some(millis(at)))))
     }
 
     /// As [`Transaction::remove`](crate::Transaction::remove).
@@ -109,7 +122,7 @@ impl<'a> KeyspaceTransaction<'a> {
         self.remove_range(prefix_bounds(prefix.as_ref()))
     }
 
-    fn write_key(&self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+    fn write_key(&self, key: &[u8], value: Option<Expiring<&[u8]>>) -> Result<()> {
         check_key(self.key_prefix().before(key), key)?;
         self.key_prefix().with_stored(key, |key| self.state.pending.borrow_mut().set(key, value))
     }

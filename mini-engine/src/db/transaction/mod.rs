@@ -12,6 +12,7 @@ mod state;
 mod writes;
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use self::commit::check_now;
 use self::state::TransactionState;
@@ -121,6 +122,14 @@ impl Transaction {
     /// [`Error::InvalidArgument`] for a key or value past its limit; [`Error::Full`]. The transaction is then as before.
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.default().insert(key, value)
+    }
+
+    /// Like [`Transaction::insert`], and the key is absent from `at` on. If that time had come when the transaction began, the key is removed.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::insert`]; the value may have 8 bytes less. [`Error::Closed`].
+    pub fn insert_with_expiry(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, at: SystemTime) -> Result<()> {
+        self.default().insert_with_expiry(key, value, at)
     }
 
     /// Removes `key`, whether or not it has a value. Errors as of [`Transaction::insert`].

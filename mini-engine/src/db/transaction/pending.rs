@@ -1,7 +1,7 @@
 //! [`Pending`]: what a transaction has read and written so far, in bounded memory. All keys are stored keys.
 
 use super::reads::{RangeSlot, Reads};
-use super::writes::{Writes, bytes_of};
+use super::writes::{Expiring, Writes, bytes_of};
 use crate::error::{Error, Result};
 use crate::iter::Direction;
 use crate::types::{KeyspaceRef, OwnedBounds, Slice, WriteBatch};
@@ -47,8 +47,8 @@ impl Pending {
     }
 
     /// Sets `key` to `value`, or removes it.
-    pub(super) fn set(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
-        self.check_room(bytes_of(key, value))?;
+    pub(super) fn set(&mut self, key: &[u8], value: Option<Expiring<&[u8]>>) -> Result<()> {
+        self.check_room(bytes_of(key, value.map(|(value, _)| value)))?;
         self.writes.set(key, value);
         Ok(())
     }

@@ -8,15 +8,20 @@ use std::ops::Bound;
 
 use crate::error::Result;
 use crate::iter::Direction;
-use crate::types::{KeyBounds, KeyPrefix, OwnedBounds, Slice, WriteBatch, check_ranges, is_before_end};
+use crate::types::{
+    KeyBounds, KeyPrefix, Millis, OwnedBounds, Slice, WriteBatch, check_ranges, is_before_end, system_time,
+};
 
 /// An upper estimate of the memory that an operation takes besides its bytes.
 const OP_BYTES: usize = 128;
 
+/// A value, and the instant from which on its key is absent, if there is one.
+pub(super) type Expiring<V> = (V, Option<Millis>);
+
 #[derive(Debug, Default)]
 pub(super) struct Writes {
     /// The value of each written key; `None` if it was removed.
-    keys: BTreeMap<Slice, Option<Slice>>,
+    keys: BTreeMap<Slice, Option<Expiring<Slice>>>,
     /// The removed ranges in order: first key, and end as [`start_and_end`](crate::types::start_and_end) returns it. Between two of them there is
     /// a key.
     ranges: Vec<(Slice, Slice)>,
@@ -40,14 +45,15 @@ impl Writes {
             let from = self.ranges.partition_point(|(start, _)| **start <= *key);
             from > 0 && is_before_end(key, &self.ranges[from - 1].1)
         };
-        self.keys.get(key).map(Option::as_ref).or_else(|| is_removed().then_some(None))
+        let written = self.keys.get(key).map(|value| value.as_ref().map(|(value, _)| value));
+        written.or_else(|| is_removed().then_some(None))
     }
 
     /// The first or the last key within `bounds` to which the transaction has given a value, and the value.
     pub(super) fn at_end(&self, bounds: &OwnedBounds, direction: Direction) -> Option<(Slice, Slice)> {
         let (lower, upper) = (bounds.start(), bounds.end());
         let mut within =
-            self.keys.range::<[u8], _>((lower, upper)).filter_map(|(key, value)| Some((key, value.as_ref()?)));
+            self.keys.range::<[u8], _>((lower, upper)).filter_map(|(key, value)| Some((key, &value.as_ref()?.0)));
         let found = match direction {
             Direction::Forward => within.next(),
             Direction::Backward => within.next_back(),
@@ -56,10 +62,11 @@ impl Writes {
     }
 
     /// Sets `key` to `value`, or removes it.
-    pub(super) fn set(&mut self, key: &[u8], value: Option<&[u8]>) {
-        self.bytes += bytes_of(key, value);
-        if let Some(before) = self.keys.insert(Slice::from(key), value.map(Slice::from)) {
-            self.bytes -= bytes_of(key, before.as_deref());
+    pub(super) fn set(&mut self, key: &[u8], value: Option<Expiring<&[u8]>>) {
+        self.bytes += bytes_of(key, value.map(|(value, _)| value));
+        let value = value.map(|(value, at)| (Slice::from(value), at));
+        if let Some(before) = self.keys.insert(Slice::from(key), value) {
+            self.bytes -= bytes_of(key, before.as_ref().map(|(value, _)| &**value));
         }
     }
 
@@ -74,7 +81,7 @@ impl Writes {
         check_ranges(self.ranges.len() - (upto - from) + 1)?;
         let before_end = if end.is_empty() { Bound::Unbounded } else { Bound::Excluded(end.clone()) };
         for (key, value) in self.keys.extract_if((Bound::Included(start.clone()), before_end), |_, _| true) {
-            self.bytes -= bytes_of(&key, value.as_deref());
+            self.bytes -= bytes_of(&key, value.as_ref().map(|(value, _)| &**value));
         }
         for (other_start, other_end) in self.ranges.drain(from..upto) {
             self.bytes -= bytes_of(&other_start, Some(&other_end));
@@ -97,7 +104,10 @@ impl Writes {
         }
         for (key, value) in self.keys {
             match value {
-                Some(value) => batch.insert_in(KeyPrefix::NONE, &key, &value)?,
+                Some((value, Some(at))) => {
+                    batch.insert_with_expiry_in(KeyPrefix::NONE, &key, &value, system_time(at))?;
+                }
+                Some((value, None)) => batch.insert_in(KeyPrefix::NONE, &key, &value)?,
                 None => batch.remove_in(KeyPrefix::NONE, &key)?,
             }
         }

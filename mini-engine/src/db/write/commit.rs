@@ -10,8 +10,8 @@ use super::room::{
 };
 use crate::db::core::{Core, EntryBounds, State, View};
 use crate::error::{Error, Result};
-use crate::memtables::{memory_for, op, range_tombstone};
-use crate::types::{Durability, SeqNo, WriteBatch, check_seqno};
+use crate::memtables::{memory_for, ops, range_tombstone};
+use crate::types::{BatchOp, Durability, SeqNo, WriteBatch, check_seqno};
 use crate::wal::{self, Append, Claim, Payload};
 
 /// The factor for the memory of a batch that did not fit although its estimate did.
@@ -50,7 +50,12 @@ pub(super) fn commit(
     condition: Option<Condition<'_>>,
     patience: Patience,
 ) -> Result<Option<SeqNo>> {
-    let mut ops = batch.iter().map(op);
+    // Allocates nothing if there are none.
+    let expiring: Vec<&[u8]> = match batch.expiring() {
+        0 => Vec::new(),
+        _ => batch.iter().filter_map(BatchOp::expiring).collect(),
+    };
+    let mut ops = ops(batch, &expiring);
     let (one, several);
     let ops = match (batch.len(), ops.next()) {
         (1, Some(first)) => {
@@ -139,8 +144,8 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
         drop(state);
         view.log.fill(&begun.claim, commit.payload);
         reservation.apply(begun.first_seqno);
-        if commit.batch.ranges() > 0 {
-            add_ranges(&view, commit.batch, begun.first_seqno);
+        if commit.batch.ranges() | commit.batch.expiring() > 0 {
+            note_special(core, &view, commit.batch, begun.first_seqno);
         }
         core.publication.complete(begun.ticket, begun.last_seqno);
         core.wait_visible(begun.last_seqno)?;
@@ -169,8 +174,13 @@ fn refused(core: &Core, state: &State, bytes: usize, error: InsertError) -> Erro
     }
 }
 
+/// Gives the memtable what it holds beside its entries, before these become visible.
 #[inline(never)]
-fn add_ranges(view: &View, batch: &WriteBatch, first_seqno: SeqNo) {
+fn note_special(core: &Core, view: &View, batch: &WriteBatch, first_seqno: SeqNo) {
+    if batch.expiring() > 0 {
+        view.active.note_expiring();
+        core.clock.begin();
+    }
     let ops = batch.iter().zip(first_seqno..);
     view.active.add_ranges(ops.filter_map(|(op, seqno)| range_tombstone(op, seqno)));
 }

@@ -91,10 +91,10 @@ impl VectorTable {
         Ok(VectorReservation { table: self, bytes: Arc::from(bytes), entries, memory })
     }
 
-    /// Returns the result of `take` for number and value (none for a tombstone) of the newest version of `key` that is not newer than `seqno`.
+    /// Returns the result of `take` for number, kind and stored value of the newest version of `key` that is not newer than `seqno`.
     /// O(entries) before the first scan after the freeze, O(log entries) afterwards.
-    pub(crate) fn get<T>(&self, key: &[u8], seqno: SeqNo, take: impl FnOnce(SeqNo, Option<&[u8]>) -> T) -> Option<T> {
-        let found = |(seqno, kind, value): (SeqNo, Kind, &[u8])| take(seqno, (kind == Kind::Value).then_some(value));
+    pub(crate) fn get<T>(&self, key: &[u8], seqno: SeqNo, take: impl FnOnce(SeqNo, Kind, &[u8]) -> T) -> Option<T> {
+        let found = |(seqno, kind, stored): (SeqNo, Kind, &[u8])| take(seqno, kind, stored);
         match self.0.sorted.get() {
             Some(sorted) => sorted.find(key, seqno).map(found),
             None => self.read().entries.find(key, seqno).map(found),
@@ -132,9 +132,19 @@ impl VectorTable {
     }
 }
 
-/// The engine's kind for a kind of entry. It stores only these two.
-pub(super) fn kind(kind: fastskip::Kind) -> Kind {
-    if kind == fastskip::Kind::Value { Kind::Value } else { Kind::Tombstone }
+/// The engine's kind of an entry. A tombstone that has a value is an expiring entry.
+#[inline]
+pub(super) fn kind(kind: fastskip::Kind, has_value: bool) -> Kind {
+    match kind {
+        fastskip::Kind::Value => Kind::Value,
+        _ if has_value => Kind::Expiring,
+        _ => Kind::Tombstone,
+    }
+}
+
+/// The engine's kind of the entry that `op` stores.
+pub(super) fn kind_of(op: &Op<'_>) -> Kind {
+    kind(op.kind(), !op.value().is_empty())
 }
 
 fn op_len(op: &Op<'_>) -> usize {
@@ -146,7 +156,7 @@ fn append(bytes: &mut Vec<u8>, op: &Op<'_>) -> VectorEntry {
     let key = bytes.len() as u32;
     bytes.extend_from_slice(op.key());
     op.value().iter().for_each(|part| bytes.extend_from_slice(part));
-    VectorEntry::new(key, op.key().len() as u16, bytes.len() as u32, kind(op.kind()))
+    VectorEntry::new(key, op.key().len() as u16, bytes.len() as u32, kind_of(op))
 }
 
 /// A chunk of `op` alone, which has `len` bytes: they are copied once.
@@ -158,7 +168,7 @@ fn alone(op: &Op<'_>, len: usize) -> (Arc<[u8]>, VectorEntry) {
         to.copy_from_slice(part);
         rest = behind;
     }
-    (bytes, VectorEntry::new(0, op.key().len() as u16, len as u32, kind(op.kind())))
+    (bytes, VectorEntry::new(0, op.key().len() as u16, len as u32, kind_of(op)))
 }
 
 /// Fills a table by one thread, before anyone reads it: nothing is locked, and entries share large pieces of memory.

@@ -1,13 +1,14 @@
 //! Data blocks: sorted entries with shared-prefix compression and restart points.
 //!
 //! ```text
-//! entry    varint shared, varint unshared, varint (seqno * 2 + kind), [varint value length: values only],
+//! entry    varint shared, varint unshared, varint (seqno * 2 + kind), [varint value length: values only, or all],
 //!          the key's unshared bytes, the value
-//! block    entries (at least one), offset of each restart u32, number of restarts u32
+//! block    entries (at least one), offset of each restart u32, number of restarts u32; its top bit: all entries have a value length
 //! ```
 //!
 //! `shared` bytes of a key are those of the key before it; at a restart, every 16 entries, `shared` is 0, so that a search can start there. Entries
-//! are strictly in entry order. [`Cursor`] decodes them with [`entry`](crate::table::block::entry), which accepts any bytes.
+//! are strictly in entry order. An entry that expires is a tombstone whose value is not empty: its instant and its value. So from the first one of a
+//! table on, all entries have a value length. [`Cursor`] decodes them with [`entry`](crate::table::block::entry), which accepts any bytes.
 
 use std::ops::Range;
 
@@ -15,7 +16,7 @@ use crate::codec::{self, Malformed};
 use crate::iter::{Batch, Direction, Stepped, Wanted};
 use crate::types::{Kind, SeqNo, Slice};
 
-use crate::table::block::entry::{Decoded, Entry, Parts, RESTART_INTERVAL, next_of_batch};
+use crate::table::block::entry::{ALL_HAVE_VALUES, Decoded, Entry, Parts, RESTART_INTERVAL, next_of_batch};
 use crate::table::block::frame::Block;
 use crate::table::block::lookup::{FoundEntry, LINE, MANY_ENTRIES, find, read_ahead};
 
@@ -32,11 +33,19 @@ pub(crate) struct BlockBuilder {
     restarts: Vec<u32>,
     entries: usize,
     last_key: Vec<u8>,
+    /// An entry that expires was added to this block or to an earlier one.
+    all_have_values: bool,
 }
 
 impl BlockBuilder {
-    /// Adds an entry, which comes after all before it.
+    /// Whether the block takes an entry of this kind. An empty one takes any.
+    pub(crate) fn takes(&self, kind: Kind) -> bool {
+        kind != Kind::Expiring || self.all_have_values || self.is_empty()
+    }
+
+    /// Adds an entry, which comes after all before it, and which the block [takes](Self::takes).
     pub(crate) fn add(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8]) {
+        self.all_have_values |= kind == Kind::Expiring;
         // Includes room for the end of the block; otherwise a long value would be copied into memory of twice its size.
         self.bytes.reserve(entry_len_bound(key, value) + 4 * (self.restarts.len() + 2));
         let shared = if self.entries.is_multiple_of(RESTART_INTERVAL) {
@@ -48,12 +57,12 @@ impl BlockBuilder {
         let unshared = &key[shared..];
         codec::put_varint(&mut self.bytes, shared as u64);
         codec::put_varint(&mut self.bytes, unshared.len() as u64);
-        codec::put_varint(&mut self.bytes, seqno << 1 | kind as u64);
-        if kind == Kind::Value {
+        codec::put_varint(&mut self.bytes, seqno << 1 | u64::from(kind == Kind::Value));
+        if kind == Kind::Value || self.all_have_values {
             codec::put_varint(&mut self.bytes, value.len() as u64);
         }
         self.bytes.extend_from_slice(unshared);
-        if kind == Kind::Value {
+        if kind != Kind::Tombstone {
             self.bytes.extend_from_slice(value);
         }
         self.last_key.truncate(shared);
@@ -75,7 +84,8 @@ impl BlockBuilder {
         for &restart in &self.restarts {
             codec::put_u32(&mut self.bytes, restart);
         }
-        codec::put_u32(&mut self.bytes, self.restarts.len() as u32);
+        let flag = if self.all_have_values { ALL_HAVE_VALUES } else { 0 };
+        codec::put_u32(&mut self.bytes, self.restarts.len() as u32 | flag);
         let taken = take(&self.bytes);
         self.bytes.clear();
         self.bytes.shrink_to(KEPT_LEN);
@@ -338,7 +348,7 @@ impl Cursor {
         let mut rest = contents.get(start..self.parts.entries_end).unwrap_or_default();
         batch.extend(Direction::Forward, wanted.count, |last_len| {
             let at = (rest, self.parts.entries_end - rest.len());
-            let (next, len) = next_of_batch(at, last_len, wanted.below)?;
+            let (next, len) = next_of_batch(at, last_len, wanted.below, self.parts.all_have_values)?;
             rest = rest.get(len..)?;
             Some(next)
         });
@@ -349,7 +359,7 @@ impl Cursor {
     /// Fills `batch` as [`EntryIter::fill_back`](crate::iter::EntryIter::fill_back) does, from this block: decodes the entries from the last restart
     /// before the current one on. Moves to no key below `from`.
     pub(crate) fn fill_back(&mut self, batch: &mut Batch, wanted: &Wanted<'_>, from: Option<&[u8]>) -> bool {
-        if self.at.kind == Kind::Tombstone || self.at.seqno >= wanted.below {
+        if self.at.kind != Kind::Value || self.at.seqno >= wanted.below {
             return false;
         }
         let (contents, current) = (self.block.contents(), self.at.entry.clone());
@@ -357,7 +367,8 @@ impl Cursor {
         batch.begin(&[], contents, || self.block.slice(0..contents.len()).unwrap_or_default());
         let mut rest = contents.get(restart..current.end).unwrap_or_default();
         batch.extend(Direction::Backward, 2 * RESTART_INTERVAL, |last_len| {
-            let (next, len) = next_of_batch((rest, current.end - rest.len()), last_len, wanted.below)?;
+            let at = (rest, current.end - rest.len());
+            let (next, len) = next_of_batch(at, last_len, wanted.below, self.parts.all_have_values)?;
             rest = rest.get(len..)?;
             Some(next)
         });

@@ -6,12 +6,15 @@
 
 use crate::codec::{self, Malformed, Reader};
 use crate::iter::Next;
-use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, MAX_VALUE_LEN, SeqNo};
+use crate::types::{EXPIRY_LEN, Kind, MAX_KEY_LEN, MAX_SEQNO, MAX_VALUE_LEN, SeqNo};
 
 pub(crate) type Decoded<T = ()> = Result<T, Malformed>;
 
 /// The number of entries from one restart to the next.
 pub(crate) const RESTART_INTERVAL: usize = 16;
+
+/// The bit of the number of restarts that says that every entry of the block has a value length, since some expire.
+pub(crate) const ALL_HAVE_VALUES: u32 = 1 << 31;
 
 /// The parts of a block's contents.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +23,8 @@ pub(crate) struct Parts {
     pub(crate) entries_end: usize,
     /// The number of restarts, at least one.
     pub(crate) restarts: usize,
+    /// Whether tombstones have values too: those of which it is not empty expire.
+    pub(crate) all_have_values: bool,
 }
 
 impl Parts {
@@ -28,13 +33,14 @@ impl Parts {
         let Some((body, count)) = contents.split_last_chunk::<4>() else {
             return Err(malformed("a number of restarts"));
         };
-        let restarts = u32::from_le_bytes(*count) as usize;
+        let count = u32::from_le_bytes(*count);
+        let (restarts, all_have_values) = ((count & !ALL_HAVE_VALUES) as usize, count & ALL_HAVE_VALUES != 0);
         let entries_end = restarts.checked_mul(4).and_then(|len| body.len().checked_sub(len));
         let entries_end = entries_end.ok_or(malformed("a number of restarts that fits the block"))?;
         if restarts == 0 || entries_end == 0 {
             return Err(malformed("an entry and a restart"));
         }
-        Ok(Self { entries_end, restarts })
+        Ok(Self { entries_end, restarts, all_have_values })
     }
 
     /// The offset of the `index`-th restart, which lies within the entries.
@@ -60,7 +66,7 @@ impl Parts {
     #[cold]
     pub(crate) fn long_entry<'a>(&self, contents: &'a [u8], offset: usize, last_key_len: usize) -> Decoded<Entry<'a>> {
         let mut reader = Reader::new(self.rest(contents, offset));
-        match decode(&mut reader, last_key_len) {
+        match decode(&mut reader, last_key_len, self.all_have_values) {
             Some(entry) => Ok(Entry { end: offset + reader.position(), ..entry }),
             None => Err(Malformed { offset: offset + reader.position(), expected: "an entry" }),
         }
@@ -70,7 +76,7 @@ impl Parts {
     #[inline]
     pub(crate) fn short_entry<'a>(&self, contents: &'a [u8], offset: usize, last_key_len: usize) -> Option<Entry<'a>> {
         let bytes = self.rest(contents, offset);
-        let header = EntryHeader::read(bytes, last_key_len)?;
+        let header = EntryHeader::read(bytes, last_key_len, self.all_have_values)?;
         Some(header.entry(bytes, offset))
     }
 
@@ -83,7 +89,7 @@ impl Parts {
         last_key_len: usize,
     ) -> Option<(EntryHeader, &'a [u8])> {
         let bytes = self.rest(contents, offset);
-        Some((EntryHeader::read(bytes, last_key_len)?, bytes))
+        Some((EntryHeader::read(bytes, last_key_len, self.all_have_values)?, bytes))
     }
 
     #[inline]
@@ -93,14 +99,15 @@ impl Parts {
 }
 
 /// The first of the entries whose bytes are `rest`, for a batch of versions `below` a number, and its length, if it is of the common form. The key
-/// before it has `last_key_len` bytes, and it begins at `offset` of the contents.
+/// before it has `last_key_len` bytes, and it begins at `offset` of the contents, all of whose entries may have values.
 #[inline(always)]
 pub(crate) fn next_of_batch<'a>(
     (rest, offset): (&'a [u8], usize),
     last_key_len: usize,
     below: SeqNo,
+    all_have_values: bool,
 ) -> Option<(Next<'a>, usize)> {
-    let EntryHeader { shared, unshared, tag, key_at, len } = EntryHeader::read(rest, last_key_len)?;
+    let EntryHeader { shared, unshared, tag, key_at, len } = EntryHeader::read(rest, last_key_len, all_have_values)?;
     let is_older = || codec::short_varint(tag).is_some_and(|(tag, _)| tag >> 1 < below);
     let is_plain = u64::from_le_bytes(tag) & 1 == Kind::Value as u64 && (below > MAX_SEQNO || is_older());
     // A restart has the whole key, even if the entry before has the same one.
@@ -148,7 +155,7 @@ pub(crate) struct EntryHeader {
 
 impl EntryHeader {
     #[inline(always)]
-    fn read(bytes: &[u8], last_key_len: usize) -> Option<Self> {
+    fn read(bytes: &[u8], last_key_len: usize, all_have_values: bool) -> Option<Self> {
         let ([shared, unshared, tag @ ..], _) = bytes.split_first_chunk::<10>()?;
         let tag_len = codec::short_varint_len(*tag)?;
         let (shared, unshared) = (usize::from(*shared), usize::from(*unshared));
@@ -157,7 +164,8 @@ impl EntryHeader {
         }
         let (mut key_at, mut value_len) = (2 + tag_len, 0);
         // Not the first byte alone, which would be loaded apart from the others.
-        if u64::from_le_bytes(*tag) & 1 == Kind::Value as u64 {
+        let is_value = u64::from_le_bytes(*tag) & 1 == Kind::Value as u64;
+        if is_value || all_have_values {
             let low = *bytes.get(key_at)?;
             value_len = usize::from(low);
             key_at += 1;
@@ -165,6 +173,9 @@ impl EntryHeader {
                 let high = *bytes.get(key_at).filter(|high| **high < 0x80)?;
                 value_len = usize::from(low & 0x7f) | usize::from(high) << 7;
                 key_at += 1;
+            }
+            if !is_value && !is_expiry(value_len) {
+                return None;
             }
         }
         let len = key_at + unshared + value_len;
@@ -185,22 +196,42 @@ impl EntryHeader {
     #[inline(always)]
     pub(crate) fn entry<'a>(&self, bytes: &'a [u8], offset: usize) -> Entry<'a> {
         let tag = codec::short_varint(self.tag).map_or(0, |(tag, _)| tag);
-        let kind = if tag & 1 == 0 { Kind::Tombstone } else { Kind::Value };
         let value = bytes.get(self.key_at + self.unshared..self.len).unwrap_or_default();
+        let kind = kind(tag, value.len());
         let (shared, unshared, end) = (self.shared, self.unshared(bytes), offset + self.len);
         Entry { shared, unshared, seqno: tag >> 1, kind, value, end }
     }
 }
 
-fn decode<'a>(reader: &mut Reader<'a>, last_key_len: usize) -> Option<Entry<'a>> {
+/// The kind of an entry with this tag and this length of its value.
+#[inline]
+fn kind(tag: u64, value_len: usize) -> Kind {
+    match tag & 1 == Kind::Value as u64 {
+        true => Kind::Value,
+        false if value_len > 0 => Kind::Expiring,
+        false => Kind::Tombstone,
+    }
+}
+
+/// Whether the value of a tombstone may have this length: it is empty, or begins with an instant.
+#[inline]
+fn is_expiry(value_len: usize) -> bool {
+    value_len == 0 || value_len >= EXPIRY_LEN
+}
+
+fn decode<'a>(reader: &mut Reader<'a>, last_key_len: usize, all_have_values: bool) -> Option<Entry<'a>> {
     let shared = reader.varint32()? as usize;
     let unshared_len = reader.varint32()? as usize;
     let tag = reader.varint()?;
-    let kind = Kind::try_from((tag & 1) as u8).ok()?;
-    let value_len = if kind == Kind::Value { reader.varint32()? as usize } else { 0 };
+    let is_value = tag & 1 == Kind::Value as u64;
+    let value_len = if is_value || all_have_values { reader.varint32()? as usize } else { 0 };
+    let kind = kind(tag, value_len);
     let key_len = shared.checked_add(unshared_len)?;
     let seqno = tag >> 1;
     if shared > last_key_len || key_len > MAX_KEY_LEN || value_len > MAX_VALUE_LEN || seqno > MAX_SEQNO {
+        return None;
+    }
+    if !is_value && !is_expiry(value_len) {
         return None;
     }
     let unshared = reader.bytes(unshared_len)?;
@@ -213,13 +244,13 @@ mod tests {
 
     use super::*;
 
-    fn field_by_field(bytes: &[u8], last_key_len: usize) -> Option<(usize, Entry<'_>)> {
+    fn field_by_field(bytes: &[u8], last_key_len: usize, all_have_values: bool) -> Option<(usize, Entry<'_>)> {
         let mut reader = Reader::new(bytes);
-        decode(&mut reader, last_key_len).map(|entry| (reader.position(), entry))
+        decode(&mut reader, last_key_len, all_have_values).map(|entry| (reader.position(), entry))
     }
 
-    fn short_entry(bytes: &[u8], last_key_len: usize) -> Option<(usize, Entry<'_>)> {
-        let parts = Parts { entries_end: bytes.len(), restarts: 1 };
+    fn short_entry(bytes: &[u8], last_key_len: usize, all_have_values: bool) -> Option<(usize, Entry<'_>)> {
+        let parts = Parts { entries_end: bytes.len(), restarts: 1, all_have_values };
         parts.short_entry(bytes, 0, last_key_len).map(|entry| (entry.end, entry))
     }
 
@@ -232,7 +263,8 @@ mod tests {
 
         #[test]
         fn the_common_form_is_read_as_any_other(
-            lens in (0u64..300, 0u64..300, 0u64..20_000), tag in any::<u64>(), shift in 0u32..64,
+            lens in (0u64..300, 0u64..300, prop_oneof![0u64..20, 0u64..20_000]), tag in any::<u64>(), shift in 0u32..64,
+            all_have_values in any::<bool>(),
             cut in 0usize..400, last_key_len in 0usize..300, noise in prop::collection::vec(any::<u8>(), 0..40),
         ) {
             // Catches a shortcut that reads other fields, or accepts entries that the checks of each field refuse.
@@ -240,14 +272,15 @@ mod tests {
             codec::put_varint(&mut sound, lens.0);
             codec::put_varint(&mut sound, lens.1);
             codec::put_varint(&mut sound, tag >> shift);
-            if tag >> shift & 1 == 1 {
+            if tag >> shift & 1 == 1 || all_have_values {
                 codec::put_varint(&mut sound, lens.2);
             }
             sound.resize(sound.len() + (lens.1 + lens.2) as usize, 7);
             sound.truncate(sound.len().saturating_sub(cut.saturating_sub(200)));
             for bytes in [sound, noise] {
-                if let Some(read) = short_entry(&bytes, last_key_len) {
-                    prop_assert_eq!(Some(fields(read)), field_by_field(&bytes, last_key_len).map(fields));
+                if let Some(read) = short_entry(&bytes, last_key_len, all_have_values) {
+                    let expected = field_by_field(&bytes, last_key_len, all_have_values);
+                    prop_assert_eq!(Some(fields(read)), expected.map(fields));
                 }
             }
         }
@@ -261,7 +294,10 @@ mod tests {
             codec::put_varint(&mut bytes, seqno << 1 | 1);
             codec::put_varint(&mut bytes, value_len);
             bytes.resize(bytes.len() + usize::from(key_len) + value_len as usize + 8, 7);
-            assert!(short_entry(&bytes, 0).is_some_and(|(len, _)| len == bytes.len() - 8), "{key_len} {value_len}");
+            assert!(
+                short_entry(&bytes, 0, false).is_some_and(|(len, _)| len == bytes.len() - 8),
+                "{key_len} {value_len}"
+            );
         }
     }
 }

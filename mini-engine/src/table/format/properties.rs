@@ -2,14 +2,15 @@
 //!
 //! ```text
 //! properties   varints: entries, tombstones, distinct keys, smallest seqno, largest seqno;
-//!              varint length and smallest key, varint length and largest key
+//!              varint length and smallest key, varint length and largest key; if entries expire:
+//!              varints: their number, the last instant
 //! ```
 
 use std::path::Path;
 
 use crate::codec::{self, Malformed, Reader};
 use crate::error::Error;
-use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, RangeTombstones, SeqNo, Slice};
+use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, Millis, RangeTombstones, SeqNo, Slice, split_expiry};
 
 /// The counts and bounds of a table, collected while it is written and again when it is verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,11 +23,52 @@ pub(crate) struct Properties {
     pub(crate) max_seqno: SeqNo,
     pub(crate) smallest: Vec<u8>,
     pub(crate) largest: Vec<u8>,
+    pub(crate) expiring: Expiring,
+}
+
+/// The entries of a table that expire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Expiring {
+    pub(crate) count: u64,
+    /// The instant by which all of them have expired; 0 if there are none.
+    pub(crate) last: Millis,
+}
+
+impl Expiring {
+    fn add(&mut self, at: Millis) {
+        (self.count, self.last) = (self.count + 1, self.last.max(at));
+    }
+
+    /// The number of entries that are known to have expired by `instant`.
+    pub(crate) fn by(self, instant: Millis) -> u64 {
+        if self.last <= instant { self.count } else { 0 }
+    }
+
+    /// For dumps: their number, and a comma; nothing if there are none.
+    pub(crate) fn in_words(self) -> String {
+        match self.count {
+            0 => String::new(),
+            count => format!("{count} that expire, the last at {}, ", self.last),
+        }
+    }
+
+    /// Appends them, if there are any.
+    pub(crate) fn encode(self, out: &mut Vec<u8>) {
+        if self.count > 0 {
+            codec::put_varint(out, self.count);
+            codec::put_varint(out, self.last);
+        }
+    }
+
+    /// Decodes the output of `encode`, if there are any.
+    pub(crate) fn decode(reader: &mut Reader<'_>) -> Option<Self> {
+        Some(Self { count: reader.varint().filter(|&count| count > 0)?, last: reader.varint()? })
+    }
 }
 
 impl Properties {
     /// Counts an entry, which comes after all earlier ones. Returns whether its key is a new one.
-    pub(crate) fn count(&mut self, key: &[u8], seqno: SeqNo, kind: Kind) -> bool {
+    pub(crate) fn count(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, stored: &[u8]) -> bool {
         let first = self.entries == 0;
         let new_key = first || self.largest != key;
         if first {
@@ -40,6 +82,9 @@ impl Properties {
         }
         self.entries += 1;
         self.tombstones += u64::from(kind == Kind::Tombstone);
+        if kind == Kind::Expiring {
+            self.expiring.add(split_expiry(stored).0);
+        }
         self.min_seqno = self.min_seqno.min(seqno);
         self.max_seqno = self.max_seqno.max(seqno);
         new_key
@@ -76,12 +121,13 @@ impl Properties {
             max_seqno: self.max_seqno,
             narrowed: false,
             range_tombstones: ranges.parts().count() as u64,
+            expiring: self.expiring,
         }
     }
 
     /// Whether these can be the properties of the last part of a table with the properties `whole`.
     pub(crate) fn is_end_of(&self, whole: &Properties) -> bool {
-        let counts = |of: &Properties| [of.entries, of.tombstones, of.keys];
+        let counts = |of: &Properties| [of.entries, of.tombstones, of.keys, of.expiring.count, of.expiring.last];
         let fewer = counts(self).iter().zip(counts(whole)).all(|(part, whole)| *part <= whole);
         let within = whole.min_seqno <= self.min_seqno && self.max_seqno <= whole.max_seqno;
         fewer && within && whole.smallest <= self.smallest && self.largest == whole.largest
@@ -94,6 +140,7 @@ impl Properties {
         }
         codec::put_prefixed(&mut out, &self.smallest);
         codec::put_prefixed(&mut out, &self.largest);
+        self.expiring.encode(&mut out);
         out
     }
 
@@ -108,6 +155,7 @@ impl Properties {
                 max_seqno: reader.varint().filter(|&seqno| seqno <= MAX_SEQNO)?,
                 smallest: reader.prefixed(MAX_KEY_LEN)?.to_vec(),
                 largest: reader.prefixed(MAX_KEY_LEN)?.to_vec(),
+                expiring: if reader.is_empty() { Expiring::default() } else { Expiring::decode(&mut reader)? },
             })
         })();
         let properties = properties.ok_or(reader.malformed("the properties of a table"))?;
@@ -139,6 +187,7 @@ pub(crate) struct TableMeta {
     pub(crate) narrowed: bool,
     /// Range tombstones, those of equal bounds counted once.
     pub(crate) range_tombstones: u64,
+    pub(crate) expiring: Expiring,
 }
 
 impl TableMeta {
@@ -179,10 +228,11 @@ mod tests {
 
     #[test]
     fn counts_and_bounds_are_those_of_the_entries() {
-        // Catches versions counted as keys, a smallest seqno that starts at 0, and a largest that is the last.
+        // Catches versions counted as keys, a smallest seqno that starts at 0, and a largest that is the last;
+        // an entry that expires counted as a tombstone, and bytes for it where there is none.
         let mut properties = Properties::default();
         let new = [(b"a", 9, Kind::Value), (b"a", 5, Kind::Tombstone), (b"b", 7, Kind::Value)]
-            .map(|(key, seqno, kind)| properties.count(key, seqno, kind));
+            .map(|(key, seqno, kind)| properties.count(key, seqno, kind, b""));
         assert_eq!(new, [true, false, true]);
         let expected = Properties {
             entries: 3,
@@ -192,9 +242,19 @@ mod tests {
             max_seqno: 9,
             smallest: b"a".to_vec(),
             largest: b"b".to_vec(),
+            expiring: Expiring::default(),
         };
         assert_eq!(properties, expected);
-        assert_eq!(Properties::decode(&properties.encode()), Ok(expected));
+        let plain = properties.encode();
+        assert_eq!(Properties::decode(&plain), Ok(expected.clone()));
+        for at in [700u64, 900, 800] {
+            properties.count(b"c", at, Kind::Expiring, &at.to_le_bytes());
+        }
+        let expiring = Expiring { count: 3, last: 900 };
+        assert_eq!((properties.expiring, properties.tombstones), (expiring, 1));
+        assert_eq!(Properties::decode(&properties.encode()), Ok(properties.clone()));
+        assert!(properties.encode().len() > plain.len());
+        assert_eq!((expiring.by(899), expiring.by(900)), (0, 3));
     }
 
     proptest! {

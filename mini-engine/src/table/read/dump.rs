@@ -6,7 +6,7 @@ use crate::cache::CacheUse;
 use crate::error::{Error, Result};
 use crate::table::index::Partition;
 use crate::table::read::{Root, Table};
-use crate::types::{Kind, Lines, Shown};
+use crate::types::{Kind, Lines, Shown, split_expiry};
 
 impl Table {
     /// Writes a line for the table, each partition, each data block and each entry.
@@ -33,13 +33,14 @@ impl Dump<'_> {
     fn table(&mut self, root: &Root, lines: &mut Lines<'_>) -> ControlFlow<()> {
         let meta = self.table.meta();
         lines(format_args!(
-            "table {}: {} bytes, {} partitions, {} entries of {} keys, {} of them tombstones, {}seqnos {} to {}, keys {} to {}",
+            "table {}: {} bytes, {} partitions, {} entries of {} keys, {} of them tombstones, {}{}seqnos {} to {}, keys {} to {}",
             meta.number,
             meta.size,
             root.index.len(),
             meta.entries,
             root.properties.keys,
             meta.tombstones,
+            meta.expiring.in_words(),
             meta.ranges_in_words(),
             meta.min_seqno,
             meta.max_seqno,
@@ -93,6 +94,10 @@ impl Dump<'_> {
             told = match cursor.kind() {
                 Kind::Value => lines(format_args!("  {key} at {seqno} = {}", Shown(&cursor.value_slice()))),
                 Kind::Tombstone => lines(format_args!("  {key} at {seqno} removed")),
+                Kind::Expiring => {
+                    let (at, value) = split_expiry(cursor.value());
+                    lines(format_args!("  {key} at {seqno} = {}, expires at {at}", Shown(value)))
+                }
             };
             cursor.next().map_err(malformed)?;
         }

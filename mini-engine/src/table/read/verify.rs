@@ -165,7 +165,7 @@ impl Verifier<'_> {
                 if let Some(what) = self.wrong_place(entry, fence) {
                     return Err(self.corrupt(handle, entry, what));
                 }
-                let is_new = self.seen.count(entry.0, entry.1, cursor.kind());
+                let is_new = self.seen.count(entry.0, entry.1, cursor.kind(), cursor.value());
                 let denies = |filter: Filter<'_>| !filter.may_contain(codec::key_hash(entry.0));
                 // A key that continues here from the previous partition is in both filters (partition G1).
                 if (is_new || is_first) && partition.filter().is_some_and(denies) {

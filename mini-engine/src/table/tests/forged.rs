@@ -34,7 +34,7 @@ fn sound() -> Parts {
     let blocks = vec![vec![value("b", 4, "1"), value("d", 3, "2")], vec![value("f", 2, "3"), value("h", 1, "4")]];
     let mut properties = Properties::default();
     blocks.iter().flatten().for_each(|entry| {
-        properties.count(&entry.key, entry.seqno, entry.kind);
+        properties.count(&entry.key, entry.seqno, entry.kind, &entry.value);
     });
     let hashes = |block: &Vec<Entry>| block.iter().map(|entry| codec::key_hash(&entry.key)).collect();
     let hashes = blocks.iter().map(hashes).collect();

@@ -5,6 +5,7 @@ mod bounds;
 mod checkpoint;
 mod concurrency;
 mod conditional;
+mod expiry;
 mod ingest;
 mod keyspaces;
 mod lifecycle;

@@ -1,5 +1,7 @@
 //! Random operations against an ordinary map; after every step, everything readable is compared.
 
+use std::time::SystemTime;
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -10,6 +12,12 @@ type Key = Vec<u8>;
 #[derive(Clone, Debug)]
 enum Step {
     Insert(Key, usize),
+    /// For this many seconds.
+    InsertFor(Key, usize, u64),
+    /// From now on for this many seconds, or for ever.
+    SetExpiry(Key, Option<u64>),
+    /// Seconds pass.
+    Pass(u64),
     Remove(Key),
     RemoveRange(Bound<Key>, Bound<Key>),
     Batch(Vec<BatchStep>, bool),
@@ -35,6 +43,7 @@ enum Step {
 #[derive(Clone, Debug)]
 enum BatchStep {
     Insert(Key, usize),
+    InsertFor(Key, usize, u64),
     Remove(Key),
     RemoveRange(Bound<Key>, Bound<Key>),
 }
@@ -77,12 +86,16 @@ fn step() -> impl Strategy<Value = Step> {
     let len = 0..900usize;
     let in_batch = prop_oneof![
         6 => (key(), len.clone()).prop_map(|(key, len)| BatchStep::Insert(key, len)),
+        2 => (key(), len.clone(), 0..9u64).prop_map(|(key, len, seconds)| BatchStep::InsertFor(key, len, seconds)),
         6 => key().prop_map(BatchStep::Remove),
         1 => (bound(), bound()).prop_map(|(lower, upper)| BatchStep::RemoveRange(lower, upper)),
     ];
     let batch = vec(in_batch, 0..20);
     prop_oneof![
         12 => (key(), len.clone()).prop_map(|(key, len)| Step::Insert(key, len)),
+        5 => (key(), len.clone(), 0..9u64).prop_map(|(key, len, seconds)| Step::InsertFor(key, len, seconds)),
+        2 => (key(), prop::option::of(0..9u64)).prop_map(|(key, seconds)| Step::SetExpiry(key, seconds)),
+        3 => (1..5u64).prop_map(Step::Pass),
         5 => key().prop_map(Step::Remove),
         3 => (bound(), bound()).prop_map(|(lower, upper)| Step::RemoveRange(lower, upper)),
         // Up to several memtables in one batch.
@@ -106,17 +119,43 @@ fn step() -> impl Strategy<Value = Step> {
 
 struct Run {
     dir: TempDir,
+    fs: FaultFs,
     db: Option<Db>,
     model: Map,
+    /// The seconds at which keys of the model expire.
+    expiries: BTreeMap<Key, u64>,
+    time: u64,
     snapshots: Vec<(Snapshot, Map)>,
     written: u64,
 }
 
 impl Run {
     fn new(chosen: &Chosen) -> Run {
-        let dir = TempDir::new().unwrap();
-        let db = Some(open(&dir, chosen));
-        Run { dir, db, model: Map::new(), snapshots: Vec::new(), written: 0 }
+        let (dir, fs, time) = (TempDir::new().unwrap(), faulty(), 1_000_000);
+        fs.set_time(second(time));
+        let db = Some(open(&dir, &fs, chosen));
+        Run { dir, fs, db, model: Map::new(), expiries: BTreeMap::new(), time, snapshots: Vec::new(), written: 0 }
+    }
+
+    /// Notes the expiry of a key that was written.
+    fn note(&mut self, key: &[u8], expiry: Option<u64>) {
+        match expiry {
+            Some(at) => self.expiries.insert(key.to_vec(), at),
+            None => self.expiries.remove(key),
+        };
+        self.expire();
+    }
+
+    /// Removes the keys of the model that have expired.
+    fn expire(&mut self) {
+        let Run { model, expiries, time, .. } = self;
+        expiries.retain(|key, at| {
+            let is_over = *at <= *time;
+            if is_over {
+                model.remove(key);
+            }
+            !is_over && model.contains_key(key)
+        });
     }
 
     fn db(&self) -> &Db {
@@ -136,7 +175,27 @@ impl Run {
             Step::Insert(key, len) => {
                 let value = self.value(len);
                 self.db().insert(&key, &value).unwrap();
+                self.note(&key, None);
                 self.model.insert(key, value);
+            }
+            Step::InsertFor(key, len, seconds) => {
+                let (value, at) = (self.value(len), self.time + seconds);
+                self.db().insert_with_expiry(&key, &value, second(at)).unwrap();
+                self.model.insert(key.clone(), value);
+                self.note(&key, Some(at));
+            }
+            Step::SetExpiry(key, seconds) => {
+                let at = seconds.map(|seconds| self.time + seconds);
+                let is_there = self.db().set_expiry(&key, at.map(second)).unwrap();
+                assert_eq!(is_there, self.model.contains_key(&key));
+                if is_there {
+                    self.note(&key, at);
+                }
+            }
+            Step::Pass(seconds) => {
+                self.time += seconds;
+                self.fs.set_time(second(self.time));
+                self.expire();
             }
             Step::Remove(key) => {
                 self.db().remove(&key).unwrap();
@@ -150,6 +209,7 @@ impl Run {
             Step::Load(keys, len) => {
                 let load: Map = keys.into_iter().map(|key| (key, self.value(len))).collect();
                 self.db().ingest(&load).unwrap();
+                load.keys().for_each(|key| self.note(key, None));
                 self.model.extend(load);
             }
             Step::PopFirst => assert_eq!(self.db().pop_first().unwrap().map(owned_entry), self.model.pop_first()),
@@ -182,7 +242,14 @@ impl Run {
                 BatchStep::Insert(key, len) => {
                     let value = self.value(len);
                     batch.insert(&key, &value).unwrap();
+                    self.note(&key, None);
                     self.model.insert(key, value);
+                }
+                BatchStep::InsertFor(key, len, seconds) => {
+                    let (value, at) = (self.value(len), self.time + seconds);
+                    batch.insert_with_expiry(&key, &value, second(at)).unwrap();
+                    self.model.insert(key.clone(), value);
+                    self.note(&key, Some(at));
                 }
                 BatchStep::Remove(key) => {
                     batch.remove(&key).unwrap();
@@ -209,7 +276,7 @@ impl Run {
         } else {
             drop(db);
         }
-        self.db = Some(open(&self.dir, chosen));
+        self.db = Some(open(&self.dir, &self.fs, chosen));
         assert_eq!(self.db().snapshot().seqno(), seqno);
         assert_eq!(self.db().recovery().torn, None);
         assert!(!close || self.db().recovery().batches_replayed == 0);
@@ -250,6 +317,9 @@ impl Run {
         for (key, value) in keys.iter().zip(&expected) {
             assert_eq!(db.get(key).unwrap().map(|v| v.to_vec()).as_ref(), value.as_ref());
             assert_eq!(db.contains_key(key).unwrap(), value.is_some());
+            let with_expiry = db.get_with_expiry(key).unwrap();
+            let expiry = self.expiries.get(key).filter(|_| value.is_some()).map(|at| second(*at));
+            assert_eq!(with_expiry.map(|(value, at)| (value.to_vec(), at)), value.clone().map(|value| (value, expiry)));
         }
         for (snapshot, model) in &self.snapshots {
             let all: Vec<_> = model.iter().collect();
@@ -268,8 +338,16 @@ fn remove_range(model: &mut Map, bounds: (Bound<Key>, Bound<Key>)) {
     model.retain(|key, _| !std::ops::RangeBounds::contains(&bounds, key));
 }
 
-fn open(dir: &TempDir, chosen: &Chosen) -> Db {
-    let builder = Db::builder(dir.path()).memtable_bytes(4096).memtable_kind(chosen.memtable).l0_trigger(2);
+fn second(n: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(n)
+}
+
+fn open(dir: &TempDir, fs: &FaultFs, chosen: &Chosen) -> Db {
+    let builder = Db::builder(dir.path())
+        .file_system(Arc::new(fs.clone()))
+        .memtable_bytes(4096)
+        .memtable_kind(chosen.memtable)
+        .l0_trigger(2);
     let builder =
         builder.block_bytes(512).partition_bytes(128).cache_bytes(8192).filter_bits_per_key(chosen.filter_bits);
     let builder = builder.compaction(chosen.policy).size_ratio(chosen.ratio).level1_bytes(4096).table_file_bytes(2048);

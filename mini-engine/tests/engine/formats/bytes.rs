@@ -93,6 +93,8 @@ pub(crate) struct Entry {
     pub(crate) key: Vec<u8>,
     pub(crate) seqno: u64,
     pub(crate) value: Option<Vec<u8>>,
+    /// Milliseconds since 1970 from which on it counts as a tombstone.
+    pub(crate) expires: Option<u64>,
     /// For a range tombstone with the first key `key`: its end, empty if it has none.
     pub(crate) end: Option<Vec<u8>>,
 }
@@ -101,7 +103,15 @@ impl Entry {
     pub(crate) fn new(key: &[u8], seqno: u64, value: Option<&[u8]>) -> Read<Entry> {
         need(key.len() <= MAX_KEY && value.is_none_or(|value| value.len() <= MAX_VALUE), "a key or value too long")?;
         need(seqno <= MAX_SEQNO, "a seqno of more than 56 bits")?;
-        Ok(Entry { key: key.to_vec(), seqno, value: value.map(<[u8]>::to_vec), end: None })
+        Ok(Entry { key: key.to_vec(), seqno, value: value.map(<[u8]>::to_vec), expires: None, end: None })
+    }
+
+    /// An entry that expires, with its stored value.
+    pub(crate) fn expiring(key: &[u8], seqno: u64, stored: &[u8]) -> Read<Entry> {
+        need(stored.len() <= MAX_VALUE, "a value too long")?;
+        let mut bytes = Bytes::new(stored);
+        let expires = Some(bytes.u64()?);
+        Ok(Entry { expires, ..Entry::new(key, seqno, Some(bytes.rest()))? })
     }
 
     /// A range tombstone.

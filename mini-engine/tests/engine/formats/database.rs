@@ -1,6 +1,7 @@
 //! A whole database: the state that the manifest, its tables and its logs add up to.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::SystemTime;
 
 use crate::formats::bytes::{Entry, Read, need};
 use crate::formats::log::{self, Log};
@@ -20,6 +21,8 @@ pub(crate) struct Database {
     /// The versions that the logs hold, oldest first.
     logged: Vec<Entry>,
     pub(crate) last_seqno: u64,
+    /// The instant by which entries have expired, in milliseconds since 1970.
+    now: u64,
 }
 
 /// The result of a read of a key.
@@ -51,7 +54,9 @@ pub(crate) fn read(files: &Files) -> Read<Database> {
         tables.insert(line.number, table);
     }
     file(&format!("{:06}.log", manifest.log))?;
-    let mut database = Database { last_seqno: manifest.last_seqno, manifest, tables, logs: vec![], logged: vec![] };
+    let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_err(|error| error.to_string())?;
+    let (last_seqno, now) = (manifest.last_seqno, manifest.clock.max(time.as_millis() as u64));
+    let mut database = Database { last_seqno, manifest, tables, logs: vec![], logged: vec![], now };
     database.replay(files)?;
     Ok(database)
 }
@@ -72,7 +77,12 @@ fn describes(line: &TableLine, table: &Table, size: u64) -> bool {
     let counts = (line.size, line.entries, line.tombstones) == (size, found.entries, found.tombstones);
     let seqnos = (line.smallest_seqno, line.largest_seqno) == (found.smallest_seqno, found.largest_seqno);
     let begins = if line.narrowed { line.smallest >= found.first_key } else { line.smallest == found.first_key };
-    counts && seqnos && begins && line.largest == found.last_key && line.range_tombstones == table.distinct_ranges
+    counts
+        && seqnos
+        && begins
+        && line.largest == found.last_key
+        && line.range_tombstones == table.distinct_ranges
+        && line.expiring == found.expiring
 }
 
 impl Database {
@@ -116,7 +126,10 @@ impl Database {
     /// The result of a read of `key` at `wanted`.
     pub(crate) fn get(&self, key: &[u8], wanted: u64) -> Answer<'_> {
         let (seqno, found) = match self.newest(key, wanted) {
-            Some(entry) => (entry.seqno, entry.value.as_deref().map_or(Answer::Nothing, Answer::Value)),
+            Some(entry) => {
+                let value = entry.value.as_deref().filter(|_| entry.expires.is_none_or(|at| at > self.now));
+                (entry.seqno, value.map_or(Answer::Nothing, Answer::Value))
+            }
             None => (0, Answer::Nothing),
         };
         let hides = |line: &TableLine| *line.smallest <= *key && *key <= *line.largest && seqno <= line.largest_seqno;

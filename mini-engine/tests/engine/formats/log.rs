@@ -144,6 +144,7 @@ fn operations(frame: &Frame<'_>) -> Read<Vec<Entry>> {
             0 => Entry::new(key, seqno, None)?,
             1 => Entry::new(key, seqno, Some(bytes.prefixed()?))?,
             2 => Entry::range(key, bytes.prefixed()?, seqno)?,
+            3 => Entry::expiring(key, seqno, bytes.prefixed()?)?,
             unknown => return Err(format!("kind {unknown} of an operation")),
         });
     }

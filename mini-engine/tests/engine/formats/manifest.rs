@@ -24,6 +24,8 @@ pub(crate) struct TableLine {
     pub(crate) smallest: Vec<u8>,
     pub(crate) largest: Vec<u8>,
     pub(crate) range_tombstones: u64,
+    /// The number of entries that expire, and the last instant.
+    pub(crate) expiring: (u64, u64),
     /// Only keys from `smallest` on count.
     pub(crate) narrowed: bool,
 }
@@ -52,6 +54,8 @@ pub(crate) struct Manifest {
     /// Every tag that was met.
     pub(crate) tags: BTreeSet<u8>,
     pub(crate) edits: usize,
+    /// The latest instant that the database knows.
+    pub(crate) clock: u64,
 }
 
 /// The number of the manifest that `CURRENT` names.
@@ -152,6 +156,7 @@ impl Manifest {
                 }
                 14 => dropped_keyspaces.push(keyspace_id(&mut bytes)?),
                 15 => last_keyspace = keyspace_id(&mut bytes)?,
+                16 => self.clock = self.clock.max(number(&mut bytes)?),
                 unknown => return Err(format!("tag {unknown}")),
             }
         }
@@ -244,10 +249,10 @@ fn level(bytes: &mut Bytes<'_>) -> Read<usize> {
 
 /// Level and run are missing.
 fn table(bytes: &mut Bytes<'_>) -> Read<TableLine> {
-    let narrowed = bytes.u8()?;
-    need(narrowed <= 1, "narrowed is 0 or 1")?;
+    let what = bytes.u8()?;
+    need(what <= 3, "what is special about a table is 0 to 3")?;
     Ok(TableLine {
-        narrowed: narrowed == 1,
+        narrowed: what & 1 != 0,
         number: number(bytes)?,
         size: number(bytes)?,
         entries: number(bytes)?,
@@ -257,6 +262,7 @@ fn table(bytes: &mut Bytes<'_>) -> Read<TableLine> {
         largest_seqno: number(bytes)?,
         smallest: bytes.prefixed()?.to_vec(),
         largest: bytes.prefixed()?.to_vec(),
+        expiring: if what & 2 != 0 { (bytes.varint()?, bytes.varint()?) } else { (0, 0) },
         ..TableLine::default()
     })
 }

@@ -34,6 +34,8 @@ pub(crate) struct Properties {
     pub(crate) largest_seqno: u64,
     pub(crate) first_key: Vec<u8>,
     pub(crate) last_key: Vec<u8>,
+    /// The number of entries that expire, and the last instant.
+    pub(crate) expiring: (u64, u64),
 }
 
 struct Fence {
@@ -220,7 +222,8 @@ fn block(number: u64, file: &[u8], place: Range<usize>) -> Read<(u8, Vec<u8>)> {
 
 fn data_block(contents: &[u8]) -> Read<Vec<Entry>> {
     let count_at = contents.len().checked_sub(4).ok_or("no number of restarts")?;
-    let restarts = Bytes::new(&contents[count_at..]).u32()? as usize;
+    let count = Bytes::new(&contents[count_at..]).u32()?;
+    let (restarts, all_have_values) = ((count & u32::MAX >> 1) as usize, count >> 31 == 1);
     let entries_end = count_at.checked_sub(4 * restarts).ok_or("more restarts than there is room for")?;
     let mut offsets = Bytes::new(&contents[entries_end..count_at]);
     let mut bytes = Bytes::new(&contents[..entries_end]);
@@ -228,15 +231,20 @@ fn data_block(contents: &[u8]) -> Read<Vec<Entry>> {
     while !bytes.is_empty() {
         let offset = entries_end - bytes.len();
         let (shared, unshared, tag) = (bytes.varint()? as usize, bytes.varint()? as usize, bytes.varint()?);
-        let value_len = if tag % 2 == 1 { Some(bytes.varint()? as usize) } else { None };
+        let has_value = tag % 2 == 1 || all_have_values;
+        let value_len = if has_value { bytes.varint()? as usize } else { 0 };
         if entries.len().is_multiple_of(RESTART_INTERVAL) {
             need(offsets.u32()? as usize == offset && shared == 0, "no restart at a 16th entry")?;
         }
         let before = entries.last().map_or(&[][..], |entry| &entry.key);
         let prefix = before.get(..shared).ok_or("more shared bytes than the key before has")?;
         let key = [prefix, bytes.take(unshared)?].concat();
-        let value = value_len.map(|len| bytes.take(len)).transpose()?;
-        entries.push(Entry::new(&key, tag / 2, value)?);
+        let (value, seqno) = (bytes.take(value_len)?, tag / 2);
+        entries.push(match tag % 2 {
+            1 => Entry::new(&key, seqno, Some(value))?,
+            _ if value.is_empty() => Entry::new(&key, seqno, None)?,
+            _ => Entry::expiring(&key, seqno, value)?,
+        });
     }
     need(offsets.is_empty(), "a restart that is no 16th entry")?;
     Ok(entries)
@@ -290,7 +298,7 @@ fn range_tombstones(contents: &[u8]) -> Read<Ranges> {
 
 fn read_properties(contents: &[u8]) -> Read<Properties> {
     let mut bytes = Bytes::new(contents);
-    let properties = Properties {
+    let mut properties = Properties {
         entries: bytes.varint()?,
         tombstones: bytes.varint()?,
         keys: bytes.varint()?,
@@ -298,7 +306,12 @@ fn read_properties(contents: &[u8]) -> Read<Properties> {
         largest_seqno: bytes.varint()?,
         first_key: bytes.prefixed()?.to_vec(),
         last_key: bytes.prefixed()?.to_vec(),
+        expiring: (0, 0),
     };
+    if !bytes.is_empty() {
+        properties.expiring = (bytes.varint()?, bytes.varint()?);
+        need(properties.expiring.0 > 0, "a count of entries that expire, where there are none")?;
+    }
     need(bytes.is_empty(), "bytes behind the properties")?;
     Ok(properties)
 }
@@ -323,6 +336,10 @@ fn counted(entries: &[Entry], ranges: &[Entry]) -> Properties {
             .min()
             .unwrap_or_default(),
         last_key: last_key.to_vec(),
+        expiring: (
+            entries.iter().filter(|entry| entry.expires.is_some()).count() as u64,
+            entries.iter().filter_map(|entry| entry.expires).max().unwrap_or_default(),
+        ),
     }
 }
 

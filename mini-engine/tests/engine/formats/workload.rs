@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use mini_engine::{Db, Durability, WriteBatch};
 
@@ -42,7 +43,7 @@ fn value(n: u64) -> Vec<u8> {
     }
 }
 
-/// The `n`th batch: up to 12 operations, a third of them removals, some of these of ranges.
+/// The `n`th batch: up to 12 operations, a third of them removals, some of these of ranges; some entries expire, or have expired.
 pub(crate) fn batch(n: u64, map: &mut Map) -> WriteBatch {
     let mut batch = WriteBatch::new();
     for i in 0..1 + n % 12 {
@@ -57,6 +58,16 @@ pub(crate) fn batch(n: u64, map: &mut Map) -> WriteBatch {
         } else if draw.is_multiple_of(3) {
             batch.remove(&key).unwrap();
             map.remove(&key);
+        } else if draw.is_multiple_of(11) {
+            // In a century, or long ago.
+            let (value, is_there) = (value(draw + n), !draw.is_multiple_of(4));
+            let seconds = if is_there { 4_800_000_000 + draw % 1000 } else { 1_000_000_000 };
+            batch.insert_with_expiry(&key, &value, SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
+            if is_there {
+                map.insert(key, value)
+            } else {
+                map.remove(&key)
+            };
         } else {
             let value = value(draw + n);
             batch.insert(&key, &value).unwrap();

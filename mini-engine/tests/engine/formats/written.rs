@@ -55,9 +55,9 @@ fn fill(db: &Db) -> Vec<(Snapshot, Map)> {
 }
 
 /// The features that the databases of a test must have together, so that each part of the page is tested.
-const WANTED: &str = "compression 0, compression 1, compression 2, tag 1, tag 2, tag 3, tag 4, tag 5, tag 6, tag 7, tag 8, several levels, \
+const WANTED: &str = "compression 0, compression 1, compression 2, tag 1, tag 2, tag 3, tag 4, tag 5, tag 6, tag 7, tag 8, tag 16, several levels, \
                       several runs, several blocks, several partitions, a key in several tables, tombstones, ranges that overlap, \
-                      ranges apart, logged";
+                      ranges apart, logged, expiring, expiring logged";
 
 /// The features that a database has, by the same names.
 fn met(database: &Database) -> BTreeSet<String> {
@@ -68,6 +68,7 @@ fn met(database: &Database) -> BTreeSet<String> {
     let keys = tables().map(|table| table.properties.keys as usize).sum::<usize>();
     let different: BTreeSet<_> = tables().flat_map(|table| &table.entries).map(|entry| &entry.key).collect();
     let ranges = |overlap: bool| tables().any(|table| !table.ranges.is_empty() && table.overlap == overlap);
+    let logged = || database.logs.iter().flat_map(|(_, log)| &log.batches).flat_map(|(_, entries)| entries);
     let facts = [
         ("several levels", levels.len() > 2),
         ("several runs", (1..8).any(|level| runs.iter().filter(|run| run.0 == level).count() > 1)),
@@ -77,6 +78,8 @@ fn met(database: &Database) -> BTreeSet<String> {
         ("tombstones", tables().any(|table| table.properties.tombstones > 0)),
         ("ranges that overlap", ranges(true)),
         ("ranges apart", ranges(false)),
+        ("expiring", tables().any(|table| table.properties.expiring.0 > 0)),
+        ("expiring logged", logged().any(|entry| entry.expires.is_some())),
         ("logged", database.logs.iter().any(|(_, log)| !log.batches.is_empty())),
     ];
     let facts = facts.into_iter().filter(|fact| fact.1).map(|fact| fact.0.to_owned());

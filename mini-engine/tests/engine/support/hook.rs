@@ -5,6 +5,7 @@ use std::fmt;
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, mpsc};
+use std::time::SystemTime;
 
 use mini_engine::fs::{File, FileSystem, Mapping, StdFs};
 
@@ -253,6 +254,10 @@ impl FileSystem for HookFs {
 
     fn lock_shared(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
         self.shared.inner.lock_shared(path)
+    }
+
+    fn now(&self) -> SystemTime {
+        self.shared.inner.now()
     }
 }
 

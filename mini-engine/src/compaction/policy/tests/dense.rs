@@ -1,8 +1,9 @@
 //! Tests that tables of mostly tombstones go down without further writes, at a bounded cost, and not for ever.
 
 use super::*;
+use crate::compaction::plan::Action;
 use crate::manifest::VersionEdit;
-use crate::table::TableMeta;
+use crate::table::{Expiring, TableMeta};
 
 #[test]
 fn few_tombstones_do_not_rewrite_what_they_are_spread_over() {
@@ -54,4 +55,27 @@ fn range_tombstones_count_and_there_is_a_least_number() {
     // Four times as many entries below are too many for each that comes down.
     assert_eq!(picked(7_000, 64 << 20), None);
     assert_eq!(picked(10_000, 1 << 30), None);
+}
+
+#[test]
+fn a_table_of_entries_that_have_all_expired_is_compacted_also_where_nothing_lies_below() {
+    // Catches expired data that takes space for ever if nothing is written over it, a table that is rewritten although readers still see its entries,
+    // and one that is rewritten again and again because of entries that have not expired.
+    let mut world = World::new(Compaction::Tiered, 4);
+    let run_id = RunId { level: 1, run: 1 };
+    let table = |number: u64, count: u64| TableMeta {
+        number,
+        size: 1 << 20,
+        entries: 30_000,
+        expiring: Expiring { count, last: 50 },
+        smallest: number.to_be_bytes()[..].into(),
+        largest: number.to_be_bytes()[..].into(),
+        ..TableMeta::default()
+    };
+    let added = vec![(run_id, table(1, 14_000)), (run_id, table(2, 20_000)), (run_id, table(3, 0))];
+    world.apply(VersionEdit { added, ..VersionEdit::default() });
+    let picked = |instant| pick(&Context { instant, ..world.context() }, Work::Any);
+    assert_eq!(picked(49), None);
+    let plan = picked(50).expect("a plan");
+    assert_eq!((plan.tables().collect::<Vec<_>>(), plan.action, plan.output), (vec![2], Action::Rewrite, run_id));
 }

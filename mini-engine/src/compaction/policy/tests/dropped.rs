@@ -49,6 +49,7 @@ fn tables_whose_keyspaces_are_all_dropped_go_first_and_unread() {
             in_progress: &in_progress,
             is_scanned_often: false,
             keyspaces: &keyspaces,
+            instant: 0,
         };
         let plan = pick(&context, work).filter(|plan| plan.action == Action::Remove);
         plan.map(|plan| plan.tables().collect::<Vec<_>>())

@@ -233,7 +233,7 @@ impl World {
 
     pub(super) fn context(&self) -> Context<'_> {
         let Self { version, options, in_progress, is_scanned_often, keyspaces, .. } = self;
-        Context { version, options, in_progress, is_scanned_often: *is_scanned_often, keyspaces }
+        Context { version, options, in_progress, is_scanned_often: *is_scanned_often, keyspaces, instant: 0 }
     }
 
     pub(super) fn end(&mut self, at: usize) {
@@ -279,7 +279,8 @@ impl World {
         let inputs = self.version.tables().filter(|meta| taken.contains(&meta.number));
         let mut entries: Vec<Entry> = inputs.flat_map(|meta| self.entries_of(meta)).cloned().collect();
         entries.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
-        let mut shadowing = Shadowing::new(Retention { snapshots, tombstones: Tombstones::KeepOf(&plan.below) });
+        let mut shadowing =
+            Shadowing::new(Retention { snapshots, instants: &[], tombstones: Tombstones::KeepOf(&plan.below) });
         // On level 0 one table is a run.
         let full = if plan.output == RunId::LEVEL_0 { u64::MAX } else { self.options.table_file_bytes };
         let (mut tables, mut kept, mut next): (Vec<Vec<Entry>>, usize, _) = (Vec::new(), 0, None);

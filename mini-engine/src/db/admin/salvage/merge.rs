@@ -1,5 +1,5 @@
-//! Merges everything that can be read of a damaged database into one sequence: the newest remaining version of each key, without tombstones and
-//! without entries that a range tombstone hides.
+//! Merges everything that can be read of a damaged database into one sequence: the newest remaining version of each key, without tombstones,
+//! without entries that have expired, and without those that a range tombstone hides.
 //!
 //! A sequence number decides which version is the newest, whatever level a table was on. A version is *older* if a newer one of its key may have
 //! been in the lost part of a table ([`LostKeys::may_hide`]). When the merge comes to a key, all losses that concern it are known.
@@ -13,7 +13,7 @@ use crate::iter::{EntryIter, MergeIter, impl_entry_iter};
 use crate::lock::lock;
 use crate::memtables::MemtableIter;
 use crate::table::{Lost, LostKeys, SalvageIter};
-use crate::types::{KeyBounds, Kind, MAX_SEQNO, OwnedBounds, RangeTombstones, Slice};
+use crate::types::{KeyBounds, Kind, MAX_SEQNO, Millis, OwnedBounds, RangeTombstones, Slice, shown};
 
 pub(super) enum SalvageSource {
     Table(Box<SalvageIter>),
@@ -22,7 +22,7 @@ pub(super) enum SalvageSource {
 
 impl_entry_iter!(SalvageSource { Table, Logs });
 
-/// The merge: yields keys with their values.
+/// The merge: yields keys with their kinds and stored values.
 pub(super) struct Salvaged {
     merged: MergeIter<SalvageSource>,
     /// The range tombstones of everything merged.
@@ -33,17 +33,19 @@ pub(super) struct Salvaged {
     /// Keys are counted in it as the merge comes to them.
     report: Arc<Mutex<SalvageReport>>,
     bounds: OwnedBounds,
+    /// The instant by which entries have expired.
+    instant: Millis,
     key: Vec<u8>,
     is_started: bool,
 }
 
 impl Salvaged {
-    /// Merges the keys of `sources`, which add to `lost`, within `bounds`. `ranges` are the range tombstones of all of them; `report` has the
+    /// Merges the keys of `sources`, which add to `lost`, within `bounds` and as of `instant`. `ranges` are the range tombstones of all of them; `report` has the
     /// findings so far.
     pub(super) fn new(
         (sources, ranges): (Vec<SalvageSource>, RangeTombstones),
         lost: Lost,
-        bounds: OwnedBounds,
+        (bounds, instant): (OwnedBounds, Millis),
         report: SalvageReport,
     ) -> Self {
         Self {
@@ -53,6 +55,7 @@ impl Salvaged {
             active: Vec::new(),
             report: Arc::new(Mutex::new(report)),
             bounds,
+            instant,
             key: Vec::new(),
             is_started: false,
         }
@@ -86,7 +89,8 @@ impl Salvaged {
         self.active.retain(|lost| !lost.ends_before(key));
         let is_older = self.active.iter().any(|lost| lost.may_hide(key, seqno));
         let is_hidden = self.ranges.covering(key, MAX_SEQNO) > Some(seqno);
-        let is_value = self.merged.kind() == Kind::Value && !is_hidden;
+        let value = shown(self.merged.kind(), self.merged.value(), || self.instant);
+        let is_value = value.is_some() && !is_hidden;
         let mut report = lock(&self.report);
         report.older_keys += u64::from(is_value && is_older);
         let is_wanted = is_value && !(is_older && report.older_keys_left_out);
@@ -113,11 +117,14 @@ impl Salvaged {
 }
 
 impl Iterator for Salvaged {
-    type Item = Result<(Slice, Slice)>;
+    type Item = Result<(Slice, Kind, Slice)>;
 
     fn next(&mut self) -> Option<Self::Item> {
         match self.advance() {
-            Ok(()) if self.merged.valid() => Some(Ok((Slice::from(self.merged.key()), self.merged.value_slice()))),
+            Ok(()) if self.merged.valid() => {
+                let merged = &self.merged;
+                Some(Ok((Slice::from(merged.key()), merged.kind(), merged.value_slice())))
+            }
             Ok(()) => None,
             Err(error) => Some(Err(error)),
         }

@@ -27,6 +27,7 @@ use std::ffi::OsString;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use self::keyspaces::FoundKeyspaces;
 use self::logs::read_logs;
@@ -40,7 +41,10 @@ use crate::lock::lock;
 use crate::manifest::{self, ASIDE, FileKind, SalvagedManifest};
 use crate::options::Options;
 use crate::table::{self, Lost, LostKeys, SalvageIter, TableMeta};
-use crate::types::{KeyBounds, KeyPrefix, OwnedBounds, RangeTombstones, SeqNo, Slice, owned, prefix_bounds};
+use crate::types::{
+    KeyBounds, KeyPrefix, OwnedBounds, RangeTombstones, SeqNo, Slice, millis, owned, prefix_bounds, shown_slice,
+    system_time,
+};
 use crate::wal;
 
 /// A damaged database whose readable part can be read. Made by [`Builder::salvage`](crate::Builder::salvage).
@@ -196,7 +200,8 @@ impl Salvage {
         let logged = read_logs(&*self.fs, &self.dir, &logs, oldest, memory, &mut report)?;
         let ranges = RangeTombstones::union(ranges.iter().chain(logged.range_sets().iter().map(|set| &**set)));
         sources.push(SalvageSource::Logs(logged.iter()));
-        Ok(Salvaged::new((sources, ranges), lost, bounds, report))
+        let instant = millis(self.fs.now()).max(self.manifest.clock);
+        Ok(Salvaged::new((sources, ranges), lost, (bounds, instant), report))
     }
 
     /// The tables to read, with the manifest's metadata of each.
@@ -295,17 +300,26 @@ impl SalvagedEntries {
     pub fn report(&self) -> SalvageReport {
         lock(&self.entries.report()).clone()
     }
+
+    /// Like `next`, with the time from which on the key is absent, if there is one.
+    pub fn next_with_expiry(&mut self) -> Option<Result<(Slice, Slice, Option<SystemTime>)>> {
+        let entry = self.entries.next()?;
+        Some(entry.map(|(key, kind, stored)| {
+            let key = match self.source.manifest.is_without_keyspaces {
+                true => key,
+                false => Slice::from(self.source.prefix.strip(&key)),
+            };
+            // It has not expired: it would not be yielded.
+            let (value, at) = shown_slice(kind, stored, || 0).unwrap_or_default();
+            (key, value, at.map(system_time))
+        }))
+    }
 }
 
 impl Iterator for SalvagedEntries {
     type Item = Result<(Slice, Slice)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let entry = self.entries.next()?;
-        let strip = |(stored, value): (Slice, Slice)| match self.source.manifest.is_without_keyspaces {
-            true => (stored, value),
-            false => (Slice::from(self.source.prefix.strip(&stored)), value),
-        };
-        Some(entry.map(strip))
+        Some(self.next_with_expiry()?.map(|(key, value, _)| (key, value)))
     }
 }

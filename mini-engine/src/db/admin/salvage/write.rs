@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::manifest::{CURRENT, FileNumbers, ManifestState, RunId, Version};
 use crate::options::Options;
-use crate::types::{SeqNo, Slice};
+use crate::types::{Kind, SeqNo, Slice, millis};
 
 /// Makes `dir` a database of those of `entries` that `keyspaces` keeps.
 pub(super) fn write(
@@ -18,7 +18,7 @@ pub(super) fn write(
     dir: &Path,
     options: Options,
     keyspaces: &mut FoundKeyspaces<'_>,
-    entries: impl Iterator<Item = Result<(Slice, Slice)>>,
+    entries: impl Iterator<Item = Result<(Slice, Kind, Slice)>>,
 ) -> Result<()> {
     let spec = OutputSpec {
         level: BOTTOM,
@@ -29,15 +29,19 @@ pub(super) fn write(
     make_database(fs, dir, |dir| {
         let store = TableStore::new(fs.clone(), dir, options, numbers.clone());
         let kept = |entry| match entry {
-            Ok((key, value)) => keyspaces.keep(key).map(|key| Ok((key, value))),
+            Ok((key, kind, value)) => keyspaces.keep(key).map(|key| Ok((key, kind, value))),
             Err(error) => Some(Err(error)),
         };
         let written = store.write_new(entries.filter_map(kept), 1, spec)?;
         let last_seqno = written.tables.len() as SeqNo;
+        // The clock of the new database runs if it has entries that expire.
+        let has_expiring = written.tables.iter().any(|table| table.meta().expiring.count > 0);
+        let clock = if has_expiring { millis(fs.now()).max(1) } else { 0 };
         let inconsistent = |what| Error::corruption(&dir.join(CURRENT), 0, what);
         let version = Version::default().apply(&written.as_edit(RunId { level: BOTTOM, run: 1 }));
         let (version, keyspaces) = (version.map_err(inconsistent)?, keyspaces.set().map_err(inconsistent)?);
-        let state = ManifestState { version: Arc::new(version), last_seqno, keyspaces, ..ManifestState::default() };
+        let state =
+            ManifestState { version: Arc::new(version), last_seqno, keyspaces, clock, ..ManifestState::default() };
         Ok((state, numbers))
     })
 }
@@ -50,8 +54,8 @@ mod tests {
     use crate::manifest::SalvagedManifest;
     use crate::types::MAX_SEQNO;
 
-    fn entry(key: &str) -> (Slice, Slice) {
-        (Slice::from(key.as_bytes()), Slice::from(&b"value"[..]))
+    fn entry(key: &str) -> (Slice, Kind, Slice) {
+        (Slice::from(key.as_bytes()), Kind::Value, Slice::from(&b"value"[..]))
     }
 
     #[test]

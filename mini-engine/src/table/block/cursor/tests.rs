@@ -34,8 +34,11 @@ fn apply(cursor: &mut Cursor, step: &Move) -> Decoded {
 }
 
 fn contents_of(model: &SortedVec) -> Vec<u8> {
-    let mut builder = BlockBuilder::default();
+    // As if an entry that expires had come before.
+    let all_have_values = model.entries().iter().any(|entry| entry.kind == Kind::Expiring);
+    let mut builder = BlockBuilder { all_have_values, ..BlockBuilder::default() };
     for entry in model.entries() {
+        assert!(builder.takes(entry.kind));
         let bound = builder.len() + entry_len_bound(&entry.key, &entry.value);
         builder.add(&entry.key, entry.seqno, entry.kind, &entry.value);
         assert!(builder.len() <= bound, "the bound of an entry's length");
@@ -236,9 +239,32 @@ fn an_entry_that_lies_is_an_error() {
         let error = cursor.next().expect_err(lie);
         assert!(error.offset >= sound.len(), "{lie}: {error:?}");
     }
+    // In a block whose tombstones have values.
+    for (value_len, is_sound) in [(0, true), (7, false), (8, true)] {
+        let mut contents = [&[0, 1][..], &tag(1), &[value_len], b"k", &vec![0; value_len.into()]].concat();
+        codec::put_u32(&mut contents, 0);
+        codec::put_u32(&mut contents, 1 | ALL_HAVE_VALUES);
+        let mut cursor = Cursor::new(Block::from_contents(&contents)).expect("an entry and a restart");
+        assert_eq!(cursor.seek_to_first().is_ok(), is_sound, "an instant of {value_len} bytes");
+    }
     let mut sound_only = forged(&[&sound, &[&[1, 1][..], &tag(MAX_SEQNO), b"x"].concat()]);
     sound_only.seek_to_last().expect("sound");
     assert_eq!((sound_only.key(), sound_only.seqno()), (&b"kx"[..], MAX_SEQNO));
+}
+
+#[test]
+fn a_block_without_entries_that_expire_has_no_bytes_for_them() {
+    // Catches tombstones that take a byte more, and an entry that expires in a block whose readers take it for a tombstone.
+    let mut builder = BlockBuilder::default();
+    builder.add(b"a", 3, Kind::Tombstone, b"");
+    assert!(!builder.takes(Kind::Expiring) && builder.takes(Kind::Value));
+    assert_eq!(builder.finish(<[u8]>::to_vec), [0, 1, 6, b'a', 0, 0, 0, 0, 1, 0, 0, 0]);
+    builder.add(b"b", 3, Kind::Expiring, &[7; 8]);
+    builder.add(b"c", 3, Kind::Tombstone, b"");
+    let with_values = [&[0, 1, 6, 8, b'b', 7, 7, 7, 7, 7, 7, 7, 7, 0, 1, 6, 0, b'c', 0, 0, 0, 0][..], &[1, 0, 0, 0x80]];
+    assert_eq!(builder.finish(<[u8]>::to_vec), with_values.concat());
+    builder.add(b"d", 3, Kind::Value, b"v");
+    assert!(builder.takes(Kind::Expiring));
 }
 
 #[test]

@@ -1,0 +1,76 @@
+//! The clock of a database, by which entries expire: the time of its file system, in milliseconds, which never goes back.
+//!
+//! K1 `latest` only rises. Every edit of the manifest records it, and an open goes on from there: so a key that was absent stays absent, unless a
+//! crash loses the last edits and the system's clock was set back.
+//! K2 `latest` is 0 as long as no entry of the database expires; then nobody reads the time. The first write of such an entry begins the clock
+//! before the entry is visible, and a reader loads the visible number first: so one that sees the entry finds the clock running.
+//! K3 A compaction turns entries that have expired into tombstones. Whoever reads its output must be at that instant or later. A reader without a
+//! registered instant pins its view first and reads the clock after that, as with the visible number (rule 16). Snapshots register theirs under a
+//! lock under which compactions read the registered ones and the clock (`snapshots.rs`).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::fs::FileSystem;
+use crate::types::{Millis, millis};
+
+#[derive(Debug)]
+pub(crate) struct Clock {
+    fs: Arc<dyn FileSystem>,
+    /// Relaxed: K2 and K3 rest on the orders of the number, the view and the lock that they name.
+    latest: AtomicU64,
+}
+
+impl Clock {
+    /// A clock that goes on from `latest`; 0 if no entry expires.
+    pub(crate) fn new(fs: Arc<dyn FileSystem>, latest: Millis) -> Self {
+        Self { fs, latest: AtomicU64::new(latest) }
+    }
+
+    /// The present instant, if entries expire; otherwise 0.
+    #[inline]
+    pub(crate) fn now(&self) -> Millis {
+        if self.latest() == 0 { 0 } else { self.begin() }
+    }
+
+    /// The present instant. From now on there are entries that expire.
+    #[inline(never)]
+    pub(crate) fn begin(&self) -> Millis {
+        let (now, latest) = (millis(self.fs.now()).max(1), self.latest());
+        // Most readers find that another one has already been there in this millisecond, and write nothing.
+        if now <= latest { latest } else { self.latest.fetch_max(now, Ordering::Relaxed).max(now) }
+    }
+
+    /// The latest instant that anyone has read.
+    #[inline]
+    pub(crate) fn latest(&self) -> Millis {
+        self.latest.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+    use crate::fs::{FaultFs, MemFs};
+
+    #[test]
+    fn the_clock_never_goes_back_and_stands_still_until_an_entry_expires() {
+        // Catches a key that returns when the system's clock is set back, and a clock that is read although nothing expires.
+        let fs = FaultFs::new(Arc::new(MemFs::default()));
+        let set = |millis| fs.set_time(SystemTime::UNIX_EPOCH + Duration::from_millis(millis));
+        set(500);
+        let clock = Clock::new(Arc::new(fs.clone()), 0);
+        assert_eq!((clock.now(), clock.latest()), (0, 0));
+        assert_eq!((clock.begin(), clock.now()), (500, 500));
+        set(400);
+        assert_eq!((clock.now(), clock.latest()), (500, 500));
+        set(600);
+        assert_eq!((clock.now(), clock.latest()), (600, 600));
+        let reopened = Clock::new(Arc::new(fs.clone()), 700);
+        assert_eq!(reopened.now(), 700);
+        set(0);
+        assert_eq!(Clock::new(Arc::new(fs.clone()), 0).begin(), 1, "it runs, whatever the time");
+    }
+}

@@ -1,0 +1,339 @@
+//! Entries that expire, by a clock that the tests set.
+
+use std::time::SystemTime;
+
+use crate::support::*;
+
+fn at(seconds: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+}
+
+/// A file system whose clock stands at 1,000 seconds.
+fn clocked() -> FaultFs {
+    let fs = FaultFs::new(Arc::new(MemFs::default()));
+    fs.set_time(at(1000));
+    fs
+}
+
+fn builder(fs: &FaultFs) -> Builder {
+    Db::builder(DB).file_system(Arc::new(fs.clone())).l0_trigger(100)
+}
+
+/// Checks by every kind of read that the database holds exactly these entries of the keys `a` to `f`.
+fn check(db: &Db, expected: &[(&str, &str)]) {
+    let expected: Texts = expected.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    assert_eq!(texts(db), expected);
+    let text = |(key, value): (Vec<u8>, Vec<u8>)| (String::from_utf8(key).unwrap(), String::from_utf8(value).unwrap());
+    let backward: Vec<_> = pairs(db.iter().rev()).into_iter().map(text).collect();
+    assert!(backward.into_iter().eq(expected.clone().into_iter().rev()));
+    let keys = ["a", "b", "c", "d", "e", "f"];
+    for (key, many) in keys.iter().zip(db.get_many(keys).unwrap()) {
+        let value = expected.get(*key).map(String::as_bytes);
+        assert_eq!(db.get(key).unwrap().as_deref(), value, "{key}");
+        assert_eq!(many.as_deref(), value, "{key}");
+        assert_eq!(db.contains_key(key).unwrap(), value.is_some(), "{key}");
+        assert_eq!(db.get_with_expiry(key).unwrap().map(|found| found.0).as_deref(), value, "{key}");
+    }
+    let first_and_last = [db.first().unwrap(), db.last().unwrap()].map(|entry| entry.map(|(key, _)| key.to_vec()));
+    let keys = || expected.keys().map(|key| key.clone().into_bytes());
+    assert_eq!(first_and_last, [keys().next(), keys().next_back()]);
+}
+
+/// The places where entries are when they expire: in a memtable of each kind, in tables, in several runs, and in what an open finds.
+fn in_each_place(test: impl Fn(&FaultFs, Db, &dyn Fn(Db) -> Db)) {
+    let flushed = |db: Db| {
+        db.flush().unwrap();
+        db
+    };
+    let fs = &clocked();
+    test(fs, builder(fs).open().unwrap(), &|db| db);
+    let fs = &clocked();
+    test(fs, builder(fs).memtable_kind(MemtableKind::Vector).open().unwrap(), &|db| db);
+    let fs = &clocked();
+    test(fs, builder(fs).open().unwrap(), &flushed);
+    let fs = &clocked();
+    let mapped = |fs: &FaultFs| builder(fs).table_reads(TableReads::Mmap).compression(Compression::None);
+    test(fs, mapped(fs).open().unwrap(), &flushed);
+    let fs = &clocked();
+    test(fs, builder(fs).open().unwrap(), &|db| {
+        let db = flushed(db);
+        db.compact_range(..).unwrap();
+        db
+    });
+    for close in [false, true] {
+        let fs = &clocked();
+        test(fs, builder(fs).open().unwrap(), &move |db| {
+            if close {
+                db.close().unwrap()
+            } else {
+                drop(db)
+            }
+            builder(fs).open().unwrap()
+        });
+    }
+}
+
+#[test]
+fn a_key_is_absent_from_its_instant_on_in_every_read_wherever_it_is() {
+    // Catches a read that does not look at the clock, a key that goes too early, and an older version that is there again.
+    in_each_place(|fs, db, settle| {
+        db.insert("b", "old").unwrap();
+        db.insert("e", "plain").unwrap();
+        let db = settle(db);
+        db.insert_with_expiry("a", "first", at(1010)).unwrap();
+        db.insert_with_expiry("b", "a value that is too long to be held in place", at(1020)).unwrap();
+        db.insert_with_expiry("c", "", at(1010)).unwrap();
+        db.insert_with_expiry("d", "gone already", at(1000)).unwrap();
+        db.insert_with_expiry("f", "last", at(1030)).unwrap();
+        let db = settle(db);
+        let (b, e) = (("b", "a value that is too long to be held in place"), ("e", "plain"));
+        check(&db, &[("a", "first"), b, ("c", ""), e, ("f", "last")]);
+        assert_eq!(db.get_with_expiry("b").unwrap().unwrap().1, Some(at(1020)));
+        assert_eq!(db.get_with_expiry("e").unwrap().unwrap().1, None);
+        fs.set_time(at(1009) + Duration::from_millis(999));
+        check(&db, &[("a", "first"), b, ("c", ""), e, ("f", "last")]);
+        fs.set_time(at(1010));
+        check(&db, &[b, e, ("f", "last")]);
+        fs.set_time(at(1025));
+        check(&db, &[e, ("f", "last")]);
+        fs.set_time(at(2000));
+        check(&db, &[e]);
+        let db = settle(db);
+        check(&db, &[e]);
+        // They are gone from the files too.
+        db.compact_range(..).unwrap();
+        check(&db, &[e]);
+        assert_eq!(db.metrics().estimated_keys, 1);
+        assert_sound(&db);
+    });
+}
+
+#[test]
+fn a_later_write_replaces_the_value_with_its_expiry() {
+    // Catches an expiry that outlives its value, and a value that lost its own.
+    in_each_place(|fs, db, settle| {
+        for key in ["a", "b", "c", "d"] {
+            db.insert_with_expiry(key, "short", at(1010)).unwrap();
+        }
+        let db = settle(db);
+        db.insert("a", "plain").unwrap();
+        db.insert_with_expiry("b", "long", at(1050)).unwrap();
+        db.remove("c").unwrap();
+        let mut batch = WriteBatch::new();
+        batch.insert_with_expiry("d", "x", at(1040)).unwrap();
+        batch.insert_with_expiry("e", "y", at(1005)).unwrap();
+        batch.insert("d", "z").unwrap();
+        batch.insert_with_expiry("f", "f", at(1060)).unwrap();
+        db.write(batch, Durability::Synced).unwrap();
+        let db = settle(db);
+        fs.set_time(at(1020));
+        check(&db, &[("a", "plain"), ("b", "long"), ("d", "z"), ("f", "f")]);
+        db.remove_range("b".."d").unwrap();
+        check(&db, &[("a", "plain"), ("d", "z"), ("f", "f")]);
+        fs.set_time(at(1060));
+        check(&settle(db), &[("a", "plain"), ("d", "z")]);
+    });
+}
+
+#[test]
+fn snapshots_iterators_and_cursors_see_the_time_at_which_they_were_made() {
+    // Catches a scan that loses entries while it goes on, and a flush or a compaction that drops what a snapshot still sees.
+    in_each_place(|fs, db, settle| {
+        db.insert("a", "old").unwrap();
+        let db = settle(db);
+        db.insert_with_expiry("a", "new", at(1010)).unwrap();
+        db.insert_with_expiry("b", "late", at(1030)).unwrap();
+        let (before, mut iter, mut cursor) = (db.snapshot(), db.iter(), db.cursor());
+        fs.set_time(at(1020));
+        let after = db.snapshot();
+        fs.set_time(at(1040));
+        db.flush().unwrap();
+        db.compact_range(..).unwrap();
+        let all = |snapshot: &Snapshot| snapshot.iter().map(|entry| entry.unwrap().0.to_vec()).collect::<Vec<_>>();
+        assert_eq!((all(&before), all(&after)), (vec![b"a".to_vec(), b"b".to_vec()], vec![b"b".to_vec()]));
+        assert_eq!(before.get("a").unwrap().as_deref(), Some(&b"new"[..]));
+        assert_eq!(before.get_with_expiry("a").unwrap().unwrap().1, Some(at(1010)));
+        assert_eq!(after.get_many(["a", "b"]).unwrap().map_each(), [None, Some(b"late".to_vec())]);
+        assert!(!after.contains_key("a").unwrap());
+        check(&db, &[]);
+        assert_eq!(iter.next_with_expiry().unwrap().unwrap().2, Some(at(1010)));
+        assert_eq!(iter.next_back_with_expiry().unwrap().unwrap().2, Some(at(1030)));
+        assert!(iter.next().is_none());
+        cursor.seek("a").unwrap();
+        assert_eq!((cursor.value(), cursor.expiry()), (&b"new"[..], Some(at(1010))));
+        cursor.seek_for_prev("z").unwrap();
+        assert_eq!((cursor.value(), cursor.expiry()), (&b"late"[..], Some(at(1030))));
+        drop((before, after, iter, cursor));
+        db.compact_range(..).unwrap();
+        assert_eq!(db.metrics().levels.iter().map(|level| level.bytes).sum::<u64>(), 0);
+        check(&settle(db), &[]);
+    });
+}
+
+trait MapEach {
+    fn map_each(self) -> Vec<Option<Vec<u8>>>;
+}
+
+impl MapEach for Vec<Option<Slice>> {
+    fn map_each(self) -> Vec<Option<Vec<u8>>> {
+        self.into_iter().map(|value| value.map(|value| value.to_vec())).collect()
+    }
+}
+
+#[test]
+fn conditional_writes_take_an_expired_key_for_absent() {
+    // Catches a lock that nobody can take after its owner has died, and a queue that hands out what has expired.
+    in_each_place(|fs, db, settle| {
+        db.insert_with_expiry("a", "owner", at(1010)).unwrap();
+        db.insert_with_expiry("b", "1", at(1010)).unwrap();
+        db.insert_with_expiry("e", "2", at(1010)).unwrap();
+        let db = settle(db);
+        let held = db.compare_and_swap("a", None, Some(b"other")).unwrap().unwrap_err();
+        assert_eq!(held.current.as_deref(), Some(&b"owner"[..]));
+        assert!(db.set_expiry("b", Some(at(1030))).unwrap());
+        assert!(db.set_expiry("b", None).unwrap());
+        assert!(db.set_expiry("b", Some(at(1020))).unwrap());
+        assert!(!db.set_expiry("never", None).unwrap());
+        fs.set_time(at(1010));
+        assert!(!db.set_expiry("a", Some(at(1090))).unwrap());
+        db.compare_and_swap("a", None, Some(b"other")).unwrap().unwrap();
+        check(&db, &[("a", "other"), ("b", "1")]);
+        assert_eq!(db.get_with_expiry("b").unwrap().unwrap().1, Some(at(1020)));
+        assert_eq!(&*db.pop_last().unwrap().unwrap().0, b"b");
+        // It is stored behind the end that the pop has noted.
+        db.insert_with_expiry("f", "3", at(1020)).unwrap();
+        let db = settle(db);
+        assert_eq!(&*db.pop_last().unwrap().unwrap().0, b"f");
+        db.insert_with_expiry("c", "4", at(1020)).unwrap();
+        fs.set_time(at(1020));
+        assert_eq!(&*db.pop_last().unwrap().unwrap().0, b"a");
+        assert_eq!(db.pop_first().unwrap(), None);
+        check(&db, &[]);
+    });
+}
+
+#[test]
+fn the_clock_never_goes_back_within_a_database() {
+    // Catches a key that returns when the system's clock is set back: at once, after a close, or after a crash behind a flush.
+    let fs = clocked();
+    let db = builder(&fs).open().unwrap();
+    db.insert_with_expiry("a", "1", at(1010)).unwrap();
+    db.insert_with_expiry("b", "2", at(1050)).unwrap();
+    fs.set_time(at(1020));
+    check(&db, &[("b", "2")]);
+    fs.set_time(at(500));
+    check(&db, &[("b", "2")]);
+    db.close().unwrap();
+    let db = builder(&fs).open().unwrap();
+    check(&db, &[("b", "2")]);
+    fs.set_time(at(1050));
+    check(&db, &[]);
+    db.insert("c", "3").unwrap();
+    db.flush().unwrap();
+    fs.set_time(at(500));
+    drop(db);
+    let reader = builder(&fs).read_only(true).open().unwrap();
+    check(&reader, &[("c", "3")]);
+    drop(reader);
+    let db = builder(&fs).open().unwrap();
+    check(&db, &[("c", "3")]);
+    // A key that is written now and expires before the clock's latest time never was there.
+    db.insert_with_expiry("d", "4", at(600)).unwrap();
+    check(&db, &[("c", "3")]);
+    // The copy goes on from the same time.
+    db.insert_with_expiry("e", "5", at(1060)).unwrap();
+    db.checkpoint("/copy").unwrap();
+    fs.set_time(at(400));
+    let copy = Db::builder("/copy").file_system(Arc::new(fs.clone())).open().unwrap();
+    assert_eq!(copy.get_with_expiry("e").unwrap().unwrap().1, Some(at(1060)));
+    copy.insert_with_expiry("d", "4", at(1050)).unwrap();
+    assert!(!copy.contains_key("d").unwrap());
+}
+
+#[test]
+fn a_database_without_entries_that_expire_never_asks_for_the_time() {
+    // Catches a clock that every scan and snapshot pays for, and a byte in a file for entries that are not there.
+    let (fs, plain) = (clocked(), clocked());
+    let fill = |fs: &FaultFs| {
+        let db = builder(fs).open().unwrap();
+        db.insert("a", "1").unwrap();
+        db.remove("b").unwrap();
+        db.flush().unwrap();
+        db
+    };
+    let db = fill(&fs);
+    fs.set_time(at(3000));
+    drop((db.snapshot(), db.iter(), db.get("a")));
+    db.close().unwrap();
+    // At its first entry that expires, the clock begins.
+    fs.set_time(at(500));
+    let db = builder(&fs).open().unwrap();
+    db.insert_with_expiry("c", "2", at(501)).unwrap();
+    db.flush().unwrap();
+    assert!(db.contains_key("c").unwrap());
+    let lines = |fs: &FaultFs| {
+        let shared: Arc<dyn FileSystem> = Arc::new(fs.clone());
+        let names = shared.read_dir(Path::new(DB)).unwrap();
+        let name = names.iter().find(|name| name.to_string_lossy().starts_with("MANIFEST")).unwrap();
+        let mut lines = Vec::new();
+        let mut line = |told: std::fmt::Arguments<'_>| {
+            lines.push(told.to_string());
+            ControlFlow::Continue(())
+        };
+        dump::manifest(&shared, Path::new(DB).join(name), &mut line).unwrap();
+        lines.concat()
+    };
+    drop(fill(&plain));
+    assert!(lines(&fs).contains("clock 500000") && lines(&fs).contains("1 that expire, the last at 501000"));
+    assert!(!lines(&plain).contains("clock") && !lines(&plain).contains("expire"));
+    fs.set_time(at(501));
+    assert!(!db.contains_key("c").unwrap());
+}
+
+#[test]
+fn a_table_that_has_expired_is_compacted_without_further_writes() {
+    // Catches space that expired data takes for ever, and a wait for a compaction that no worker has been told of.
+    let fs = clocked();
+    let db = builder(&fs).open().unwrap();
+    for n in 0..2000 {
+        db.insert_with_expiry(key(n), "value", at(1010 + n % 10)).unwrap();
+    }
+    db.compact_range(..).unwrap();
+    let bytes = || db.metrics().levels.iter().map(|level| level.bytes).sum::<u64>();
+    fs.set_time(at(1018));
+    db.wait_for_compactions().unwrap();
+    assert!(bytes() > 0);
+    fs.set_time(at(1019));
+    db.wait_for_compactions().unwrap();
+    assert_eq!(bytes(), 0);
+}
+
+#[test]
+fn salvage_keeps_expiries_and_leaves_out_what_has_expired() {
+    // Catches a repair after which a key lives for ever, or one that had expired is back.
+    let fs = clocked();
+    let db = builder(&fs).open().unwrap();
+    db.insert("a", "old").unwrap();
+    db.insert_with_expiry("a", "gone", at(1010)).unwrap();
+    db.insert_with_expiry("b", "in a table", at(1030)).unwrap();
+    db.flush().unwrap();
+    db.insert_with_expiry("c", "in a log", at(1040)).unwrap();
+    fs.set_time(at(1010));
+    db.flush().unwrap();
+    db.insert_with_expiry("d", "in the next", at(1050)).unwrap();
+    drop(db);
+    fs.remove(&Path::new(DB).join("CURRENT")).unwrap();
+    // The manifest knows better.
+    fs.set_time(at(900));
+    let mut entries = builder(&fs).salvage().unwrap().range(..).unwrap();
+    let expiries: Vec<_> = std::iter::from_fn(|| entries.next_with_expiry()).map(|entry| entry.unwrap().2).collect();
+    assert_eq!(expiries, [1030, 1040, 1050].map(|seconds| Some(at(seconds))));
+    drop(entries);
+    let report = builder(&fs).salvage().unwrap().write_to("/saved").unwrap();
+    assert_eq!(report.keys, 3, "{report}");
+    let saved = Db::builder("/saved").file_system(Arc::new(fs.clone())).open().unwrap();
+    check(&saved, &[("b", "in a table"), ("c", "in a log"), ("d", "in the next")]);
+    fs.set_time(at(1040));
+    check(&saved, &[("d", "in the next")]);
+    assert_eq!(saved.get_with_expiry("d").unwrap().unwrap().1, Some(at(1050)));
+}
