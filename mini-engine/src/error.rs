@@ -178,6 +178,21 @@ impl Error {
     }
 }
 
+/// For callers whose own errors are those of the standard library. The kind is that of the file system's answer, if there is one.
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = match &error {
+            Error::Io { source, .. } => source.kind(),
+            Error::Corruption { .. } | Error::UnsupportedVersion { .. } | Error::Unsupported { .. } => {
+                io::ErrorKind::InvalidData
+            }
+            Error::InvalidArgument(_) => io::ErrorKind::InvalidInput,
+            _ => io::ErrorKind::Other,
+        };
+        io::Error::new(kind, error)
+    }
+}
+
 /// Like [`Error::is_want_of_handles`], for the file system's own error.
 pub(crate) fn is_want_of_handles(error: &io::Error) -> bool {
     // ENFILE and EMFILE, which have no `ErrorKind`.
@@ -202,6 +217,18 @@ mod tests {
             corruption.to_string(),
             "corruption in 000012.sst at offset 8192: block checksum: expected 1, found 2"
         );
+    }
+
+    #[test]
+    fn as_an_error_of_the_standard_library_it_keeps_kind_and_text() {
+        // Catches a full disk that its caller cannot tell from damage, and a lost text.
+        let full = Error::io("sync", Path::new("a/000001.log"))(io::Error::from(io::ErrorKind::StorageFull));
+        let damaged = Error::corruption(Path::new("000012.sst"), 8192, "block checksum: expected 1, found 2");
+        for (error, kind) in [(full, io::ErrorKind::StorageFull), (damaged, io::ErrorKind::InvalidData)] {
+            let text = error.to_string();
+            let error = io::Error::from(error);
+            assert_eq!((error.kind(), error.to_string()), (kind, text));
+        }
     }
 
     #[test]

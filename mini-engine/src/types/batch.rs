@@ -162,6 +162,11 @@ impl WriteBatch {
         self.count == 0
     }
 
+    /// The bytes that the operations take when they are encoded, at most [`MAX_BATCH_LEN`]: keys, values and a few bytes for each operation.
+    pub fn encoded_len(&self) -> usize {
+        self.payload.len()
+    }
+
     /// Removes all operations and keeps the memory, so that one batch can be filled again and again.
     pub fn clear(&mut self) {
         self.payload.clear();

@@ -1,5 +1,5 @@
-//! Dependencies between modules run one way, down to single files, in the engine, the server and the program. Two journeys through the engine stay
-//! short. All links have a target.
+//! Dependencies between modules run one way, down to single files, in the engine, the server, the program and the storage for openraft. Two journeys
+//! through the engine stay short. All links have a target.
 
 mod imports;
 mod journeys;
@@ -51,7 +51,12 @@ const PROGRAM: Crate = Crate {
     ],
     starts_threads: &["bench::workload", "import::interrupt", "progress"],
 };
-const CRATES: [Crate; 3] = [ENGINE, SERVER, PROGRAM];
+const RAFT: Crate = Crate {
+    src: "raft/src",
+    layers: &[&["codec", "worker", "write"], &["log", "state"]],
+    starts_threads: &["worker"],
+};
+const CRATES: [Crate; 4] = [ENGINE, SERVER, PROGRAM, RAFT];
 
 /// The lowest layer of the engine that may name the memtable crate.
 const MEMTABLE_FROM: usize = 7;
@@ -98,7 +103,7 @@ fn modules_use_only_lower_layers_and_files_never_each_other() {
         let sources = house.sources();
         let graph = sources.graph();
         let imports: usize = graph.values().map(|imports| imports.len()).sum();
-        assert!(graph.len() > 20 && imports > graph.len(), "{}: {} files, {imports} imports", house.src, graph.len());
+        assert!(graph.len() > 15 && imports > graph.len(), "{}: {} files, {imports} imports", house.src, graph.len());
         assert_eq!(in_circles(&graph), [""; 0], "{}", house.src);
         for (file, imports) in &graph {
             let layer = |file: &str| layer_of(root(file), house.layers);

@@ -1,0 +1,140 @@
+//! What does a durable proposal cost, with 1, 16 and 64 of them in flight? One node, so there is no network; its log and its state are on the disk
+//! that has the directory for temporary files (`TMPDIR`).
+//!
+//! `cargo bench -p openraft-mini-engine --bench proposals`
+
+use std::collections::BTreeMap;
+use std::io::Result;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use mini_engine::{Db, WriteBatch};
+use openraft::errors::{RPCError, ReplicationClosed, StreamingError, Unreachable};
+use openraft::network::RPCOption;
+use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, VoteRequest, VoteResponse};
+use openraft::type_config::alias::{EntryOf, SnapshotOf, VoteOf};
+use openraft::{BasicNode, Config, EntryPayload, OptionalSend, RaftNetworkFactory, RaftNetworkV2};
+use openraft_mini_engine::{Apply, Checkpoint, Logs, StateMachine};
+
+openraft::declare_raft_types!(TypeConfig: D = String, R = (), AsyncRuntime = openraft_rt_tokio::TokioRuntime);
+type Raft = openraft::Raft<TypeConfig, StateMachine<TypeConfig, App>>;
+
+const WARM_UP: Duration = Duration::from_secs(1);
+const MEASURED: Duration = Duration::from_secs(5);
+const VALUE_BYTES: usize = 100;
+
+/// Stores each request under its first bytes.
+struct App;
+
+impl Apply<TypeConfig> for App {
+    fn apply(&mut self, entry: EntryOf<TypeConfig>, _: &Db, batch: &mut WriteBatch) -> Result<()> {
+        if let EntryPayload::Normal(request) = entry.payload {
+            let (key, value) = request.split_at(16);
+            batch.insert(key, value)?;
+        }
+        Ok(())
+    }
+
+    fn reads(&self, _: &EntryOf<TypeConfig>) -> bool {
+        false
+    }
+}
+
+/// There is no other node.
+struct Nobody;
+
+impl RaftNetworkFactory<TypeConfig> for Nobody {
+    type Network = Nobody;
+
+    async fn new_client(&mut self, _: u64, _: &BasicNode) -> Nobody {
+        Nobody
+    }
+}
+
+fn unreachable() -> Unreachable<TypeConfig> {
+    Unreachable::new(&std::io::Error::other("there is no other node"))
+}
+
+impl RaftNetworkV2<TypeConfig> for Nobody {
+    type SnapshotData = Checkpoint;
+
+    async fn append_entries(
+        &mut self,
+        _: AppendEntriesRequest<TypeConfig>,
+        _: RPCOption,
+    ) -> std::result::Result<AppendEntriesResponse<TypeConfig>, RPCError<TypeConfig>> {
+        Err(unreachable().into())
+    }
+
+    async fn vote(
+        &mut self,
+        _: VoteRequest<TypeConfig>,
+        _: RPCOption,
+    ) -> std::result::Result<VoteResponse<TypeConfig>, RPCError<TypeConfig>> {
+        Err(unreachable().into())
+    }
+
+    async fn full_snapshot(
+        &mut self,
+        _: VoteOf<TypeConfig>,
+        _: SnapshotOf<TypeConfig, Checkpoint>,
+        _: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
+        _: RPCOption,
+    ) -> std::result::Result<SnapshotResponse<TypeConfig>, StreamingError<TypeConfig>> {
+        Err(unreachable().into())
+    }
+}
+
+/// Proposes, one after the other, until `end`; adds their number to `done`.
+async fn propose(raft: Raft, client: usize, end: Instant, done: Arc<AtomicU64>) {
+    let mut number = 0_u64;
+    while Instant::now() < end {
+        let request = format!("{client:04}{number:012}{}", "v".repeat(VALUE_BYTES));
+        raft.client_write(request).await.expect("the node leads");
+        number += 1;
+        done.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Proposals a second, and log syncs for each.
+async fn measure(raft: &Raft, logs: &Logs, in_flight: usize) -> (f64, f64) {
+    let (done, begun) = (Arc::new(AtomicU64::new(0)), Instant::now());
+    let end = begun + WARM_UP + MEASURED;
+    let clients: Vec<_> =
+        (0..in_flight).map(|client| tokio::spawn(propose(raft.clone(), client, end, Arc::clone(&done)))).collect();
+    tokio::time::sleep(WARM_UP).await;
+    let counts = || (done.load(Ordering::Relaxed), logs.db().metrics().wal_syncs, Instant::now());
+    let before = counts();
+    tokio::time::sleep(MEASURED).await;
+    let after = counts();
+    for client in clients {
+        client.await.expect("no client panics");
+    }
+    let proposals = (after.0 - before.0) as f64;
+    (proposals / (after.2 - before.2).as_secs_f64(), (after.1 - before.1) as f64 / proposals)
+}
+
+fn main() {
+    // `cargo test` builds and starts benchmarks too, to see that they work.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build().expect("a runtime");
+    runtime.block_on(async {
+        let dir = tempfile::tempdir().expect("a directory");
+        let logs = Logs::open(dir.path().join("log")).expect("a log");
+        let log_store = logs.group(0).expect("a group");
+        let state_machine = StateMachine::open(dir.path().join("state"), App).expect("a state machine");
+        let config = Config::default().validate().expect("the default is valid");
+        let raft = Raft::new(1, Arc::new(config), Nobody, log_store, state_machine).await.expect("a node");
+        raft.initialize(BTreeMap::from([(1, BasicNode::new("here"))])).await.expect("a cluster of one");
+        raft.wait(None).metrics(|metrics| metrics.current_leader == Some(1), "leads").await.expect("a leader");
+        println!("| in flight | proposals/s | log syncs a proposal |\n|---|---|---|");
+        for in_flight in [1, 16, 64] {
+            let (rate, syncs) = measure(&raft, &logs, in_flight).await;
+            println!("| {in_flight} | {rate:.0} | {syncs:.3} |");
+        }
+        raft.shutdown().await.expect("no task panics");
+    });
+}

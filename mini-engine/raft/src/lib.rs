@@ -1,0 +1,79 @@
+//! Storage for [openraft](openraft) in [`mini_engine`] databases: [`LogStore`], [`StateMachine`], and snapshots that are hard links.
+//!
+//! An application implements [`Apply`], which turns an entry of the log into writes, and gives both stores to [`openraft::Raft::new`]. The package's
+//! example `three_nodes` is a whole cluster in 150 lines.
+//!
+//! ```
+//! use std::io::Result;
+//!
+//! use mini_engine::{Db, WriteBatch};
+//! use openraft::EntryPayload;
+//! use openraft::type_config::alias::EntryOf;
+//! use openraft_mini_engine::{Apply, Logs, StateMachine};
+//!
+//! openraft::declare_raft_types!(TypeConfig: D = String, R = (), AsyncRuntime = openraft_rt_tokio::TokioRuntime);
+//!
+//! /// Stores each word that is proposed.
+//! struct Words;
+//!
+//! impl Apply<TypeConfig> for Words {
+//!     fn apply(&mut self, entry: EntryOf<TypeConfig>, _db: &Db, batch: &mut WriteBatch) -> Result<()> {
+//!         if let EntryPayload::Normal(word) = entry.payload {
+//!             batch.insert(word, "")?;
+//!         }
+//!         Ok(())
+//!     }
+//! }
+//!
+//! # fn main() -> Result<()> {
+//! # let dir = tempfile::tempdir()?;
+//! # let dir = dir.path();
+//! let log_store = Logs::open(dir.join("log"))?.group::<TypeConfig>(0)?;
+//! let state_machine = StateMachine::<TypeConfig, _>::open(dir.join("state"), Words)?;
+//! // What the application reads from, and what receives snapshots.
+//! let state = state_machine.state();
+//! assert!(!state.db().contains_key("hello")?);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What it guarantees
+//!
+//! | | |
+//! |---|---|
+//! | a vote | is durable when `save_vote` returns |
+//! | an appended entry | can be read when `append` returns, and is durable when its callback is called. All appends and votes that wait share one sync |
+//! | the log | has no hole, after any crash. A truncation or a purge is there as a whole or not at all |
+//! | a purged log | costs what a young one does: disk space, an open, a read |
+//! | an applied entry | is in the database once, with its log id and membership, or not at all. It survives a killed process; a power cut may lose the last ones, which openraft then applies again, from the log |
+//! | a snapshot | is a [checkpoint](mini_engine::Db::checkpoint), made without copying data, sent in checksummed parts, checked as a whole, and installed by one rename. After a crash at any step there is the old state or the new one |
+//! | memory | does not depend on the size of the log, the state or a snapshot |
+//! | damage on disk, a full disk, a failed sync | is an error, and ends the node; acknowledged data is kept |
+//!
+//! # Why two databases
+//!
+//! A snapshot is a copy of the state machine's database. Its receiver must keep its own vote and log, so they cannot be in the same one. The log
+//! needs syncs, and the state machine does not: what it loses is applied again. In one database each sync would also write what was applied.
+//!
+//! # Why the log is a database
+//!
+//! Files of its own would be the other way: one for each part of the log, unlinked when they are purged. They would need what the engine's own log
+//! has: a format with checksums, recovery that tells a torn end from damage, space that is allocated ahead, an answer to a full disk and to a failed
+//! sync, and an index. An LSM tree does not lose by comparison, because the engine's log is just such a file. An entry is written to it once. It
+//! reaches a table only if it lives longer than a memtable; purged entries are removed together, before they are flushed or by dropping whole tables
+//! (see `log/logs.rs`). A test counts that.
+//!
+//! # Versions
+//!
+//! The version of openraft is pinned exactly, to a release before 0.10.0. Values on disk are [postcard](https://postcard.jamesmunns.com) encodings of
+//! its types. A test compares the stored bytes with those of earlier versions.
+#![forbid(unsafe_code)]
+
+mod codec;
+mod log;
+mod state;
+mod worker;
+mod write;
+
+pub use self::log::{LogReader, LogStore, Logs};
+pub use self::state::{Apply, Checkpoint, Chunk, Chunks, RESERVED, Receiver, SnapshotBuilder, State, StateMachine};

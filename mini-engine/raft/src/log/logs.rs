@@ -1,0 +1,159 @@
+//! [`Logs`]: the database of logs, and the threads beside it.
+//!
+//! Purged entries are removed together, once they have [`REMOVED_TOGETHER`] bytes: one range tombstone for all of them, and then a compaction of
+//! their range, which drops tables that are covered as a whole without reading them, and the tombstone with them. Mostly the purged entries are still
+//! in the memtable. Then the flush at the beginning of the compaction drops them, and they are never written to a table at all.
+//!
+//! One tombstone for each purge would be worse: each scan that is opened gathers them. A tombstone without the compaction would leave the space to be
+//! found by chance.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+
+use mini_engine::fs::{FileSystem, StdFs};
+use mini_engine::{Compression, Db, Durability, Options, Result, WriteBatch};
+
+use super::keys::Keys;
+use crate::worker::Worker;
+
+/// Bytes of purged entries that are removed together: few enough that an open, which reads the log of the database, takes little time;
+/// many enough that the syncs of a flush and a compaction do not count.
+pub(super) const REMOVED_TOGETHER: usize = 8 << 20;
+
+/// What is to be done once everything that was written so far is durable.
+type AfterSync = Box<dyn FnOnce(io::Result<()>) + Send>;
+
+/// A database of the logs of one or several Raft groups. A cheap handle.
+///
+/// The groups of a process share one database so that they share its syncs. With several groups, purges cost more: tables hold entries of all groups
+/// until a compaction separates them.
+///
+/// When the last handle and the last [`LogStore`](crate::LogStore) are dropped, everything that was written stays, as after a killed process: the
+/// next open finds it.
+///
+/// ```
+/// # use openraft_mini_engine as raft;
+/// # openraft::declare_raft_types!(TypeConfig: D = String, R = String, AsyncRuntime = openraft_rt_tokio::TokioRuntime);
+/// # fn main() -> std::io::Result<()> {
+/// # let dir = tempfile::tempdir()?;
+/// let logs = raft::Logs::open(dir.path())?;
+/// let log_store = logs.group::<TypeConfig>(0)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Logs {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    db: Db,
+    /// The groups that have a [`LogStore`](crate::LogStore).
+    open: Mutex<BTreeSet<u32>>,
+    syncs: Worker<AfterSync>,
+    /// Groups, and the last purged index of each.
+    removals: Worker<(u32, u64)>,
+}
+
+impl Logs {
+    /// Opens the database in directory `path`, or creates it, with [`Logs::options`].
+    ///
+    /// # Errors
+    /// Those of [`mini_engine::Builder::open`]: damage, and a database that is open already, in any process.
+    pub fn open(path: impl AsRef<Path>) -> io::Result<Logs> {
+        Logs::open_with(path, Logs::options(), Arc::new(StdFs))
+    }
+
+    /// The options of [`Logs::open`]: those of an ordinary database, without what a log has no use for. Reads know that their keys exist, so there
+    /// are no filters; entries do not live long, so they are not compressed.
+    pub fn options() -> Options {
+        Options::default().filter_bits_per_key(0).compression(Compression::None)
+    }
+
+    /// Like [`Logs::open`], with other options, and on another file system: tests set one that loses what was not synced.
+    pub fn open_with(path: impl AsRef<Path>, options: Options, fs: Arc<dyn FileSystem>) -> io::Result<Logs> {
+        let db = Db::builder(path).options(options).file_system(fs).open()?;
+        let (of_syncs, of_removals) = (db.clone(), db.clone());
+        let syncs = Worker::start("raft-log-sync", move |waiting| sync(&of_syncs, waiting))?;
+        let removals = Worker::start("raft-log-purge", move |purged| remove(&of_removals, purged))?;
+        Ok(Logs { shared: Arc::new(Shared { db, open: Mutex::default(), syncs, removals }) })
+    }
+
+    /// Writes everything to tables and closes the database. Every [`LogStore`](crate::LogStore) gets an error from then on, so end their nodes first.
+    /// Without this call nothing is lost: the next open takes a little longer.
+    ///
+    /// # Errors
+    /// Those of [`Db::close`].
+    pub fn close(self) -> io::Result<()> {
+        // Those that wait for a sync get it first.
+        let (sender, synced) = mpsc::channel();
+        self.when_synced(move |result| drop(sender.send(result)));
+        let synced = synced.recv().unwrap_or(Ok(()));
+        Ok(self.shared.db.clone().close()?).and(synced)
+    }
+
+    /// The database, for its [metrics](Db::metrics), checks and so on. Its keys belong to the log stores; write none.
+    pub fn db(&self) -> &Db {
+        &self.shared.db
+    }
+
+    /// Takes the log of a group, which only one store may write; `false` if another one has it.
+    pub(super) fn take(&self, group: u32) -> bool {
+        self.open_groups().insert(group)
+    }
+
+    /// Allows another store to take the group.
+    pub(super) fn release(&self, group: u32) {
+        self.open_groups().remove(&group);
+    }
+
+    /// Calls `then` on another thread, once everything that was written so far is durable, or cannot be made durable.
+    pub(super) fn when_synced(&self, then: impl FnOnce(io::Result<()>) + Send + 'static) {
+        self.shared.syncs.queue(Box::new(then));
+    }
+
+    /// Removes the entries of a group up to `last`, which were purged, in the background.
+    pub(super) fn remove_purged(&self, group: u32, last: u64) {
+        self.shared.removals.queue((group, last));
+    }
+
+    fn open_groups(&self) -> MutexGuard<'_, BTreeSet<u32>> {
+        self.shared.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Logs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Logs").field("db", &self.shared.db).finish_non_exhaustive()
+    }
+}
+
+/// One sync for all that wait.
+fn sync(db: &Db, waiting: Vec<AfterSync>) {
+    let synced = db.persist(Durability::Synced);
+    waiting.into_iter().for_each(|then| then(synced.clone().map_err(Into::into)));
+}
+
+fn remove(db: &Db, purged: Vec<(u32, u64)>) {
+    // Of several purges of a group, the last one covers the others.
+    let last_of_group: BTreeMap<u32, u64> = purged.into_iter().collect();
+    for (group, last) in last_of_group {
+        // Nothing is lost by a failure: purged entries do not count, and the next removal covers them.
+        if let Err(error) = remove_entries(db, Keys { group }, last) {
+            tracing::warn!(group, last, %error, "could not remove purged log entries");
+        }
+    }
+}
+
+fn remove_entries(db: &Db, group: Keys, last: u64) -> Result<()> {
+    let range = group.entries(0..=last);
+    let mut batch = WriteBatch::new();
+    batch.remove_range(range.clone())?;
+    db.write(batch, Durability::Buffered)?;
+    db.compact_range(range)?;
+    tracing::debug!(group = group.group, last, "removed purged log entries");
+    Ok(())
+}

@@ -1,0 +1,32 @@
+//! The state machine: a database that the application's entries change, and its snapshots.
+//!
+//! A directory holds them:
+//!
+//! | name | contents |
+//! |---|---|
+//! | `state-000007` | the database; the one with the greatest number counts |
+//! | `snapshot-000001` | a checkpoint that is being sent, made by this process |
+//! | `incoming-000002` | a snapshot that is being received, or is complete and not installed |
+//!
+//! A snapshot is installed by one rename, from `incoming-000002` to `state-000008`, after all its bytes and names were synced. So a crash at any step
+//! leaves the old database or the new one. An open takes the database with the greatest number, and removes everything else.
+//!
+//! Snapshots are made when openraft asks for one, and live until they have been sent. None is kept: it would keep the tables alive that compactions
+//! have replaced since, up to the size of the database. The database itself is on disk, so no snapshot is needed to restore it.
+
+mod apply;
+mod checkpoint;
+mod chunk;
+mod handle;
+mod machine;
+mod names;
+mod receiver;
+mod record;
+
+pub use self::apply::Apply;
+pub use self::checkpoint::Checkpoint;
+pub use self::chunk::{Chunk, Chunks};
+pub use self::handle::State;
+pub use self::machine::{SnapshotBuilder, StateMachine};
+pub use self::receiver::Receiver;
+pub use self::record::RESERVED;

@@ -1,0 +1,42 @@
+//! [`Applied`]: the record of what the database holds. Each batch that changes the database writes it anew, last, so it is never older or newer than
+//! the rest; and no range that the application removes takes it away.
+
+use std::io::Result;
+
+use mini_engine::{Db, WriteBatch};
+use openraft::RaftTypeConfig;
+use openraft::type_config::alias::{LogIdOf, SnapshotMetaOf, StoredMembershipOf};
+
+use crate::codec::{decode, encode};
+
+/// The beginning of the keys that a state machine has for itself in the application's database. They come after most other keys; a scan of all keys
+/// shows them.
+pub const RESERVED: &[u8] = b"\xff\xffopenraft/";
+/// The key of the record.
+const APPLIED: &[u8] = b"\xff\xffopenraft/applied";
+
+/// The last entry that was applied, and the last membership.
+#[derive(Clone, Debug)]
+pub(super) struct Applied<C: RaftTypeConfig> {
+    pub(super) last: Option<LogIdOf<C>>,
+    pub(super) membership: StoredMembershipOf<C>,
+}
+
+impl<C: RaftTypeConfig> Applied<C> {
+    /// The record of a database; that of an empty one if there is none.
+    pub(super) fn of(db: &Db) -> Result<Self> {
+        let (last, membership) = match db.get(APPLIED)? {
+            Some(bytes) => decode(&bytes, "the record of what was applied")?,
+            None => (None, StoredMembershipOf::<C>::default()),
+        };
+        Ok(Self { last, membership })
+    }
+
+    pub(super) fn add_to(&self, batch: &mut WriteBatch) -> Result<()> {
+        Ok(batch.insert(APPLIED, encode(&(&self.last, &self.membership))?)?)
+    }
+
+    pub(super) fn into_meta(self) -> SnapshotMetaOf<C> {
+        SnapshotMetaOf::<C> { last_log_id: self.last, last_membership: self.membership }
+    }
+}

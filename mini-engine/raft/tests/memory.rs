@@ -1,0 +1,107 @@
+//! The memory that large logs and snapshots take, by an allocator that counts. The only test of its program: nothing else allocates meanwhile.
+//! Memtables are not counted, because their memory comes from the system; their size is an option.
+
+use std::io::Result;
+
+use futures_util::StreamExt;
+use mini_engine::random::Random;
+use mini_engine::{Compression, Db, Options, WriteBatch};
+use openraft::entry::RaftEntry;
+use openraft::impls::leader_id_adv::LeaderId;
+use openraft::storage::{IOFlushed, RaftLogStorage, RaftStateMachine};
+use openraft::type_config::alias::{EntryOf, LogIdOf};
+use openraft::vote::RaftLeaderIdExt;
+use openraft::{Entry, EntryPayload, RaftLogReader, RaftSnapshotBuilder};
+use openraft_mini_engine::{Apply, Logs, StateMachine};
+use peak_alloc::PeakAlloc;
+
+#[global_allocator]
+static ALLOCATED: PeakAlloc = PeakAlloc;
+
+openraft::declare_raft_types!(TypeConfig: D = String, R = (), AsyncRuntime = openraft_rt_tokio::TokioRuntime);
+
+const MIB: usize = 1 << 20;
+/// Bytes of all entries together, and the most that a step may take.
+const DATA: usize = 64 * MIB;
+const ALLOWED: usize = 16 * MIB;
+
+/// Stores each request under its index.
+struct App;
+
+impl Apply<TypeConfig> for App {
+    fn apply(&mut self, entry: EntryOf<TypeConfig>, _: &Db, batch: &mut WriteBatch) -> Result<()> {
+        if let EntryPayload::Normal(value) = entry.payload {
+            batch.insert(entry.log_id.index.to_be_bytes(), value)?;
+        }
+        Ok(())
+    }
+
+    fn reads(&self, _: &EntryOf<TypeConfig>) -> bool {
+        false
+    }
+}
+
+/// An entry of 64 KiB that no codec makes shorter by much.
+fn entry(index: u64) -> EntryOf<TypeConfig> {
+    let mut random = Random(index);
+    let text = (0..64 << 10).map(|_| char::from(b'0' + random.below(64) as u8)).collect();
+    Entry::new_normal(LogIdOf::<TypeConfig>::new(LeaderId::new_committed(1, 1), index), text)
+}
+
+/// The most bytes that were allocated during `step`, without those allocated before it.
+async fn peak<T>(what: &str, step: impl Future<Output = T>) -> T {
+    let before = ALLOCATED.current_usage();
+    ALLOCATED.reset_peak_usage();
+    let done = step.await;
+    let bytes = ALLOCATED.peak_usage() - before;
+    println!("{what}: {bytes} bytes");
+    assert!(bytes <= ALLOWED, "{what}: {bytes} bytes, expected at most {ALLOWED}");
+    done
+}
+
+fn options() -> Options {
+    Options::default().memtable_bytes(4 * MIB).cache_bytes(MIB as u64).compression(Compression::None)
+}
+
+#[test]
+fn memory_does_not_depend_on_the_length_of_a_log_or_the_size_of_a_snapshot() {
+    // Catches a log that is read as a whole to be applied, a batch of everything, and a snapshot that is sent, received or checked in memory.
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let file_system = || std::sync::Arc::new(mini_engine::fs::StdFs);
+        let logs = Logs::open_with(dir.path().join("log"), options(), file_system()).unwrap();
+        let mut log = logs.group::<TypeConfig>(0).unwrap();
+        let open = |name| StateMachine::open_with(dir.path().join(name), App, options(), file_system()).unwrap();
+        let (mut leader, mut follower) = (open("leader"), open("follower"));
+        let entries = (DATA >> 16) as u64;
+        let append = async {
+            for index in 0..entries {
+                log.append([entry(index)], IOFlushed::noop()).await.unwrap();
+            }
+        };
+        peak("append", append).await;
+        let mut reader = log.get_log_reader().await;
+        let apply = async {
+            let stream = reader.entries_stream(..).await.map(|entry| Ok((entry?, None)));
+            leader.apply(Box::pin(stream)).await.unwrap();
+        };
+        peak("apply", apply).await;
+        let build = async { leader.get_snapshot_builder().await.build_snapshot().await.unwrap() };
+        let sent = peak("build", build).await;
+        let mut received_bytes = 0;
+        let transfer = async {
+            let mut receiver = follower.state().receive().unwrap();
+            for chunk in sent.snapshot.chunks(MIB).unwrap() {
+                let chunk = chunk.unwrap();
+                received_bytes += postcard::to_stdvec(&chunk).unwrap().len();
+                receiver.write(&chunk).unwrap();
+            }
+            receiver.finish::<TypeConfig>().unwrap()
+        };
+        let received = peak("transfer", transfer).await;
+        assert!(received_bytes > DATA);
+        peak("install", follower.install_snapshot(&received.meta, received.snapshot)).await.unwrap();
+        assert_eq!(follower.state().db().iter().count() as u64, entries + 1);
+    });
+}

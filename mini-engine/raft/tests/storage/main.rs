@@ -1,0 +1,15 @@
+//! Tests of the storage as openraft uses it: openraft's own suite, crashes at every operation of a file system, counted syncs, costs of a purged log,
+//! snapshots that are damaged on their way, and a cluster.
+
+mod cluster;
+mod crash;
+#[path = "../../../tests/engine/support/hook.rs"]
+#[expect(dead_code, reason = "the tests of the engine use more of it")]
+mod hook;
+mod log;
+mod purge;
+mod reopened;
+mod snapshots;
+mod suite;
+mod support;
+mod syncs;

@@ -1,0 +1,104 @@
+//! What a log costs that was appended to and purged for long: counted, beside a young one.
+
+use std::fs;
+use std::path::Path;
+
+use openraft::RaftLogReader;
+use openraft::entry::RaftEntry;
+use openraft::storage::RaftLogStorage;
+use openraft_mini_engine::Logs;
+
+use crate::support::{Log, append_soon, log_id, run, set};
+
+/// Entries that are kept behind each purge.
+const KEPT: u64 = 1000;
+/// Entries between two purges, as openraft makes them by default.
+const STEP: u64 = 5000;
+
+/// Bytes of purged entries that may be there until they are removed together.
+const REMOVED_TOGETHER: u64 = 8 << 20;
+/// Bytes of an entry, at least.
+const ENTRY_BYTES: u64 = 200;
+
+/// What can be counted of a log with [`KEPT`] entries.
+#[derive(Debug)]
+struct Cost {
+    files: u64,
+    bytes: u64,
+    tables: u64,
+    range_tombstones: u64,
+    /// Operations that the next open reads from the log of the database.
+    replayed: u64,
+    /// Blocks that are read from tables, or found in the cache, by a read of the last 100 entries.
+    blocks: u64,
+    /// Bytes that were written to tables, of each 100 bytes that were written to the log of the database. Shown and not held: it depends on how far
+    /// the removals are behind.
+    to_tables_of_100: u64,
+}
+
+async fn append_and_purge(log: &mut Log, entries: u64) {
+    for first in (0..entries).step_by(KEPT as usize) {
+        append_soon(log, (first..first + KEPT).map(|index| set(1, index, "v".repeat(ENTRY_BYTES as usize)))).await;
+        let next = first + KEPT;
+        if next.is_multiple_of(STEP) {
+            log.purge(log_id(1, next - KEPT - 1)).await.unwrap();
+        }
+    }
+}
+
+/// Files and bytes in a directory.
+fn usage(dir: &Path) -> (u64, u64) {
+    let lens = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
+    lens.fold((0, 0), |(files, bytes), len| (files + 1, bytes + len))
+}
+
+/// The cost of a log to which as many entries were appended.
+fn cost(entries: u64) -> Cost {
+    let dir = tempfile::tempdir().unwrap();
+    let open = || {
+        let logs = Logs::open(dir.path()).unwrap();
+        let log: Log = logs.group(0).unwrap();
+        (logs, log)
+    };
+    let (logs, mut log) = open();
+    run(append_and_purge(&mut log, entries));
+    let db = logs.db().clone();
+    // The removals that were begun are done then.
+    drop((logs, log));
+    let written = db.metrics();
+    drop(db);
+    let to_tables = written.flush_bytes + written.compaction_bytes_written;
+    let (files, bytes) = usage(dir.path());
+    let (logs, mut log) = open();
+    let replayed = logs.db().recovery().operations_replayed;
+    let before = logs.db().metrics();
+    let last = run(async { log.get_log_reader().await.try_get_log_entries(entries - 100..).await.unwrap() });
+    assert_eq!(last.iter().map(RaftEntry::index).collect::<Vec<_>>(), (entries - 100..entries).collect::<Vec<_>>());
+    let after = logs.db().metrics();
+    let looked_at = |metrics: &mini_engine::Metrics| {
+        metrics.block_reads + metrics.cache_hits + metrics.partition_reads + metrics.partition_hits
+    };
+    Cost {
+        files,
+        bytes,
+        tables: after.levels.iter().map(|level| level.tables).sum(),
+        range_tombstones: after.levels.iter().map(|level| level.range_tombstones).sum(),
+        replayed,
+        blocks: looked_at(&after) - looked_at(&before),
+        to_tables_of_100: 100 * to_tables / written.wal_bytes,
+    }
+}
+
+#[test]
+fn a_purged_log_costs_what_a_young_one_does() {
+    // Catches space, tables, tombstones or replayed writes that grow with all that was ever appended. `PURGED_ENTRIES=5000000` makes it longer.
+    let many = std::env::var("PURGED_ENTRIES").map_or(500_000, |text| text.parse().expect("a number"));
+    let (young, old) = (cost(50_000), cost(many));
+    println!("after 50000 entries: {young:?}\nafter {many} entries: {old:?}");
+    // Entries that are not removed may lie in a few tables, of which each costs a read three blocks.
+    assert!(old.files <= young.files + 4 && old.tables <= young.tables + 3 && old.blocks <= young.blocks + 9);
+    // Purged entries that were not removed, and the log of the database that holds them.
+    assert!(old.bytes <= young.bytes + 3 * REMOVED_TOGETHER);
+    assert!(old.replayed <= young.replayed + 2 * REMOVED_TOGETHER / ENTRY_BYTES);
+    assert!(old.range_tombstones <= 1);
+}
