@@ -124,7 +124,8 @@ impl Output {
         let sent = to.write_vectored(&together[..self.parts.len().min(SENT_TOGETHER)])?;
         self.len -= sent;
         self.sent += sent;
-        while let Some(first) = self.parts.pop_front_if(|first| self.sent >= first.bytes().len()) {
+        while self.parts.front().is_some_and(|first| self.sent >= first.bytes().len()) {
+            let Some(first) = self.parts.pop_front() else { break };
             self.sent -= first.bytes().len();
             // The memory of the last part is kept for the next replies, unless it is large.
             if let (Part::Copied(mut bytes), true) = (first, self.parts.is_empty())

@@ -137,7 +137,8 @@ impl Core {
 /// drop without the lock.
 fn release_logs(state: &mut State, log: u64) -> Vec<Arc<Segment>> {
     let mut flushed = Vec::new();
-    while let Some(segment) = state.frozen_logs.pop_front_if(|segment| segment.number() < log) {
+    let released = state.frozen_logs.iter().take_while(|segment| segment.number() < log).count();
+    for segment in state.frozen_logs.drain(..released) {
         flushed.extend(segment.release());
         flushed.push(segment);
     }
