@@ -2,15 +2,13 @@
 //! to one of its keys. `cargo run -p fastskip --example mvcc`
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::thread;
 
 use fastskip::{InsertError, Kind, Memtable, Op};
 
 #[derive(Debug, PartialEq)]
 enum CommitError {
-    /// Another transaction wrote the key first.
     Conflict,
     Refused(InsertError),
 }
@@ -18,9 +16,8 @@ enum CommitError {
 #[derive(Default)]
 struct Store {
     table: Memtable,
-    /// The sequence number of the last commit that readers see.
-    visible: AtomicU64,
-    commits: Mutex<()>,
+    /// The number of the last commit, which readers see. Locked while a transaction commits.
+    last: Mutex<u64>,
 }
 
 /// A transaction. `None` is a deletion.
@@ -32,8 +29,7 @@ struct Transaction<'a> {
 
 impl<'a> Transaction<'a> {
     fn begin(store: &'a Store) -> Self {
-        // Acquire: everything committed up to this number is in the table.
-        Self { store, snapshot: store.visible.load(Ordering::Acquire), writes: BTreeMap::new() }
+        Self { store, snapshot: *store.last.lock().unwrap(), writes: BTreeMap::new() }
     }
 
     fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
@@ -45,19 +41,17 @@ impl<'a> Transaction<'a> {
     }
 
     fn commit(self) -> Result<(), CommitError> {
-        let Store { table, visible, commits } = self.store;
-        fn op<'w>((key, value): (&'w Vec<u8>, &'w Option<Vec<u8>>)) -> Op<'w> {
-            value.as_ref().map_or(Op::Delete { key }, |value| Op::Put { key, value })
+        let mut ops = Vec::new();
+        for (key, value) in &self.writes {
+            ops.push(value.as_ref().map_or(Op::Delete { key }, |value| Op::Put { key, value }));
         }
-        let ops: Vec<_> = self.writes.iter().map(op).collect();
-        let _alone = commits.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_newer = |op: &Op<'_>| table.get_version(op.key(), u64::MAX).is_some_and(|v| v.seqno > self.snapshot);
-        if ops.iter().any(is_newer) {
+        let mut last = self.store.last.lock().unwrap();
+        let newest = |op: &Op<'_>| self.store.table.get_version(op.key(), u64::MAX);
+        if ops.iter().filter_map(newest).any(|version| version.seqno > self.snapshot) {
             return Err(CommitError::Conflict);
         }
-        let seqno = visible.load(Ordering::Relaxed) + 1;
-        table.apply_at(&ops, seqno).map_err(CommitError::Refused)?;
-        visible.store(seqno, Ordering::Release);
+        self.store.table.apply_at(&ops, *last + 1).map_err(CommitError::Refused)?;
+        *last += 1;
         Ok(())
     }
 }
@@ -71,7 +65,6 @@ fn add_one(store: &Store) -> Transaction<'_> {
     transaction
 }
 
-#[cfg_attr(test, test)]
 fn main() {
     let store = Store::default();
     let (first, second) = (add_one(&store), add_one(&store));

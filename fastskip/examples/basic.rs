@@ -1,0 +1,45 @@
+//! A sorted map of bytes: writes, reads, ranges in both directions, and what is refused. `cargo run -p fastskip --example basic`
+
+use fastskip::{ConcurrentSkipList, InsertError};
+
+fn main() -> Result<(), InsertError> {
+    // A limit is optional. A list that has reached it refuses writes, and stays readable.
+    let list = ConcurrentSkipList::builder().max_memory_bytes(64 << 20).build();
+    for (fruit, colour) in [("plum", "blue"), ("apple", "red"), ("pear", "green"), ("peach", "pink")] {
+        list.try_insert(fruit.as_bytes(), colour.as_bytes())?;
+    }
+
+    // Values borrow from the list: nothing is copied, and nothing is freed before the list is.
+    let colour: Option<&[u8]> = list.get_live(b"apple");
+    assert_eq!(colour, Some(&b"red"[..]));
+
+    // The first write of a key wins. `Memtable` is the table whose keys can be overwritten.
+    assert_eq!(list.try_insert(b"apple", b"yellow"), Err(InsertError::DuplicateKey));
+    assert_eq!(list.get_or_insert(b"apple", b"yellow"), (&b"red"[..], false));
+    assert_eq!(list.get_or_insert(b"quince", b"yellow"), (&b"yellow"[..], true));
+
+    // Many keys are looked up quicker together than one by one.
+    assert_eq!(list.get_many(&["pear", "kiwi"]), [Some(&b"green"[..]), None]);
+
+    // Ranges, prefixes, and the same backward.
+    for entry in list.range("b".."q") {
+        println!("{}: {}", entry.key.escape_ascii(), entry.value.escape_ascii());
+    }
+    let backward: Vec<&[u8]> = list.prefix(b"p").rev().map(|entry| entry.key).collect();
+    assert_eq!(backward, [&b"plum"[..], b"pear", b"peach"]);
+
+    // A cursor goes both ways, and elsewhere.
+    let mut cursor = list.cursor();
+    assert!(cursor.seek(b"peb") && cursor.prev().is_some());
+    assert_eq!(cursor.entry().map(|entry| entry.key), Some(&b"pear"[..]));
+
+    // A deleted key is a tombstone: iterators show it as such, `get_live` does not.
+    assert!(list.delete(b"plum"));
+    assert_eq!((list.get_live(b"plum"), list.get(b"plum")), (None, Some((&b"blue"[..], true))));
+    println!("{} live keys in {} bytes", list.len(), list.memory_usage());
+
+    // After this, every write is refused, and everything can still be read.
+    list.freeze();
+    assert_eq!(list.try_insert(b"lemon", b"yellow"), Err(InsertError::Frozen));
+    Ok(())
+}
