@@ -26,6 +26,9 @@
 //! # Ok::<(), std::array::TryFromSliceError>(())
 //! ```
 //!
+//! The crate's folder `examples` has programs of less than 80 lines: `basic`, `concurrent_writers`, `snapshots`, `batches`, `key_encoding`,
+//! `lsm_memtable` and `mvcc`.
+//!
 //! # Guarantees
 //!
 //! * **Threads.** Both types are `Send + Sync`. Any number of threads may read and write at the same time, and threads may
@@ -51,6 +54,7 @@
 
 #![doc(test(attr(deny(warnings))))]
 
+// A table reserves the addresses into which it may grow, so that no entry moves: too many for 32 bits, and wasm32 cannot reserve any.
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("fastskip reserves address ranges of many gigabytes and needs a 64-bit target");
 
@@ -94,3 +98,13 @@ struct InAnEngine;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/src/orders.md")]
 struct Orders;
+
+/// The examples of a page of the book, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/src/keys.md")]
+struct Keys;
+
+/// The example of the README, run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -47,6 +47,8 @@
 //!
 //! # Coming from another store
 //!
+//! The book's page "Moving" has more calls, RocksDB's options, and how to take the data along.
+//!
 //! | here | sled | fjall | redb | RocksDB |
 //! |---|---|---|---|---|
 //! | [`Db::open`] | `open` | `Database::builder` | `Database::create` | `DB::Open` |
@@ -67,6 +69,8 @@
 //! | [`Keyspace::ingest`] | | `start_ingestion` | | `IngestExternalFile` |
 //! | [`Db::checkpoint`] | | | | `Checkpoint` |
 //! | [`Db::keyspace`] | `open_tree` | `keyspace` | `open_table` | column families |
+//!
+//! The crate's folder `examples` has programs of less than 80 lines: `bulk_load`, `crash_recovery`, `backup`, `time_series` and `async_service`.
 //!
 //! The feature `simulation` adds file systems for tests to [`fs`]. The program `mini-engine` and the server of Redis clients are separate
 //! crates, `mini-engine-cli` and `mini-engine-server`.
@@ -116,3 +120,13 @@ pub use types::{
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;
+
+/// The examples of a page of the book, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/src/moving.md")]
+struct Moving;
+
+/// The examples of the package's own README, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct PackageReadme;

@@ -16,6 +16,8 @@
 //! After a crash at any moment, all writes are in the log, in order; with [`ServerDurability::Synced`] no reply was sent for a write that is not
 //! durable. So no acknowledged write is lost. Unacknowledged ones may be there, as after any crash.
 //!
+//! `examples/embedded_server.rs` is a program that uses its database and serves it at the same time.
+//!
 //! Modules, each of which uses the earlier ones: `protocol` (bytes of requests and replies), `state` (kept between requests),
 //! `commands`, `session` (one client's requests, without sockets), `net`.
 #![forbid(unsafe_code)]
@@ -31,3 +33,8 @@ mod state;
 pub use error::{Error, Result};
 pub use net::{Server, Stopper};
 pub use settings::{Limits, Protocol, ServerDurability, Settings};
+
+/// The README's example, run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,4 +1,4 @@
-//! Links of the book, of the README and of CONTRIBUTING have a target: a file, or a heading in it. Links of the book stay within the book.
+//! Links of the book, of the READMEs and of the pages beside them have a target: a file, or a heading in it. Links of the book stay within the book.
 //!
 //! `mdbook` copies only `docs/src`: a link out of it works in the repository, and nowhere else.
 
@@ -6,6 +6,9 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use crate::journeys::workspace;
+
+/// Where pages lie beside the book: the repository, and what is published.
+const PACKAGES: [&str; 5] = ["", "fastskip", "mini-engine", "mini-engine/server", "mini-engine/program"];
 
 /// Every place that `page` links to in this repository: `](TARGET)` in Markdown, `href="TARGET"` in a generated page.
 fn targets(page: &str) -> Vec<&str> {
@@ -56,7 +59,7 @@ fn every_link_leads_to_a_file_and_the_books_links_stay_in_the_book() {
     let book = workspace().join("docs/src");
     let entries =
         |directory: &Path| fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
-    let mut pages = ["README.md", "CONTRIBUTING.md"].map(|page| workspace().join(page)).to_vec();
+    let mut pages: Vec<_> = PACKAGES.iter().flat_map(|package| entries(&workspace().join(package))).collect();
     for path in entries(&book) {
         pages.extend(if path.is_dir() { entries(&path) } else { vec![path] });
     }
