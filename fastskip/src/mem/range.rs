@@ -10,8 +10,8 @@ use memmap2::{MmapMut, MmapOptions, MmapRaw};
 
 use super::poison::unpoison;
 
-/// Ranges up to this size come from the allocator, which is quicker than the system. 256 KiB.
-const HEAP_BYTES: usize = 256 << 10;
+/// Ranges up to this size come from the allocator, which is quicker than the system. 256 KiB. Under Miri, which cannot reserve addresses, all do.
+const HEAP_BYTES: usize = if cfg!(miri) { 4 << 20 } else { 256 << 10 };
 
 /// Alignment of a range: rows of the index are aligned to cache lines.
 const ALIGN: usize = 64;
@@ -73,6 +73,9 @@ impl Range {
     }
 
     fn map(len: usize, huge_pages: bool) -> io::Result<Self> {
+        if cfg!(miri) {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         // Without a claim on swap the kernel counts a page when it is touched, not when it is reserved.
         let map: MmapMut = MmapOptions::new().len(len).no_reserve_swap().map_anon()?;
         let map = MmapRaw::from(map);
