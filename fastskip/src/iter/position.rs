@@ -116,10 +116,9 @@ impl Position {
     #[inline(never)]
     fn search_back<S: Schema>(&mut self, list: &List<S>, at: NodeId) -> Option<NodeId> {
         self.behind.clear();
-        if let Some(hint) = self.ahead.pass(list) {
-            if list.nodes().walk_between(hint, at, &mut self.behind) {
-                return self.behind.last().copied();
-            }
+        let hint = self.ahead.pass(list);
+        if hint.is_some_and(|hint| list.nodes().walk_between(hint, at, &mut self.behind)) {
+            return self.behind.last().copied();
         }
         let (prev, place) = list.index.before(list.node(at).target())?;
         if self.searches < STEADY_WALK {

@@ -51,11 +51,8 @@ const PROGRAM: Crate = Crate {
     ],
     starts_threads: &["bench::workload", "import::interrupt", "progress"],
 };
-const RAFT: Crate = Crate {
-    src: "raft/src",
-    layers: &[&["codec", "worker", "write"], &["log", "state"]],
-    starts_threads: &["worker"],
-};
+const RAFT: Crate =
+    Crate { src: "raft/src", layers: &[&["codec", "worker", "write"], &["log", "state"]], starts_threads: &["worker"] };
 const CRATES: [Crate; 4] = [ENGINE, SERVER, PROGRAM, RAFT];
 
 /// The lowest layer of the engine that may name the memtable crate.

@@ -33,6 +33,7 @@ struct Cost {
     blocks: u64,
     /// Bytes that were written to tables, of each 100 bytes that were written to the log of the database. Shown and not held: it depends on how far
     /// the removals are behind.
+    #[expect(dead_code, reason = "shown by `Debug`")]
     to_tables_of_100: u64,
 }
 

@@ -80,7 +80,10 @@ impl Writes {
         let upto = self.ranges.partition_point(|(other, _)| is_before_end(other, &end) || *other == end);
         check_ranges(self.ranges.len() - (upto - from) + 1)?;
         let before_end = if end.is_empty() { Bound::Unbounded } else { Bound::Excluded(end.clone()) };
-        for (key, value) in self.keys.extract_if((Bound::Included(start.clone()), before_end), |_, _| true) {
+        let covered: Vec<Slice> =
+            self.keys.range((Bound::Included(start.clone()), before_end)).map(|(key, _)| key.clone()).collect();
+        for key in covered {
+            let value = self.keys.remove(&key).flatten();
             self.bytes -= bytes_of(&key, value.as_ref().map(|(value, _)| &**value));
         }
         for (other_start, other_end) in self.ranges.drain(from..upto) {
