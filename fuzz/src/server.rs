@@ -12,14 +12,56 @@ use crate::protocol::output::Output;
 use crate::protocol::reply::{Outcome, Reply};
 use crate::session::{Session, Step};
 use crate::settings::{Limits, Protocol, Settings};
+use crate::state::context::Wait;
 use crate::state::job::Job;
 use crate::state::shared::Shared;
 
 /// The commands that inputs are made of. Other inputs are sent as raw bytes.
-pub const COMMANDS: [&str; 27] = [
-    "APPEND", "AUTH", "CLIENT", "COMMAND", "CONFIG", "DBSIZE", "DECRBY", "DEL", "DISCARD", "EXEC", "EXISTS",
-    "FLUSHALL", "GET", "GETRANGE", "HELLO", "INCR", "MGET", "MSET", "MULTI", "PREFIX", "RANGE", "RESET", "SCAN", "SET",
-    "STRLEN", "TYPE", "WAITAOF",
+pub const COMMANDS: [&str; 44] = [
+    "APPEND",
+    "AUTH",
+    "CLIENT",
+    "COMMAND",
+    "CONFIG",
+    "COPY",
+    "DBSIZE",
+    "DECRBY",
+    "DEL",
+    "DELPREFIX",
+    "DELRANGE",
+    "DISCARD",
+    "EXEC",
+    "EXISTS",
+    "EXPIREAT",
+    "EXPIRETIME",
+    "FLUSHALL",
+    "FLUSHDB",
+    "GET",
+    "GETEX",
+    "GETRANGE",
+    "HELLO",
+    "INCR",
+    "INCRBYFLOAT",
+    "KEYS",
+    "MGET",
+    "MOVE",
+    "MSET",
+    "MULTI",
+    "OBJECT",
+    "PERSIST",
+    "PREFIX",
+    "RANGE",
+    "RENAME",
+    "RESET",
+    "SCAN",
+    "SELECT",
+    "SET",
+    "SETRANGE",
+    "STRLEN",
+    "TYPE",
+    "UNWATCH",
+    "WAITAOF",
+    "WATCH",
 ];
 /// Answers that depend on more than the requests.
 const CHANGING: [&[u8]; 3] = [b"TIME", b"INFO", b"LASTSAVE"];
@@ -85,7 +127,7 @@ fn request(input: &mut Input<'_>, sent: &mut Vec<u8>) {
 
 fn part(input: &mut Input<'_>) -> Vec<u8> {
     const WORDS: &str = "NX,XX,GET,LIMIT,REV,MATCH,COUNT,1,2,3,0,-1,9223372036854775807,a*,[^a-b]?,AUTH,default,pass,maxclients,\
-                         DOCS,INFO,SETNAME,,TYPE";
+                         DOCS,INFO,SETNAME,,TYPE,EXAT,KEEPTTL,DB,REPLACE,ENCODING";
     match input.byte() % 4 {
         0 => input.key(),
         1 => input.value(),
@@ -146,7 +188,7 @@ impl Conversation {
                 Step::Later(len, job) => {
                     assert!(output.is_empty());
                     let reply = match job {
-                        Job::Count => {
+                        Job::Count(_) => {
                             let outcome: Outcome = job.run(&self.shared.db, &Default::default());
                             self.shared.end_job(&job, outcome)
                         }
@@ -155,7 +197,13 @@ impl Conversation {
                     self.session.answer(&reply, &mut output);
                     (len, 1)
                 }
-                Step::Held(batch) => {
+                Step::Held(Wait::Database(number)) => {
+                    assert!(output.is_empty());
+                    let created: Outcome = Job::Create(number).run(&self.shared.db, &Default::default());
+                    assert!(created.is_ok());
+                    continue;
+                }
+                Step::Held(Wait::Room(batch)) => {
                     assert!(output.is_empty() && !batch.is_empty());
                     let waited = self.shared.db.wait_for_room(&batch);
                     self.session.refuse(waited.err());

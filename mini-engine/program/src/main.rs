@@ -59,6 +59,7 @@ newer than this program), 3 corruption, 4 I/O (a database locked by another proc
 130 an import ended by ^C, 143 by SIGTERM";
 
 #[derive(Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one")]
 enum Asked {
     #[command(flatten)]
     Command(Command),

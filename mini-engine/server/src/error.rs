@@ -2,6 +2,7 @@
 
 use std::io::Error as IoError;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 /// The result of starting or running a server.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -34,6 +35,14 @@ pub enum Error {
     /// There is a password, but the protocol has no way to send it.
     #[error("this protocol has no passwords: nobody could tell this one")]
     NoPasswords,
+    /// A certificate or key that TLS cannot use.
+    #[error("cannot use {file} for TLS: {reason}")]
+    Tls {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A failure of the network, or of starting a thread.
     #[error("cannot {action} {place}: {source}")]
     Io {

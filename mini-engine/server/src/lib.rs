@@ -31,8 +31,8 @@ mod settings;
 mod state;
 
 pub use error::{Error, Result};
-pub use net::{Server, Stopper};
-pub use settings::{Limits, Protocol, ServerDurability, Settings};
+pub use net::{Address, Server, Stopper};
+pub use settings::{Limits, Protocol, ServerDurability, Settings, TlsFiles};
 
 /// The README's example, run as a test.
 #[cfg(doctest)]

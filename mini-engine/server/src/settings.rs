@@ -89,10 +89,28 @@ pub struct Settings {
     pub checkpoints: PathBuf,
     /// The directory whose files the command `l` of the coursework's language may load.
     pub load_from: Option<PathBuf>,
+    /// The files for TLS: with them, clients of a TCP address must speak TLS.
+    pub tls: Option<TlsFiles>,
+    /// The address and port at which Prometheus reads the metrics, over HTTP and without a password.
+    pub metrics: Option<String>,
+    /// The number of databases that clients can select, 1 or more.
+    pub databases: usize,
+    /// The number of microseconds from which on a request is in SLOWLOG; 0 logs all.
+    pub slow_micros: u64,
+}
+
+/// Files in PEM form for TLS. They are read when the server starts.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    /// The server's certificate, followed by those of the authorities between it and the root.
+    pub certificates: PathBuf,
+    /// The private key of the first certificate.
+    pub key: PathBuf,
 }
 
 impl Default for Settings {
-    /// The Redis protocol without a password, synced writes, checkpoints in `checkpoints` of the working directory.
+    /// The Redis protocol without a password or TLS, 16 databases, synced writes, checkpoints in `checkpoints` of the working directory, and requests of 10 ms
+    /// and more in SLOWLOG.
     fn default() -> Self {
         Self {
             protocol: Protocol::Resp,
@@ -103,6 +121,10 @@ impl Default for Settings {
             may_flush_all: false,
             checkpoints: "checkpoints".into(),
             load_from: None,
+            tls: None,
+            metrics: None,
+            databases: 16,
+            slow_micros: 10_000,
         }
     }
 }

@@ -245,6 +245,11 @@ impl Keyspace {
         Ok(found.map(|(value, at)| (value, at.map(system_time))))
     }
 
+    /// Whether any entry of the database may expire, in whatever keyspace. As long as it is false no key has an expiry to ask for. O(1).
+    pub fn has_expiring_entries(&self) -> bool {
+        self.core().clock.latest() != 0
+    }
+
     /// Lets the entry of `key` expire at `at`, or never if it is `None`; the value stays. False if the key is absent. Atomic with respect to all other
     /// writes and reads. Costs and durability are those of [`Keyspace::compare_and_swap`].
     ///

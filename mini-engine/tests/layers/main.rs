@@ -144,8 +144,7 @@ fn the_engine_is_a_library_and_nothing_else() {
     let engine = manifest(&package());
     let (engine, _) = engine.split_once("[dev-dependencies]").unwrap();
     assert!(!package().join("src/main.rs").exists() && !engine.contains("optional"));
-    let names =
-        "bytes clap clap_complete hdrhistogram indicatif mio redis-protocol serde_json signal-hook tracing-subscriber";
+    let names = "bytes clap clap_complete hdrhistogram indicatif mio redis-protocol rustls serde_json sha1_smol signal-hook tracing-subscriber";
     for name in names.split(' ') {
         let is_named = |text: &str| text.lines().any(|line| line.split(['.', ' ']).next() == Some(name));
         let of_others = [manifest(&package().join("program")), manifest(&package().join("server"))];

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
 use mini_engine::MAX_VALUE_LEN;
-use mini_engine_server::{Error, Limits, Protocol, Server, ServerDurability, Settings, Stopper};
+use mini_engine_server::{Error, Limits, Protocol, Server, ServerDurability, Settings, Stopper, TlsFiles};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tracing::level_filters::LevelFilter;
 
@@ -19,9 +19,9 @@ use crate::{output, password, size, trace};
 /// Serve the database to clients of the Redis protocol
 ///
 /// redis-cli and redis-benchmark work, and so do client libraries for what is there: values are
-/// strings and do not expire, and there is no WATCH, no script and no other type. Beside the usual
-/// commands there are RANGE from to [LIMIT n] [REV] and PREFIX prefix [LIMIT n] [REV]. COMMAND
-/// DOCS lists all.
+/// strings, which may expire. There is no other type, and of scripts only those of locks. Beside the
+/// usual commands there are RANGE from to [LIMIT n] [REV], PREFIX prefix [LIMIT n] [REV], DELRANGE
+/// from to and DELPREFIX prefix. COMMAND DOCS lists all.
 ///
 /// The server ends at ^C, SIGTERM or SHUTDOWN: it answers what it has received, and writes
 /// everything to disk. A second ^C ends it at once, and loses nothing that was acknowledged.
@@ -34,14 +34,17 @@ Examples:
   redis-cli set milk '2 litres'
   redis-cli prefix mi limit 10
 
-  mini-engine serve notes.db --listen 0.0.0.0:6379 --password-file secret
+  mini-engine serve notes.db --listen 0.0.0.0:6379 --password-file secret \\
+    --tls-cert server.pem --tls-key server.key --metrics 127.0.0.1:9100
+  mini-engine serve notes.db --listen unix:/run/notes.sock
   mini-engine serve numbers.db --protocol lines --listen 127.0.0.1:7000 --load-from data"
 )]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     database: DatabaseArgs,
-    /// Address and port to listen on; port 0 takes a free one, which is printed
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:6379")]
+    /// Address and port to listen on, where port 0 takes a free one, which is printed; or
+    /// unix:PATH for a Unix socket, which its file's permissions protect
+    #[arg(verbatim_doc_comment, long, value_name = "ADDR", default_value = "127.0.0.1:6379")]
     listen: String,
     /// What clients write
     #[arg(long, value_enum, default_value = "resp")]
@@ -56,6 +59,16 @@ pub(crate) struct ServeArgs {
     /// port can read, change and delete everything
     #[arg(verbatim_doc_comment, long)]
     without_password: bool,
+    /// Speak TLS only, with the certificate in this PEM file, followed by those of its authorities
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The private key of the certificate, a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Address and port at which Prometheus reads the metrics, at /metrics over HTTP. They are
+    /// numbers, and need no password
+    #[arg(verbatim_doc_comment, long, value_name = "ADDR")]
+    metrics: Option<String>,
     /// Carry out FLUSHALL and FLUSHDB, which remove all keys
     #[arg(long)]
     allow_flushall: bool,
@@ -79,6 +92,12 @@ pub(crate) struct ServeArgs {
     /// Requests of one client that are carried out before the next client has its turn
     #[arg(long, value_name = "N", default_value = "256", value_parser = clap::value_parser!(u32).range(1..))]
     max_pipeline: u32,
+    /// Databases that clients can select
+    #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    databases: u32,
+    /// Microseconds from which on a request is in SLOWLOG; 0 is all
+    #[arg(long, value_name = "MICROS", default_value = "10000")]
+    slow: u64,
     /// Seconds after which a client that sends nothing is disconnected; 0 is never
     #[arg(long, value_name = "SECONDS", default_value = "3600")]
     idle_timeout: u64,
@@ -136,6 +155,14 @@ impl ServeArgs {
             may_flush_all: self.allow_flushall,
             checkpoints: self.checkpoints.clone().unwrap_or_else(|| self.beside_the_database()),
             load_from: self.load_from.clone(),
+            tls: self
+                .tls_cert
+                .clone()
+                .zip(self.tls_key.clone())
+                .map(|(certificates, key)| TlsFiles { certificates, key }),
+            metrics: self.metrics.clone(),
+            databases: self.databases as usize,
+            slow_micros: self.slow,
         }
     }
 
@@ -153,7 +180,8 @@ impl ServeArgs {
 pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     let settings = args.settings(password::read(args.password_file.as_deref())?);
     let server = Server::bind(&args.listen, settings)?;
-    let address = server.address();
+    let address = server.address().clone();
+    let metrics = server.metrics_address().cloned();
     let db = args.database.open(OpenFor::Creating)?;
     // Nobody waits for a server's exit code: later errors are in its log, with or without -v.
     trace::to_stderr(LevelFilter::WARN);
@@ -162,6 +190,9 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
         place: "signals".into(),
         source,
     })?;
+    if let Some(metrics) = metrics {
+        output::say(format_args!("metrics at http://{metrics}/metrics"));
+    }
     output::say(format_args!("serving {} on {address}", args.database.path.display()));
     let ended = server.run(db);
     if let Err(Error::Engine(error)) = &ended
@@ -195,7 +226,7 @@ impl From<Error> for Failure {
             Error::Engine(error) => error.into(),
             Error::Io { action, place, source } => Self::Io { action, place, source },
             Error::Exposed(address) => exposed(address),
-            Error::Address { .. } => Self::Usage(format!("--listen {error}")),
+            Error::Address { .. } | Error::Tls { .. } => Self::Usage(error.to_string()),
             Error::NoPasswords => Self::Usage("--protocol lines has no passwords: nobody could tell this one".into()),
             other => Self::Usage(other.to_string()),
         }

@@ -53,6 +53,8 @@ impl Flag {
 pub(super) enum Keys {
     None,
     First,
+    /// The first two.
+    Two,
     All,
     /// Every other part.
     Pairs,
@@ -64,6 +66,7 @@ impl Keys {
         match self {
             Self::None => [0, 0, 0],
             Self::First => [1, 1, 1],
+            Self::Two => [1, 2, 1],
             Self::All => [1, -1, 1],
             Self::Pairs => [1, -1, 2],
         }
@@ -79,11 +82,18 @@ pub(crate) struct Command {
     pub(super) keys: Keys,
     pub(super) summary: &'static str,
     pub(crate) run: Run,
+    /// Its place in the table.
+    pub(super) place: usize,
 }
 
 impl Command {
     pub(crate) fn name(&self) -> &'static str {
         self.name
+    }
+
+    /// Its place in the table of commands.
+    pub(crate) fn place(&self) -> usize {
+        self.place
     }
 
     pub(crate) fn runs_before_password(&self) -> bool {

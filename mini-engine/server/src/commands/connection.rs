@@ -1,11 +1,11 @@
 //! Commands of the connection itself.
 
-use std::collections::BTreeSet;
-
-use super::words::is;
+use super::client::client_name;
+use super::words::{database_number, is};
 use crate::protocol::reply::{Refusal, Reply, Version};
 use crate::protocol::request::{Args, parse_number};
 use crate::state::context::{After, Context};
+use crate::state::databases::Database;
 use crate::state::keyspace::Keyspace;
 
 type Answer = Result<Reply, Refusal>;
@@ -13,7 +13,7 @@ type Answer = Result<Reply, Refusal>;
 /// The version of Redis whose commands these are: clients decide from it which commands they may send.
 pub(super) const REDIS_VERSION: &str = "7.0.0";
 
-pub(super) fn ping(_: &mut Context<'_>, _: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+pub(super) fn ping(_: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Answer {
     match args.len() {
         1 => Ok(Reply::Simple("PONG")),
         2 => Ok(Reply::Bulk(args.at(1).into())),
@@ -21,12 +21,12 @@ pub(super) fn ping(_: &mut Context<'_>, _: &mut Keyspace<'_>, args: Args<'_>) ->
     }
 }
 
-pub(super) fn echo(_: &mut Context<'_>, _: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+pub(super) fn echo(_: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Answer {
     Ok(Reply::Bulk(args.at(1).into()))
 }
 
 /// HELLO [version [AUTH user password] [SETNAME name]]
-pub(super) fn hello(context: &mut Context<'_>, _: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+pub(super) fn hello(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Answer {
     let mut words = args.from(1);
     let version = match words.next().map(parse_number) {
         None => context.client.version,
@@ -67,7 +67,7 @@ pub(super) fn hello(context: &mut Context<'_>, _: &mut Keyspace<'_>, args: Args<
     ]))
 }
 
-pub(super) fn auth(context: &mut Context<'_>, _: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+pub(super) fn auth(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Answer {
     match args.len() {
         2 => authenticate(context, b"default", args.at(1))?,
         3 => authenticate(context, args.at(1), args.at(2))?,
@@ -83,6 +83,8 @@ fn authenticate(context: &mut Context<'_>, user: &[u8], password: &[u8]) -> Resu
         ));
     };
     if user != b"default" || !is_same(expected, password) {
+        let record = context.shared.clients.get(context.client.id);
+        context.shared.refused.note_password(record.map_or("", |record| &record.addresses[0]));
         return Err(Refusal::new("WRONGPASS invalid username-password pair or user is disabled."));
     }
     context.client.is_authenticated = true;
@@ -96,118 +98,37 @@ fn is_same(expected: &[u8], found: &[u8]) -> bool {
     expected.len() == found.len() && differences == 0
 }
 
-pub(super) fn select(_: &mut Context<'_>, _: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
-    match parse_number(args.at(1)) {
-        Some(0) => Ok(Reply::OK),
-        Some(_) => Err(Refusal::new("ERR DB index is out of range: there is one database, 0")),
-        None => Err(Refusal::new("ERR value is not an integer or out of range")),
-    }
+/// SELECT number
+pub(super) fn select(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+    let Some(database) = context.open(database_number(args.at(1))?)? else { return Ok(Reply::Nothing) };
+    keys.select(database.clone());
+    context.use_database(database);
+    Ok(Reply::OK)
 }
 
-pub(super) fn quit(context: &mut Context<'_>, _: &mut Keyspace<'_>, _: Args<'_>) -> Answer {
+pub(super) fn quit(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Answer {
     context.after = After::Close;
     Ok(Reply::OK)
 }
 
-pub(super) fn reset(context: &mut Context<'_>, _: &mut Keyspace<'_>, _: Args<'_>) -> Answer {
-    context.client.transaction = None;
+pub(super) fn reset(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Answer {
+    (context.client.transaction, context.client.watched) = (None, None);
     context.client.version = Version::Resp2;
+    context.use_database(Database::first(&context.shared.db));
+    context.shared.monitors.remove(context.client.id);
     if let Some(record) = context.record() {
         record.name.clear();
+        record.is_monitor = false;
     }
     context.client.is_authenticated = context.shared.settings.password.is_none();
     Ok(Reply::Simple("RESET"))
 }
 
-/// The longest name of a connection.
-const LONGEST_NAME: usize = 256;
-
-/// Checks a name: it appears in lists that are separated by spaces.
-fn client_name(name: &[u8]) -> Result<Vec<u8>, Refusal> {
-    in_lists(name)
-        .ok_or_else(|| Refusal::new("ERR Client names cannot contain spaces, newlines or special characters."))
-}
-
-fn in_lists(text: &[u8]) -> Option<Vec<u8>> {
-    (text.len() <= LONGEST_NAME && text.iter().all(u8::is_ascii_graphic)).then(|| text.to_vec())
-}
-
-pub(super) fn client(context: &mut Context<'_>, _: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
-    let word = args.at(1);
-    match args.len() {
-        2 if is(word, "ID") => Ok(Reply::Integer(context.client.id as i64)),
-        2 if is(word, "GETNAME") => {
-            let name = context.record().map_or(&[][..], |record| &record.name);
-            Ok(if name.is_empty() { Reply::Null } else { Reply::Bulk(name.into()) })
-        }
-        2 if is(word, "INFO") => Ok(Reply::Text(context.shared.clients.lines(|id| id == context.client.id))),
-        _ if is(word, "LIST") => client_list(context, args),
-        3 if is(word, "SETNAME") => {
-            let name = client_name(args.at(2))?;
-            if let Some(record) = context.record() {
-                record.name = name;
-            }
-            Ok(Reply::OK)
-        }
-        4 if is(word, "SETINFO") => set_info(context, args),
-        // Keys have no time of last use.
-        3 if is(word, "NO-TOUCH") && (is(args.at(2), "ON") || is(args.at(2), "OFF")) => Ok(Reply::OK),
-        3 if is(word, "NO-EVICT") && is(args.at(2), "OFF") => Ok(Reply::OK),
-        3 if is(word, "NO-EVICT") && is(args.at(2), "ON") => {
-            Err(Refusal::new("ERR NO-EVICT is not there: one bound holds for the buffers of all clients"))
-        }
-        3 if is(word, "NO-EVICT") || is(word, "NO-TOUCH") => Err(Refusal::syntax()),
-        _ => Err(unknown_subcommand(word, "CLIENT")),
-    }
-}
-
-/// CLIENT LIST [TYPE type] [ID id ...]
-fn client_list(context: &Context<'_>, args: Args<'_>) -> Answer {
-    let clients = &context.shared.clients;
-    let mut words = args.from(2);
-    let lines = match (words.next(), words.len()) {
-        (None, _) => clients.lines(|_| true),
-        (Some(word), 1) if is(word, "TYPE") => {
-            // All clients are of this type.
-            let is_normal = is(args.at(3), "NORMAL");
-            if !is_normal && !["MASTER", "REPLICA", "SLAVE", "PUBSUB"].iter().any(|name| is(args.at(3), name)) {
-                return Err(Refusal::new(format!("ERR Unknown client type '{}'", shown(args.at(3)))));
-            }
-            clients.lines(|_| is_normal)
-        }
-        (Some(word), 1..) if is(word, "ID") => {
-            let id = |word| parse_number(word).and_then(|id| u64::try_from(id).ok());
-            let wanted: Option<BTreeSet<u64>> = words.map(id).collect();
-            let wanted = wanted.ok_or_else(|| Refusal::new("ERR Invalid client ID"))?;
-            clients.lines(|id| wanted.contains(&id))
-        }
-        _ => return Err(Refusal::syntax()),
-    };
-    Ok(Reply::Text(lines))
-}
-
-/// CLIENT SETINFO LIB-NAME name, or LIB-VER version: the facts that libraries report about themselves when they connect.
-fn set_info(context: &mut Context<'_>, args: Args<'_>) -> Answer {
-    let (what, text) = (args.at(2), in_lists(args.at(3)));
-    let text = text.ok_or_else(|| {
-        Refusal::new(format!("ERR {} cannot contain spaces, newlines or special characters.", shown(what)))
-    })?;
-    let Some(record) = context.record() else { return Ok(Reply::OK) };
-    if is(what, "LIB-NAME") {
-        record.library = text;
-    } else if is(what, "LIB-VER") {
-        record.library_version = text;
-    } else {
-        return Err(Refusal::new(format!("ERR Unrecognized option '{}'", shown(what))));
+/// From now on the client is sent the requests of all clients.
+pub(super) fn monitor(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Answer {
+    context.shared.monitors.add(context.client.id);
+    if let Some(record) = context.record() {
+        record.is_monitor = true;
     }
     Ok(Reply::OK)
-}
-
-/// The part of a word that errors repeat.
-fn shown(word: &[u8]) -> impl std::fmt::Display {
-    word[..word.len().min(128)].escape_ascii()
-}
-
-pub(super) fn unknown_subcommand(word: &[u8], command: &str) -> Refusal {
-    Refusal::new(format!("ERR unknown subcommand or wrong number of arguments for '{}' of {command}", shown(word)))
 }

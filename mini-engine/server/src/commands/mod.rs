@@ -1,9 +1,14 @@
 //! Commands of clients: a function for each, and one table of all.
 
+mod client;
 mod command;
 mod connection;
+mod expiry;
 mod glob;
+mod info;
+mod keys;
 mod ordered;
+mod scripts;
 mod server;
 mod strings;
 mod table;

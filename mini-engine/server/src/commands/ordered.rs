@@ -6,12 +6,11 @@ use mini_engine::Slice;
 
 use super::glob::{LONGEST_PATTERN, literal_prefix, matches};
 use super::words::{integer, is};
-use crate::protocol::output::Output;
 use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::{Args, parse_number};
 use crate::state::context::{After, Context};
-use crate::state::keyspace::{Direction, Entry, Keyspace};
-use crate::state::listing::{BYTES_OF_STEP, Listing, too_long};
+use crate::state::keyspace::{Bounds, Direction, Entry, Keyspace};
+use crate::state::listing::{BYTES_OF_STEP, Listing, Shown, too_long};
 
 type Answer = Result<Reply, Refusal>;
 
@@ -21,19 +20,35 @@ const MOST_SCANNED: usize = 10_000;
 const SCANNED: usize = 10;
 
 /// RANGE from to [LIMIT n] [REV]
-pub(super) fn range(context: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+pub(super) fn range(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+    entries(context, keys, bounds_of_range(&args), args, 3)
+}
+
+fn bounds_of_range(args: &Args<'_>) -> Bounds {
     let (from, to) = (args.at(1).to_vec(), args.at(2).to_vec());
     // No key comes before the empty one, so as an end it would make every range empty.
     let end = if to.is_empty() { Bound::Unbounded } else { Bound::Excluded(to) };
-    entries(context, keys, (Bound::Included(from), end), args, 3)
+    (Bound::Included(from), end)
+}
+
+/// DELRANGE from to: the keys of RANGE, in one operation. How many there are is not known.
+pub(super) fn delrange(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+    keys.remove_range(bounds_of_range(&args))?;
+    Ok(Reply::OK)
+}
+
+/// DELPREFIX prefix: the keys of PREFIX, in one operation.
+pub(super) fn delprefix(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+    keys.remove_range(bounds_of_prefix(args.at(1)))?;
+    Ok(Reply::OK)
 }
 
 /// PREFIX prefix [LIMIT n] [REV]
-pub(super) fn prefix(context: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+pub(super) fn prefix(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     entries(context, keys, bounds_of_prefix(args.at(1)), args, 2)
 }
 
-fn bounds_of_prefix(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+fn bounds_of_prefix(prefix: &[u8]) -> Bounds {
     let mut end = prefix.to_vec();
     while end.last() == Some(&u8::MAX) {
         end.pop();
@@ -49,13 +64,7 @@ fn bounds_of_prefix(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
 }
 
 /// One step of keys and values in turn; the options begin at `options`.
-fn entries(
-    context: &mut Context<'_>,
-    keys: &Keyspace<'_>,
-    bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>),
-    args: Args<'_>,
-    options: usize,
-) -> Answer {
+fn entries(context: &mut Context<'_>, keys: &Keyspace, bounds: Bounds, args: Args<'_>, options: usize) -> Answer {
     let (mut limit, mut direction) = (usize::MAX, Direction::Forward);
     let mut words = args.from(options);
     while let Some(word) = words.next() {
@@ -68,14 +77,30 @@ fn entries(
             return Err(Refusal::syntax());
         }
     }
+    list(context, keys, bounds, (direction, limit), Shown::Entries)
+}
+
+/// KEYS pattern. For a pattern that begins with literal bytes, only the keys that begin with them are looked at.
+pub(super) fn keys(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+    let pattern = checked_pattern(args.at(1))?.to_vec();
+    let bounds = bounds_of_prefix(&literal_prefix(&pattern));
+    let shown = Shown::Keys(Box::new(move |key| matches(&pattern, key)));
+    list(context, keys, bounds, (Direction::Forward, usize::MAX), shown)
+}
+
+/// Lists at most `limit` of the entries, in as many steps as it takes.
+fn list(
+    context: &mut Context<'_>,
+    keys: &Keyspace,
+    bounds: Bounds,
+    (direction, limit): (Direction, usize),
+    shown: Shown,
+) -> Answer {
     let most = context.shared.settings.limits.request_bytes;
     if keys.is_of_several() {
-        return all_entries(keys.range(bounds, direction).take(limit), most);
+        return list_at_once(keys.range(bounds, direction).take(limit), &shown, most);
     }
-    let begin = || {
-        let entries = Box::new(keys.stored(bounds, direction).take(limit));
-        Listing { entries, found: Output::default(), strings: 0 }
-    };
+    let begin = || Listing::new(Box::new(keys.entries(bounds, direction).take(limit)), shown);
     let mut listing = context.client.listing.take().unwrap_or_else(begin);
     context.after = match listing.go_on(context.client.version, most)? {
         true => After::Continue(listing),
@@ -85,18 +110,28 @@ fn entries(
 }
 
 /// The whole reply in one step, for a transaction, whose commands must not be interrupted.
-fn all_entries(entries: impl Iterator<Item = Entry>, most: usize) -> Answer {
+fn list_at_once(entries: impl Iterator<Item = Entry>, shown: &Shown, most: usize) -> Answer {
     let (mut replies, mut bytes) = (Vec::new(), 0);
     for entry in entries {
         let (key, value) = entry?;
-        let pair = [Reply::Bulk(key), Reply::Bulk(value)];
-        bytes += pair.iter().map(Reply::size).sum::<usize>();
+        for string in shown.of(key, value).into_iter().flatten() {
+            let reply = Reply::Bulk(string);
+            bytes += reply.size();
+            replies.push(reply);
+        }
         if bytes > most {
             return Err(too_long(most));
         }
-        replies.extend(pair);
     }
     Ok(Reply::Array(replies))
+}
+
+/// A pattern that is not too long to be tried on many keys.
+fn checked_pattern(pattern: &[u8]) -> Result<&[u8], Refusal> {
+    match pattern.len() > LONGEST_PATTERN {
+        true => Err(Refusal::new(format!("ERR a pattern has at most {LONGEST_PATTERN} bytes"))),
+        false => Ok(pattern),
+    }
 }
 
 /// The arguments of SCAN.
@@ -113,10 +148,7 @@ fn options<'a>(args: &Args<'a>) -> Result<Scan<'a>, Refusal> {
     while let Some(word) = words.next() {
         let value = words.next().ok_or_else(Refusal::syntax)?;
         if is(word, "MATCH") {
-            if value.len() > LONGEST_PATTERN {
-                return Err(Refusal::new(format!("ERR a pattern has at most {LONGEST_PATTERN} bytes")));
-            }
-            scan.pattern = Some(value);
+            scan.pattern = Some(checked_pattern(value)?);
         } else if is(word, "COUNT") {
             let count = usize::try_from(integer(value)?).ok().filter(|&count| count > 0);
             scan.count = count.ok_or_else(Refusal::syntax)?.min(MOST_SCANNED);
@@ -130,7 +162,7 @@ fn options<'a>(args: &Args<'a>) -> Result<Scan<'a>, Refusal> {
 }
 
 /// SCAN cursor [MATCH pattern] [COUNT n] [TYPE t]. For a pattern that begins with literal bytes, only the keys that begin with them are searched.
-pub(super) fn scan(context: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+pub(super) fn scan(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let scan = options(&args)?;
     let cursor = parse_number(args.at(1)).and_then(|cursor| u64::try_from(cursor).ok());
     let cursor = cursor.ok_or_else(|| Refusal::new("ERR invalid cursor"))?;

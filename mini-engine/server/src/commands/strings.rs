@@ -1,10 +1,11 @@
-//! Commands of single keys and their values.
+//! Commands of values.
 
-use std::collections::BTreeSet;
+use std::time::SystemTime;
 
 use mini_engine::Slice;
 
-use super::words::{integer, is};
+use super::expiry::expiry_option;
+use super::words::{float, integer, is};
 use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::Args;
 use crate::state::context::Context;
@@ -12,37 +13,44 @@ use crate::state::keyspace::Keyspace;
 
 type Answer = Result<Reply, Refusal>;
 
-pub(super) fn get(_: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+pub(super) fn get(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     Ok(Reply::value(keys.get(args.at(1))?))
 }
 
-pub(super) fn set(_: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
-    let (mut if_absent, mut if_present, mut returns_old) = (false, false, false);
-    for option in args.from(3) {
+/// SET key value [NX | XX] [GET] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL]
+pub(super) fn set(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+    let (mut if_absent, mut if_present, mut returns_old, mut until) = (false, false, false, None);
+    let mut options = args.from(3);
+    while let Some(option) = options.next() {
         match option {
             _ if is(option, "NX") => if_absent = true,
             _ if is(option, "XX") => if_present = true,
             _ if is(option, "GET") => returns_old = true,
-            // Values do not expire, so there is no time to keep.
-            _ if is(option, "KEEPTTL") => {}
-            _ if ["EX", "PX", "EXAT", "PXAT"].iter().any(|name| is(option, name)) => {
-                return Err(Refusal::new("ERR values do not expire: SET takes NX, XX and GET"));
-            }
-            _ => return Err(Refusal::syntax()),
+            _ if until.is_some() => return Err(Refusal::syntax()),
+            _ if is(option, "KEEPTTL") => until = Some(Until::AsBefore),
+            _ => until = Some(Until::At(expiry_option(option, options.next(), "set")?)),
         }
     }
     let (key, value) = (args.at(1), args.at(2));
     if if_absent && if_present {
         return Err(Refusal::syntax());
     }
-    let old = if returns_old { keys.get(key)? } else { None };
+    let old = match (returns_old, &until) {
+        (false, Some(Until::At(_)) | None) => None,
+        _ => keys.get_with_expiry(key)?,
+    };
     let is_present = match returns_old {
         true => old.is_some(),
         false => (if_absent || if_present) && keys.contains(key)?,
     };
+    let (old, old_expiry) = old.map_or((None, None), |(old, expiry)| (Some(old), expiry));
     let is_set = !(if_absent && is_present || if_present && !is_present);
     if is_set {
-        keys.insert(key, value)?;
+        let expiry = until.and_then(|until| match until {
+            Until::At(at) => Some(at),
+            Until::AsBefore => old_expiry,
+        });
+        keys.insert_until(key, value, expiry)?;
     }
     Ok(match (returns_old, is_set) {
         (true, _) => Reply::value(old),
@@ -51,7 +59,14 @@ pub(super) fn set(_: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) 
     })
 }
 
-pub(super) fn setnx(_: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+/// When a value that is set expires.
+enum Until {
+    At(SystemTime),
+    /// When the value before it would have.
+    AsBefore,
+}
+
+pub(super) fn setnx(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     if keys.contains(args.at(1))? {
         return Ok(Reply::Integer(0));
     }
@@ -59,13 +74,13 @@ pub(super) fn setnx(_: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>
     Ok(Reply::Integer(1))
 }
 
-pub(super) fn getset(_: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+pub(super) fn getset(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let old = keys.get(args.at(1))?;
     keys.insert(args.at(1), args.at(2))?;
     Ok(Reply::value(old))
 }
 
-pub(super) fn getdel(_: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+pub(super) fn getdel(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let old = keys.get(args.at(1))?;
     if old.is_some() {
         keys.remove(args.at(1))?;
@@ -73,7 +88,7 @@ pub(super) fn getdel(_: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_
     Ok(Reply::value(old))
 }
 
-pub(super) fn mget(context: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+pub(super) fn mget(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let most = context.shared.settings.limits.request_bytes;
     let (mut replies, mut bytes) = (Vec::with_capacity(args.len() - 1), 0);
     let names: Vec<&[u8]> = args.from(1).collect();
@@ -105,14 +120,14 @@ fn pairs<'a>(args: Args<'a>, name: &str) -> Result<Vec<Pair<'a>>, Refusal> {
     Ok(keys.zip(args.from(2).step_by(2)).collect())
 }
 
-pub(super) fn mset(_: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+pub(super) fn mset(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     for (key, value) in pairs(args, "mset")? {
         keys.insert(key, value)?;
     }
     Ok(Reply::OK)
 }
 
-pub(super) fn msetnx(_: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+pub(super) fn msetnx(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let pairs = pairs(args, "msetnx")?;
     for (key, _) in &pairs {
         if keys.contains(key)? {
@@ -125,36 +140,12 @@ pub(super) fn msetnx(_: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_
     Ok(Reply::Integer(1))
 }
 
-pub(super) fn del(_: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
-    let mut removed = 0;
-    // A key that is named twice counts once.
-    for key in args.from(1).collect::<BTreeSet<_>>() {
-        if keys.contains(key)? {
-            keys.remove(key)?;
-            removed += 1;
-        }
-    }
-    Ok(Reply::Integer(removed))
-}
-
-pub(super) fn exists(_: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
-    let mut found = 0;
-    for key in args.from(1) {
-        found += i64::from(keys.contains(key)?);
-    }
-    Ok(Reply::Integer(found))
-}
-
-pub(super) fn kind(_: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
-    Ok(Reply::Simple(if keys.contains(args.at(1))? { "string" } else { "none" }))
-}
-
-pub(super) fn strlen(_: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+pub(super) fn strlen(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     Ok(Reply::count(keys.get(args.at(1))?.map_or(0, |value| value.len())))
 }
 
 /// The part from `start` to `end`, both included; a negative place is counted from the end.
-pub(super) fn getrange(_: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+pub(super) fn getrange(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let (start, end) = (integer(args.at(2))?, integer(args.at(3))?);
     let value = keys.get(args.at(1))?.unwrap_or_default();
     let len = i64::try_from(value.len()).unwrap_or(i64::MAX);
@@ -167,37 +158,73 @@ pub(super) fn getrange(_: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<
     Ok(Reply::Bulk(Slice::from(&value[from as usize..to as usize])))
 }
 
-pub(super) fn append(context: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
-    let old = keys.get(args.at(1))?.unwrap_or_default();
-    if old.len() + args.at(2).len() > context.shared.settings.limits.request_bytes {
-        return Err(Refusal::new("ERR string exceeds maximum allowed size (proto-max-bulk-len)"));
+/// Refuses values that could not be sent in one request.
+fn check_length(context: &Context<'_>, len: usize) -> Result<(), Refusal> {
+    match len > context.shared.settings.limits.request_bytes {
+        true => Err(Refusal::new("ERR string exceeds maximum allowed size (proto-max-bulk-len)")),
+        false => Ok(()),
     }
+}
+
+pub(super) fn append(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+    let (old, expiry) = keys.get_with_expiry(args.at(1))?.unwrap_or_default();
+    check_length(context, old.len() + args.at(2).len())?;
     let value = [&*old, args.at(2)].concat();
     drop(old);
-    keys.insert(args.at(1), &value)?;
+    keys.insert_until(args.at(1), &value, expiry)?;
     Ok(Reply::count(value.len()))
 }
 
-pub(super) fn incr(_: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+pub(super) fn incr(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     add(keys, args.at(1), 1)
 }
 
-pub(super) fn decr(_: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+pub(super) fn decr(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     add(keys, args.at(1), -1)
 }
 
-pub(super) fn incrby(_: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+pub(super) fn incrby(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     add(keys, args.at(1), integer(args.at(2))?)
 }
 
-pub(super) fn decrby(_: &mut Context<'_>, keys: &mut Keyspace<'_>, args: Args<'_>) -> Answer {
+pub(super) fn decrby(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let by = integer(args.at(2))?;
     add(keys, args.at(1), by.checked_neg().ok_or_else(|| Refusal::new("ERR decrement would overflow"))?)
 }
 
-fn add(keys: &mut Keyspace<'_>, key: &[u8], by: i64) -> Answer {
-    let old = keys.get(key)?.map_or(Ok(0), |value| integer(&value))?;
-    let sum = old.checked_add(by).ok_or_else(|| Refusal::new("ERR increment or decrement would overflow"))?;
-    keys.insert(key, sum.to_string().as_bytes())?;
+fn add(keys: &mut Keyspace, key: &[u8], by: i64) -> Answer {
+    let old = keys.get_with_expiry(key)?;
+    let number = old.as_ref().map_or(Ok(0), |(value, _)| integer(value))?;
+    let sum = number.checked_add(by).ok_or_else(|| Refusal::new("ERR increment or decrement would overflow"))?;
+    keys.insert_until(key, sum.to_string().as_bytes(), old.and_then(|(_, expiry)| expiry))?;
     Ok(Reply::Integer(sum))
+}
+
+/// INCRBYFLOAT key increment. Numbers of 64 bits, where Redis has the longer ones of its processor; printed as short as they can be read back.
+pub(super) fn incrbyfloat(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+    let old = keys.get_with_expiry(args.at(1))?;
+    let sum = old.as_ref().map_or(Ok(0.0), |(value, _)| float(value))? + float(args.at(2))?;
+    if !sum.is_finite() {
+        return Err(Refusal::new("ERR increment would produce NaN or Infinity"));
+    }
+    let text = sum.to_string();
+    keys.insert_until(args.at(1), text.as_bytes(), old.and_then(|(_, expiry)| expiry))?;
+    Ok(Reply::text(text))
+}
+
+/// SETRANGE key offset value: overwrites a part of the value. What lies between its end and the offset becomes zeros.
+pub(super) fn setrange(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+    let offset = usize::try_from(integer(args.at(2))?).map_err(|_| Refusal::new("ERR offset is out of range"))?;
+    let (key, part) = (args.at(1), args.at(3));
+    let (old, expiry) = keys.get_with_expiry(key)?.unwrap_or_default();
+    let mut value = old.to_vec();
+    if part.is_empty() {
+        return Ok(Reply::count(value.len()));
+    }
+    let end = offset.saturating_add(part.len());
+    check_length(context, end)?;
+    value.resize(value.len().max(end), 0);
+    value[offset..end].copy_from_slice(part);
+    keys.insert_until(key, &value, expiry)?;
+    Ok(Reply::count(value.len()))
 }

@@ -1,4 +1,4 @@
-//! MULTI, EXEC and DISCARD: commands are queued, then carried out together.
+//! MULTI, EXEC and DISCARD: commands are queued, then carried out together. WATCH lets EXEC depend on keys.
 //!
 //! All their writes are one batch, so after a crash all of it is there or none. No other client's command comes in between, since one thread
 //! executes them. As in Redis, a command that is refused when it is queued prevents the whole transaction, and one that is refused when it runs
@@ -7,8 +7,9 @@
 use super::command::Command;
 use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::{Args, OwnedArgs};
-use crate::state::context::{Context, Transaction};
+use crate::state::context::{Context, Queued, Transaction};
 use crate::state::keyspace::Keyspace;
+use crate::state::watched::Watched;
 
 /// The maximum number of commands in one transaction.
 const MOST_COMMANDS: usize = 100_000;
@@ -29,11 +30,11 @@ pub(crate) fn queue(context: &mut Context<'_>, command: &'static Command, args: 
     if transaction.bytes > most || transaction.commands.len() == MOST_COMMANDS {
         return Err(Refusal::new(format!("ERR a transaction has at most {most} bytes and {MOST_COMMANDS} commands")));
     }
-    transaction.commands.push((command.run, args));
+    transaction.commands.push(Queued { run: command.run, args, place: command.place(), name: command.name() });
     Ok(Reply::Simple("QUEUED"))
 }
 
-pub(crate) fn multi(context: &mut Context<'_>, _: &mut Keyspace<'_>, _: Args<'_>) -> Result<Reply, Refusal> {
+pub(crate) fn multi(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Result<Reply, Refusal> {
     if context.client.transaction.is_some() {
         return Err(Refusal::new("ERR MULTI calls can not be nested"));
     }
@@ -41,26 +42,67 @@ pub(crate) fn multi(context: &mut Context<'_>, _: &mut Keyspace<'_>, _: Args<'_>
     Ok(Reply::OK)
 }
 
-pub(crate) fn discard(context: &mut Context<'_>, _: &mut Keyspace<'_>, _: Args<'_>) -> Result<Reply, Refusal> {
+pub(crate) fn discard(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Result<Reply, Refusal> {
     match context.client.transaction.take() {
-        Some(_) => Ok(Reply::OK),
+        Some(_) => {
+            context.client.watched = None;
+            Ok(Reply::OK)
+        }
         None => Err(Refusal::new("ERR DISCARD without MULTI")),
     }
 }
 
-pub(crate) fn exec(context: &mut Context<'_>, _: &mut Keyspace<'_>, _: Args<'_>) -> Result<Reply, Refusal> {
-    let Some(transaction) = context.client.transaction.take() else {
-        return Err(Refusal::new("ERR EXEC without MULTI"));
-    };
+/// WATCH key ...
+pub(crate) fn watch(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Result<Reply, Refusal> {
+    let client = &mut *context.client;
+    if client.transaction.is_some() {
+        return Err(Refusal::new("ERR WATCH inside MULTI is not allowed"));
+    }
+    let watched = client.watched.get_or_insert_with(|| Watched::new(&context.shared.db));
+    for key in args.from(1) {
+        watched.add(&client.database, key)?;
+    }
+    Ok(Reply::OK)
+}
+
+pub(crate) fn unwatch(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Result<Reply, Refusal> {
+    context.client.watched = None;
+    Ok(Reply::OK)
+}
+
+pub(crate) fn exec(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Result<Reply, Refusal> {
+    let (transaction, watched) = (context.client.transaction.take(), context.client.watched.take());
+    let transaction = transaction.ok_or_else(|| Refusal::new("ERR EXEC without MULTI"))?;
     if transaction.is_spoilt {
         return Err(Refusal::new("EXECABORT Transaction discarded because of previous errors."));
     }
-    let db = context.shared.db.clone();
-    let mut keyspace = Keyspace::of_several(&db);
-    let mut replies = Vec::with_capacity(transaction.commands.len());
+    if let Some(watched) = &watched
+        && !watched.is_unchanged()?
+    {
+        return Ok(Reply::NullArray);
+    }
+    let database = context.client.database.clone();
+    let replies = carry_out(context, &transaction);
+    if replies.is_err() || context.is_held() {
+        // SELECT has not taken place.
+        context.use_database(database);
+    }
+    if context.is_held() {
+        (context.client.transaction, context.client.watched) = (Some(transaction), watched);
+    }
+    replies
+}
+
+/// Carries out the commands, unless one of them or the whole batch has to wait.
+fn carry_out(context: &mut Context<'_>, transaction: &Transaction) -> Result<Reply, Refusal> {
+    let mut keyspace = Keyspace::of_several(context.client.database.clone());
+    let (mut replies, mut failed) = (Vec::with_capacity(transaction.commands.len()), Vec::new());
     let (most, mut size) = (context.shared.settings.limits.request_bytes, 0);
-    for (run, args) in &transaction.commands {
-        let outcome = run(context, &mut keyspace, args.args());
+    for queued in &transaction.commands {
+        let outcome = (queued.run)(context, &mut keyspace, queued.args.args());
+        if context.is_held() {
+            return Ok(Reply::Nothing);
+        }
         let reply = context.shared.reply(outcome);
         size += reply.size();
         if size > most {
@@ -70,13 +112,17 @@ pub(crate) fn exec(context: &mut Context<'_>, _: &mut Keyspace<'_>, _: Args<'_>)
         if keyspace.bytes() > most {
             return Err(Refusal::new(format!("EXECABORT the writes are longer than {most} bytes: nothing was done")));
         }
+        failed.push(matches!(reply, Reply::Error(_)));
         replies.push(reply);
     }
     let reply = Reply::Array(replies);
     context.check_size(&reply)?;
     context.commit(keyspace)?;
-    if context.is_held() {
-        context.client.transaction = Some(transaction);
+    if !context.is_held() {
+        for (queued, failed) in transaction.commands.iter().zip(failed) {
+            // Their time is that of EXEC.
+            context.shared.stats.of(queued.place, queued.name).add(0, failed);
+        }
     }
     Ok(reply)
 }

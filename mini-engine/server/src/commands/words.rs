@@ -12,3 +12,23 @@ pub(super) fn is(word: &[u8], name: &str) -> bool {
 pub(super) fn integer(text: &[u8]) -> Result<i64, Refusal> {
     parse_number(text).ok_or_else(|| Refusal::new("ERR value is not an integer or out of range"))
 }
+
+/// The number of a database among the arguments.
+pub(super) fn database_number(text: &[u8]) -> Result<usize, Refusal> {
+    usize::try_from(integer(text)?).map_err(|_| Refusal::new("ERR DB index is out of range"))
+}
+
+/// A number with a fraction among the arguments, or in a value.
+pub(super) fn float(text: &[u8]) -> Result<f64, Refusal> {
+    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    number.filter(|number: &f64| !number.is_nan()).ok_or_else(|| Refusal::new("ERR value is not a valid float"))
+}
+
+/// The part of a word that errors repeat.
+pub(super) fn shown(word: &[u8]) -> impl std::fmt::Display {
+    word[..word.len().min(128)].escape_ascii()
+}
+
+pub(super) fn unknown_subcommand(word: &[u8], command: &str) -> Refusal {
+    Refusal::new(format!("ERR unknown subcommand or wrong number of arguments for '{}' of {command}", shown(word)))
+}

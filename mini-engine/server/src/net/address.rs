@@ -1,21 +1,36 @@
 //! Addresses on which the server may listen.
 //!
-//! An address of this machine alone is allowed. Anyone on the network can reach the others, so they need a password, or the operator's explicit
-//! setting that none is wanted.
+//! An address of this machine alone is allowed, and so is a Unix socket, whose file has permissions. Anyone on the network can reach the others, so
+//! they need a password, or the operator's explicit setting that none is wanted.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
 
-use mio::net::TcpListener;
-
+use super::stream::Listener;
 use crate::error::{Error, Result, io};
 use crate::settings::{Protocol, Settings};
 
-/// Listens on the first available address of `listen`.
-pub(crate) fn bind(listen: &str, settings: &Settings) -> Result<TcpListener> {
+/// Listens on the Unix socket of `unix:PATH`, or on the first available address of `listen`.
+pub(crate) fn bind(listen: &str, settings: &Settings) -> Result<Listener> {
+    if settings.password.is_some() && settings.protocol == Protocol::Lines {
+        return Err(Error::NoPasswords);
+    }
+    match listen.strip_prefix("unix:") {
+        Some(path) => Listener::unix(Path::new(path)).map_err(io("listen on", listen)),
+        None => bind_first(listen, &clients_addresses(listen, settings)?),
+    }
+}
+
+/// Listens on the first available address of `listen` for Prometheus, which reads numbers only. So any address may be given.
+pub(crate) fn bind_metrics(listen: &str) -> Result<Listener> {
+    bind_first(listen, &resolve(listen)?)
+}
+
+fn bind_first(listen: &str, addresses: &[SocketAddr]) -> Result<Listener> {
     let mut last = None;
-    for address in resolve(listen, settings)? {
-        match TcpListener::bind(address) {
+    for &address in addresses {
+        match Listener::tcp(address) {
             Ok(listener) => return Ok(listener),
             Err(error) => last = Some(io("listen on", &address.to_string())(error)),
         }
@@ -24,14 +39,15 @@ pub(crate) fn bind(listen: &str, settings: &Settings) -> Result<TcpListener> {
     Err(last.unwrap_or_else(none))
 }
 
-/// The addresses of `listen`, if the server may listen on all of them.
-fn resolve(listen: &str, settings: &Settings) -> Result<Vec<SocketAddr>> {
+fn resolve(listen: &str) -> Result<Vec<SocketAddr>> {
     let resolved = listen.to_socket_addrs().map_err(|source| Error::Address { listen: listen.into(), source })?;
-    let addresses: Vec<SocketAddr> = resolved.collect();
+    Ok(resolved.collect())
+}
+
+/// The addresses of `listen`, if the server may listen for clients on all of them.
+fn clients_addresses(listen: &str, settings: &Settings) -> Result<Vec<SocketAddr>> {
+    let addresses = resolve(listen)?;
     let has_password = settings.password.is_some();
-    if has_password && settings.protocol == Protocol::Lines {
-        return Err(Error::NoPasswords);
-    }
     let exposed = addresses.iter().find(|address| !address.ip().is_loopback());
     match exposed {
         Some(address) if !has_password && !settings.without_password => Err(Error::Exposed(*address)),
@@ -48,16 +64,22 @@ mod tests {
         // Catches a server that is open to the network by default.
         let password = || Some(b"secret".to_vec());
         for listen in ["127.0.0.1:0", "127.0.0.2:1", "[::1]:0"] {
-            assert!(resolve(listen, &Settings::default()).is_ok(), "{listen}");
+            assert!(clients_addresses(listen, &Settings::default()).is_ok(), "{listen}");
         }
         for listen in ["0.0.0.0:0", "[::]:0", "192.0.2.1:6379"] {
-            let refused = resolve(listen, &Settings::default());
+            let refused = clients_addresses(listen, &Settings::default());
             assert!(matches!(refused, Err(Error::Exposed(_))), "{listen}: {refused:?}");
-            assert!(resolve(listen, &Settings { password: password(), ..Settings::default() }).is_ok(), "{listen}");
-            assert!(resolve(listen, &Settings { without_password: true, ..Settings::default() }).is_ok(), "{listen}");
+            assert!(
+                clients_addresses(listen, &Settings { password: password(), ..Settings::default() }).is_ok(),
+                "{listen}"
+            );
+            assert!(
+                clients_addresses(listen, &Settings { without_password: true, ..Settings::default() }).is_ok(),
+                "{listen}"
+            );
         }
         let lines = Settings { password: password(), protocol: Protocol::Lines, ..Settings::default() };
-        assert!(matches!(resolve("127.0.0.1:0", &lines), Err(Error::NoPasswords)));
-        assert!(matches!(resolve("6379", &Settings::default()), Err(Error::Address { .. })));
+        assert!(matches!(bind("127.0.0.1:0", &lines), Err(Error::NoPasswords)));
+        assert!(matches!(bind("6379", &Settings::default()), Err(Error::Address { .. })));
     }
 }

@@ -7,17 +7,17 @@
 //! When the connection ends with a last reply, the server sends the end of its side, and then reads and drops for a while what
 //! the client still sends: a socket that is closed with unread input is reset, and the client might never see the reply.
 
-use std::io::{self, ErrorKind, Read};
-use std::net::Shutdown;
+use std::io::{self, ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
-use mini_engine::{Error, WriteBatch};
+use mini_engine::Error;
 use mio::event::Event;
-use mio::net::TcpStream;
 
+use super::stream::Stream;
 use crate::protocol::output::Output;
 use crate::protocol::reply::Reply;
 use crate::session::{Session, Step};
+use crate::state::context::Wait;
 use crate::state::job::Job;
 use crate::state::shared::Shared;
 
@@ -29,6 +29,10 @@ const STOP_AT: usize = 1 << 20;
 const KEPT_BYTES: usize = 64 << 10;
 /// The maximum time for which a client may receive none of its waiting output.
 const SLOW: Duration = Duration::from_secs(60);
+/// The maximum time for which Prometheus may send nothing.
+const METRICS_IDLE_SECONDS: u64 = 10;
+/// The number of bytes of waiting output at which a client that has sent MONITOR is disconnected.
+const MOST_BEHIND: usize = 16 << 20;
 /// The time for which the rest of a client's input is read and dropped.
 const LINGER: Duration = Duration::from_secs(2);
 
@@ -38,7 +42,7 @@ enum State {
     Open,
     /// A job is being done for it; its next request waits.
     Waiting,
-    /// Its request waits for room in the engine, and is carried out again then.
+    /// Its request waits for the engine, and is carried out again then.
     Held,
     /// It ends when its output is sent.
     Ending,
@@ -52,14 +56,16 @@ enum State {
 pub(crate) enum Wanted {
     /// The reply of a job.
     Job(Job),
-    /// Room for a batch.
-    Room(WriteBatch),
+    /// What a held request waits for.
+    Wait(Wait),
 }
 
 pub(crate) struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     /// The number that distinguishes connections that had the same place.
     pub(crate) number: u64,
+    /// Whether it is not a client but reads the metrics.
+    pub(crate) is_of_metrics: bool,
     session: Session,
     state: State,
     input: Vec<u8>,
@@ -86,14 +92,25 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(stream: TcpStream, number: u64, shared: &mut Shared, now: Instant) -> Self {
+    /// The connection of a client.
+    pub(crate) fn new(stream: Stream, number: u64, shared: &mut Shared, now: Instant) -> Self {
         let session = Session::new(shared);
-        if let (Ok(client), Ok(server)) = (stream.peer_addr(), stream.local_addr()) {
-            shared.clients.set_addresses(session.id(), client, server);
+        if let Some(record) = shared.clients.get_mut(session.id()) {
+            record.addresses = stream.addresses();
         }
+        Self::of(session, stream, number, now)
+    }
+
+    /// The connection of Prometheus.
+    pub(crate) fn of_metrics(stream: Stream, number: u64, shared: &Shared, now: Instant) -> Self {
+        Self { is_of_metrics: true, ..Self::of(Session::of_metrics(shared), stream, number, now) }
+    }
+
+    fn of(session: Session, stream: Stream, number: u64, now: Instant) -> Self {
         Self {
             stream,
             number,
+            is_of_metrics: false,
             session,
             state: State::Open,
             input: Vec::new(),
@@ -118,7 +135,7 @@ impl Connection {
         self.session.id()
     }
 
-    pub(crate) fn stream(&mut self) -> &mut TcpStream {
+    pub(crate) fn stream(&mut self) -> &mut Stream {
         &mut self.stream
     }
 
@@ -165,7 +182,7 @@ impl Connection {
         let mut left = shared.settings.limits.pipeline;
         let mut wanted = self.carry_out(shared, &mut left, now);
         if wanted.is_none() && self.state == State::Open && !self.has_request && self.is_readable && !self.is_last {
-            self.read(buffer);
+            self.read(shared, buffer);
             wanted = self.carry_out(shared, &mut left, now);
         }
         // Requests that the client sent before it ended its side are answered.
@@ -198,9 +215,9 @@ impl Connection {
                     self.state = State::Waiting;
                     wanted = Some(Wanted::Job(later));
                 }
-                Step::Held(batch) => {
+                Step::Held(wait) => {
                     self.state = State::Held;
-                    wanted = Some(Wanted::Room(batch));
+                    wanted = Some(Wanted::Wait(wait));
                 }
                 Step::Close => {
                     self.state = State::Ending;
@@ -217,19 +234,25 @@ impl Connection {
         wanted
     }
 
-    fn read(&mut self, buffer: &mut [u8]) {
+    fn read(&mut self, shared: &mut Shared, buffer: &mut [u8]) {
         match self.stream.read(buffer) {
             Ok(0) => (self.is_readable, self.is_at_end) = (false, true),
             Ok(len) => {
+                shared.counters.received_bytes += len as u64;
                 self.input.drain(..self.consumed);
                 self.consumed = 0;
                 make_room(&mut self.input, len, self.session.expects());
                 self.input.extend_from_slice(&buffer[..len]);
                 self.has_request = true;
                 // A short read has taken everything except an end; the next event reports more.
-                self.is_readable = len == buffer.len() || self.is_end_near;
+                self.is_readable = len == buffer.len() || self.is_end_near || !self.stream.reads_whole();
             }
-            Err(error) => self.failed(&error, |connection| connection.is_readable = false),
+            Err(error) => {
+                if error.kind() == ErrorKind::InvalidData && self.stream.is_handshaking() {
+                    shared.refused.note_handshake(&self.stream.addresses()[0], &error);
+                }
+                self.failed(&error, |connection| connection.is_readable = false);
+            }
         }
     }
 
@@ -263,25 +286,51 @@ impl Connection {
         }
     }
 
-    /// Sends as much as the network accepts.
-    pub(crate) fn send(&mut self, now: Instant) {
-        while self.is_writable && !self.output.is_empty() && self.state != State::Closed {
-            match self.output.send(&mut self.stream) {
-                Ok(0) => self.state = State::Closed,
-                Ok(_) => self.last_progress = now,
+    /// Appends what other clients have requested, for a client that has sent MONITOR. Whoever does not read it in time is disconnected.
+    pub(crate) fn show(&mut self, requests: &str) {
+        if let State::Ending | State::Lingering(_) | State::Closed = self.state {
+            return;
+        }
+        self.output.put(requests.as_bytes());
+        if self.output.len() > MOST_BEHIND {
+            self.close();
+        }
+    }
+
+    /// Sends as much as the network accepts. Returns the number of bytes.
+    pub(crate) fn send(&mut self, now: Instant) -> usize {
+        let before = self.output.len();
+        loop {
+            if self.output.is_empty() && self.state == State::Ending {
+                self.stream.say_end();
+            }
+            if !self.is_writable || !self.has_unsent() || self.is_closed() {
+                break;
+            }
+            let sent = match self.output.is_empty() {
+                true => self.stream.flush(),
+                false => self.output.send(&mut self.stream).map(drop),
+            };
+            match sent {
+                Ok(()) => self.last_progress = now,
                 Err(error) => self.failed(&error, |connection| connection.is_writable = false),
             }
         }
-        if self.output.is_empty() {
+        if !self.has_unsent() {
             self.last_progress = now;
             if self.state == State::Ending {
                 self.finish(now);
             }
         }
+        before - self.output.len()
+    }
+
+    fn has_unsent(&self) -> bool {
+        !self.output.is_empty() || self.stream.has_unsent()
     }
 
     fn finish(&mut self, now: Instant) {
-        let is_ended = self.stream.shutdown(Shutdown::Write).is_ok();
+        let is_ended = self.stream.shutdown().is_ok();
         self.state = if is_ended && !self.is_at_end { State::Lingering(now + LINGER) } else { State::Closed };
         self.is_readable = true;
         self.input = Vec::new();
@@ -295,7 +344,7 @@ impl Connection {
         }
     }
 
-    /// There is room for the held write, or it must be refused.
+    /// What the held request waited for is there, or it must be refused.
     pub(crate) fn resume(&mut self, refusal: Option<Error>) {
         if self.state == State::Held {
             self.session.refuse(refusal);
@@ -313,8 +362,9 @@ impl Connection {
 
     /// Closes the connection if it has been idle or slow for too long.
     pub(crate) fn check_time(&mut self, now: Instant, idle_seconds: u64) {
-        let is_slow = !self.output.is_empty() && now.duration_since(self.last_progress) > SLOW;
+        let is_slow = self.has_unsent() && now.duration_since(self.last_progress) > SLOW;
         let idle = now.duration_since(self.last_request).as_secs();
+        let idle_seconds = if self.is_of_metrics { METRICS_IDLE_SECONDS } else { idle_seconds };
         let is_idle = self.state == State::Open && self.output.is_empty() && idle_seconds > 0 && idle >= idle_seconds;
         let is_over = matches!(self.state, State::Lingering(until) if now >= until);
         if is_slow || is_idle || is_over {

@@ -15,38 +15,54 @@
 //! When it is told to stop, it accepts and reads no more. It carries out the received requests, sends the replies, and ends once every client has
 //! its replies, or after a while.
 
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mio::event::Event;
-use mio::net::{TcpListener, TcpStream, UnixStream};
+use mio::net::UnixStream;
 use mio::{Events, Interest, Poll, Token, Waker};
+use rustls::ServerConfig;
 
 use super::connection::{Connection, READ_BYTES, Wanted};
+use super::long_wait::LongWait;
+use super::stream::{Listener, Stream};
 use super::worker::{Client, Workers};
-use crate::error::{Result, io};
+use crate::error::{self, Result};
 use crate::protocol::reply::Reply;
+use crate::state::context::Wait;
+use crate::state::job::Job;
 use crate::state::shared::Shared;
 
 const LISTENER: Token = Token(usize::MAX);
 const WAKER: Token = Token(usize::MAX - 1);
 const STOP: Token = Token(usize::MAX - 2);
+const METRICS: Token = Token(usize::MAX - 3);
 
 /// The number of events that are handled together.
 const EVENTS: usize = 1024;
 /// The interval at which idle clients are checked.
 const TICK: Duration = Duration::from_millis(500);
+/// The maximum number of connections that read the metrics.
+const MOST_OF_METRICS: usize = 16;
 /// The maximum time for sending the last replies.
 const DRAIN: Duration = Duration::from_secs(10);
+
+/// The sockets that connections come from.
+pub(crate) struct Listeners {
+    pub(crate) clients: Listener,
+    pub(crate) metrics: Option<Listener>,
+    /// For clients of a TCP address, if they must speak it.
+    pub(crate) tls: Option<Arc<ServerConfig>>,
+}
 
 pub(crate) struct EventLoop {
     // Declared in the order in which they must be dropped: the threads before the poll that they wake.
     threads: Workers,
     poll: Poll,
     /// `None` once the server ends.
-    listener: Option<TcpListener>,
+    listeners: Option<Listeners>,
     /// The first one receives a byte when the server must end. The second one keeps its side open.
     _stop: (UnixStream, StdUnixStream),
     shared: Shared,
@@ -58,33 +74,38 @@ pub(crate) struct EventLoop {
     syncing: Option<Vec<usize>>,
     /// The clients whose writes wait for room; if there are any, a thread waits for them.
     held: Vec<Client>,
-    /// Whether clients may be waiting to be accepted.
+    /// The waits for the disk: of writes, and of replies.
+    waits: [LongWait; 2],
+    /// The number of connections that read the metrics.
+    of_metrics: usize,
+    /// Whether connections may be waiting to be accepted.
     may_accept: bool,
     next_number: u64,
     next_tick: Instant,
+    /// The number of commands at the last tick.
+    commands_at_tick: u64,
     /// The time at which the server ends, even if some clients have not received their replies.
     end_by: Option<Instant>,
 }
 
 impl EventLoop {
-    pub(crate) fn new(
-        mut listener: TcpListener,
-        mut stop: (UnixStream, StdUnixStream),
-        shared: Shared,
-    ) -> Result<Self> {
-        let start = |listener: &mut TcpListener, stop: &mut UnixStream| {
+    pub(crate) fn new(mut listeners: Listeners, mut stop: (UnixStream, StdUnixStream), shared: Shared) -> Result<Self> {
+        let start = |listeners: &mut Listeners, stop: &mut UnixStream| {
             let poll = Poll::new()?;
-            poll.registry().register(listener, LISTENER, Interest::READABLE)?;
+            poll.registry().register(listeners.clients.source(), LISTENER, Interest::READABLE)?;
+            if let Some(metrics) = &mut listeners.metrics {
+                poll.registry().register(metrics.source(), METRICS, Interest::READABLE)?;
+            }
             let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
             poll.registry().register(stop, STOP, Interest::READABLE)?;
             let threads = Workers::start(&shared.db, &waker, shared.settings.durability)?;
             Ok((poll, threads))
         };
-        let (poll, threads) = start(&mut listener, &mut stop.0).map_err(io("start", "the server"))?;
+        let (poll, threads) = start(&mut listeners, &mut stop.0).map_err(error::io("start", "the server"))?;
         Ok(Self {
             threads,
             poll,
-            listener: Some(listener),
+            listeners: Some(listeners),
             _stop: stop,
             shared,
             connections: Vec::new(),
@@ -92,9 +113,12 @@ impl EventLoop {
             queue: Vec::new(),
             syncing: None,
             held: Vec::new(),
+            waits: ["the wait of writes for a flush or a compaction", "a sync of the log"].map(LongWait::of),
+            of_metrics: 0,
             may_accept: true,
             next_number: 0,
             next_tick: Instant::now(),
+            commands_at_tick: 0,
             end_by: None,
         })
     }
@@ -108,13 +132,13 @@ impl EventLoop {
             let wait = if is_idle { TICK } else { Duration::ZERO };
             match self.poll.poll(&mut events, Some(wait)) {
                 Err(error) if error.kind() != ErrorKind::Interrupted => {
-                    return Err(io("wait for", "clients")(error));
+                    return Err(error::io("wait for", "clients")(error));
                 }
                 _ => {}
             }
             for event in &events {
                 match event.token() {
-                    LISTENER => self.may_accept = true,
+                    LISTENER | METRICS => self.may_accept = true,
                     STOP => self.shared.wants_shutdown = true,
                     WAKER => {}
                     Token(place) => self.ready(place, event),
@@ -139,7 +163,10 @@ impl EventLoop {
 
     /// Reports in the log the changes since the last call.
     fn say_news(&mut self) {
-        if let Some(news) = self.shared.writes.news() {
+        let now = Instant::now();
+        let [for_room, for_sync] = &mut self.waits;
+        let news = [self.shared.writes.news(), self.shared.refused.news(now), for_room.news(now), for_sync.news(now)];
+        for news in news.into_iter().flatten() {
             tracing::warn!("{news}");
         }
     }
@@ -156,47 +183,73 @@ impl EventLoop {
         }
     }
 
-    /// Accepts all waiting clients.
+    /// Accepts all waiting clients, and Prometheus.
     fn accept(&mut self) {
-        while self.may_accept {
-            let Some(listener) = &self.listener else { return };
-            match listener.accept() {
-                Ok((stream, _)) => self.add(stream),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => self.may_accept = false,
+        if !std::mem::take(&mut self.may_accept) {
+            return;
+        }
+        while let Some(stream) = self.accept_from(|listeners| listeners.clients.accept(listeners.tls.as_ref())) {
+            self.add_client(stream);
+        }
+        let of_metrics = |listeners: &Listeners| {
+            listeners.metrics.as_ref().map_or(Err(ErrorKind::WouldBlock.into()), |metrics| metrics.accept(None))
+        };
+        while let Some(stream) = self.accept_from(of_metrics) {
+            // More than it needs: the others are closed.
+            if self.of_metrics < MOST_OF_METRICS {
+                let now = Instant::now();
+                self.next_number += 1;
+                self.of_metrics += 1;
+                self.add(Connection::of_metrics(stream, self.next_number, &self.shared, now));
+            }
+        }
+    }
+
+    /// The next connection that waits.
+    fn accept_from(&self, accept: impl Fn(&Listeners) -> io::Result<Stream>) -> Option<Stream> {
+        let listeners = self.listeners.as_ref()?;
+        loop {
+            match accept(listeners) {
+                Ok(stream) => return Some(stream),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
                 Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
                 Err(error) => {
                     // For example, no file handles are left. The next tick tries again.
                     tracing::warn!(%error, "could not accept a client");
-                    self.may_accept = false;
+                    return None;
                 }
             }
         }
     }
 
-    fn add(&mut self, mut stream: TcpStream) {
+    fn add_client(&mut self, mut stream: Stream) {
         self.shared.counters.connections += 1;
-        if self.shared.counters.clients >= self.shared.settings.limits.clients {
-            self.shared.counters.rejected += 1;
-            // A new socket accepts so few bytes at once.
-            stream.write_all(b"-ERR max number of clients reached\r\n").ok();
+        let most = self.shared.settings.limits.clients;
+        if self.shared.counters.clients >= most {
+            self.shared.refused.note_client(&stream.addresses()[0], most);
+            // A new socket accepts so few bytes at once. Under TLS they would be none of its records.
+            if !stream.is_handshaking() {
+                stream.write_all(b"-ERR max number of clients reached\r\n").ok();
+            }
             return;
         }
-        // Replies are sent as a whole, so the kernel need not collect them.
-        stream.set_nodelay(true).ok();
+        stream.set_nodelay();
+        self.next_number += 1;
+        self.shared.counters.clients += 1;
+        let connection = Connection::new(stream, self.next_number, &mut self.shared, Instant::now());
+        self.add(connection);
+    }
+
+    fn add(&mut self, mut connection: Connection) {
         let place = self.free.pop().unwrap_or_else(|| {
             self.connections.push(None);
             self.connections.len() - 1
         });
-        self.next_number += 1;
-        let mut connection = Connection::new(stream, self.next_number, &mut self.shared, Instant::now());
         let interest = Interest::READABLE | Interest::WRITABLE;
         if let Err(error) = self.poll.registry().register(connection.stream(), Token(place), interest) {
             tracing::warn!(%error, "could not watch a client");
-            self.shared.clients.remove(connection.id());
-            self.free.push(place);
-            return;
+            connection.close();
         }
-        self.shared.counters.clients += 1;
         enqueue(&mut self.queue, place, &mut connection);
         self.connections[place] = Some(connection);
     }
@@ -204,6 +257,11 @@ impl EventLoop {
     /// Passes the replies of jobs to the waiting clients.
     fn finish_jobs(&mut self) -> Result<()> {
         while let Some(((job, client), outcome)) = self.threads.jobs.next_done()? {
+            if let Job::Create(_) = job {
+                let refusal = outcome.err().and_then(|refusal| refusal.cause().cloned());
+                self.wake(client, |connection| connection.resume(refusal));
+                continue;
+            }
             let reply = self.shared.end_job(&job, outcome);
             if let (Reply::Error(error), None) = (&reply, client) {
                 tracing::error!(error, "could not do what nobody waits for");
@@ -216,6 +274,7 @@ impl EventLoop {
     /// Carries out the held writes again, or refuses them, once a thread has waited for them.
     fn resume_held(&mut self) -> Result<()> {
         if let Some(waited) = self.threads.room.next_done()? {
+            self.waits[0].end(Instant::now());
             let refusal = waited.err();
             // They come before the others, and the first one first, because the room is for its batch.
             let others = std::mem::take(&mut self.queue);
@@ -252,9 +311,13 @@ impl EventLoop {
             let client = (place, connection.number);
             match connection.turn(&mut self.shared, buffer, now) {
                 Some(Wanted::Job(job)) => self.threads.jobs.begin((job, Some(client))),
-                Some(Wanted::Room(batch)) => {
+                Some(Wanted::Wait(Wait::Database(number))) => {
+                    self.threads.jobs.begin((Job::Create(number), Some(client)));
+                }
+                Some(Wanted::Wait(Wait::Room(batch))) => {
                     // The others try again when the first one's batch has room.
                     if self.held.is_empty() {
+                        self.waits[0].begin(now);
                         self.threads.room.begin(batch);
                     }
                     self.held.push(client);
@@ -264,12 +327,14 @@ impl EventLoop {
             connection.count_into(&mut self.shared.counters.buffer_bytes);
         }
         self.queue.extend(turn.drain(served..));
+        self.disconnect_killed();
         for job in self.shared.background.drain(..) {
             self.threads.jobs.begin((job, None));
         }
         if self.shared.must_sync() {
             (self.shared.is_unsynced, self.shared.wants_sync) = (false, false);
             self.threads.syncs.begin(());
+            self.waits[1].begin(now);
             self.syncing = Some(turn);
         } else {
             self.send(turn, None);
@@ -279,6 +344,7 @@ impl EventLoop {
     /// Sends the replies that have waited for a sync, if it is done; or errors instead of them, if it failed.
     fn end_sync(&mut self) -> Result<()> {
         let Some(synced) = self.threads.syncs.next_done()? else { return Ok(()) };
+        self.waits[1].end(Instant::now());
         let failed = synced.err().map(|error| {
             let text = format!("IOERR cannot sync, whether the write survives is not known: {error}");
             Reply::Error(text.replace(['\r', '\n'], " "))
@@ -296,7 +362,7 @@ impl EventLoop {
             if let Some(error) = failed {
                 connection.take_back(error);
             }
-            connection.send(now);
+            self.shared.counters.sent_bytes += connection.send(now) as u64;
             connection.count_into(&mut self.shared.counters.buffer_bytes);
             if connection.has_work() {
                 enqueue(&mut self.queue, place, connection);
@@ -305,7 +371,43 @@ impl EventLoop {
                 self.remove(place);
             }
         }
+        self.show_monitors(now);
+        let counters = &mut self.shared.counters;
+        counters.most_buffer_bytes = counters.most_buffer_bytes.max(counters.buffer_bytes);
         self.bound_buffers();
+    }
+
+    /// Sends the requests of this turn to the clients that have sent MONITOR.
+    fn show_monitors(&mut self, now: Instant) {
+        let requests = self.shared.monitors.take_lines();
+        if requests.is_empty() {
+            return;
+        }
+        for place in 0..self.connections.len() {
+            let Some(connection) = &mut self.connections[place] else { continue };
+            if self.shared.monitors.contains(connection.id()) {
+                connection.show(&requests);
+                self.shared.counters.sent_bytes += connection.send(now) as u64;
+                connection.count_into(&mut self.shared.counters.buffer_bytes);
+                if connection.is_closed() {
+                    self.remove(place);
+                }
+            }
+        }
+    }
+
+    /// Ends the connections of the clients that CLIENT KILL has named in this turn.
+    fn disconnect_killed(&mut self) {
+        let killed = std::mem::take(&mut self.shared.clients.killed);
+        if killed.is_empty() {
+            return;
+        }
+        for place in 0..self.connections.len() {
+            let Some(connection) = &mut self.connections[place] else { continue };
+            if !connection.is_of_metrics && killed.contains(&connection.id()) {
+                self.remove(place);
+            }
+        }
     }
 
     /// Disconnects the clients with the most memory until all together are within the limit.
@@ -322,8 +424,13 @@ impl EventLoop {
         if let Some(mut connection) = self.connections[place].take() {
             // A closed socket is no longer watched in any case.
             self.poll.registry().deregister(connection.stream()).ok();
-            self.shared.counters.clients -= 1;
-            self.shared.clients.remove(connection.id());
+            if connection.is_of_metrics {
+                self.of_metrics -= 1;
+            } else {
+                self.shared.counters.clients -= 1;
+                self.shared.clients.remove(connection.id());
+                self.shared.monitors.remove(connection.id());
+            }
             self.shared.counters.buffer_bytes -= connection.counted;
             self.free.push(place);
             self.queue.retain(|&queued| queued != place);
@@ -335,6 +442,10 @@ impl EventLoop {
         if now < self.next_tick {
             return;
         }
+        let commands = self.shared.counters.commands;
+        let took = (now + TICK - self.next_tick).as_secs_f64();
+        self.shared.counters.commands_per_second = ((commands - self.commands_at_tick) as f64 / took) as u64;
+        self.commands_at_tick = commands;
         self.next_tick = now + TICK;
         self.say_news();
         // Accepting may have failed for lack of resources.
@@ -352,8 +463,8 @@ impl EventLoop {
     /// Stops accepting and reading.
     fn begin_end(&mut self) {
         self.end_by = Some(Instant::now() + DRAIN);
-        if let Some(mut listener) = self.listener.take() {
-            self.poll.registry().deregister(&mut listener).ok();
+        if let Some(mut listeners) = self.listeners.take() {
+            self.poll.registry().deregister(listeners.clients.source()).ok();
         }
         for place in 0..self.connections.len() {
             let Some(connection) = &mut self.connections[place] else { continue };

@@ -7,6 +7,9 @@ use mini_engine::MAX_VALUE_LEN;
 use crate::error::{Error, Result};
 use crate::settings::{Limits, Settings};
 
+/// The maximum number of databases: that of the engine's keyspaces, and the default one.
+const MOST_DATABASES: usize = 1 << 16;
+
 /// # Errors
 /// [`Error::InvalidSettings`]: no server could work with them.
 pub(super) fn check(settings: &Settings) -> Result<()> {
@@ -14,6 +17,7 @@ pub(super) fn check(settings: &Settings) -> Result<()> {
     within("limits.clients", limits.clients, 1..=usize::MAX)?;
     within("limits.pipeline", limits.pipeline, 1..=usize::MAX)?;
     within("limits.request_bytes", limits.request_bytes, Limits::MIN_REQUEST_BYTES..=MAX_VALUE_LEN)?;
+    within("databases", settings.databases, 1..=MOST_DATABASES)?;
     let password = settings.password.as_ref();
     password.map_or(Ok(()), |password| within("length of the password", password.len(), 1..=Settings::MAX_PASSWORD_LEN))
 }
@@ -38,7 +42,8 @@ mod tests {
             check(&settings)
         };
         assert!(with(|_| ()).is_ok());
-        let bad: [fn(&mut Settings); 5] = [
+        let bad: [fn(&mut Settings); 6] = [
+            |settings| settings.databases = 0,
             |settings| settings.limits.pipeline = 0,
             |settings| settings.limits.clients = 0,
             |settings| settings.limits.request_bytes = 1023,

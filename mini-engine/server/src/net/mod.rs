@@ -4,10 +4,14 @@ mod address;
 mod connection;
 mod event_loop;
 mod limits;
+mod long_wait;
 mod server;
+mod stream;
+mod tls;
 mod worker;
 
 pub use server::{Server, Stopper};
+pub use stream::Address;
 
 #[cfg(test)]
 mod tests;

@@ -1,15 +1,18 @@
 //! [`Server`]: a server, from its address to its end.
 
 use std::io::Write;
-use std::net::SocketAddr;
 use std::os::unix::net::UnixStream as StdUnixStream;
+use std::sync::Arc;
 
 use mini_engine::Db;
-use mio::net::{TcpListener, UnixStream};
+use mio::net::UnixStream;
+use rustls::ServerConfig;
 
 use super::address;
-use super::event_loop::EventLoop;
+use super::event_loop::{EventLoop, Listeners};
 use super::limits;
+use super::stream::{Address, Listener};
+use super::tls;
 use crate::error::{Result, io};
 use crate::settings::Settings;
 use crate::state::clock::since_1970;
@@ -35,24 +38,35 @@ use crate::state::shared::Shared;
 /// ```
 #[derive(Debug)]
 pub struct Server {
-    listener: TcpListener,
-    address: SocketAddr,
+    clients: (Listener, Address),
+    metrics: Option<(Listener, Address)>,
+    tls: Option<Arc<ServerConfig>>,
     settings: Settings,
     /// The two ends of the socket through which a byte tells the server to end.
     stop: (UnixStream, StdUnixStream),
 }
 
 impl Server {
-    /// Listens on `listen`, an address and a port; port 0 takes a free one. Clients that connect wait until the server runs.
+    /// Listens on `listen`: an address and a port, where port 0 takes a free one; or `unix:` and the path of a Unix socket. Clients that connect
+    /// wait until the server runs.
+    ///
+    /// The file of a Unix socket has the permissions of the process's umask, and is removed at the end. One that a killed server has left is
+    /// replaced.
     ///
     /// # Errors
     /// [`Error::InvalidSettings`](crate::Error::InvalidSettings), [`Error::Address`](crate::Error::Address),
     /// [`Error::Exposed`](crate::Error::Exposed) and [`Error::NoPasswords`](crate::Error::NoPasswords);
-    /// [`Error::Io`](crate::Error::Io).
+    /// [`Error::Tls`](crate::Error::Tls); [`Error::Io`](crate::Error::Io).
     pub fn bind(listen: &str, settings: Settings) -> Result<Self> {
         limits::check(&settings)?;
-        let listener = address::bind(listen, &settings)?;
-        let address = listener.local_addr().map_err(io("ask for the address of", listen))?;
+        let tls = settings.tls.as_ref().map(tls::load).transpose()?;
+        let addressed = |listener: Listener, listen: &str| match listener.address() {
+            Ok(address) => Ok((listener, address)),
+            Err(error) => Err(io("ask for the address of", listen)(error)),
+        };
+        let clients = addressed(address::bind(listen, &settings)?, listen)?;
+        let metrics = settings.metrics.as_deref();
+        let metrics = metrics.map(|listen| addressed(address::bind_metrics(listen)?, listen)).transpose()?;
         let stop = || {
             let (receiver, sender) = StdUnixStream::pair()?;
             receiver.set_nonblocking(true)?;
@@ -61,12 +75,17 @@ impl Server {
             Ok((UnixStream::from_std(receiver), sender))
         };
         let stop = stop().map_err(io("make a socket for", "the server"))?;
-        Ok(Self { listener, address, settings, stop })
+        Ok(Self { clients, metrics, tls, settings, stop })
     }
 
     /// The address that it listens on.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    pub fn address(&self) -> &Address {
+        &self.clients.1
+    }
+
+    /// The address at which it gives the metrics, if there is one.
+    pub fn metrics_address(&self) -> Option<&Address> {
+        self.metrics.as_ref().map(|(_, address)| address)
     }
 
     /// A [`Stopper`] to end the server from another thread.
@@ -100,8 +119,12 @@ impl Server {
 
     pub(super) fn event_loop(self, db: Db) -> Result<EventLoop> {
         let mut shared = Shared::new(db, self.settings, since_1970().as_nanos() as u64);
-        shared.port = self.address.port();
-        EventLoop::new(self.listener, self.stop, shared)
+        shared.address = self.clients.1.to_string();
+        if let Address::Tcp(address) = self.clients.1 {
+            shared.port = address.port();
+        }
+        let metrics = self.metrics.map(|(listener, _)| listener);
+        EventLoop::new(Listeners { clients: self.clients.0, metrics, tls: self.tls }, self.stop, shared)
     }
 }
 

@@ -32,6 +32,8 @@ pub(crate) enum Reply {
     /// Text of many lines, for people.
     Text(String),
     Null,
+    /// Nothing where an array was expected: as `Null`, but in version 2.
+    NullArray,
     /// A code in capitals, a space, and a sentence.
     Error(String),
     Array(Vec<Reply>),
@@ -63,7 +65,7 @@ impl Reply {
             Self::Text(text) | Self::Error(text) => text.len() + OVERHEAD,
             Self::Array(parts) => parts.iter().map(Self::size).sum::<usize>() + OVERHEAD,
             Self::Map(pairs) => pairs.iter().map(|(key, value)| key.size() + value.size()).sum::<usize>() + OVERHEAD,
-            Self::Simple(_) | Self::Integer(_) | Self::Null | Self::Nothing => OVERHEAD,
+            Self::Simple(_) | Self::Integer(_) | Self::Null | Self::NullArray | Self::Nothing => OVERHEAD,
         }
     }
 
@@ -71,6 +73,7 @@ impl Reply {
     pub(crate) fn encode(&self, version: Version, out: &mut Output) {
         match (self, version) {
             (Self::Nothing, _) => {}
+            (Self::NullArray, Version::Resp2) => out.put(b"*-1\r\n"),
             (Self::Array(parts), _) => {
                 header(b'*', parts.len(), out);
                 parts.iter().for_each(|part| part.encode(version, out));
@@ -106,7 +109,7 @@ impl Reply {
             Self::Bulk(bytes) => Frame2::BulkString(bytes),
             Self::Text(text) => Frame2::BulkString(text.as_bytes()),
             Self::Error(text) => Frame2::Error(text),
-            Self::Null | Self::Array(_) | Self::Map(_) | Self::Nothing => Frame2::Null,
+            Self::Null | Self::NullArray | Self::Array(_) | Self::Map(_) | Self::Nothing => Frame2::Null,
         }
     }
 
@@ -119,7 +122,7 @@ impl Reply {
                 Frame3::VerbatimString { data: text.as_bytes(), format: VerbatimStringFormat::Text, attributes: None }
             }
             Self::Error(text) => Frame3::SimpleError { data: text, attributes: None },
-            Self::Null | Self::Array(_) | Self::Map(_) | Self::Nothing => Frame3::Null,
+            Self::Null | Self::NullArray | Self::Array(_) | Self::Map(_) | Self::Nothing => Frame3::Null,
         }
     }
 }

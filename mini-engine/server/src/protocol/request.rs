@@ -59,6 +59,11 @@ impl<'a> Args<'a> {
         &self.bytes[start..end]
     }
 
+    /// Its first `count` parts.
+    pub(crate) fn up_to(&self, count: usize) -> Self {
+        Self { bytes: self.bytes, parts: &self.parts[..self.parts.len().min(count)] }
+    }
+
     /// The parts from `index` on.
     pub(crate) fn from(&self, index: usize) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone + use<'a> {
         let bytes = self.bytes;

@@ -45,8 +45,8 @@ pub(crate) fn step(shared: &mut Shared, client: &mut Client, input: &[u8], outpu
     }
     let mut context = Context { shared, client, after: After::Nothing };
     let outcome = run(&mut context, line);
-    if let After::Hold(batch) = context.after {
-        return Step::Held(batch);
+    if let After::Hold(wait) = context.after {
+        return Step::Held(wait);
     }
     shared.counters.commands += 1;
     match outcome {
@@ -67,8 +67,7 @@ enum Outcome {
 fn run(context: &mut Context<'_>, line: &[u8]) -> Result<Outcome, Refusal> {
     let line = std::str::from_utf8(line).map_err(|_| Refusal::new("a line is text"))?.trim();
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
-    let db = context.shared.db.clone();
-    let mut keyspace = Keyspace::of_command(&db);
+    let mut keyspace = Keyspace::of_command(context.client.database.clone());
     let reply = match words[..] {
         [] => return Ok(Outcome::Empty),
         ["p", key, value] => {
@@ -101,7 +100,7 @@ fn number(word: &str) -> Result<i64, Refusal> {
     word.parse().map_err(|_| Refusal::new(format!("expected a whole number, found {}", word.escape_debug())))
 }
 
-fn range(shared: &Shared, keyspace: &Keyspace<'_>, from: i64, to: i64) -> Result<String, Refusal> {
+fn range(shared: &Shared, keyspace: &Keyspace, from: i64, to: i64) -> Result<String, Refusal> {
     let bounds = (Bound::Included(encode_key(from).to_vec()), Bound::Excluded(encode_key(to).to_vec()));
     let most = shared.settings.limits.request_bytes;
     let mut line = String::new();
@@ -136,7 +135,13 @@ pub(crate) fn encode(reply: &Reply, output: &mut Output) {
         Reply::Text(text) => output.put(text.as_bytes()),
         Reply::Error(text) => output.put(format!("error: {text}").as_bytes()),
         // No command of this language has such replies.
-        Reply::Integer(_) | Reply::Simple(_) | Reply::Null | Reply::Array(_) | Reply::Map(_) | Reply::Nothing => return,
+        Reply::Integer(_)
+        | Reply::Simple(_)
+        | Reply::Null
+        | Reply::NullArray
+        | Reply::Array(_)
+        | Reply::Map(_)
+        | Reply::Nothing => return,
     }
     output.put(b"\n");
 }

@@ -8,13 +8,18 @@
 //! reads after a failed sync may do so.
 
 mod lines;
+mod metrics;
 mod pipeline;
+mod record;
 mod run;
 mod step;
+
+use std::time::Instant;
 
 use mini_engine::Error;
 
 use pipeline::Pipeline;
+use record::{record, show};
 use run::run_alone;
 pub(crate) use step::Step;
 
@@ -24,28 +29,56 @@ use crate::protocol::reply::{Refusal, Reply, Version};
 use crate::protocol::request::{self, Args, Parser};
 use crate::settings::Protocol;
 use crate::state::context::{After, Client, Context, Transaction};
+use crate::state::databases::Database;
 use crate::state::listing::Listing;
 use crate::state::shared::Shared;
+use crate::state::watched::Watched;
+
+/// What a client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Language {
+    Resp,
+    Lines,
+    /// HTTP, as far as Prometheus needs it.
+    Http,
+}
 
 /// One client's side of the conversation.
 pub(crate) struct Session {
-    protocol: Protocol,
+    language: Language,
     parser: Parser,
     pipeline: Pipeline,
     client: Client,
 }
 
 impl Session {
+    /// The session of a client.
     pub(crate) fn new(shared: &mut Shared) -> Self {
+        let language = match shared.settings.protocol {
+            Protocol::Resp => Language::Resp,
+            Protocol::Lines => Language::Lines,
+        };
+        let id = shared.clients.add();
+        Self::of(language, id, shared)
+    }
+
+    /// The session of Prometheus, which is not among the clients.
+    pub(crate) fn of_metrics(shared: &Shared) -> Self {
+        Self::of(Language::Http, 0, shared)
+    }
+
+    fn of(language: Language, id: u64, shared: &Shared) -> Self {
         let client = Client {
-            id: shared.clients.add(),
+            id,
             version: Version::default(),
             is_authenticated: shared.settings.password.is_none(),
+            database: Database::first(&shared.db),
             transaction: None,
+            watched: None,
             listing: None,
             refusal: None,
         };
-        Self { protocol: shared.settings.protocol, parser: Parser::default(), pipeline: Pipeline::default(), client }
+        Self { language, parser: Parser::default(), pipeline: Pipeline::default(), client }
     }
 
     /// The client's number.
@@ -53,7 +86,7 @@ impl Session {
         self.client.id
     }
 
-    /// The held request is refused if it still writes, because there is no room for it.
+    /// The held request is refused if it still waits, because there is no room for its writes or no database.
     pub(crate) fn refuse(&mut self, refusal: Option<Error>) {
         self.client.refusal = refusal;
     }
@@ -61,20 +94,22 @@ impl Session {
     /// Carries out the first request of `input`, or several that may go together, at most `most`, and appends the replies to
     /// `output`.
     pub(crate) fn step(&mut self, shared: &mut Shared, input: &[u8], most: usize, output: &mut Output) -> Step {
-        let step = match self.protocol {
-            Protocol::Resp => self.step_of_resp(shared, input, most, output),
-            Protocol::Lines => lines::step(shared, &mut self.client, input, output),
+        let step = match self.language {
+            Language::Resp => self.step_of_resp(shared, input, most, output),
+            Language::Lines => lines::step(shared, &mut self.client, input, output),
+            Language::Http => metrics::step(shared, input, output),
         };
         self.client.refusal = None;
         step
     }
 
     fn step_of_resp(&mut self, shared: &mut Shared, input: &[u8], most: usize, output: &mut Output) -> Step {
+        let begun = Instant::now();
         let limits = shared.limits_of_requests(self.client.is_authenticated);
         if self.client.is_authenticated && self.client.transaction.is_none() {
             self.pipeline.gather(&mut self.parser, input, limits, most);
             if !self.pipeline.is_empty() {
-                return self.carry_out_together(shared, input, output);
+                return self.carry_out_together(shared, (input, output), begun);
             }
         }
         let len = match self.parser.find(input, limits) {
@@ -94,7 +129,7 @@ impl Session {
             self.answer(&Reply::Error("ERR this is no HTTP server".into()), output);
             return Step::Close;
         }
-        let (reply, after) = dispatch(shared, &mut self.client, args);
+        let (reply, after) = dispatch(shared, &mut self.client, args, begun);
         self.parser.next();
         if !matches!(after, After::Continue(_) | After::Hold(_)) {
             shared.counters.commands += 1;
@@ -109,30 +144,42 @@ impl Session {
                 listing.finish(output);
                 Step::Done { len, requests: 1 }
             }
-            After::Hold(batch) => Step::Held(batch),
+            After::Hold(wait) => Step::Held(wait),
             After::Nothing => Step::Done { len, requests: 1 },
             After::Later(job) => Step::Later(len, job),
             After::Close => Step::Close,
         }
     }
 
-    fn carry_out_together(&mut self, shared: &mut Shared, input: &[u8], output: &mut Output) -> Step {
+    fn carry_out_together(
+        &mut self,
+        shared: &mut Shared,
+        (input, output): (&[u8], &mut Output),
+        begun: Instant,
+    ) -> Step {
         let mut context = Context { shared, client: &mut self.client, after: After::Nothing };
-        let (requests, len) = self.pipeline.carry_out(&mut context, &mut self.parser, (input, output));
+        let (done, len) = self.pipeline.carry_out(&mut context, &mut self.parser, (input, output));
+        let requests = done.requests;
         context.shared.counters.commands += requests as u64;
-        context.shared.clients.note(context.client.id, self.pipeline.last_command(requests));
+        let (took, mut last) = (begun.elapsed() / requests.max(1) as u32, "");
+        for (command, args, is_failed) in self.pipeline.carried_out(done, input) {
+            last = command.name();
+            record(&mut context, command, args, took, is_failed);
+        }
+        context.shared.clients.note(context.client.id, last, begun);
         match context.after {
             // Earlier requests of the step are not repeated.
-            After::Hold(batch) if requests == 0 => Step::Held(batch),
+            After::Hold(wait) if requests == 0 => Step::Held(wait),
             _ => Step::Done { len, requests },
         }
     }
 
     /// Appends a reply: of a job, or of the server itself.
     pub(crate) fn answer(&self, reply: &Reply, output: &mut Output) {
-        match self.protocol {
-            Protocol::Resp => reply.encode(self.client.version, output),
-            Protocol::Lines => lines::encode(reply, output),
+        match self.language {
+            Language::Resp => reply.encode(self.client.version, output),
+            Language::Lines => lines::encode(reply, output),
+            Language::Http => metrics::encode(reply, output),
         }
     }
 
@@ -145,22 +192,31 @@ impl Session {
     pub(crate) fn size(&self) -> usize {
         let transaction = self.client.transaction.as_ref().map_or(0, Transaction::size);
         let listing = self.client.listing.as_ref().map_or(0, Listing::size);
-        self.parser.size() + self.pipeline.size() + transaction + listing
+        let watched = self.client.watched.as_ref().map_or(0, Watched::size);
+        self.parser.size() + self.pipeline.size() + transaction + listing + watched
     }
 }
 
 /// Finds the command, checks that it may run now, and runs or queues it.
-fn dispatch(shared: &mut Shared, client: &mut Client, args: Args<'_>) -> (Reply, After) {
+fn dispatch(shared: &mut Shared, client: &mut Client, args: Args<'_>, begun: Instant) -> (Reply, After) {
     let mut context = Context { shared, client, after: After::Nothing };
-    let reply = find(&mut context, args).and_then(|command| match &context.client.transaction {
-        Some(_) if !command.runs_at_once() => transaction::queue(&mut context, command, args).map(Next::Reply),
+    let reply = find(&mut context, args, begun).and_then(|command| match &context.client.transaction {
+        Some(_) if !command.runs_at_once() => {
+            let reply = transaction::queue(&mut context, command, args)?;
+            show(&mut context, command, args);
+            Ok(Next::Reply(reply))
+        }
         _ => Ok(Next::Run(command)),
     });
     let reply = match reply {
         Ok(Next::Reply(reply)) => reply,
         Ok(Next::Run(command)) => {
             let outcome = run_alone(&mut context, command, args);
-            context.shared.reply(outcome)
+            let reply = context.shared.reply(outcome);
+            if !matches!(context.after, After::Continue(_) | After::Hold(_)) {
+                record(&mut context, command, args, begun.elapsed(), matches!(reply, Reply::Error(_)));
+            }
+            reply
         }
         Err(refusal) => {
             // A transaction with a missing command is not carried out.
@@ -180,9 +236,9 @@ enum Next {
     Reply(Reply),
 }
 
-fn find(context: &mut Context<'_>, args: Args<'_>) -> Result<&'static Command, Refusal> {
+fn find(context: &mut Context<'_>, args: Args<'_>, now: Instant) -> Result<&'static Command, Refusal> {
     let command = commands::find(args)?;
-    context.shared.clients.note(context.client.id, command.name());
+    context.shared.clients.note(context.client.id, command.name(), now);
     if !context.client.is_authenticated && !command.runs_before_password() {
         return Err(Refusal::new("NOAUTH Authentication required."));
     }

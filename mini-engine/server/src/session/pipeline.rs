@@ -13,12 +13,12 @@
 //! If some value cannot be read, the requests are carried out one by one. If the batch cannot be written, every request that has a write in it gets
 //! the error, since part of the batch may be in the log. The others are carried out again: a database that refuses writes still answers reads.
 
-use mini_engine::{Db, Result};
+use mini_engine::Result;
 
 use super::run::{run_alone, run_in};
 use crate::commands::{self, Command};
 use crate::protocol::output::Output;
-use crate::protocol::reply::{Refusal, Reply};
+use crate::protocol::reply::{Outcome, Refusal, Reply};
 use crate::protocol::request::{Args, Parser, RequestLimits};
 use crate::state::context::Context;
 use crate::state::keyspace::Keyspace;
@@ -44,6 +44,26 @@ pub(super) struct Pipeline {
     requests: Vec<Request>,
     /// Whether replies were long lately.
     goes_alone: bool,
+}
+
+/// Requests that were carried out: their number, and a bit for each that was answered with an error.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Done {
+    pub(super) requests: usize,
+    failed: u32,
+}
+
+// Each has its bit.
+const _: () = assert!(MOST <= u32::BITS as usize);
+
+impl Done {
+    /// Appends the reply of the next request.
+    fn answer(&mut self, context: &mut Context<'_>, outcome: Outcome, output: &mut Output) {
+        let reply = context.shared.reply(outcome);
+        reply.encode(context.client.version, output);
+        self.failed |= u32::from(matches!(reply, Reply::Error(_))) << self.requests;
+        self.requests += 1;
+    }
 }
 
 impl Pipeline {
@@ -77,11 +97,6 @@ impl Pipeline {
         self.requests.is_empty()
     }
 
-    /// The name of the last command of those that were carried out.
-    pub(super) fn last_command(&self, carried_out: usize) -> &'static str {
-        self.requests[..carried_out].last().map_or("", |request| request.command.name())
-    }
-
     /// Bytes of memory that it takes.
     pub(super) fn size(&self) -> usize {
         self.parts.capacity() * size_of::<(usize, usize)>() + self.requests.capacity() * size_of::<Request>()
@@ -94,27 +109,27 @@ impl Pipeline {
         context: &mut Context<'_>,
         parser: &mut Parser,
         (input, output): (&[u8], &mut Output),
-    ) -> (usize, usize) {
+    ) -> (Done, usize) {
         let begun = output.len();
-        let db = context.shared.db.clone();
-        let done = match self.keyspace(context, &db, input) {
+        let done = match self.keyspace(context, input) {
             Ok(Some(keyspace)) => self.together(context, keyspace, (input, output)),
             Ok(None) | Err(_) => self.answer(context, (input, output), run_alone),
         };
         let enough = enough(context);
         // Requests go alone until a reply is short enough to be one of many.
         if !context.is_held() {
-            self.goes_alone = done < self.requests.len() || done == 1 && output.len() - begun > enough / MOST;
+            let is_long = done.requests == 1 && output.len() - begun > enough / MOST;
+            self.goes_alone = done.requests < self.requests.len() || is_long;
         }
-        if done < self.requests.len() {
+        if done.requests < self.requests.len() {
             // The parser is already behind the requests that wait for the next step.
             parser.next();
         }
-        (done, done.checked_sub(1).and_then(|last| self.requests.get(last)).map_or(0, |last| last.end))
+        (done, self.requests[..done.requests].last().map_or(0, |last| last.end))
     }
 
     /// The keyspace of several requests.
-    fn keyspace<'a>(&self, context: &Context<'_>, db: &'a Db, input: &[u8]) -> Result<Option<Keyspace<'a>>> {
+    fn keyspace(&self, context: &Context<'_>, input: &[u8]) -> Result<Option<Keyspace>> {
         if self.requests.len() < 2 {
             return Ok(None);
         }
@@ -122,20 +137,20 @@ impl Pipeline {
         let keys: Vec<&[u8]> = reading.map(|(_, args)| args.at(1)).collect();
         if keys.is_empty() {
             // It needs no overlay: no request reads an earlier one's writes.
-            return Ok(Some(Keyspace::of_command(db)));
+            return Ok(Some(Keyspace::of_command(context.client.database.clone())));
         }
-        Keyspace::of_several_reading(db, &keys, enough(context)).map(Some)
+        Keyspace::of_several_reading(context.client.database.clone(), &keys, enough(context)).map(Some)
     }
 
     fn together(
         &self,
         context: &mut Context<'_>,
-        mut keyspace: Keyspace<'_>,
+        mut keyspace: Keyspace,
         (input, output): (&[u8], &mut Output),
-    ) -> usize {
+    ) -> Done {
         let begun = output.len();
         let mut has_written = Vec::with_capacity(self.requests.len());
-        let done = self.answer(context, (input, &mut *output), |context, command, args| {
+        let mut done = self.answer(context, (input, &mut *output), |context, command, args| {
             let before = keyspace.writes();
             let reply = run_in(context, &mut keyspace, command, args);
             has_written.push(keyspace.writes() > before);
@@ -144,47 +159,57 @@ impl Pipeline {
         match context.commit(keyspace) {
             Ok(()) if context.is_held() => {
                 output.truncate(begun);
-                return 0;
+                return Done::default();
             }
             Ok(()) => {}
             Err(error) => {
                 output.truncate(begun);
+                done = Done::default();
                 let enough = begun + enough(context);
                 for ((command, args), has_written) in self.all(input).zip(has_written) {
                     // None may wait for the next step, because a write behind it would be tried twice. So reads that would return too much get the
                     // same reply.
-                    let reply = match has_written || output.len() >= enough {
+                    let outcome = match has_written || output.len() >= enough {
                         true => Err(Refusal::from(error.clone())),
                         false => run_alone(context, command, args),
                     };
-                    context.shared.reply(reply).encode(context.client.version, output);
+                    done.answer(context, outcome, output);
                 }
             }
         }
         done
     }
 
-    /// Carries out requests with `run` and appends their replies until they are enough. Returns the number of requests.
+    /// Carries out requests with `run` and appends their replies until they are enough.
     fn answer(
         &self,
         context: &mut Context<'_>,
         (input, output): (&[u8], &mut Output),
-        mut run: impl FnMut(&mut Context<'_>, &'static Command, Args<'_>) -> std::result::Result<Reply, Refusal>,
-    ) -> usize {
+        mut run: impl FnMut(&mut Context<'_>, &'static Command, Args<'_>) -> Outcome,
+    ) -> Done {
         let enough = output.len() + enough(context);
-        let mut done = 0;
+        let mut done = Done::default();
         for (command, args) in self.all(input) {
             let outcome = run(context, command, args);
             if context.is_held() {
                 break;
             }
-            context.shared.reply(outcome).encode(context.client.version, output);
-            done += 1;
+            done.answer(context, outcome, output);
             if output.len() >= enough {
                 break;
             }
         }
         done
+    }
+
+    /// The requests that were carried out, and whether each was answered with an error.
+    pub(super) fn carried_out<'a>(
+        &'a self,
+        done: Done,
+        input: &'a [u8],
+    ) -> impl Iterator<Item = (&'static Command, Args<'a>, bool)> {
+        let all = self.all(input).take(done.requests).enumerate();
+        all.map(move |(place, (command, args))| (command, args, done.failed >> place & 1 == 1))
     }
 
     fn all<'a>(&'a self, input: &'a [u8]) -> impl Iterator<Item = (&'static Command, Args<'a>)> {

@@ -8,18 +8,18 @@ use crate::state::keyspace::Keyspace;
 
 /// Runs a command on its own.
 pub(super) fn run_alone(context: &mut Context<'_>, command: &Command, args: Args<'_>) -> Result<Reply, Refusal> {
-    // A separate handle, so that the command can also change the rest of the shared state.
-    let db = context.shared.db.clone();
-    let mut keyspace = Keyspace::of_command(&db);
+    let mut keyspace = Keyspace::of_command(context.client.database.clone());
     let reply = run_in(context, &mut keyspace, command, args)?;
-    context.commit(keyspace)?;
+    if !context.is_held() {
+        context.commit(keyspace)?;
+    }
     Ok(reply)
 }
 
 /// Runs a command in a keyspace that the caller commits.
 pub(super) fn run_in(
     context: &mut Context<'_>,
-    keyspace: &mut Keyspace<'_>,
+    keyspace: &mut Keyspace,
     command: &Command,
     args: Args<'_>,
 ) -> Result<Reply, Refusal> {

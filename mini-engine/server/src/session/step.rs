@@ -1,7 +1,6 @@
 //! The outcome of a step.
 
-use mini_engine::WriteBatch;
-
+use crate::state::context::Wait;
 use crate::state::job::Job;
 
 /// The outcome of a step. Requests that were understood have their length.
@@ -20,8 +19,8 @@ pub(crate) enum Step {
     Continue,
     /// The reply comes when the job is done; until then the client's next request waits.
     Later(usize, Job),
-    /// Nothing was carried out, because this batch would have had to wait.
-    Held(WriteBatch),
+    /// Nothing was carried out, because it would have had to wait.
+    Held(Wait),
     /// The connection ends when the reply is sent.
     Close,
 }

@@ -1,19 +1,22 @@
-//! The clients that are connected, for CLIENT LIST and CLIENT INFO. Each request records its command here.
+//! The clients that are connected, for CLIENT LIST, CLIENT INFO and CLIENT KILL. Each request records its command here.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::net::SocketAddr;
 use std::time::Instant;
 
 /// The record of one client, without its number.
 #[derive(Debug)]
 pub(crate) struct Record {
-    /// The client's address and the server's.
-    addresses: Option<(SocketAddr, SocketAddr)>,
+    /// The client's address and the server's, as they are shown.
+    pub(crate) addresses: [String; 2],
     since: Instant,
     last_request: Instant,
     /// The command of the last request; as in Redis, `NULL` before the first.
     command: &'static str,
+    /// The number of the database that it has selected.
+    pub(crate) database: usize,
+    /// Whether it has sent MONITOR.
+    pub(crate) is_monitor: bool,
     /// Without spaces, like the following fields.
     pub(crate) name: Vec<u8>,
     pub(crate) library: Vec<u8>,
@@ -25,6 +28,8 @@ pub(crate) struct Record {
 pub(crate) struct Clients {
     records: BTreeMap<u64, Record>,
     last: u64,
+    /// Clients that CLIENT KILL has named, for the event loop to disconnect.
+    pub(crate) killed: Vec<u64>,
 }
 
 impl Clients {
@@ -33,10 +38,12 @@ impl Clients {
         let now = Instant::now();
         self.last += 1;
         let record = Record {
-            addresses: None,
+            addresses: [String::new(), String::new()],
             since: now,
             last_request: now,
             command: "NULL",
+            database: 0,
+            is_monitor: false,
             name: Vec::new(),
             library: Vec::new(),
             library_version: Vec::new(),
@@ -50,45 +57,47 @@ impl Clients {
         self.records.remove(&id);
     }
 
-    /// Records the addresses of client `id`, and of the server as seen by the client.
-    pub(crate) fn set_addresses(&mut self, id: u64, client: SocketAddr, server: SocketAddr) {
+    /// Records a request of client `id` for the command with this name.
+    pub(crate) fn note(&mut self, id: u64, command: &'static str, now: Instant) {
         if let Some(record) = self.records.get_mut(&id) {
-            record.addresses = Some((client, server));
+            (record.last_request, record.command) = (now, command);
         }
     }
 
-    /// Records a request of client `id` for the command with this name.
-    pub(crate) fn note(&mut self, id: u64, command: &'static str) {
-        if let Some(record) = self.records.get_mut(&id) {
-            (record.last_request, record.command) = (Instant::now(), command);
-        }
+    pub(crate) fn get(&self, id: u64) -> Option<&Record> {
+        self.records.get(&id)
     }
 
     pub(crate) fn get_mut(&mut self, id: u64) -> Option<&mut Record> {
         self.records.get_mut(&id)
     }
 
-    /// A line for each client whose number is wanted, as Redis prints them. Ages are in seconds.
-    pub(crate) fn lines(&self, is_wanted: impl Fn(u64) -> bool) -> String {
-        let mut text = String::new();
-        for (id, record) in self.records.iter().filter(|(id, _)| is_wanted(**id)) {
-            let address = |of: fn((SocketAddr, SocketAddr)) -> SocketAddr| {
-                record.addresses.map_or(String::new(), |both| of(both).to_string())
-            };
-            let (client, server) = (address(|both| both.0), address(|both| both.1));
-            let (age, idle) = (record.since.elapsed().as_secs(), record.last_request.elapsed().as_secs());
-            let command = record.command.to_lowercase();
-            let text_of = |bytes: &[u8]| bytes.escape_ascii().to_string();
-            let (name, library) = (text_of(&record.name), text_of(&record.library));
-            let version = text_of(&record.library_version);
-            // Writing to a string does not fail.
-            writeln!(
-                text,
-                "id={id} addr={client} laddr={server} name={name} age={age} idle={idle} flags=N db=0 cmd={command} \
-                 user=default lib-name={library} lib-ver={version}"
-            )
-            .ok();
-        }
-        text
+    /// The clients that are wanted, by their numbers.
+    pub(crate) fn filter(&self, is_wanted: impl Fn(u64, &Record) -> bool) -> impl Iterator<Item = (u64, &Record)> {
+        self.records.iter().map(|(&id, record)| (id, record)).filter(move |&(id, record)| is_wanted(id, record))
+    }
+}
+
+impl Record {
+    /// Its age in seconds.
+    pub(crate) fn age(&self) -> u64 {
+        self.since.elapsed().as_secs()
+    }
+
+    /// Appends the line that Redis prints for a client. Ages are in seconds.
+    pub(crate) fn print(&self, id: u64, text: &mut String) {
+        let [client, server] = &self.addresses;
+        let (age, idle, database) = (self.age(), self.last_request.elapsed().as_secs(), self.database);
+        let command = self.command.to_lowercase();
+        let text_of = |bytes: &[u8]| bytes.escape_ascii().to_string();
+        let (name, library, version) = (text_of(&self.name), text_of(&self.library), text_of(&self.library_version));
+        let flags = if self.is_monitor { 'O' } else { 'N' };
+        // Writing to a string does not fail.
+        writeln!(
+            text,
+            "id={id} addr={client} laddr={server} name={name} age={age} idle={idle} flags={flags} db={database} \
+             cmd={command} user=default lib-name={library} lib-ver={version}"
+        )
+        .ok();
     }
 }

@@ -3,10 +3,12 @@
 use mini_engine::{Durability, Error, WriteBatch};
 
 use super::clients::Record;
+use super::databases::Database;
 use super::job::Job;
 use super::keyspace::Keyspace;
 use super::listing::Listing;
 use super::shared::Shared;
+use super::watched::Watched;
 use crate::protocol::reply::{Refusal, Reply, Version};
 use crate::protocol::request::{Args, OwnedArgs};
 
@@ -18,9 +20,18 @@ pub(crate) enum After {
     /// The listing is the reply.
     Listed(Listing),
     Later(Job),
-    /// The request is carried out again when there is room for its writes.
-    Hold(WriteBatch),
+    /// The request has had no effect, and is carried out again after the wait.
+    Hold(Wait),
     Close,
+}
+
+/// What a request waits for, while another thread waits for the disk.
+#[derive(Debug)]
+pub(crate) enum Wait {
+    /// Room for a batch.
+    Room(WriteBatch),
+    /// A database, by its number, that does not exist yet.
+    Database(usize),
 }
 
 /// The context of a command.
@@ -36,9 +47,35 @@ impl Context<'_> {
         self.shared.clients.get_mut(self.client.id)
     }
 
+    /// Database `number`, unless it has to be created first: then `after` says so.
+    pub(crate) fn open(&mut self, number: usize) -> Result<Option<Database>, Refusal> {
+        if let Some(error) = self.client.refusal.take() {
+            return Err(error.into());
+        }
+        if number >= self.shared.settings.databases {
+            return Err(Refusal::new("ERR DB index is out of range"));
+        }
+        let database = Database::open(&self.shared.db, number)?;
+        if database.is_none() {
+            self.after = After::Hold(Wait::Database(number));
+        }
+        Ok(database)
+    }
+
+    /// Makes `database` the one that the client has selected.
+    pub(crate) fn use_database(&mut self, database: Database) {
+        if let Some(record) = self.record() {
+            record.database = database.number;
+        }
+        self.client.database = database;
+    }
+
     /// Passes the writes in the keyspace to the engine, unless that would have to wait: then `after` says so.
-    pub(crate) fn commit(&mut self, keyspace: Keyspace<'_>) -> Result<(), Error> {
+    pub(crate) fn commit(&mut self, keyspace: Keyspace) -> Result<(), Error> {
+        let [hits, misses] = keyspace.lookups();
         let batch = keyspace.into_batch();
+        self.shared.counters.hits += hits;
+        self.shared.counters.misses += misses;
         if batch.is_empty() {
             return Ok(());
         }
@@ -47,7 +84,7 @@ impl Context<'_> {
             None => self.shared.db.try_write(&batch, Durability::Buffered),
         };
         if let Ok(None) = written {
-            self.after = After::Hold(batch);
+            self.after = After::Hold(Wait::Room(batch));
             return Ok(());
         }
         self.shared.writes.note(batch.len(), written.as_ref().err());
@@ -70,27 +107,39 @@ impl Context<'_> {
 }
 
 /// The function of a command. It answers or refuses; its writes to the keyspace are committed if it answers.
-pub(crate) type Run = fn(&mut Context<'_>, &mut Keyspace<'_>, Args<'_>) -> Result<Reply, Refusal>;
+pub(crate) type Run = fn(&mut Context<'_>, &mut Keyspace, Args<'_>) -> Result<Reply, Refusal>;
 
 /// The state of a client.
 pub(crate) struct Client {
     pub(crate) id: u64,
     pub(crate) version: Version,
     pub(crate) is_authenticated: bool,
+    /// The database that it has selected.
+    pub(crate) database: Database,
     pub(crate) transaction: Option<Transaction>,
+    pub(crate) watched: Option<Watched>,
     /// The entries found so far by the current request, if it takes several steps.
     pub(crate) listing: Option<Listing>,
-    /// The reason for which its next write is refused.
+    /// The reason for which what its request waited for did not come.
     pub(crate) refusal: Option<Error>,
 }
 
 /// The commands that MULTI has queued.
 #[derive(Default)]
 pub(crate) struct Transaction {
-    pub(crate) commands: Vec<(Run, OwnedArgs)>,
+    pub(crate) commands: Vec<Queued>,
     pub(crate) bytes: usize,
     /// Whether a command was refused.
     pub(crate) is_spoilt: bool,
+}
+
+/// A command that is carried out by EXEC.
+pub(crate) struct Queued {
+    pub(crate) run: Run,
+    pub(crate) args: OwnedArgs,
+    /// Its place in the table of commands, and its name.
+    pub(crate) place: usize,
+    pub(crate) name: &'static str,
 }
 
 impl Transaction {
@@ -101,6 +150,6 @@ impl Transaction {
     }
 
     pub(crate) fn size(&self) -> usize {
-        self.bytes + self.commands.capacity() * size_of::<(Run, OwnedArgs)>()
+        self.bytes + self.commands.capacity() * size_of::<Queued>()
     }
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use mini_engine::{Db, Durability, WriteBatch};
 
+use super::databases::Database;
 use crate::protocol::numbers::{encode_key, push_pair};
 use crate::protocol::reply::{Outcome, Refusal, Reply};
 
@@ -21,8 +22,10 @@ const MOST_SHOWN: usize = 1000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Job {
-    /// Counts the keys.
-    Count,
+    /// Counts the keys of a database.
+    Count(usize),
+    /// Creates a database.
+    Create(usize),
     /// Makes a checkpoint in the directory.
     Save(PathBuf),
     /// Stores the pairs of a binary file.
@@ -35,7 +38,8 @@ impl Job {
     /// Carries the job out, unless `is_over` says that the server ends. A checkpoint is always completed.
     pub(crate) fn run(&self, db: &Db, is_over: &AtomicBool) -> Outcome {
         match self {
-            Self::Count => count(db, is_over).map(|n| Reply::Integer(n as i64)),
+            Self::Count(number) => count(&Database::create(db, *number)?, is_over).map(|n| Reply::Integer(n as i64)),
+            Self::Create(number) => Ok(Database::create(db, *number).map(|_| Reply::OK)?),
             Self::Save(directory) => save(db, directory).map(|()| Reply::OK),
             Self::Load(file) => load(db, file, is_over).map(|()| Reply::Nothing),
             Self::Statistics => statistics(db, is_over).map(Reply::Text),
@@ -52,8 +56,8 @@ fn go_on(is_over: &AtomicBool) -> Result<(), Refusal> {
     }
 }
 
-fn count(db: &Db, is_over: &AtomicBool) -> Result<u64, Refusal> {
-    let mut cursor = db.cursor();
+fn count(database: &Database, is_over: &AtomicBool) -> Result<u64, Refusal> {
+    let mut cursor = database.stored.cursor();
     let mut keys = 0;
     cursor.seek_to_first()?;
     while cursor.valid() {

@@ -1,44 +1,75 @@
-//! The keys that a command sees: the database, and in a transaction also the writes of its earlier commands.
+//! The keys that a command sees: those of the selected database, and in a transaction also the writes of its earlier commands.
 //!
 //! Writes are collected in one batch, which `Context::commit` passes to the engine: after a crash, all of it is there or none. A single command
-//! never reads its own writes. For several commands, of a transaction or a pipeline, an overlay holds the values of the batch, and reads ask it
-//! first.
+//! never reads its own writes. For several commands, of a transaction or a pipeline, an overlay of each database holds what the batch changes, and
+//! reads ask it first.
 //!
 //! Only one thread executes commands, so the values read here do not change before the commit.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::ops::{Bound, RangeBounds};
+use std::time::SystemTime;
 
-use mini_engine::{Db, Result, Slice, WriteBatch};
+use mini_engine::{Keyspace as Stored, Result, Slice, WriteBatch};
 
-pub(crate) type Entry = Result<(Slice, Slice)>;
-type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+use super::databases::Database;
+use super::overlay::{Held, Overlay};
 
-/// The order of a range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Forward,
-    Backward,
-}
+pub(crate) use super::overlay::{Bounds, Direction, Entry};
 
-pub(crate) struct Keyspace<'a> {
-    db: &'a Db,
+pub(crate) struct Keyspace {
+    database: Database,
     batch: WriteBatch,
     /// Keys and values in the batch.
     bytes: usize,
-    /// The values that several commands have written, and those that were read for them: `None` for an absent key.
-    overlay: Option<BTreeMap<Vec<u8>, Option<Slice>>>,
+    /// What several commands have changed, by the numbers of databases.
+    overlays: Option<BTreeMap<usize, Overlay>>,
+    /// Keys that were looked for and found, or not.
+    hits: Cell<u64>,
+    misses: Cell<u64>,
 }
 
-impl<'a> Keyspace<'a> {
+impl Keyspace {
     /// A keyspace for one command.
-    pub(crate) fn of_command(db: &'a Db) -> Self {
-        Self { db, batch: WriteBatch::new(), bytes: 0, overlay: None }
+    pub(crate) fn of_command(database: Database) -> Self {
+        Self { database, batch: WriteBatch::new(), bytes: 0, overlays: None, hits: Cell::new(0), misses: Cell::new(0) }
     }
 
     /// A keyspace for several commands, where each sees the writes of the earlier ones.
-    pub(crate) fn of_several(db: &'a Db) -> Self {
-        Self { overlay: Some(BTreeMap::new()), ..Self::of_command(db) }
+    pub(crate) fn of_several(database: Database) -> Self {
+        Self { overlays: Some(BTreeMap::new()), ..Self::of_command(database) }
+    }
+
+    /// A keyspace for several commands that read `keys`. The keys are searched for together until the values have `soft_limit` bytes; `get` then
+    /// finds them here.
+    pub(crate) fn of_several_reading(database: Database, keys: &[&[u8]], soft_limit: usize) -> Result<Self> {
+        let expiry = (!database.stored.has_expiring_entries()).then_some(None);
+        let mut overlay = Overlay::default();
+        for (key, value) in keys.iter().zip(database.stored.get_many_up_to(soft_limit, keys)?) {
+            if let Some(value) = value {
+                overlay.set(key, value.map(|value| Held { value, expiry }));
+            }
+        }
+        let overlays = Some([(database.number, overlay)].into());
+        Ok(Self { overlays, ..Self::of_command(database) })
+    }
+
+    /// The number of its database.
+    pub(crate) fn number(&self) -> usize {
+        self.database.number
+    }
+
+    /// Turns to another database. Returns the one before.
+    pub(crate) fn select(&mut self, database: Database) -> Database {
+        std::mem::replace(&mut self.database, database)
+    }
+
+    /// Does something in another database, if one is given.
+    pub(crate) fn in_database<T>(&mut self, other: Option<Database>, run: impl FnOnce(&mut Self) -> T) -> T {
+        let own = other.map(|other| self.select(other));
+        let result = run(self);
+        own.map(|own| self.select(own));
+        result
     }
 
     /// The number of inserted bytes of keys and values.
@@ -47,36 +78,45 @@ impl<'a> Keyspace<'a> {
     }
 
     pub(crate) fn is_of_several(&self) -> bool {
-        self.overlay.is_some()
+        self.overlays.is_some()
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Slice>> {
-        match self.overlay.as_ref().and_then(|overlay| overlay.get(key)) {
-            Some(written) => Ok(written.clone()),
-            None => self.db.get(key),
-        }
+        let found = match self.written(key) {
+            Some(written) => written.map(|held| held.value.clone()),
+            None => self.stored().get(key)?,
+        };
+        self.count(found.is_some());
+        Ok(found)
+    }
+
+    /// The value of `key`, and when it expires, if ever.
+    pub(crate) fn get_with_expiry(&self, key: &[u8]) -> Result<Option<(Slice, Option<SystemTime>)>> {
+        let found = match self.written(key) {
+            Some(None) => None,
+            Some(Some(Held { value, expiry: Some(expiry) })) => Some((value.clone(), *expiry)),
+            Some(Some(Held { expiry: None, .. })) | None => self.stored().get_with_expiry(key)?,
+        };
+        self.count(found.is_some());
+        Ok(found)
     }
 
     pub(crate) fn contains(&self, key: &[u8]) -> Result<bool> {
-        match self.overlay.as_ref().and_then(|overlay| overlay.get(key)) {
-            Some(written) => Ok(written.is_some()),
-            None => self.db.contains_key(key),
-        }
-    }
-
-    /// A keyspace for several commands that read `keys`. The keys are searched for together until the values have `soft_limit` bytes; `get` then
-    /// finds them here.
-    pub(crate) fn of_several_reading(db: &'a Db, keys: &[&[u8]], soft_limit: usize) -> Result<Self> {
-        let values = keys.iter().map(|key| key.to_vec()).zip(db.get_many_up_to(soft_limit, keys)?);
-        let overlay = values.filter_map(|(key, value)| Some((key, value?))).collect();
-        Ok(Self { overlay: Some(overlay), ..Self::of_command(db) })
+        let is_found = match self.written(key) {
+            Some(written) => written.is_some(),
+            None => self.stored().contains_key(key)?,
+        };
+        self.count(is_found);
+        Ok(is_found)
     }
 
     /// The values of `keys`, searched for together. The outer `None` means that the values found reached `soft_limit` bytes before this one was
     /// known.
     pub(crate) fn get_many(&self, keys: &[&[u8]], soft_limit: usize) -> Result<Vec<Option<Option<Slice>>>> {
-        if self.overlay.is_none() {
-            return self.db.get_many_up_to(soft_limit, keys);
+        if self.overlays.is_none() {
+            let answers = self.stored().get_many_up_to(soft_limit, keys)?;
+            answers.iter().flatten().for_each(|value| self.count(value.is_some()));
+            return Ok(answers);
         }
         let (mut answers, mut bytes) = (vec![None; keys.len()], 0);
         for (answer, key) in answers.iter_mut().zip(keys) {
@@ -90,102 +130,93 @@ impl<'a> Keyspace<'a> {
         Ok(answers)
     }
 
+    fn stored(&self) -> &Stored {
+        &self.database.stored
+    }
+
+    fn written(&self, key: &[u8]) -> Option<Option<&Held>> {
+        self.overlay()?.get(key)
+    }
+
+    fn overlay(&self) -> Option<&Overlay> {
+        self.overlays.as_ref()?.get(&self.database.number)
+    }
+
+    fn overlay_mut(&mut self) -> Option<&mut Overlay> {
+        Some(self.overlays.as_mut()?.entry(self.database.number).or_default())
+    }
+
+    fn count(&self, is_hit: bool) {
+        let counter = if is_hit { &self.hits } else { &self.misses };
+        counter.set(counter.get() + 1);
+    }
+
+    /// Keys that were looked for: those that were found, and those that were not.
+    pub(crate) fn lookups(&self) -> [u64; 2] {
+        [self.hits.get(), self.misses.get()]
+    }
+
     /// The number of operations in the batch.
     pub(crate) fn writes(&self) -> usize {
         self.batch.len()
     }
 
+    /// Sets `key` to `value`, which does not expire.
     pub(crate) fn insert(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.batch.insert(key, value)?;
+        self.insert_until(key, value, None)
+    }
+
+    /// Sets `key` to `value` until `expiry`, or for ever. It is absent if that time has come already.
+    pub(crate) fn insert_until(&mut self, key: &[u8], value: &[u8], expiry: Option<SystemTime>) -> Result<()> {
+        let mut batch = self.batch.keyspace(&self.database.stored);
+        match expiry {
+            Some(at) => batch.insert_with_expiry(key, value, at)?,
+            None => batch.insert(key, value)?,
+        }
         self.bytes += key.len() + value.len();
-        if let Some(overlay) = &mut self.overlay {
-            overlay.insert(key.to_vec(), Some(Slice::from(value)));
+        if let Some(overlay) = self.overlay_mut() {
+            let is_there = expiry.is_none_or(|at| at > SystemTime::now());
+            overlay.set(key, is_there.then(|| Held { value: Slice::from(value), expiry: Some(expiry) }));
         }
         Ok(())
     }
 
     pub(crate) fn remove(&mut self, key: &[u8]) -> Result<()> {
-        self.batch.remove(key)?;
-        if let Some(overlay) = &mut self.overlay {
-            overlay.insert(key.to_vec(), None);
+        self.batch.keyspace(&self.database.stored).remove(key)?;
+        if let Some(overlay) = self.overlay_mut() {
+            overlay.set(key, None);
+        }
+        Ok(())
+    }
+
+    /// Removes all keys within `bounds`: one operation, however many there are.
+    pub(crate) fn remove_range(&mut self, bounds: Bounds) -> Result<()> {
+        self.batch.keyspace(&self.database.stored).remove_range(bounds.clone())?;
+        if let Some(overlay) = self.overlay_mut() {
+            overlay.remove_range(bounds);
         }
         Ok(())
     }
 
     /// The entries within `bounds`, in key order or backwards.
     pub(crate) fn range(&self, bounds: Bounds, direction: Direction) -> Box<dyn Iterator<Item = Entry> + '_> {
-        // The maps of the standard library panic at inverted bounds.
-        if is_inverted(&bounds) {
-            return Box::new(std::iter::empty());
-        }
-        let Some(overlay) = self.overlay.as_ref().filter(|overlay| !overlay.is_empty()) else {
-            return self.stored(bounds, direction);
-        };
-        let stored = self.db.range(bounds.clone());
-        let written = overlay.range(bounds).map(|(key, value)| (key.as_slice(), value));
-        match direction {
-            Direction::Forward => Box::new(merged(stored, written, direction)),
-            Direction::Backward => Box::new(merged(stored.rev(), written.rev(), direction)),
+        match self.overlay() {
+            Some(overlay) => overlay.range(self.stored().range(bounds.clone()), bounds, direction),
+            None => self.entries(bounds, direction),
         }
     }
 
     /// Like `range` for one command, but showing the present moment however late the entries are read.
-    pub(crate) fn stored(&self, bounds: Bounds, direction: Direction) -> Box<dyn Iterator<Item = Entry>> {
-        let stored = self.db.range(bounds);
+    pub(crate) fn entries(&self, bounds: Bounds, direction: Direction) -> Box<dyn Iterator<Item = Entry>> {
+        let stored = self.stored().range(bounds);
         match direction {
             Direction::Forward => Box::new(stored),
             Direction::Backward => Box::new(stored.rev()),
         }
     }
 
-    /// Removes all keys: one operation, however many there are.
-    pub(crate) fn clear(&mut self) -> Result<()> {
-        self.batch.remove_range(..)
-    }
-
     /// The writes, for the engine.
     pub(crate) fn into_batch(self) -> WriteBatch {
         self.batch
     }
-}
-
-fn is_inverted(bounds: &Bounds) -> bool {
-    let (Bound::Included(start) | Bound::Excluded(start)) = &bounds.0 else {
-        return false;
-    };
-    let (Bound::Included(end) | Bound::Excluded(end)) = &bounds.1 else {
-        return false;
-    };
-    start > end || (start == end && !bounds.contains(start))
-}
-
-/// Merges the stored and the written entries, each in `direction`, into one sequence. A written key hides the stored one.
-fn merged<'a>(
-    stored: impl Iterator<Item = Entry> + 'a,
-    written: impl Iterator<Item = (&'a [u8], &'a Option<Slice>)> + 'a,
-    direction: Direction,
-) -> impl Iterator<Item = Entry> + 'a {
-    let (mut stored, mut written) = (stored.peekable(), written.peekable());
-    std::iter::from_fn(move || {
-        loop {
-            let ordering = match (stored.peek(), written.peek()) {
-                (Some(Ok((key, _))), Some((other, _))) => match direction {
-                    Direction::Forward => (**key).cmp(other),
-                    Direction::Backward => (**other).cmp(key),
-                },
-                (Some(_), _) => std::cmp::Ordering::Less,
-                (None, _) => std::cmp::Ordering::Greater,
-            };
-            if ordering.is_lt() {
-                return stored.next();
-            }
-            if ordering.is_eq() {
-                stored.next();
-            }
-            let (key, value) = written.next()?;
-            if let Some(value) = value {
-                return Some(Ok((Slice::from(key), value.clone())));
-            }
-        }
-    })
 }

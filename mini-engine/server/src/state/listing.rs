@@ -1,4 +1,6 @@
-//! Entries that a RANGE or PREFIX lists, over as many steps as it needs.
+//! Entries that a RANGE or PREFIX lists, or keys that KEYS lists, over as many steps as it needs.
+
+use mini_engine::Slice;
 
 use super::keyspace::Entry;
 use crate::protocol::output::Output;
@@ -9,16 +11,42 @@ const ENTRIES_OF_STEP: usize = 1000;
 /// The bytes of keys and values at which a step ends, also for SCAN.
 pub(crate) const BYTES_OF_STEP: usize = 1 << 20;
 
-/// A RANGE or PREFIX under way. It takes as many steps as it needs, and shows the moment of the first.
+/// Whether a key is listed.
+pub(crate) type IsWanted = Box<dyn Fn(&[u8]) -> bool>;
+
+/// What of the entries is listed.
+pub(crate) enum Shown {
+    /// Keys and values.
+    Entries,
+    /// The keys for which the function is true.
+    Keys(IsWanted),
+}
+
+impl Shown {
+    /// The strings of an entry that are listed.
+    pub(crate) fn of(&self, key: Slice, value: Slice) -> [Option<Slice>; 2] {
+        match self {
+            Self::Entries => [Some(key), Some(value)],
+            Self::Keys(is_wanted) => [Some(key).filter(|key| is_wanted(key)), None],
+        }
+    }
+}
+
+/// A RANGE, PREFIX or KEYS under way. It takes as many steps as it needs, and shows the moment of the first.
 pub(crate) struct Listing {
     /// The remaining entries.
-    pub(crate) entries: Box<dyn Iterator<Item = Entry>>,
+    entries: Box<dyn Iterator<Item = Entry>>,
+    shown: Shown,
     /// The encoded keys and values so far, and their number.
-    pub(crate) found: Output,
-    pub(crate) strings: usize,
+    found: Output,
+    strings: usize,
 }
 
 impl Listing {
+    pub(crate) fn new(entries: Box<dyn Iterator<Item = Entry>>, shown: Shown) -> Self {
+        Self { entries, shown, found: Output::default(), strings: 0 }
+    }
+
     /// Bytes of memory.
     pub(crate) fn size(&self) -> usize {
         self.found.size()
@@ -36,10 +64,10 @@ impl Listing {
         for _ in 0..ENTRIES_OF_STEP {
             let Some(entry) = self.entries.next() else { return Ok(false) };
             let (key, value) = entry?;
-            for string in [key, value] {
+            for string in self.shown.of(key, value).into_iter().flatten() {
                 Reply::Bulk(string).encode(version, &mut self.found);
+                self.strings += 1;
             }
-            self.strings += 2;
             if self.found.len() > most {
                 return Err(too_long(most));
             }

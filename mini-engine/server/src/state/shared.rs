@@ -6,9 +6,14 @@ use mini_engine::{Db, Error};
 
 use super::clients::Clients;
 use super::clock::unix_seconds;
+use super::command_stats::CommandStats;
 use super::cursors::Cursors;
 use super::damage::Damage;
 use super::job::Job;
+use super::monitors::Monitors;
+use super::refused::Refused;
+use super::scripts::Scripts;
+use super::slow_log::SlowLog;
 use crate::protocol::reply::{Outcome, Reply};
 use crate::protocol::request::RequestLimits;
 use crate::settings::{ServerDurability, Settings};
@@ -22,10 +27,18 @@ const BEFORE_PASSWORD: RequestLimits = RequestLimits { bytes: 16 << 10, parts: 1
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ServerCounters {
     pub(crate) commands: u64,
+    /// In the last interval of the event loop's clock.
+    pub(crate) commands_per_second: u64,
     pub(crate) connections: u64,
-    pub(crate) rejected: u64,
     pub(crate) clients: usize,
+    /// Bytes of requests and replies in memory, now and at most.
     pub(crate) buffer_bytes: usize,
+    pub(crate) most_buffer_bytes: usize,
+    pub(crate) received_bytes: u64,
+    pub(crate) sent_bytes: u64,
+    /// Keys that were looked for and found, or not.
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
 }
 
 /// The results of clients' writes, for INFO and for the log.
@@ -67,11 +80,17 @@ impl Writes {
 pub(crate) struct Shared {
     pub(crate) db: Db,
     pub(crate) settings: Settings,
-    /// The port that it listens on.
+    /// The address that it listens on, and its port; 0 without one.
+    pub(crate) address: String,
     pub(crate) port: u16,
     pub(crate) cursors: Cursors,
     pub(crate) counters: ServerCounters,
     pub(crate) clients: Clients,
+    pub(crate) refused: Refused,
+    pub(crate) stats: CommandStats,
+    pub(crate) slow_log: SlowLog,
+    pub(crate) monitors: Monitors,
+    pub(crate) scripts: Scripts,
     pub(crate) damage: Damage,
     pub(crate) writes: Writes,
     pub(crate) started: Instant,
@@ -84,6 +103,8 @@ pub(crate) struct Shared {
     /// The time of the last checkpoint, in seconds since 1970.
     pub(crate) last_save: u64,
     pub(crate) is_saving: bool,
+    /// Whether the last attempt to make a checkpoint failed.
+    pub(crate) has_save_failed: bool,
     /// Jobs under way whose writes may be seen before they are synced.
     pub(crate) loads: usize,
     /// Jobs that no client waits for, for the server to begin.
@@ -96,10 +117,16 @@ impl Shared {
         Self {
             db,
             cursors: Cursors::new(first_cursor),
+            address: String::new(),
             port: 0,
             settings,
             counters: ServerCounters::default(),
             clients: Clients::default(),
+            refused: Refused::default(),
+            stats: CommandStats::default(),
+            slow_log: SlowLog::default(),
+            monitors: Monitors::default(),
+            scripts: Scripts::default(),
             damage: Damage::default(),
             writes: Writes::default(),
             started: Instant::now(),
@@ -108,6 +135,7 @@ impl Shared {
             wants_shutdown: false,
             last_save: unix_seconds(),
             is_saving: false,
+            has_save_failed: false,
             loads: 0,
             background: Vec::new(),
         }
@@ -136,7 +164,7 @@ impl Shared {
     pub(crate) fn end_job(&mut self, job: &Job, outcome: Outcome) -> Reply {
         match job {
             Job::Save(_) => {
-                self.is_saving = false;
+                (self.is_saving, self.has_save_failed) = (false, outcome.is_err());
                 if outcome.is_ok() {
                     self.last_save = unix_seconds();
                 }
@@ -146,7 +174,7 @@ impl Shared {
                 // A failed job has not synced.
                 self.is_unsynced = true;
             }
-            Job::Count | Job::Statistics => {}
+            Job::Count(_) | Job::Create(_) | Job::Statistics => {}
         }
         self.reply(outcome)
     }

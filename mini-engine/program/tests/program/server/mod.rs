@@ -8,3 +8,4 @@ mod commands;
 mod kills;
 mod shutdown;
 mod tools;
+mod transports;

@@ -1,4 +1,6 @@
-//! The event loop on a disk that fails.
+//! The event loop on a disk that fails; and the ways to it, in `transports`.
+
+mod transports;
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -10,8 +12,9 @@ use std::time::{Duration, Instant};
 use mini_engine::Db;
 use mini_engine::fs::{Fault, FaultFs, MemFs, Repeat, Synced};
 
-use super::Server;
 use super::connection::{Connection, READ_BYTES};
+use super::stream::Stream;
+use super::{Address, Server};
 use crate::error::Result;
 use crate::protocol::output::Output;
 use crate::session::{Session, Step};
@@ -37,8 +40,13 @@ fn database(memtable_bytes: usize) -> (FaultFs, Db) {
     (faults, builder.open().expect("open"))
 }
 
+fn tcp(address: &Address) -> SocketAddr {
+    let Address::Tcp(address) = address else { panic!("{address}") };
+    *address
+}
+
 /// Sends `request`, and reads a reply of as many lines.
-fn ask(client: &mut TcpStream, request: &str, lines: usize) -> Vec<String> {
+fn ask(client: &mut (impl Read + Write), request: &str, lines: usize) -> Vec<String> {
     client.write_all(request.as_bytes()).expect("send");
     let mut said = String::new();
     while said.matches("\r\n").count() < lines {
@@ -128,21 +136,24 @@ fn a_pipeline_whose_batch_may_be_in_the_log_is_not_called_refused() {
 /// A server of small memtables on the test's disk, and its clients, which do not wait for ever.
 struct Running {
     faults: FaultFs,
-    address: SocketAddr,
+    address: Address,
     thread: thread::JoinHandle<Result<()>>,
 }
 
 impl Running {
     fn start() -> Self {
+        Self::of(Server::bind("127.0.0.1:0", settings(ServerDurability::Synced)).expect("a port"))
+    }
+
+    fn of(server: Server) -> Self {
         let (faults, db) = database(MEMTABLE);
-        let server = Server::bind("127.0.0.1:0", settings(ServerDurability::Synced)).expect("a port");
-        let address = server.address();
+        let address = server.address().clone();
         let run = move || server.event_loop(db)?.run();
         Self { faults, address, thread: thread::Builder::new().name("loop".into()).spawn(run).expect("a thread") }
     }
 
     fn client(&self) -> TcpStream {
-        let client = TcpStream::connect(self.address).expect("connect");
+        let client = TcpStream::connect(tcp(&self.address)).expect("connect");
         client.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
         client
     }
@@ -267,11 +278,12 @@ fn what_a_client_sends_after_its_last_reply_is_read_for_a_while() {
     let (stream, _) = listener.accept().expect("a client");
     stream.set_nonblocking(true).expect("nonblocking");
     let (now, mut buffer) = (Instant::now(), vec![0; READ_BYTES]);
-    let stream = mio::net::TcpStream::from_std(stream);
+    let arrived = stream.try_clone().expect("a handle");
+    let stream = Stream::tcp(mio::net::TcpStream::from_std(stream));
     let mut connection = Connection::new(stream, 1, &mut shared, now);
     for part in ["QUIT\r\n", "more", "and more"] {
         client.write_all(part.as_bytes()).expect("send");
-        while connection.stream().peek(&mut [0]).is_err() {}
+        while arrived.peek(&mut [0]).is_err() {}
         assert!(connection.turn(&mut shared, &mut buffer, now).is_none());
         connection.send(now);
         connection.check_time(now, 0);
@@ -292,7 +304,7 @@ fn memory(db: &Db, talk: impl FnOnce(&mut TcpStream) + Send + 'static) -> f64 {
     let mut settings = settings(ServerDurability::Synced);
     settings.limits.request_bytes = 2 * LONG;
     let server = Server::bind("127.0.0.1:0", settings).expect("a port");
-    let address = server.address();
+    let address = tcp(server.address());
     let client = thread::spawn(move || {
         let mut client = TcpStream::connect(address).expect("connect");
         talk(&mut client);

@@ -1,0 +1,27 @@
+// What the two libraries for Node share.
+
+import { readFileSync } from 'node:fs'
+import assert from 'node:assert/strict'
+
+export const RELEASE =
+    'if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end'
+
+function agrees(reply, expected) {
+    if (Array.isArray(expected)) {
+        return Array.isArray(reply) && reply.length === expected.length && reply.every((part, n) => agrees(part, expected[n]))
+    }
+    if (expected === null || typeof expected !== 'object') return reply === expected
+    if ('error' in expected) return reply instanceof Error && reply.message.startsWith(expected.error)
+    if ('contains' in expected) return reply.includes(expected.contains)
+    return 'any' in expected || (expected.from <= reply && reply <= expected.to)
+}
+
+// Makes the calls of a file with `send`, one after the other. Returns their number.
+export async function runCalls(file, send) {
+    const calls = JSON.parse(readFileSync(file, 'utf8'))
+    for (const [call, expected] of calls) {
+        const reply = await send(call).catch(error => error)
+        assert(agrees(reply, expected), `${call}: expected ${JSON.stringify(expected)}, found ${JSON.stringify(reply)} ${reply}`)
+    }
+    return calls.length
+}

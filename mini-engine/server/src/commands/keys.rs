@@ -1,0 +1,130 @@
+//! Commands of keys, whatever their values.
+
+use std::collections::BTreeSet;
+
+use super::words::{database_number, is, unknown_subcommand};
+use crate::protocol::reply::{Refusal, Reply};
+use crate::protocol::request::Args;
+use crate::state::context::Context;
+use crate::state::keyspace::Keyspace;
+
+type Answer = Result<Reply, Refusal>;
+
+pub(super) fn del(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+    let mut removed = 0;
+    // A key that is named twice counts once.
+    for key in args.from(1).collect::<BTreeSet<_>>() {
+        if keys.contains(key)? {
+            keys.remove(key)?;
+            removed += 1;
+        }
+    }
+    Ok(Reply::Integer(removed))
+}
+
+pub(super) fn exists(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+    let mut found = 0;
+    for key in args.from(1) {
+        found += i64::from(keys.contains(key)?);
+    }
+    Ok(Reply::Integer(found))
+}
+
+pub(super) fn kind(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+    Ok(Reply::Simple(if keys.contains(args.at(1))? { "string" } else { "none" }))
+}
+
+/// OBJECT ENCODING key, or REFCOUNT key. Nothing is known of a key's uses.
+pub(super) fn object(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+    let word = args.at(1);
+    if args.len() != 3 {
+        return Err(unknown_subcommand(word, "OBJECT"));
+    }
+    let answer = match word {
+        _ if is(word, "ENCODING") => Reply::text("raw"),
+        _ if is(word, "REFCOUNT") => Reply::Integer(1),
+        _ if is(word, "FREQ") || is(word, "IDLETIME") => {
+            return Err(Refusal::new(
+                "ERR OBJECT FREQ and IDLETIME are not there: nothing records when a key was used",
+            ));
+        }
+        _ => return Err(unknown_subcommand(word, "OBJECT")),
+    };
+    Ok(if keys.contains(args.at(2))? { answer } else { Reply::Null })
+}
+
+pub(super) fn rename(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+    move_to(keys, args.at(1), args.at(2))?;
+    Ok(Reply::OK)
+}
+
+pub(super) fn renamenx(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+    if keys.contains(args.at(2))? {
+        // The first key has to be there in any case.
+        return match keys.contains(args.at(1))? {
+            true => Ok(Reply::Integer(0)),
+            false => Err(no_key()),
+        };
+    }
+    move_to(keys, args.at(1), args.at(2))?;
+    Ok(Reply::Integer(1))
+}
+
+fn move_to(keys: &mut Keyspace, from: &[u8], to: &[u8]) -> Result<(), Refusal> {
+    let (value, expiry) = keys.get_with_expiry(from)?.ok_or_else(no_key)?;
+    if from != to {
+        keys.insert_until(to, &value, expiry)?;
+        keys.remove(from)?;
+    }
+    Ok(())
+}
+
+fn no_key() -> Refusal {
+    Refusal::new("ERR no such key")
+}
+
+/// COPY from to [DB number] [REPLACE]
+pub(super) fn copy(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+    let (from, to, mut replaces, mut number) = (args.at(1), args.at(2), false, keys.number());
+    let mut words = args.from(3);
+    while let Some(word) = words.next() {
+        match word {
+            _ if is(word, "REPLACE") => replaces = true,
+            _ if is(word, "DB") => number = database_number(words.next().ok_or_else(Refusal::syntax)?)?,
+            _ => return Err(Refusal::syntax()),
+        }
+    }
+    if from == to && number == keys.number() {
+        return Err(is_same());
+    }
+    let Some(target) = context.open(number)? else { return Ok(Reply::Nothing) };
+    let Some((value, expiry)) = keys.get_with_expiry(from)? else { return Ok(Reply::Integer(0)) };
+    let is_copied = keys.in_database(Some(target), |keys| {
+        let may = replaces || !keys.contains(to)?;
+        if may {
+            keys.insert_until(to, &value, expiry)?;
+        }
+        Ok::<_, Refusal>(may)
+    })?;
+    Ok(Reply::Integer(i64::from(is_copied)))
+}
+
+/// MOVE key number
+pub(super) fn move_key(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+    let (key, number) = (args.at(1), database_number(args.at(2))?);
+    if number == keys.number() {
+        return Err(is_same());
+    }
+    let Some(target) = context.open(number)? else { return Ok(Reply::Nothing) };
+    let Some((value, expiry)) = keys.get_with_expiry(key)? else { return Ok(Reply::Integer(0)) };
+    if keys.in_database(Some(target.clone()), |keys| keys.contains(key))? {
+        return Ok(Reply::Integer(0));
+    }
+    keys.remove(key)?;
+    keys.in_database(Some(target), |keys| keys.insert_until(key, &value, expiry))?;
+    Ok(Reply::Integer(1))
+}
+
+fn is_same() -> Refusal {
+    Refusal::new("ERR source and destination objects are the same")
+}

@@ -1,0 +1,42 @@
+//! What is kept of each request that was answered: for INFO, SLOWLOG and MONITOR.
+
+use std::time::Duration;
+
+use crate::commands::Command;
+use crate::protocol::request::Args;
+use crate::state::context::Context;
+
+/// Records a request that took so long.
+pub(super) fn record(context: &mut Context<'_>, command: &Command, args: Args<'_>, took: Duration, is_failed: bool) {
+    let shared = &mut *context.shared;
+    shared.stats.of(command.place(), command.name()).add(took.as_nanos() as u64, is_failed);
+    if took.as_micros() >= u128::from(shared.settings.slow_micros) {
+        slow(context, command, args, took);
+    }
+    show(context, command, args);
+}
+
+/// Shows a request to the clients that have sent MONITOR.
+pub(super) fn show(context: &mut Context<'_>, command: &Command, args: Args<'_>) {
+    let shared = &mut *context.shared;
+    // As in Redis, MONITOR itself is not shown.
+    if shared.monitors.is_empty() || command.name() == "MONITOR" {
+        return;
+    }
+    if let Some(record) = shared.clients.get(context.client.id) {
+        shared.monitors.show(record.database, &record.addresses[0], without_password(command, args));
+    }
+}
+
+#[cold]
+fn slow(context: &mut Context<'_>, command: &Command, args: Args<'_>, took: Duration) {
+    let shared = &mut *context.shared;
+    let record = shared.clients.get(context.client.id);
+    let (address, name) = record.map(|record| (record.addresses[0].clone(), record.name.clone())).unwrap_or_default();
+    shared.slow_log.add(took.as_micros() as u64, without_password(command, args), address, name);
+}
+
+/// The commands that may run before the password take it as an argument: only their names are shown.
+fn without_password<'a>(command: &Command, args: Args<'a>) -> Args<'a> {
+    if command.runs_before_password() { args.up_to(1) } else { args }
+}

@@ -1,0 +1,43 @@
+//! How often each command was called, and how long it took, for INFO and for Prometheus.
+
+/// The numbers of one command.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CommandStat {
+    /// In capitals.
+    pub(crate) name: &'static str,
+    pub(crate) calls: u64,
+    /// The time of all calls. Requests of a pipeline that were carried out together have an equal part of their time each.
+    pub(crate) nanos: u64,
+    /// Calls that were answered with an error.
+    pub(crate) failed: u64,
+}
+
+impl CommandStat {
+    /// Counts a call.
+    pub(crate) fn add(&mut self, nanos: u64, is_failed: bool) {
+        self.calls += 1;
+        self.nanos += nanos;
+        self.failed += u64::from(is_failed);
+    }
+}
+
+/// The numbers of all commands, by the commands' places in their table.
+#[derive(Debug, Default)]
+pub(crate) struct CommandStats(Vec<CommandStat>);
+
+impl CommandStats {
+    /// The numbers of the command at `place` in the table.
+    pub(crate) fn of(&mut self, place: usize, name: &'static str) -> &mut CommandStat {
+        if self.0.len() <= place {
+            self.0.resize(place + 1, CommandStat::default());
+        }
+        let stat = &mut self.0[place];
+        stat.name = name;
+        stat
+    }
+
+    /// The commands that were called, in the order of their names.
+    pub(crate) fn called(&self) -> impl Iterator<Item = &CommandStat> {
+        self.0.iter().filter(|stat| stat.calls > 0)
+    }
+}

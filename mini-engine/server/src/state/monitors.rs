@@ -1,0 +1,53 @@
+//! The requests that clients which sent MONITOR are shown.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use super::clock::since_1970;
+use super::slow_log::shortened;
+use crate::protocol::request::Args;
+
+/// The maximum number of bytes of each part of a request that are shown.
+const MOST_BYTES: usize = 1024;
+
+#[derive(Debug, Default)]
+pub(crate) struct Monitors {
+    /// The numbers of the clients.
+    clients: BTreeSet<u64>,
+    /// The lines that they have not been sent.
+    lines: String,
+}
+
+impl Monitors {
+    pub(crate) fn add(&mut self, client: u64) {
+        self.clients.insert(client);
+    }
+
+    pub(crate) fn remove(&mut self, client: u64) {
+        self.clients.remove(&client);
+    }
+
+    pub(crate) fn contains(&self, client: u64) -> bool {
+        self.clients.contains(&client)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.clients.is_empty()
+    }
+
+    /// Adds the line of a request of the client with this `address`, as Redis writes it.
+    pub(crate) fn show(&mut self, database: usize, address: &str, parts: Args<'_>) {
+        let now = since_1970();
+        // Writing to a string does not fail.
+        write!(self.lines, "+{}.{:06} [{database} {address}]", now.as_secs(), now.subsec_micros()).ok();
+        for part in parts.from(0) {
+            write!(self.lines, " \"{}\"", shortened(part, MOST_BYTES).escape_ascii()).ok();
+        }
+        self.lines.push_str("\r\n");
+    }
+
+    /// Takes the lines for all monitors.
+    pub(crate) fn take_lines(&mut self) -> String {
+        std::mem::take(&mut self.lines)
+    }
+}

@@ -1,0 +1,115 @@
+//! What several commands have made of one database so far, before it is committed: values, and ranges that were removed.
+
+use std::collections::BTreeMap;
+use std::ops::{Bound, RangeBounds};
+use std::time::SystemTime;
+
+use mini_engine::{Result, Slice};
+
+pub(crate) type Entry = Result<(Slice, Slice)>;
+pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// The order of a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Forward,
+    Backward,
+}
+
+/// A value in the overlay.
+pub(super) struct Held {
+    pub(super) value: Slice,
+    /// When it expires, if ever; the outer `None` if it was not asked for.
+    pub(super) expiry: Option<Option<SystemTime>>,
+}
+
+#[derive(Default)]
+pub(super) struct Overlay {
+    /// The values that the commands have written, and those that were read for them: `None` for an absent key.
+    values: BTreeMap<Vec<u8>, Option<Held>>,
+    /// The ranges that they have removed. The values have what was written there afterwards.
+    removed: Vec<Bounds>,
+}
+
+impl Overlay {
+    /// What the commands have made of `key`, if they have changed or read it.
+    pub(super) fn get(&self, key: &[u8]) -> Option<Option<&Held>> {
+        self.values.get(key).map(Option::as_ref).or_else(|| self.is_removed(key).then_some(None))
+    }
+
+    fn is_removed(&self, key: &[u8]) -> bool {
+        let is_in = |(start, end): &Bounds| {
+            RangeBounds::<[u8]>::contains(&(start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice)), key)
+        };
+        self.removed.iter().any(is_in)
+    }
+
+    pub(super) fn set(&mut self, key: &[u8], value: Option<Held>) {
+        self.values.insert(key.to_vec(), value);
+    }
+
+    pub(super) fn remove_range(&mut self, bounds: Bounds) {
+        self.values.retain(|key, _| !bounds.contains(key));
+        self.removed.push(bounds);
+    }
+
+    /// The entries within `bounds`, of which the database has `stored`.
+    pub(super) fn range<'a>(
+        &'a self,
+        stored: impl DoubleEndedIterator<Item = Entry> + 'a,
+        bounds: Bounds,
+        direction: Direction,
+    ) -> Box<dyn Iterator<Item = Entry> + 'a> {
+        // The maps of the standard library panic at inverted bounds.
+        if is_inverted(&bounds) {
+            return Box::new(std::iter::empty());
+        }
+        let stored = stored.filter(|entry| entry.as_ref().map_or(true, |(key, _)| !self.is_removed(key)));
+        let written = self.values.range(bounds).map(|(key, value)| (key.as_slice(), value));
+        match direction {
+            Direction::Forward => Box::new(merged(stored, written, direction)),
+            Direction::Backward => Box::new(merged(stored.rev(), written.rev(), direction)),
+        }
+    }
+}
+
+fn is_inverted(bounds: &Bounds) -> bool {
+    let (Bound::Included(start) | Bound::Excluded(start)) = &bounds.0 else {
+        return false;
+    };
+    let (Bound::Included(end) | Bound::Excluded(end)) = &bounds.1 else {
+        return false;
+    };
+    start > end || (start == end && !bounds.contains(start))
+}
+
+/// Merges the stored and the written entries, each in `direction`, into one sequence. A written key hides the stored one.
+fn merged<'a>(
+    stored: impl Iterator<Item = Entry> + 'a,
+    written: impl Iterator<Item = (&'a [u8], &'a Option<Held>)> + 'a,
+    direction: Direction,
+) -> impl Iterator<Item = Entry> + 'a {
+    let (mut stored, mut written) = (stored.peekable(), written.peekable());
+    std::iter::from_fn(move || {
+        loop {
+            let ordering = match (stored.peek(), written.peek()) {
+                (Some(Ok((key, _))), Some((other, _))) => match direction {
+                    Direction::Forward => (**key).cmp(other),
+                    Direction::Backward => (**other).cmp(key),
+                },
+                (Some(_), _) => std::cmp::Ordering::Less,
+                (None, _) => std::cmp::Ordering::Greater,
+            };
+            if ordering.is_lt() {
+                return stored.next();
+            }
+            if ordering.is_eq() {
+                stored.next();
+            }
+            let (key, value) = written.next()?;
+            if let Some(held) = value {
+                return Some(Ok((Slice::from(key), held.value.clone())));
+            }
+        }
+    })
+}

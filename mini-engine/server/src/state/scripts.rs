@@ -1,0 +1,48 @@
+//! The scripts that the server knows and clients have sent, by the hashes that EVALSHA names.
+
+use std::collections::HashMap;
+
+use super::keyspace::Keyspace;
+use crate::protocol::reply::Outcome;
+
+/// The maximum number of texts that are kept: each script may be written in many ways.
+const MOST: usize = 1000;
+
+/// A script that the server knows.
+pub(crate) struct Script {
+    /// Its text, in one spelling.
+    pub(crate) text: &'static str,
+    /// The numbers of keys and of arguments that it uses.
+    pub(crate) uses: (usize, usize),
+    /// What it does.
+    pub(crate) run: fn(&mut Keyspace, Call<'_>) -> Outcome,
+}
+
+/// The keys and arguments of a script.
+pub(crate) struct Call<'a> {
+    pub(crate) keys: Vec<&'a [u8]>,
+    pub(crate) args: Vec<&'a [u8]>,
+}
+
+#[derive(Default)]
+pub(crate) struct Scripts(HashMap<String, &'static Script>);
+
+impl Scripts {
+    /// Keeps the script of the text with this hash.
+    pub(crate) fn keep(&mut self, hash: &str, script: &'static Script) {
+        if self.0.len() == MOST {
+            // Clients send a text again when its hash is unknown.
+            self.0.clear();
+        }
+        self.0.insert(hash.to_owned(), script);
+    }
+
+    /// The script of the text with this hash, in digits of either case.
+    pub(crate) fn find(&self, hash: &[u8]) -> Option<&'static Script> {
+        self.0.get(&String::from_utf8(hash.to_ascii_lowercase()).ok()?).copied()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
