@@ -2,7 +2,7 @@
 //! `cargo run -p mini-engine-server --example embedded_server`
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::thread;
 
 use mini_engine::Db;
@@ -12,7 +12,7 @@ use mini_engine_server::{Limits, Server, Settings};
 struct Client(BufReader<TcpStream>);
 
 impl Client {
-    fn connect(to: SocketAddr) -> std::io::Result<Self> {
+    fn connect(to: &str) -> std::io::Result<Self> {
         Ok(Self(BufReader::new(TcpStream::connect(to)?)))
     }
 
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ..Settings::default()
     };
     let server = Server::bind("127.0.0.1:0", settings)?;
-    let address = server.address();
+    let address = server.address().to_string();
     println!("serving on {address}");
     let stopper = server.stopper()?;
     let serving = thread::spawn({
@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
 
     // Clients and the program see each other's writes. INCR and its kind are atomic among clients; the program leaves their keys to them.
-    let mut client = Client::connect(address)?;
+    let mut client = Client::connect(&address)?;
     assert_eq!(client.ask("GET config/colour")?, "blue");
     assert_eq!(client.ask("SET visitors 41")?, "+OK");
     assert_eq!(client.ask("INCR visitors")?, ":42");
