@@ -15,7 +15,9 @@ use crate::manifest::{self, FileKind, TAIL_ASIDE};
 use crate::metrics::Counters;
 use crate::options::TableReads;
 use crate::table::{BlockCache, Lost, SalvageIter, Table, TableCache};
-use crate::types::{BatchOp, Kind, Lines, MAX_SEQNO, SeqNo, split_expiry, system_time};
+use crate::types::{
+    BatchOp, DEFAULT_KEYSPACE, Kind, Lines, MAX_SEQNO, SeqNo, split_expiry, split_range, split_stored, system_time,
+};
 use crate::wal;
 
 /// Shows the contents of the log at `path` in `fs`: each frame with its offset, sequence numbers and operations, and the end of the log. A torn end
@@ -63,9 +65,11 @@ pub fn manifest(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, lines: &mut Li
 pub struct Entry<'a> {
     /// Its sequence number.
     pub seqno: SeqNo,
+    /// The number of its keyspace, 0 for the default one. The manifest has the names.
+    pub keyspace: u32,
     /// Its key; for the removal of a range, the first key.
     pub key: &'a [u8],
-    /// For the removal of a range, its end: the first key that it does not remove, or a place before that key; empty if it has no end.
+    /// For the removal of a range, its end: the first key that it does not remove, or a place before that key; empty if it has no end in its keyspace.
     pub end: Option<&'a [u8]>,
     /// The value; `None` for a removal.
     pub value: Option<&'a [u8]>,
@@ -95,8 +99,7 @@ pub fn log_entries(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, entries: &m
                 BatchOp::Remove { key } => (key, None, Kind::Tombstone, &[]),
                 BatchOp::RemoveRange { start, end } => (start, Some(end), Kind::Tombstone, &[]),
             };
-            let (value, expiry) = value_of(kind, stored);
-            broke_off = entries(Entry { seqno, key, end, value, expiry, is_behind_damage }).is_break();
+            broke_off = entries(Entry { is_behind_damage, ..entry(seqno, key, end, (kind, stored)) }).is_break();
             if broke_off {
                 // Any error ends the reading; this one is not reported.
                 return Err(Error::Closed);
@@ -133,18 +136,15 @@ pub fn table_entries(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, entries: 
     let ranges = table.range_tombstones();
     for part in ranges.parts() {
         let seqno = part.seqnos().next().unwrap_or(0);
-        let (key, end) = (&**part.start, Some(&**part.end));
-        if entries(Entry { seqno, key, end, value: None, expiry: None, is_behind_damage: false }).is_break() {
+        if entries(entry(seqno, part.start, Some(part.end), (Kind::Tombstone, &[]))).is_break() {
             return Ok(());
         }
     }
     table.seek_to_first()?;
     while table.valid() {
         let (key, seqno) = (table.key(), table.seqno());
-        let (value, expiry) = value_of(table.kind(), table.value());
         let is_shown = !table.repeats() && ranges.covering(key, MAX_SEQNO) < Some(seqno);
-        let entry = Entry { seqno, key, end: None, value, expiry, is_behind_damage: false };
-        if is_shown && entries(entry).is_break() {
+        if is_shown && entries(entry(seqno, key, None, (table.kind(), table.value()))).is_break() {
             return Ok(());
         }
         table.next()?;
@@ -162,6 +162,23 @@ fn value_of(kind: Kind, stored: &[u8]) -> (Option<&[u8]>, Option<SystemTime>) {
             (Some(value), Some(system_time(at)))
         }
     }
+}
+
+/// An entry or an operation on a stored key, or on a range from there to a stored end.
+fn entry<'a>(
+    seqno: SeqNo,
+    stored: &'a [u8],
+    stored_end: Option<&'a [u8]>,
+    (kind, value): (Kind, &'a [u8]),
+) -> Entry<'a> {
+    let split = match stored_end {
+        Some(end) => split_range(stored, end).map(|(keyspace, key, end)| (keyspace, key, Some(end))),
+        None => split_stored(stored).map(|(keyspace, key)| (keyspace, key, None)),
+    };
+    // Damage, or a key of a version without keyspaces, is shown as it is.
+    let (keyspace, key, end) = split.unwrap_or((DEFAULT_KEYSPACE, stored, stored_end));
+    let (value, expiry) = value_of(kind, value);
+    Entry { seqno, keyspace, key, end, value, expiry, is_behind_damage: false }
 }
 
 /// The offset at which the written bytes begin in the log at `path`: in a kept torn end, behind the part from which it was cut off.

@@ -101,7 +101,9 @@ mod table;
 mod types;
 mod wal;
 
-pub use db::{AsideFile, LeftOut, LostWrites, Salvage, SalvageReport, SalvagedEntries, incomplete_directory};
+pub use db::{
+    AsideFile, KeyspaceSize, LeftOut, LostWrites, Salvage, SalvageReport, SalvagedEntries, incomplete_directory,
+};
 pub use db::{
     Builder, Cursor, Db, Iter, Keyspace, KeyspaceBatch, QuarantinedTable, RecoveryReport, Snapshot, TornTail,
     VerifyReport,

@@ -5,6 +5,8 @@
 //! that, the balances must add up to nothing: a lost update would leave a rest.
 
 mod banks;
+#[cfg(feature = "peers")]
+mod peers;
 
 use std::sync::Barrier;
 use std::thread;
@@ -59,11 +61,11 @@ type Round = fn(&TransactionArgs, usize) -> Done<Vec<Rate>>;
 const BANKS: &[(&str, Round)] = &[
     ("mini-engine", round::<Mini>),
     #[cfg(feature = "peers")]
-    ("fjall, optimistic", round::<banks::FjallOptimistic>),
+    ("fjall, optimistic", round::<peers::FjallOptimistic>),
     #[cfg(feature = "peers")]
-    ("fjall, one writer", round::<banks::FjallOneWriter>),
+    ("fjall, one writer", round::<peers::FjallOneWriter>),
     #[cfg(feature = "peers")]
-    ("redb, one writer", round::<banks::Redb>),
+    ("redb, one writer", round::<peers::Redb>),
 ];
 
 pub(crate) fn run(args: &TransactionArgs) -> Result<(), Error> {

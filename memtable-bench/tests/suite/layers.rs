@@ -17,7 +17,7 @@ const LAYERS: [&str; 8] = [
     "round",
     "presets ipc results",
     "plan goals",
-    "measure report",
+    "measure report transactions",
 ];
 
 fn graph() -> Graph {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::ops::Bound;
 
 use clap::Args;
-use mini_engine::{Db, Iter};
+use mini_engine::{Iter, Keyspace};
 
 use crate::bytes::HexArgs;
 use crate::failure::Failure;
@@ -58,10 +58,10 @@ impl RangeArgs {
 
 impl Keys {
     /// The records of these keys.
-    pub(crate) fn records(self, db: &Db) -> Iter {
+    pub(crate) fn records(self, keyspace: &Keyspace) -> Iter {
         match self {
-            Self::Prefix(prefix) => db.prefix(prefix),
-            Self::Range(bounds) => db.range(bounds),
+            Self::Prefix(prefix) => keyspace.prefix(prefix),
+            Self::Range(bounds) => keyspace.range(bounds),
         }
     }
 }

@@ -13,6 +13,7 @@ mod expiry;
 mod failure;
 mod import;
 mod keys;
+mod keyspace;
 mod levels;
 mod number;
 mod output;

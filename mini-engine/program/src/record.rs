@@ -119,6 +119,9 @@ fn parse_json(line: &[u8]) -> Result<Record<'static>, String> {
 /// Writes an operation of a log, or an entry of a table, as a JSON line.
 pub(crate) fn print_entry(out: &mut dyn Write, entry: &Entry<'_>) -> io::Result<()> {
     write!(out, "{{\"seqno\":{},", entry.seqno)?;
+    if entry.keyspace > 0 {
+        write!(out, "\"keyspace\":{},", entry.keyspace)?;
+    }
     print_field(out, Format::Json, "key", entry.key)?;
     if let Some(end) = entry.end {
         out.write_all(b",")?;
@@ -199,7 +202,8 @@ mod tests {
     #[test]
     fn what_dump_prints_import_refuses() {
         // Catches a removal that looks like an empty value, and old versions of a log that are stored as new ones.
-        let entry = |value| Entry { seqno: 7, key: b"k", end: None, value, expiry: None, is_behind_damage: true };
+        let entry =
+            |value| Entry { seqno: 7, keyspace: 0, key: b"k", end: None, value, expiry: None, is_behind_damage: true };
         let ranges = [(&b"m"[..], r#""to":"m""#), (b"m\xff", r#""to_hex":"6dff""#), (b"", r#""to":"""#)];
         let removals =
             ranges.map(|(end, to)| (Entry { end: Some(end), ..entry(None) }, format!("{to},\"removed\":true")));
@@ -233,6 +237,7 @@ mod tests {
         print_entry(
             &mut printed,
             &Entry {
+                keyspace: 0,
                 seqno: 7,
                 key: b"k",
                 end: None,

@@ -20,7 +20,7 @@ use crate::metrics::Counters;
 use crate::options::Options;
 use crate::table::{self, BlockCache, Table, TableCache, TableMeta, TableOptions};
 use crate::types::{
-    Kind, MAX_KEY_LEN, RangeTombstones, SeqNo, Shown, Slice, is_stored_plain, place_after, split_stored,
+    Kind, MAX_KEY_LEN, RangeTombstones, SeqNo, ShownKey, Slice, is_stored_plain, place_after, split_stored,
 };
 
 /// A table ends before a key of another keyspace if it has at least one part in this many of a full one: it is no crumb then (`plan.rs`).
@@ -159,7 +159,7 @@ impl TableStore {
             let entry = entry?;
             let (key, kind, stored) = (entry.0.as_ref(), entry.1, entry.2.as_ref());
             if let Some(last) = last.as_deref().filter(|last| *last >= key) {
-                let what = format!("expected a key after {}, found {}", Shown(last), Shown(key));
+                let what = format!("expected a key after {}, found {}", ShownKey(last), ShownKey(key));
                 return Err(Error::InvalidArgument(format!("sorted entries: {what}")));
             }
             output.cut(key)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::admin::{compact_range, ingest};
+use super::admin::{KeyspaceSize, approximate_size, compact_range, ingest};
 use super::conditional::{compare_and_swap, entry_at, pop, set_expiry};
 use super::core::{Core, Edge};
 use super::handle::Handle;
@@ -374,6 +374,15 @@ impl Keyspace {
     /// ```
     pub fn compact_range(&self, bounds: impl KeyBounds) -> Result<()> {
         compact_range(self.core(), self.keyspace.prefix.bounds(&bounds))
+    }
+
+    /// About how much it takes in tables; what is only in memtables does not count, and overwritten entries do. O(tables), and a read of one or two
+    /// blocks in each table that it shares with other keyspaces.
+    ///
+    /// # Errors
+    /// [`Error::NoKeyspace`]; [`Error::Closed`]. A table that cannot be read counts as a whole.
+    pub fn approximate_size(&self) -> Result<KeyspaceSize> {
+        approximate_size(self.core(), &self.keyspace)
     }
 
     /// Reads `key` at the present moment.

@@ -34,7 +34,8 @@ use crate::options::KeyspaceOptions;
 use crate::types::{Durability, KeyspaceRef, SeqNo, WriteBatch, owned};
 
 pub use self::admin::{
-    AsideFile, LeftOut, LostWrites, Salvage, SalvageReport, SalvagedEntries, VerifyReport, incomplete_directory,
+    AsideFile, KeyspaceSize, LeftOut, LostWrites, Salvage, SalvageReport, SalvagedEntries, VerifyReport,
+    incomplete_directory,
 };
 pub use self::builder::Builder;
 pub use self::keyspace::{Keyspace, KeyspaceBatch};

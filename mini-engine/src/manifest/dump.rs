@@ -10,7 +10,7 @@ use super::version::{CompactPointer, VersionEdit};
 use crate::error::Result;
 use crate::fs::FileSystem;
 use crate::table::TableMeta;
-use crate::types::{Lines, Shown};
+use crate::types::{Lines, Shown, ShownKey};
 
 /// Writes a line for each edit of manifest `number` and each of its fields, and for the end of the file.
 ///
@@ -78,8 +78,8 @@ fn dump_edit(at: u64, edit: &VersionEdit, lines: &mut Lines<'_>) -> ControlFlow<
             "  compaction {id} of {bytes} bytes, levels {} to {}, goes on with keys {} to {}, run {}",
             top.level,
             output.level,
-            Shown(from),
-            Shown(upto),
+            ShownKey(from),
+            ShownKey(upto),
             output.run
         ))?;
     }
@@ -104,8 +104,8 @@ impl fmt::Display for Described<'_> {
             table.min_seqno,
             table.max_seqno,
             if table.narrowed { "narrowed to " } else { "" },
-            Shown(&table.smallest),
-            Shown(&table.largest)
+            ShownKey(&table.smallest),
+            ShownKey(&table.largest)
         )
     }
 }

@@ -162,6 +162,11 @@ impl KeyPrefix {
         }
     }
 
+    /// Whether this upper bound is the end of the default keyspace: there are no keys beyond it unless there are other keyspaces.
+    pub(crate) fn is_default_end(upper: &Bound<Slice>) -> bool {
+        matches!(upper, Bound::Excluded(end) if **end == *DEFAULT_END)
+    }
+
     fn start(&self) -> Bound<Slice> {
         if self.is_default() { Bound::Unbounded } else { Bound::Included(Slice::from(self.bytes())) }
     }
@@ -208,6 +213,13 @@ pub(crate) fn split_stored(stored: &[u8]) -> Option<(KeyspaceId, &[u8])> {
     let id = KeyspaceId::try_from(id).ok()?;
     // A longer form of the same number is no prefix.
     (KeyPrefix::of(id).len == len + 2).then_some((id, key))
+}
+
+/// The keyspace of a range of stored keys, the user's first key and the end; the end is empty if that is the end of the keyspace.
+pub(crate) fn split_range<'a>(start: &'a [u8], end: &'a [u8]) -> Option<(KeyspaceId, &'a [u8], &'a [u8])> {
+    let (id, start) = split_stored(start)?;
+    let own_end = split_stored(end).filter(|(of_end, _)| *of_end == id);
+    Some((id, start, own_end.map_or(&[], |(_, end)| end)))
 }
 
 /// Whether a stored key is that of the default keyspace, without a prefix.

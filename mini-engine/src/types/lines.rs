@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::ControlFlow;
 
+use super::key_prefix::{DEFAULT_KEYSPACE, split_stored};
+
 /// Receives lines, until it returns `Break`: then no more lines are wanted.
 pub type Lines<'a> = dyn FnMut(fmt::Arguments<'_>) -> ControlFlow<()> + 'a;
 
@@ -29,9 +31,30 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
+/// A stored key, without its prefix, as [`Shown`]; followed by the number of its keyspace, unless that is the default one.
+pub(crate) struct ShownKey<'a>(pub(crate) &'a [u8]);
+
+impl fmt::Display for ShownKey<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match split_stored(self.0) {
+            Some((DEFAULT_KEYSPACE, key)) => Shown(key).fmt(f),
+            Some((id, key)) => write!(f, "{} of keyspace {id}", Shown(key)),
+            // Damage, or a key of a version without keyspaces.
+            None => Shown(self.0).fmt(f),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stored_keys_are_shown_as_their_keyspace_has_them() {
+        // Catches a prefix that is taken for a part of the key.
+        let shown = [&b"a"[..], b"\xff\0\xff", b"\xff\x07a", b"\xff"].map(|key| ShownKey(key).to_string());
+        assert_eq!(shown, ["\"a\"", "\"\\xff\"", "\"a\" of keyspace 7", "\"\\xff\""]);
+    }
 
     #[test]
     fn bytes_are_shown_escaped_and_cut_with_their_length() {

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::replay::{self, Frame, Tail};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
-use crate::types::{BatchOp, BatchOps, Lines, Shown, split_expiry};
+use crate::types::{BatchOp, BatchOps, Lines, Shown, ShownKey, split_expiry, split_range};
 
 /// Writes a line for each frame and each operation of log `number`, and for its end. Before `begin` there is only a hole.
 ///
@@ -63,18 +63,16 @@ fn dump_frame(path: &Path, frame: Frame<'_>, lines: &mut Lines<'_>) -> Result<Co
     }
     for (op, seqno) in BatchOps::new(payload).zip(first_seqno..) {
         let told = match op.map_err(|malformed| malformed.in_file(path, offset))? {
-            BatchOp::Insert { key, value } => lines(format_args!("  {seqno} {} = {}", Shown(key), Shown(value))),
+            BatchOp::Insert { key, value } => lines(format_args!("  {seqno} {} = {}", ShownKey(key), Shown(value))),
             BatchOp::InsertExpiring { key, stored } => {
                 let (at, value) = split_expiry(stored);
-                lines(format_args!("  {seqno} {} = {}, expires at {at}", Shown(key), Shown(value)))
+                lines(format_args!("  {seqno} {} = {}, expires at {at}", ShownKey(key), Shown(value)))
             }
-            BatchOp::Remove { key } => lines(format_args!("  {seqno} {} removed", Shown(key))),
-            BatchOp::RemoveRange { start, end: [] } => {
-                lines(format_args!("  {seqno} {} and above removed", Shown(start)))
-            }
-            BatchOp::RemoveRange { start, end } => {
-                lines(format_args!("  {seqno} {} to before {} removed", Shown(start), Shown(end)))
-            }
+            BatchOp::Remove { key } => lines(format_args!("  {seqno} {} removed", ShownKey(key))),
+            BatchOp::RemoveRange { start, end } => match split_range(start, end) {
+                Some((_, _, [])) => lines(format_args!("  {seqno} {} and above removed", ShownKey(start))),
+                _ => lines(format_args!("  {seqno} {} to before {} removed", ShownKey(start), ShownKey(end))),
+            },
         };
         if told.is_break() {
             return Ok(told);

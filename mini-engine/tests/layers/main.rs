@@ -44,7 +44,7 @@ const PROGRAM: Crate = Crate {
         &["number", "size", "trace"],
         &["expiry", "failure", "levels"],
         &["bytes", "output", "password", "progress", "source"],
-        &["database", "keys", "record"],
+        &["database", "keys", "keyspace", "record"],
         &["bench", "import"],
         &["commands", "completions"],
         &["main"],

@@ -6,6 +6,7 @@ use crate::bytes::HexArgs;
 use crate::database::{DatabaseArgs, OpenFor};
 use crate::failure::{Exit, Failure};
 use crate::keys::KeysArgs;
+use crate::keyspace::KeyspaceArgs;
 use crate::output::Output;
 
 /// Print the number of keys
@@ -18,11 +19,14 @@ use crate::output::Output;
 Examples:
   mini-engine count files.db
   mini-engine count files.db --prefix /usr/share/
-  mini-engine count files.db --from /usr --to /var"
+  mini-engine count files.db --from /usr --to /var
+  mini-engine count shop.db --keyspace users"
 )]
 pub(crate) struct CountArgs {
     #[command(flatten)]
     database: DatabaseArgs,
+    #[command(flatten)]
+    keyspace: KeyspaceArgs,
     #[command(flatten)]
     keys: KeysArgs,
     #[command(flatten)]
@@ -33,7 +37,7 @@ pub(crate) fn run(args: &CountArgs) -> Result<Exit, Failure> {
     let keys = args.keys.parse(&args.hex)?;
     let db = args.database.open(OpenFor::Reading)?;
     let mut count = 0u64;
-    for record in keys.records(&db) {
+    for record in keys.records(&args.keyspace.existing(&db)?) {
         record?;
         count += 1;
     }

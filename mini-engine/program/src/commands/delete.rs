@@ -10,9 +10,10 @@ use crate::bytes::HexArgs;
 use crate::database::{DatabaseArgs, OpenFor};
 use crate::failure::{Exit, Failure};
 use crate::keys::{Keys, KeysArgs};
+use crate::keyspace::KeyspaceArgs;
 use crate::output::say;
 
-/// Remove a key, or all keys of a range
+/// Remove a key, all keys of a range, or a keyspace
 ///
 /// A key that is not there is removed just as well: the exit code is 0. When this returns, the
 /// removal survives power loss.
@@ -27,14 +28,21 @@ Examples:
   mini-engine delete notes.db milk
   mini-engine delete files.db --prefix /tmp/
   mini-engine delete files.db --from /usr --to /usr0
-  mini-engine delete notes.db --hex 00ff"
+  mini-engine delete notes.db --hex 00ff
+  mini-engine delete shop.db --keyspace users --prefix old/
+  mini-engine delete shop.db --keyspace users --drop"
 )]
 pub(crate) struct DeleteArgs {
     #[command(flatten)]
     database: DatabaseArgs,
+    #[command(flatten)]
+    keyspace: KeyspaceArgs,
     /// The key
-    #[arg(required_unless_present_any = ["prefix", "from", "to"], conflicts_with_all = ["prefix", "from", "to"])]
+    #[arg(required_unless_present_any = ["prefix", "from", "to", "drop"], conflicts_with_all = ["prefix", "from", "to"])]
     key: Option<OsString>,
+    /// Drop the whole keyspace, with its name
+    #[arg(long, requires = "name", conflicts_with_all = ["key", "prefix", "from", "to"])]
+    drop: bool,
     #[command(flatten)]
     keys: KeysArgs,
     #[command(flatten)]
@@ -42,21 +50,24 @@ pub(crate) struct DeleteArgs {
 }
 
 pub(crate) fn run(args: &DeleteArgs) -> Result<Exit, Failure> {
-    let mut batch = WriteBatch::new();
-    let range = match &args.key {
-        Some(key) => {
-            batch.remove(args.hex.parse("key", key)?)?;
-            None
-        }
-        None => Some(args.keys.parse(&args.hex)?),
-    };
-    match &range {
-        Some(Keys::Prefix(prefix)) => batch.remove_prefix(prefix)?,
-        Some(Keys::Range(range)) => batch.remove_range(range.clone())?,
-        None => {}
+    if let Some(name) = args.keyspace.name.as_ref().filter(|_| args.drop) {
+        let db = args.database.open(OpenFor::Writing)?;
+        db.drop_keyspace(name)?;
+        db.close()?;
+        return Ok(Exit::Done);
+    }
+    let key = args.key.as_ref().map(|key| args.hex.parse("key", key)).transpose()?;
+    let range = if key.is_none() { Some(args.keys.parse(&args.hex)?) } else { None };
+    let db = args.database.open(OpenFor::Writing)?;
+    let (keyspace, mut batch) = (args.keyspace.existing(&db)?, WriteBatch::new());
+    let mut removals = batch.keyspace(&keyspace);
+    match (&key, &range) {
+        (Some(key), _) => removals.remove(key)?,
+        (None, Some(Keys::Prefix(prefix))) => removals.remove_prefix(prefix)?,
+        (None, Some(Keys::Range(range))) => removals.remove_range(range.clone())?,
+        (None, None) => {}
     }
     let is_empty = batch.is_empty();
-    let db = args.database.open(OpenFor::Writing)?;
     db.write(batch, Durability::Synced)?;
     db.close()?;
     match range {

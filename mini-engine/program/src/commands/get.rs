@@ -8,6 +8,7 @@ use clap::Args;
 use crate::bytes::HexArgs;
 use crate::database::{DatabaseArgs, OpenFor};
 use crate::failure::{Exit, Failure};
+use crate::keyspace::KeyspaceArgs;
 use crate::output::Output;
 
 /// Print the value of a key and a newline
@@ -20,11 +21,14 @@ use crate::output::Output;
 Examples:
   mini-engine get files.db /etc/hostname
   mini-engine get files.db --hex 2f657463
+  mini-engine get shop.db --keyspace users 7
   mini-engine get pictures.db cat --output cat.png"
 )]
 pub(crate) struct GetArgs {
     #[command(flatten)]
     database: DatabaseArgs,
+    #[command(flatten)]
+    keyspace: KeyspaceArgs,
     /// The key
     key: OsString,
     /// Print the value alone, without a newline
@@ -40,7 +44,7 @@ pub(crate) struct GetArgs {
 pub(crate) fn run(args: &GetArgs) -> Result<Exit, Failure> {
     let key = args.hex.parse("key", &args.key)?;
     let db = args.database.open(OpenFor::Reading)?;
-    let Some(value) = db.get(&key)? else {
+    let Some(value) = args.keyspace.existing(&db)?.get(&key)? else {
         return Ok(Exit::NotFound);
     };
     let is_file = |path: &&PathBuf| path.as_os_str() != "-";

@@ -20,6 +20,7 @@ use crate::import::batch::Batch;
 use crate::import::interrupt::Interrupt;
 use crate::import::lines::{Line, Lines};
 use crate::import::rejects::Rejects;
+use crate::keyspace::KeyspaceArgs;
 use crate::output::{self, Output};
 use crate::record::Format;
 use crate::source::Source;
@@ -34,6 +35,8 @@ use crate::{number, progress, size};
 /// A line that is no record is reported by its number and counted, the rest is imported, and
 /// the exit code is 0; with --strict the first one stops the import with exit code 2, and the
 /// lines before it are stored.
+///
+/// A keyspace that is not there is made.
 ///
 /// When the import ends, all of it survives power loss. If it is interrupted, by ^C for
 /// instance, the database is sound and holds the first lines of the input: all that were
@@ -50,11 +53,14 @@ Examples:
   find / -xdev -type f -printf '%p\\t%s %T@\\n' | mini-engine import files.db -
   mini-engine import words.db words.tsv --strict
   mini-engine import words.db words.tsv --skip 120000
-  mini-engine import events.db events.jsonl --json --synced --batch 100"
+  mini-engine import events.db events.jsonl --json --synced --batch 100
+  mini-engine import shop.db users.tsv --keyspace users"
 )]
 pub(crate) struct ImportArgs {
     #[command(flatten)]
     database: DatabaseArgs,
+    #[command(flatten)]
+    keyspace: KeyspaceArgs,
     /// The file to read; - is stdin
     file: PathBuf,
     /// Read JSON lines: {"key":"..","value":".."}, or with hexadecimal digits key_hex and value_hex;
@@ -88,7 +94,8 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Exit, Failure> {
 fn import(args: &ImportArgs, db: Db, source: Source) -> Result<(), Failure> {
     let progress = bar(source.bytes());
     let interrupt = Interrupt::watch(args.skip, progress.clone())?;
-    let mut import = Import::new(args, &db, source, interrupt, progress);
+    let batch = Batch::new(args.keyspace.created(&db)?, args.database.memtable_bytes);
+    let mut import = Import::new(args, (&db, batch), source, interrupt, progress);
     let outcome = import.run();
     import.progress.finish_and_clear();
     let (stored, lines, rejected) = (import.stored, import.lines_in(), import.rejects.count());
@@ -151,13 +158,19 @@ struct Import<'a> {
 }
 
 impl<'a> Import<'a> {
-    fn new(args: &'a ImportArgs, db: &'a Db, source: Source, interrupt: Arc<Interrupt>, progress: ProgressBar) -> Self {
+    fn new(
+        args: &'a ImportArgs,
+        (db, batch): (&'a Db, Batch),
+        source: Source,
+        interrupt: Arc<Interrupt>,
+        progress: ProgressBar,
+    ) -> Self {
         let format = Format::new(args.json, args.hex.hex);
         Self {
             args,
             db,
             format,
-            batch: Batch::new(args.database.memtable_bytes),
+            batch,
             handled: 0,
             acknowledged: 0,
             stored: 0,

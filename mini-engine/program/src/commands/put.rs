@@ -10,13 +10,14 @@ use crate::bytes::HexArgs;
 use crate::database::{DatabaseArgs, OpenFor};
 use crate::expiry::ExpiryArgs;
 use crate::failure::{Exit, Failure};
+use crate::keyspace::KeyspaceArgs;
 use crate::source::Source;
 
 /// Store a key, replacing its value if it has one
 ///
-/// Creates the database if there is none. When this returns, the key survives power loss. A key
-/// that is to expire is absent from then on, as if it were deleted; a later put without a time
-/// makes it stay.
+/// Creates the database, and the keyspace, if there is none. When this returns, the key survives
+/// power loss. A key that is to expire is absent from then on, as if it were deleted; a later put
+/// without a time makes it stay.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
@@ -25,11 +26,14 @@ Examples:
   mini-engine put notes.db milk '2 litres'
   mini-engine put notes.db --hex 00ff 0a
   mini-engine put notes.db lock mine --expire-in 30s
-  mini-engine put pictures.db cat --input cat.png"
+  mini-engine put pictures.db cat --input cat.png
+  mini-engine put shop.db --keyspace users 7 Ada"
 )]
 pub(crate) struct PutArgs {
     #[command(flatten)]
     database: DatabaseArgs,
+    #[command(flatten)]
+    keyspace: KeyspaceArgs,
     /// The key
     key: OsString,
     /// The value
@@ -55,13 +59,21 @@ impl PutArgs {
 }
 
 pub(crate) fn run(args: &PutArgs) -> Result<Exit, Failure> {
-    let mut batch = WriteBatch::new();
     let (key, value) = (args.hex.parse("key", &args.key)?, args.value()?);
-    match args.expiry.time().map_err(Failure::Usage)? {
-        Some(at) => batch.insert_with_expiry(key, value, at)?,
-        None => batch.insert(key, value)?,
+    let at = args.expiry.time().map_err(Failure::Usage)?;
+    let mut batch = WriteBatch::new();
+    // Checks the lengths before a database is made.
+    match at {
+        Some(at) => batch.insert_with_expiry(&key, &value, at)?,
+        None => batch.insert(&key, &value)?,
     }
     let db = args.database.open(OpenFor::Creating)?;
+    batch.clear();
+    let keyspace = args.keyspace.created(&db)?;
+    match at {
+        Some(at) => batch.keyspace(&keyspace).insert_with_expiry(&key, &value, at)?,
+        None => batch.keyspace(&keyspace).insert(&key, &value)?,
+    }
     db.write(batch, Durability::Synced)?;
     db.close()?;
     Ok(Exit::Done)

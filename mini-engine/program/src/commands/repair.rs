@@ -21,7 +21,8 @@ use crate::{bytes, progress};
 /// left out and what cannot be known. The exit code is 0 if nothing was lost, and 3 if something was
 /// or no manifest can tell; NEW is whole and can be used in either case. NEW is there only with the whole:
 /// until then it is NEW.incomplete, and what an interrupted repair has left there the next one removes. What
-/// the logs hold is kept in memory meanwhile.
+/// the logs hold is kept in memory meanwhile. Keyspaces whose names are lost are called recovered-1, ..
+/// in NEW, by their numbers.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
@@ -101,6 +102,7 @@ fn as_json(report: &SalvageReport) -> Value {
             "why": left.why,
             "holds_batches": left.holds_batches,
         })).collect::<Vec<_>>(),
+        "renamed_keyspaces": report.renamed_keyspaces,
         "unknown": texts(report.unknown()),
     })
 }

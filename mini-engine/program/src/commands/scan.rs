@@ -10,6 +10,7 @@ use crate::bytes::HexArgs;
 use crate::database::{DatabaseArgs, OpenFor};
 use crate::failure::{Exit, Failure};
 use crate::keys::{Keys, KeysArgs};
+use crate::keyspace::KeyspaceArgs;
 use crate::number;
 use crate::output::{self, Output};
 use crate::record::{self, Format};
@@ -28,11 +29,14 @@ Examples:
   mini-engine scan files.db --from /a --to /b --keys-only
   mini-engine scan files.db --reverse --limit 1
   mini-engine scan damaged.db --skip-damaged --json > saved.jsonl
-  mini-engine scan files.db --json | mini-engine import copy.db - --json"
+  mini-engine scan files.db --json | mini-engine import copy.db - --json
+  mini-engine scan shop.db --keyspace users --limit 5"
 )]
 pub(crate) struct ScanArgs {
     #[command(flatten)]
     database: DatabaseArgs,
+    #[command(flatten)]
+    keyspace: KeyspaceArgs,
     #[command(flatten)]
     keys: KeysArgs,
     /// Begin at the last key and go backwards
@@ -63,7 +67,7 @@ pub(crate) fn run(args: &ScanArgs) -> Result<Exit, Failure> {
         return scan_around_damage(args, keys);
     }
     let db = args.database.open(OpenFor::Reading)?;
-    let mut records = keys.records(&db);
+    let mut records = keys.records(&args.keyspace.existing(&db)?);
     let mut output = Output::new();
     let next = || if args.reverse { records.next_back_with_expiry() } else { records.next_with_expiry() };
     print(args, next, &mut output)?;
@@ -74,6 +78,10 @@ pub(crate) fn run(args: &ScanArgs) -> Result<Exit, Failure> {
 fn scan_around_damage(args: &ScanArgs, keys: Keys) -> Result<Exit, Failure> {
     let builder = args.database.builder().replay_memory_bytes(MOST_LOG_BYTES);
     let salvage = args.database.when_free(|| builder.clone().salvage())?.leave_older_out(true);
+    let salvage = match &args.keyspace.name {
+        Some(name) => salvage.keyspace(name)?,
+        None => salvage,
+    };
     let mut records = match keys {
         Keys::Prefix(prefix) => salvage.prefix(prefix),
         Keys::Range(range) => salvage.range(range),

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use clap::Args;
-use mini_engine::{AsideFile, LevelMetrics, Metrics, RecoveryReport};
+use indicatif::BinaryBytes;
+use mini_engine::{AsideFile, Error, KeyspaceSize, LevelMetrics, Metrics, RecoveryReport};
 use serde_json::{Map, Value, json};
 
 use crate::database::{DatabaseArgs, OpenFor};
@@ -19,7 +20,8 @@ use crate::output::Output;
 /// Read amplification is the number of sorted runs: filters spare a get most of them.
 /// Other counters begin when a process opens the database, so they are of this command alone; those
 /// that are zero are left out, but for --json. Writes that are in logs only are counted as replayed;
-/// no level has them yet. Files that opens have set aside come last.
+/// no level has them yet. Then come the keyspaces, if there are any besides the default one, and
+/// files that opens have set aside.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
@@ -36,6 +38,9 @@ pub(crate) struct StatsArgs {
     json: bool,
 }
 
+/// A keyspace with its approximate size.
+type Sized = (KeyspaceSize, String);
+
 /// A number with its name, which is the same in JSON and in text.
 type Named = (&'static str, u64);
 
@@ -43,12 +48,15 @@ pub(crate) fn run(args: &StatsArgs) -> Result<Exit, Failure> {
     let db = args.database.open(OpenFor::Reading)?;
     let metrics = db.metrics();
     let (recovery, aside) = (db.recovery(), db.set_aside()?);
+    let sized = |name: String| Ok((db.keyspace(&name)?.approximate_size()?, name));
+    let keyspaces = db.keyspaces().into_iter().map(sized).collect::<Result<Vec<_>, Error>>()?;
     let mut output = Output::new();
     if args.json {
-        let all = json(recovery, &metrics, &aside);
+        let all = json(recovery, &metrics, &keyspaces, &aside);
         output.write(|out| writeln!(out, "{all}"))?;
     } else {
         output.write(|out| draw(out, &args.database.path, recovery, &metrics))?;
+        output.write(|out| draw_keyspaces(out, &keyspaces))?;
         output.write(|out| draw_aside(out, &aside))?;
     }
     output.finish()?;
@@ -111,7 +119,7 @@ fn counters(metrics: &Metrics) -> [Named; 33] {
     ]
 }
 
-fn json(recovery: &RecoveryReport, metrics: &Metrics, aside: &[AsideFile]) -> Value {
+fn json(recovery: &RecoveryReport, metrics: &Metrics, keyspaces: &[Sized], aside: &[AsideFile]) -> Value {
     let object = |named: &[Named]| named.iter().map(|&(name, n)| (name.into(), n.into())).collect::<Map<_, _>>();
     let levels: Vec<Value> = metrics.levels.iter().map(level).collect();
     let amplification = json!({
@@ -125,6 +133,7 @@ fn json(recovery: &RecoveryReport, metrics: &Metrics, aside: &[AsideFile]) -> Va
         "levels": levels,
         "amplification": amplification,
         "recovery": object(&recovered(recovery)),
+        "keyspaces": keyspaces.iter().map(|(size, name)| json!({ "name": name, "bytes": size.bytes, "entries": size.entries })).collect::<Vec<_>>(),
         "set_aside": aside.iter().map(file_aside).collect::<Vec<_>>(),
         "damaged_files": metrics.damaged_files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
         "counters": object(&[&counters(metrics)[..], &counted_ever(metrics)].concat()),
@@ -147,6 +156,15 @@ fn level(level: &LevelMetrics) -> Value {
 
 fn file_aside(aside: &AsideFile) -> Value {
     json!({ "file": aside.file.display().to_string(), "bytes": aside.bytes, "quarantined": aside.is_quarantined })
+}
+
+fn draw_keyspaces(out: &mut dyn Write, keyspaces: &[Sized]) -> io::Result<()> {
+    if !keyspaces.is_empty() {
+        writeln!(out, "\nkeyspaces, about: bytes of tables, and entries in them")?;
+    }
+    keyspaces.iter().try_for_each(|(size, name)| {
+        writeln!(out, "  {:<24} {:>11} {:>20}", name.escape_debug(), BinaryBytes(size.bytes).to_string(), size.entries)
+    })
 }
 
 fn draw_aside(out: &mut dyn Write, aside: &[AsideFile]) -> io::Result<()> {

@@ -1,5 +1,6 @@
 //! Operations on a whole database: bulk loads, checkpoints, compactions on demand, verification, metrics.
 
+mod approximate_size;
 mod checkpoint;
 mod compact_range;
 mod ingest;
@@ -10,6 +11,8 @@ mod quarantine;
 mod salvage;
 mod verify;
 
+pub use self::approximate_size::KeyspaceSize;
+pub(crate) use self::approximate_size::approximate_size;
 pub(crate) use self::checkpoint::checkpoint;
 pub(crate) use self::compact_range::compact_range;
 pub(crate) use self::ingest::ingest;

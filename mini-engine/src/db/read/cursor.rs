@@ -239,7 +239,11 @@ impl Cursor {
 fn open(pinned: &Pinned, range: &OwnedBounds) -> (Entries, usize) {
     let (sources, hidden) = pinned.view.sources(range.start(), range.end(), pinned.seqno);
     let runs = sources.iter().filter(|source| matches!(source, Source::Run(_))).count();
-    let (lower, upper) = range.clone();
+    let (lower, mut upper) = range.clone();
+    if KeyPrefix::is_default_end(&upper) && !pinned.has_keyspaces() {
+        // A bound costs a comparison for each step.
+        upper = Bound::Unbounded;
+    }
     let entries = VisibleIter::new(MergeIter::new(sources), pinned.seqno, lower, upper);
     (entries.hiding(hidden).at(pinned.instant), runs)
 }

@@ -132,6 +132,12 @@ impl Pinned {
         }
     }
 
+    /// Whether there may be keys of other keyspaces than the default one. Whoever has written a key that the number sees had made its keyspace
+    /// before.
+    pub(super) fn has_keyspaces(&self) -> bool {
+        self.core.store.keyspaces.load().is_used()
+    }
+
     /// Whether there are quarantined tables, which no read may pass.
     pub(super) fn is_guarded(&self) -> bool {
         !self.quarantined().is_empty()

@@ -13,7 +13,7 @@ use crate::db::core::Core;
 use crate::error::{Error, Result};
 use crate::manifest::ASIDE;
 use crate::table::{self, TableMeta};
-use crate::types::{OwnedBounds, SeqNo, Shown, Slice};
+use crate::types::{OwnedBounds, SeqNo, ShownKey, Slice};
 
 /// A table that recovery gave up for now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,9 +23,9 @@ pub struct QuarantinedTable {
     pub number: u64,
     /// The present path of its file, unless it was missing.
     pub file: PathBuf,
-    /// The first key that it held.
+    /// The first key that it held, as it is stored: with the prefix of its keyspace.
     pub smallest: Slice,
-    /// The last key that it held.
+    /// The last key that it held, as it is stored.
     pub largest: Slice,
     /// Entries in its file, versions and tombstones, which are lost with it. If a compaction has already taken a part of the table, the entries of
     /// that part are counted too.
@@ -57,8 +57,8 @@ impl std::fmt::Display for QuarantinedTable {
              makes a new database with all of its {entries} entries that can be read; quarantine --drop {number} gives all of \
              them up, and older values of its keys, and removed keys, may then be back",
             file.display(),
-            Shown(smallest),
-            Shown(largest)
+            ShownKey(smallest),
+            ShownKey(largest)
         )
     }
 }
@@ -92,8 +92,8 @@ pub(crate) fn quarantined_error(core: &Core, meta: &TableMeta) -> Error {
     let QuarantinedTable { file, smallest, largest, number, .. } = QuarantinedTable::new(&core.store, meta);
     let what = format!(
         "keys {} to {}: expected what table {number} held, which is quarantined; found no newer version",
-        Shown(&smallest),
-        Shown(&largest)
+        ShownKey(&smallest),
+        ShownKey(&largest)
     );
     Error::corruption(&file, 0, what)
 }

@@ -6,7 +6,7 @@ use crate::cache::CacheUse;
 use crate::error::{Error, Result};
 use crate::table::index::Partition;
 use crate::table::read::{Root, Table};
-use crate::types::{Kind, Lines, Shown, split_expiry};
+use crate::types::{Kind, Lines, Shown, ShownKey, split_expiry};
 
 impl Table {
     /// Writes a line for the table, each partition, each data block and each entry.
@@ -44,12 +44,12 @@ impl Dump<'_> {
             meta.ranges_in_words(),
             meta.min_seqno,
             meta.max_seqno,
-            Shown(&meta.smallest),
-            Shown(&meta.largest)
+            ShownKey(&meta.smallest),
+            ShownKey(&meta.largest)
         ))?;
         for part in root.range_tombstones.parts() {
             let seqnos: Vec<String> = part.seqnos().map(|seqno| seqno.to_string()).collect();
-            let (start, end) = (Shown(part.start), Shown(part.end));
+            let (start, end) = (ShownKey(part.start), ShownKey(part.end));
             lines(format_args!("range {start} to before {end} removed at {}", seqnos.join(", ")))?;
         }
         for at in 0..root.index.len() {
@@ -64,7 +64,7 @@ impl Dump<'_> {
 
     fn partition(&mut self, root: &Root, at: usize, partition: &Partition, lines: &mut Lines<'_>) -> ControlFlow<()> {
         let Some((fence, seqno)) = root.index.fence(at) else { return ControlFlow::Continue(()) };
-        let (blocks, filter, fence) = (partition.index.len(), partition.filter_len(), Shown(fence));
+        let (blocks, filter, fence) = (partition.index.len(), partition.filter_len(), ShownKey(fence));
         lines(format_args!(
             "partition {at}: {blocks} data blocks, filter of {filter} bytes, fence {fence} at seqno {seqno}"
         ))?;
@@ -88,9 +88,9 @@ impl Dump<'_> {
         cursor.seek_to_first().map_err(malformed)?;
         let (number, at, len) = (self.blocks, handle.offset, handle.len);
         let mut told =
-            lines(format_args!("data block {number} at {at}: {len} bytes, fence {} at seqno {seqno}", Shown(fence)));
+            lines(format_args!("data block {number} at {at}: {len} bytes, fence {} at seqno {seqno}", ShownKey(fence)));
         while told.is_continue() && cursor.valid() {
-            let (key, seqno) = (Shown(cursor.key()), cursor.seqno());
+            let (key, seqno) = (ShownKey(cursor.key()), cursor.seqno());
             told = match cursor.kind() {
                 Kind::Value => lines(format_args!("  {key} at {seqno} = {}", Shown(&cursor.value_slice()))),
                 Kind::Tombstone => lines(format_args!("  {key} at {seqno} removed")),

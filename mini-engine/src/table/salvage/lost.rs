@@ -5,9 +5,10 @@ use std::ops::{Bound, Range};
 use std::path::PathBuf;
 
 use crate::error::Error;
-use crate::types::{SeqNo, Shown, Slice};
+use crate::types::{SeqNo, ShownKey, Slice};
 
-/// A range of keys of a damaged table that has lost versions. Other tables and the logs may hold further versions of these keys.
+/// A range of keys of a damaged table that has lost versions. Other tables and the logs may hold further versions of these keys. The keys are those that
+/// are stored: with the prefix of their keyspace, which keys of the default one need only if they begin with the byte 0xff.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LostKeys {
@@ -72,13 +73,13 @@ impl fmt::Display for LostKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "versions of keys ")?;
         match &self.from {
-            Bound::Included(from) => write!(f, "from {}", Shown(from))?,
-            Bound::Excluded(from) => write!(f, "after {}", Shown(from))?,
+            Bound::Included(from) => write!(f, "from {}", ShownKey(from))?,
+            Bound::Excluded(from) => write!(f, "after {}", ShownKey(from))?,
             Bound::Unbounded => write!(f, "from the first one")?,
         }
         match &self.to {
-            Bound::Included(to) => write!(f, " to {}", Shown(to))?,
-            Bound::Excluded(to) => write!(f, " to before {}", Shown(to))?,
+            Bound::Included(to) => write!(f, " to {}", ShownKey(to))?,
+            Bound::Excluded(to) => write!(f, " to before {}", ShownKey(to))?,
             Bound::Unbounded => write!(f, " to the last one")?,
         }
         write!(f, " (bytes {} to {}): {}", self.bytes.start, self.bytes.end, self.cause)

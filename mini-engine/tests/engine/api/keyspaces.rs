@@ -326,3 +326,32 @@ fn blocks_of_a_keyspace_have_its_compression() {
         assert_eq!(db.keyspace(name).unwrap().iter().count(), 500);
     }
 }
+
+#[test]
+fn the_size_of_a_keyspace_is_that_of_its_part_of_the_tables() {
+    // Catches a keyspace that counts its neighbours, or all of a table that it shares, and one that forgets tables in between.
+    let (_dir, db) = opened(|builder| builder.compression(Compression::None).memtable_bytes(64 << 10));
+    let spaces = [
+        (&*db, 300),
+        (&db.keyspace("a").unwrap(), 1000),
+        (&db.keyspace("empty").unwrap(), 0),
+        (&db.keyspace("c").unwrap(), 30),
+    ];
+    let check = || {
+        for (space, entries) in spaces {
+            let size = space.approximate_size().unwrap();
+            // An entry has some 120 bytes, and a block 4 KiB.
+            let near = |found: u64, expected: u64, slack: u64| found.abs_diff(expected) <= expected / 8 + slack;
+            assert!(
+                near(size.entries, entries, 40) && near(size.bytes, entries * 122, 6000),
+                "{}: {size:?}",
+                space.name()
+            );
+        }
+    };
+    spaces.iter().for_each(|(space, entries)| fill_keyspace(space, *entries));
+    db.flush().unwrap();
+    check();
+    db.compact().unwrap();
+    check();
+}

@@ -1,0 +1,66 @@
+//! `--keyspace`: the same commands in another set of keys.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::{Room, check_says, run};
+
+#[test]
+fn every_command_works_in_the_keyspace_that_it_is_given_and_in_no_other() {
+    // Catches a command that ignores the option, and one that makes a keyspace of a mistyped name.
+    let room = Room::holding("k\tdefault\nother\tdefault\n");
+    room.prints(&[
+        ("put --keyspace users k ada", ""),
+        ("put --keyspace users 'a b' grace", ""),
+        ("get --keyspace users k", "ada\n"),
+        ("get k", "default\n"),
+        ("count --keyspace users", "2\n"),
+        ("scan --keyspace users", "a b\tgrace\nk\tada\n"),
+        ("scan --keyspace users --skip-damaged --prefix a", "a b\tgrace\n"),
+        ("delete --keyspace users k", ""),
+        ("scan --keyspace users --keys-only --reverse", "a b\n"),
+        ("scan --keys-only", "k\nother\n"),
+    ]);
+    room.run("compact --keyspace users").text();
+    room.run("delete --keyspace users --prefix a").refused(0);
+    room.prints(&[("count --keyspace users", "0\n"), ("count", "2\n")]);
+    let unknown =
+        ["get --keyspace user k", "count --keyspace user", "delete --keyspace user k", "compact --keyspace user"];
+    room.refuses(2, &unknown.map(|line| (line, "there is no keyspace \"user\"")));
+    room.refuses(
+        2,
+        &[("scan --keyspace user --skip-damaged", "there is no keyspace"), ("delete --drop", "--keyspace")],
+    );
+    room.prints(&[("delete --keyspace users --drop", "")]);
+    room.refuses(
+        2,
+        &[("count --keyspace users", "there is no keyspace"), ("delete --keyspace users --drop", "there is no")],
+    );
+}
+
+#[test]
+fn an_import_fills_a_keyspace_and_stats_dump_and_repair_show_it() {
+    // Catches a keyspace that a report leaves out, and keys that are shown with their prefix.
+    let room = Room::new();
+    let input: String = (0..2000).map(|n| format!("key {n:04}\tvalue {n}\n")).collect();
+    room.import("--keyspace 'many users' -", input.as_bytes()).refused(0);
+    room.prints(&[("put k v", ""), ("count --keyspace 'many users'", "2000\n"), ("count", "1\n")]);
+    let stats = room.run("stats").text();
+    let line = stats.lines().find(|line| line.contains("many users")).unwrap_or_default();
+    check_says(line, " KiB");
+    let stats: Value = serde_json::from_str(&room.run("stats --json").text()).expect("JSON");
+    let size = &stats["keyspaces"][0];
+    let entries = size["entries"].as_u64().expect("a number");
+    assert!(size["name"] == "many users" && (1800..2200).contains(&entries), "{size}");
+    let table = std::fs::read_dir(room.database()).expect("a directory").map(|entry| entry.expect("an entry").path());
+    let table = table.filter(|path| path.extension().is_some_and(|ending| ending == "sst")).min().expect("a table");
+    let dump = |file: &Path, args: &str| run(&format!("dump '{}' {args}", file.display())).text();
+    check_says(&dump(&room.file("MANIFEST"), ""), "keyspace 1: \"many users\"");
+    check_says(&dump(&table, ""), "\n  \"key 0007\" of keyspace 1 at ");
+    check_says(&dump(&table, "--json"), ",\"keyspace\":1,\"key\":\"key 0007\",\"value\":\"value 7\"}\n");
+    room.run("repair new").text();
+    let new = room.path("new");
+    let get = |args: &str| run(&format!("get '{}' {args}", new.display())).text();
+    assert_eq!((get("--keyspace 'many users' 'key 1999'"), get("k")), ("value 1999\n".to_owned(), "v\n".to_owned()));
+}
