@@ -103,7 +103,12 @@ impl Bank for Redb {
     }
 
     fn add(&self, accounts: &[[u8; KEY_LEN]]) -> Done {
-        self.write(|table| accounts.iter().try_for_each(|account| Ok(drop(table.insert(&account[..], &value(0)[..])?))))
+        self.write(|table| {
+            for account in accounts {
+                table.insert(&account[..], &value(0)[..])?;
+            }
+            Ok(())
+        })
     }
 
     fn settle(&self) -> Done {
