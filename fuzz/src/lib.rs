@@ -14,13 +14,13 @@ mod server;
 
 // A server without its sockets and threads, which no user of the server's crate could do with. Its files name each other from the root of
 // their crate, so they are at the root of this one.
-#[allow(dead_code, reason = "sockets and threads use it")]
+#[allow(dead_code, unused_imports, reason = "sockets, threads and clusters use it")]
 #[path = "../../mini-engine/server/src/commands/mod.rs"]
 mod commands;
-#[allow(dead_code, reason = "sockets and threads use it")]
+#[allow(dead_code, unreachable_pub, reason = "sockets and threads use it; the server's users see it")]
 #[path = "../../mini-engine/server/src/protocol/mod.rs"]
 mod protocol;
-#[allow(dead_code, reason = "sockets and threads use it")]
+#[allow(dead_code, unused_imports, reason = "sockets, threads and clusters use it")]
 #[path = "../../mini-engine/server/src/session/mod.rs"]
 mod session;
 #[allow(dead_code, unreachable_pub, reason = "sockets and threads use it; the server's users see it")]

@@ -19,13 +19,14 @@
 //! `examples/embedded_server.rs` is a program that uses its database and serves it at the same time.
 //!
 //! Modules, each of which uses the earlier ones: `protocol` (bytes of requests and replies), `state` (kept between requests),
-//! `commands`, `session` (one client's requests, without sockets), `net`.
+//! `commands`, `session` (one client's requests, without sockets), `net`; and beside it `replicated`, what a cluster's front end needs instead.
 #![forbid(unsafe_code)]
 
 mod commands;
 mod error;
 mod net;
 mod protocol;
+pub mod replicated;
 mod session;
 mod settings;
 mod state;

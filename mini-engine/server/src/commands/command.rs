@@ -1,6 +1,8 @@
-//! Facts about commands: names, arities, flags, positions of keys.
+//! Facts about commands: names, arities, flags.
 
-use crate::protocol::reply::Reply;
+use super::key_names::{Keys, Named};
+use crate::protocol::reply::{Refusal, Reply};
+use crate::protocol::request::Args;
 use crate::state::context::Run;
 
 /// The flags of a command. The names are those that COMMAND gives to clients.
@@ -21,6 +23,8 @@ pub(super) enum Flag {
     Together,
     /// Like `Together`, but does not read.
     Blind,
+    /// Not in a cluster.
+    OneNode,
 }
 
 impl Flag {
@@ -32,7 +36,7 @@ impl Flag {
             Self::Admin => Some("admin"),
             Self::NoAuth => Some("no_auth"),
             Self::NoMulti => Some("no_multi"),
-            Self::AtOnce | Self::Together | Self::Blind => None,
+            Self::AtOnce | Self::Together | Self::Blind | Self::OneNode => None,
         }
     }
 
@@ -43,34 +47,20 @@ impl Flag {
             Self::Readonly => Some("@read"),
             Self::Fast => Some("@fast"),
             Self::Admin => Some("@admin"),
-            Self::NoAuth | Self::NoMulti | Self::AtOnce | Self::Together | Self::Blind => None,
+            Self::NoAuth | Self::NoMulti | Self::AtOnce | Self::Together | Self::Blind | Self::OneNode => None,
         }
     }
 }
 
-/// The parts of a request that are keys.
-#[derive(Clone, Copy)]
-pub(super) enum Keys {
-    None,
-    First,
-    /// The first two.
-    Two,
-    All,
-    /// Every other part.
-    Pairs,
-}
-
-impl Keys {
-    /// First, last and step, as COMMAND gives them.
-    fn positions(self) -> [i64; 3] {
-        match self {
-            Self::None => [0, 0, 0],
-            Self::First => [1, 1, 1],
-            Self::Two => [1, 2, 1],
-            Self::All => [1, -1, 1],
-            Self::Pairs => [1, -1, 2],
-        }
-    }
+/// The part of a cluster that carries out a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// The node that receives it: it concerns the connection or the node.
+    Node,
+    /// The nodes that have its keys.
+    Keys,
+    /// None: it is a command for a server of one node.
+    OneNode,
 }
 
 pub(crate) struct Command {
@@ -94,6 +84,36 @@ impl Command {
     /// Its place in the table of commands.
     pub(crate) fn place(&self) -> usize {
         self.place
+    }
+
+    pub(crate) fn scope(&self) -> Scope {
+        match (self.flags.contains(&Flag::OneNode), self.keys) {
+            (true, _) => Scope::OneNode,
+            (false, Keys::None) => Scope::Node,
+            (false, _) => Scope::Keys,
+        }
+    }
+
+    pub(crate) fn writes(&self) -> bool {
+        self.flags.contains(&Flag::Write)
+    }
+
+    /// Whether it only writes, unless it has options.
+    pub(crate) fn is_blind(&self, parts: usize) -> bool {
+        !self.reads_its_key() && parts == self.least_parts()
+    }
+
+    /// Whether its outcome follows from its request and the keys: not from the node's cursors, or the scripts that were sent to it before.
+    pub(crate) fn follows_from_keys(&self) -> bool {
+        !matches!(self.keys, Keys::Any) && self.name != "EVALSHA"
+    }
+
+    /// The keys that its request names.
+    ///
+    /// # Errors
+    /// If the request does not say how many they are.
+    pub(crate) fn named<'a>(&self, args: Args<'a>) -> Result<Named<'a>, Refusal> {
+        self.keys.named(args)
     }
 
     pub(crate) fn runs_before_password(&self) -> bool {

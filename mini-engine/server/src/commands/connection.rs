@@ -61,7 +61,7 @@ pub(super) fn hello(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>)
         (Reply::text("version"), Reply::text(REDIS_VERSION)),
         (Reply::text("proto"), Reply::Integer(number)),
         (Reply::text("id"), Reply::Integer(context.client.id as i64)),
-        (Reply::text("mode"), Reply::text("standalone")),
+        (Reply::text("mode"), Reply::text(context.shared.mode())),
         (Reply::text("role"), Reply::text("master")),
         (Reply::text("modules"), Reply::Array(Vec::new())),
     ]))

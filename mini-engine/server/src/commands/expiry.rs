@@ -30,8 +30,8 @@ fn invalid(command: &str) -> Refusal {
 }
 
 /// The milliseconds since 1970 that a request names; negative before.
-fn millis(number: i64, unit: Unit, from: Base) -> Option<i64> {
-    let base = if from == Base::Now { i64::try_from(since_1970().as_millis()).ok()? } else { 0 };
+fn millis(keys: &Keyspace, number: i64, unit: Unit, from: Base) -> Option<i64> {
+    let base = if from == Base::Now { millis_of(keys.now()) } else { 0 };
     let factor = if let Unit::Seconds = unit { 1000 } else { 1 };
     number.checked_mul(factor)?.checked_add(base)
 }
@@ -42,12 +42,16 @@ fn instant(millis: i64) -> SystemTime {
 }
 
 fn millis_of(at: SystemTime) -> i64 {
-    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    i64::try_from(since_1970(at).as_millis()).unwrap_or(i64::MAX)
 }
 
 /// The time of the option EX, PX, EXAT or PXAT with its number.
-pub(super) fn expiry_option(option: &[u8], number: Option<&[u8]>, command: &str) -> Result<SystemTime, Refusal> {
+pub(super) fn expiry_option(
+    keys: &Keyspace,
+    option: &[u8],
+    number: Option<&[u8]>,
+    command: &str,
+) -> Result<SystemTime, Refusal> {
     let (unit, from) = match option {
         _ if is(option, "EX") => (Unit::Seconds, Base::Now),
         _ if is(option, "PX") => (Unit::Millis, Base::Now),
@@ -55,34 +59,35 @@ pub(super) fn expiry_option(option: &[u8], number: Option<&[u8]>, command: &str)
         _ if is(option, "PXAT") => (Unit::Millis, Base::Epoch),
         _ => return Err(Refusal::syntax()),
     };
-    lifetime(number.ok_or_else(Refusal::syntax)?, unit, from, command)
+    lifetime(keys, number.ok_or_else(Refusal::syntax)?, (unit, from), command)
 }
 
 /// A time that a value is set with: it must be positive.
-fn lifetime(number: &[u8], unit: Unit, from: Base, command: &str) -> Result<SystemTime, Refusal> {
+fn lifetime(keys: &Keyspace, number: &[u8], (unit, from): (Unit, Base), command: &str) -> Result<SystemTime, Refusal> {
     let number = integer(number)?;
-    let at = Some(number).filter(|&number| number > 0).and_then(|number| millis(number, unit, from));
+    let at = Some(number).filter(|&number| number > 0).and_then(|number| millis(keys, number, unit, from));
     at.map(instant).ok_or_else(|| invalid(command))
 }
 
 /// The time so many milliseconds from now, if that is in the future.
-pub(super) fn in_millis(number: i64) -> Option<SystemTime> {
-    Some(number).filter(|&number| number > 0).and_then(|number| millis(number, Unit::Millis, Base::Now)).map(instant)
+pub(super) fn in_millis(keys: &Keyspace, number: i64) -> Option<SystemTime> {
+    let at = Some(number).filter(|&number| number > 0).and_then(|number| millis(keys, number, Unit::Millis, Base::Now));
+    at.map(instant)
 }
 
 /// The milliseconds until `at`; 0 if it has come.
-pub(super) fn remaining_millis(at: SystemTime) -> i64 {
-    (millis_of(at) - millis_of(SystemTime::now())).max(0)
+pub(super) fn remaining_millis(keys: &Keyspace, at: SystemTime) -> i64 {
+    (millis_of(at) - millis_of(keys.now())).max(0)
 }
 
 pub(super) fn setex(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
-    let at = lifetime(args.at(2), Unit::Seconds, Base::Now, "setex")?;
+    let at = lifetime(keys, args.at(2), (Unit::Seconds, Base::Now), "setex")?;
     keys.insert_until(args.at(1), args.at(3), Some(at))?;
     Ok(Reply::OK)
 }
 
 pub(super) fn psetex(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
-    let at = lifetime(args.at(2), Unit::Millis, Base::Now, "psetex")?;
+    let at = lifetime(keys, args.at(2), (Unit::Millis, Base::Now), "psetex")?;
     keys.insert_until(args.at(1), args.at(3), Some(at))?;
     Ok(Reply::OK)
 }
@@ -92,7 +97,7 @@ pub(super) fn getex(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) ->
     let new = match args.len() {
         2 => None,
         3 if is(args.at(2), "PERSIST") => Some(None),
-        4 => Some(Some(expiry_option(args.at(2), Some(args.at(3)), "getex")?)),
+        4 => Some(Some(expiry_option(keys, args.at(2), Some(args.at(3)), "getex")?)),
         _ => return Err(Refusal::syntax()),
     };
     let found = keys.get_with_expiry(args.at(1))?;
@@ -122,13 +127,13 @@ pub(super) fn pexpireat(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>
 
 /// EXPIRE key seconds [NX | XX | GT | LT], and its kin. Rewrites the value. A key whose time has come is removed.
 fn set_expiry(keys: &mut Keyspace, args: Args<'_>, (unit, from): (Unit, Base), command: &str) -> Answer {
-    let at = millis(integer(args.at(2))?, unit, from).ok_or_else(|| invalid(command))?;
+    let at = millis(keys, integer(args.at(2))?, unit, from).ok_or_else(|| invalid(command))?;
     let is_met = conditions(&args)?;
     let Some((value, old)) = keys.get_with_expiry(args.at(1))? else { return Ok(Reply::Integer(0)) };
     if !is_met(old.map(millis_of), at) {
         return Ok(Reply::Integer(0));
     }
-    match at > millis_of(SystemTime::now()) {
+    match at > millis_of(keys.now()) {
         true => keys.insert_until(args.at(1), &value, Some(instant(at)))?,
         false => keys.remove(args.at(1))?,
     }
@@ -192,7 +197,7 @@ fn asked(keys: &Keyspace, args: Args<'_>, unit: Unit, from: Base) -> Answer {
         Some((_, None)) => return Ok(Reply::Integer(-1)),
         Some((_, Some(at))) => at,
     };
-    let millis = if from == Base::Now { remaining_millis(at) } else { millis_of(at) };
+    let millis = if from == Base::Now { remaining_millis(keys, at) } else { millis_of(at) };
     Ok(Reply::Integer(match unit {
         Unit::Millis => millis,
         // Rounded, as in Redis.

@@ -18,9 +18,9 @@ type Section = (&'static str, fn(&Shared, &Metrics) -> Fields);
 
 /// The sections in their order; those of Redis first.
 #[rustfmt::skip]
-const SECTIONS: [Section; 12] = [
+const SECTIONS: [Section; 13] = [
     ("Server", server), ("Clients", clients), ("Memory", memory), ("Persistence", persistence), ("Stats", stats),
-    ("Replication", replication), ("CPU", cpu), ("Keyspace", keyspace), ("Writes", writes), ("Damage", damage), ("Engine", engine),
+    ("Replication", replication), ("CPU", cpu), ("Cluster", cluster), ("Keyspace", keyspace), ("Writes", writes), ("Damage", damage), ("Engine", engine),
     ("Commandstats", |_, _| Vec::new()),
 ];
 
@@ -53,7 +53,7 @@ fn server(shared: &Shared, _: &Metrics) -> Fields {
     let uptime = shared.started.elapsed().as_secs();
     vec![
         ("redis_version", REDIS_VERSION.to_owned()),
-        ("redis_mode", "standalone".to_owned()),
+        ("redis_mode", shared.mode().to_owned()),
         ("mini_engine_version", env!("CARGO_PKG_VERSION").to_owned()),
         ("os", std::env::consts::OS.to_owned()),
         ("arch_bits", usize::BITS.to_string()),
@@ -155,6 +155,10 @@ fn replication(_: &Shared, _: &Metrics) -> Fields {
 fn cpu(_: &Shared, _: &Metrics) -> Fields {
     let [user, system] = cpu_seconds();
     vec![("used_cpu_sys", format!("{system:.2}")), ("used_cpu_user", format!("{user:.2}"))]
+}
+
+fn cluster(shared: &Shared, _: &Metrics) -> Fields {
+    vec![("cluster_enabled", u8::from(shared.is_in_cluster).to_string())]
 }
 
 fn damage(shared: &Shared, metrics: &Metrics) -> Fields {

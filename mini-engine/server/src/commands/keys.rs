@@ -97,9 +97,15 @@ pub(super) fn copy(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_
     if from == to && number == keys.number() {
         return Err(is_same());
     }
-    let Some(target) = context.open(number)? else { return Ok(Reply::Nothing) };
+    let mut target = None;
+    if number != keys.number() {
+        target = context.open(number)?;
+        if target.is_none() {
+            return Ok(Reply::Nothing);
+        }
+    }
     let Some((value, expiry)) = keys.get_with_expiry(from)? else { return Ok(Reply::Integer(0)) };
-    let is_copied = keys.in_database(Some(target), |keys| {
+    let is_copied = keys.in_database(target, |keys| {
         let may = replaces || !keys.contains(to)?;
         if may {
             keys.insert_until(to, &value, expiry)?;

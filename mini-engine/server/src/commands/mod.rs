@@ -6,14 +6,16 @@ mod connection;
 mod expiry;
 mod glob;
 mod info;
+mod key_names;
 mod keys;
 mod ordered;
-mod scripts;
+pub(crate) mod scripts;
 mod server;
 mod strings;
 mod table;
 pub(crate) mod transaction;
 mod words;
 
-pub(crate) use command::Command;
+pub(crate) use command::{Command, Scope};
+pub(crate) use key_names::Named;
 pub(crate) use table::{find, of_pipelines};

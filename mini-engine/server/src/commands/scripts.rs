@@ -4,12 +4,14 @@
 //! Comments, spaces and the kind of quotes make no difference, since versions of a library differ in them.
 
 use super::expiry::{in_millis, remaining_millis};
+use super::key_names::counted;
 use super::words::{integer, is, unknown_subcommand};
 use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::Args;
 use crate::state::context::Context;
 use crate::state::keyspace::Keyspace;
 use crate::state::scripts::{Call, Script};
+use crate::state::shared::Shared;
 
 type Answer = Result<Reply, Refusal>;
 
@@ -74,19 +76,23 @@ pub(super) fn eval(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_
     run(script, keys, &args)
 }
 
+/// The text of the script with this hash, if it was sent before.
+pub(crate) fn text(shared: &Shared, hash: &[u8]) -> Result<&'static str, Refusal> {
+    find(shared, hash).map(|script| script.text)
+}
+
+fn find(shared: &Shared, hash: &[u8]) -> Result<&'static Script, Refusal> {
+    shared.scripts.find(hash).ok_or_else(|| Refusal::new("NOSCRIPT No matching script. Please use EVAL."))
+}
+
 /// EVALSHA hash numkeys [key ...] [arg ...]
 pub(super) fn evalsha(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
-    let script = context.shared.scripts.find(args.at(1));
-    run(script.ok_or_else(|| Refusal::new("NOSCRIPT No matching script. Please use EVAL."))?, keys, &args)
+    run(find(context.shared, args.at(1))?, keys, &args)
 }
 
 fn run(script: &Script, keys: &mut Keyspace, args: &Args<'_>) -> Answer {
-    let count = usize::try_from(integer(args.at(2))?);
-    let count = count.map_err(|_| Refusal::new("ERR Number of keys can't be negative"))?;
-    if count > args.len() - 3 {
-        return Err(Refusal::new("ERR Number of keys can't be greater than number of args"));
-    }
-    let call = Call { keys: args.from(3).take(count).collect(), args: args.from(3 + count).collect() };
+    let (names, rest) = counted(*args)?;
+    let call = Call { keys: names, args: rest };
     if call.keys.len() < script.uses.0 || call.args.len() < script.uses.1 {
         return Err(Refusal::new("ERR the script uses more keys or arguments than it was given"));
     }
@@ -117,7 +123,7 @@ fn is_held(keys: &Keyspace, key: &[u8], token: &[u8]) -> Result<bool, Refusal> {
 
 /// Holds the lock `key` for so many milliseconds from now; for none, it is removed.
 fn hold(keys: &mut Keyspace, key: &[u8], token: &[u8], millis: i64) -> Result<(), Refusal> {
-    match in_millis(millis) {
+    match in_millis(keys, millis) {
         Some(at) => keys.insert_until(key, token, Some(at))?,
         None => keys.remove(key)?,
     }
@@ -160,7 +166,7 @@ fn extend_by(keys: &mut Keyspace, call: &Call<'_>, millis: i64) -> Answer {
 /// Extends a lock that expires: to a time from now, or by a time if the third argument is 0.
 fn extend_or_add(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     let Some((_, Some(expiry))) = keys.get_with_expiry(call.keys[0])? else { return Ok(Reply::Integer(0)) };
-    let added = if call.args[2] == b"0" { remaining_millis(expiry) } else { 0 };
+    let added = if call.args[2] == b"0" { remaining_millis(keys, expiry) } else { 0 };
     extend_by(keys, &call, integer(call.args[1])?.saturating_add(added))
 }
 
@@ -193,7 +199,7 @@ fn obtain(keys: &mut Keyspace, call: Call<'_>) -> Answer {
 /// The milliseconds for which a lock is still held with the token; -3 if it is not.
 fn time_to_live(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     Ok(Reply::Integer(match keys.get_with_expiry(call.keys[0])? {
-        Some((value, expiry)) if &*value == call.args[0] => expiry.map_or(-1, remaining_millis),
+        Some((value, expiry)) if &*value == call.args[0] => expiry.map_or(-1, |expiry| remaining_millis(keys, expiry)),
         _ => -3,
     }))
 }

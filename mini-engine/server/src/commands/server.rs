@@ -91,6 +91,11 @@ pub(super) fn shutdown(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'
     Ok(Reply::Nothing)
 }
 
+/// The commands of clusters.
+pub(super) fn cluster(_: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Answer {
+    Err(Refusal::new("ERR This instance has cluster support disabled"))
+}
+
 /// There are no replicas, so there is nothing to wait for.
 pub(super) fn wait(_: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Answer {
     for number in args.from(1) {
@@ -110,8 +115,8 @@ pub(super) fn waitaof(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_
     Ok(Reply::Array(vec![Reply::Integer(1), Reply::Integer(0)]))
 }
 
-pub(super) fn time(_: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Answer {
-    let now = since_1970();
+pub(super) fn time(_: &mut Context<'_>, keys: &mut Keyspace, _: Args<'_>) -> Answer {
+    let now = since_1970(keys.now());
     Ok(Reply::Array(vec![Reply::text(now.as_secs().to_string()), Reply::text(now.subsec_micros().to_string())]))
 }
 
@@ -122,7 +127,7 @@ fn settings(shared: &Shared) -> [(&'static str, String); 15] {
     [
         ("appendfsync", settings.durability.appendfsync().to_owned()),
         ("appendonly", "yes".to_owned()),
-        ("cluster-enabled", "no".to_owned()),
+        ("cluster-enabled", if shared.is_in_cluster { "yes" } else { "no" }.to_owned()),
         ("databases", settings.databases.to_string()),
         ("maxclients", limits.clients.to_string()),
         ("maxmemory", "0".to_owned()),

@@ -28,7 +28,7 @@ pub(super) fn set(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> A
             _ if is(option, "GET") => returns_old = true,
             _ if until.is_some() => return Err(Refusal::syntax()),
             _ if is(option, "KEEPTTL") => until = Some(Until::AsBefore),
-            _ => until = Some(Until::At(expiry_option(option, options.next(), "set")?)),
+            _ => until = Some(Until::At(expiry_option(keys, option, options.next(), "set")?)),
         }
     }
     let (key, value) = (args.at(1), args.at(2));

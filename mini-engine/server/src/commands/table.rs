@@ -1,6 +1,7 @@
 //! The table of all commands. Requests are looked up in it, and it answers COMMAND. A new command is a function and a row here.
 
-use super::command::{Command, Flag, Keys};
+use super::command::{Command, Flag};
+use super::key_names::Keys;
 use super::words::{is, shown, unknown_subcommand};
 use super::{client, connection, expiry, info, keys, ordered, scripts, server, strings, transaction};
 use crate::protocol::reply::{Refusal, Reply};
@@ -11,8 +12,8 @@ use crate::state::keyspace::Keyspace;
 /// All commands, sorted by name.
 #[rustfmt::skip]
 static COMMANDS: &[Command] = {
-    use Flag::{Admin, AtOnce, Blind, Fast, NoAuth, NoMulti, Readonly, Together, Write};
-    use Keys::{All, First, None, Pairs, Two};
+    use Flag::{Admin, AtOnce, Blind, Fast, NoAuth, NoMulti, OneNode, Readonly, Together, Write};
+    use Keys::{All, Any, Beginning, Bounds, Counted, First, None, Pairs, Second, Two};
     const fn command(
         name: &'static str, arity: i64, flags: &'static [Flag], keys: Keys, run: Run, summary: &'static str,
     ) -> Command {
@@ -20,29 +21,31 @@ static COMMANDS: &[Command] = {
     }
     &numbered([
         command("APPEND", 3, &[Write, Fast], First, strings::append, "Appends to a value, and returns its length"),
+        command("ASKING", 1, &[Fast, NoMulti], None, server::cluster, "Is for clusters, where slots do not move"),
         command("AUTH", -2, &[NoAuth, Fast, NoMulti], None, connection::auth, "Tells the password"),
-        command("BGSAVE", -1, &[Admin, NoMulti], None, server::bgsave, "Begins to make a checkpoint"),
+        command("BGSAVE", -1, &[Admin, NoMulti, OneNode], None, server::bgsave, "Begins to make a checkpoint"),
         command("CLIENT", -2, &[Fast], None, client::client, "Names this connection, or tells of all or ends them"),
+        command("CLUSTER", -2, &[NoMulti], None, server::cluster, "Tells of the nodes of a cluster and their slots"),
         command("COMMAND", -1, &[Fast], None, describe, "Describes the commands"),
         command("CONFIG", -2, &[Admin], None, server::config, "Shows settings"),
         command("COPY", -3, &[Write], Two, keys::copy, "COPY from to [DB number] [REPLACE]: sets a key to the value of another"),
-        command("DBSIZE", 1, &[Readonly], None, server::dbsize, "Counts the keys, by reading all of them"),
+        command("DBSIZE", 1, &[Readonly], Any, server::dbsize, "Counts the keys, by reading all of them"),
         command("DECR", 2, &[Write, Fast, Together], First, strings::decr, "Subtracts one from a number"),
         command("DECRBY", 3, &[Write, Fast, Together], First, strings::decrby, "Subtracts from a number"),
         command("DEL", -2, &[Write], All, keys::del, "Removes keys, and returns how many there were"),
-        command("DELPREFIX", 2, &[Write, Fast], None, ordered::delprefix, "DELPREFIX prefix: removes the keys that begin with it, in one operation"),
-        command("DELRANGE", 3, &[Write, Fast], None, ordered::delrange, "DELRANGE from to: removes the keys of RANGE, in one operation"),
+        command("DELPREFIX", 2, &[Write, Fast], Beginning, ordered::delprefix, "DELPREFIX prefix: removes the keys that begin with it, in one operation"),
+        command("DELRANGE", 3, &[Write, Fast], Bounds, ordered::delrange, "DELRANGE from to: removes the keys of RANGE, in one operation"),
         command("DISCARD", 1, &[Fast, AtOnce], None, transaction::discard, "Gives up the transaction"),
         command("ECHO", 2, &[Fast], None, connection::echo, "Returns its argument"),
-        command("EVAL", -3, &[Write], None, scripts::eval, "Does what the script of a well-known lock says"),
-        command("EVALSHA", -3, &[Write], None, scripts::evalsha, "As EVAL, with the hash of a script that was sent before"),
+        command("EVAL", -3, &[Write], Counted, scripts::eval, "Does what the script of a well-known lock says"),
+        command("EVALSHA", -3, &[Write], Counted, scripts::evalsha, "As EVAL, with the hash of a script that was sent before"),
         command("EXEC", 1, &[AtOnce], None, transaction::exec, "Carries out the transaction as one batch"),
         command("EXISTS", -2, &[Readonly, Fast], All, keys::exists, "Counts those of the keys that are there"),
         command("EXPIRE", -3, &[Write, Fast], First, expiry::expire, "EXPIRE key seconds [NX | XX | GT | LT]: lets a key expire so long from now"),
         command("EXPIREAT", -3, &[Write, Fast], First, expiry::expireat, "Lets a key expire at a time in seconds since 1970"),
         command("EXPIRETIME", 2, &[Readonly, Fast], First, expiry::expiretime, "Returns when a key expires, in seconds since 1970"),
-        command("FLUSHALL", -1, &[Write], None, server::flushall, "Removes all keys of all databases, if the server was started with --allow-flushall"),
-        command("FLUSHDB", -1, &[Write], None, server::flushdb, "As FLUSHALL, for the selected database"),
+        command("FLUSHALL", -1, &[Write, OneNode], None, server::flushall, "Removes all keys of all databases, if the server was started with --allow-flushall"),
+        command("FLUSHDB", -1, &[Write, OneNode], None, server::flushdb, "As FLUSHALL, for the selected database"),
         command("GET", 2, &[Readonly, Fast, Together], First, strings::get, "Returns a value"),
         command("GETDEL", 2, &[Write, Fast], First, strings::getdel, "Returns a value and removes its key"),
         command("GETEX", -2, &[Write, Fast], First, expiry::getex, "Returns a value, and sets when it expires"),
@@ -53,37 +56,39 @@ static COMMANDS: &[Command] = {
         command("INCRBY", 3, &[Write, Fast, Together], First, strings::incrby, "Adds to a number"),
         command("INCRBYFLOAT", 3, &[Write, Fast], First, strings::incrbyfloat, "Adds to a number with a fraction"),
         command("INFO", -1, &[Readonly], None, info::info, "Describes the server and the database"),
-        command("KEYS", 2, &[Readonly], None, ordered::keys, "Returns the keys that match a pattern, in order"),
-        command("LASTSAVE", 1, &[Fast], None, server::lastsave, "Tells when the last checkpoint was made"),
+        command("KEYS", 2, &[Readonly], Any, ordered::keys, "Returns the keys that match a pattern, in order"),
+        command("LASTSAVE", 1, &[Fast, OneNode], None, server::lastsave, "Tells when the last checkpoint was made"),
         command("MGET", -2, &[Readonly, Fast], All, strings::mget, "Returns several values, of one moment"),
-        command("MONITOR", 1, &[Admin, NoMulti], None, connection::monitor, "Shows the requests of all clients"),
-        command("MOVE", 3, &[Write, Fast], First, keys::move_key, "Moves a key to another database"),
+        command("MONITOR", 1, &[Admin, NoMulti, OneNode], None, connection::monitor, "Shows the requests of all clients"),
+        command("MOVE", 3, &[Write, Fast, OneNode], First, keys::move_key, "Moves a key to another database"),
         command("MSET", -3, &[Write], Pairs, strings::mset, "Sets several values as one batch"),
         command("MSETNX", -3, &[Write], Pairs, strings::msetnx, "Sets several values as one batch if none of the keys is there"),
         command("MULTI", 1, &[Fast, AtOnce], None, transaction::multi, "Begins a transaction"),
-        command("OBJECT", -2, &[Readonly], None, keys::object, "Returns the encoding of a value, which is raw"),
+        command("OBJECT", -2, &[Readonly], Second, keys::object, "Returns the encoding of a value, which is raw"),
         command("PERSIST", 2, &[Write, Fast], First, expiry::persist, "Lets a key not expire"),
         command("PEXPIRE", -3, &[Write, Fast], First, expiry::pexpire, "As EXPIRE, in milliseconds"),
         command("PEXPIREAT", -3, &[Write, Fast], First, expiry::pexpireat, "As EXPIREAT, in milliseconds"),
         command("PEXPIRETIME", 2, &[Readonly, Fast], First, expiry::pexpiretime, "As EXPIRETIME, in milliseconds"),
         command("PING", -1, &[Fast], None, connection::ping, "Answers"),
-        command("PREFIX", -2, &[Readonly], None, ordered::prefix, "PREFIX prefix [LIMIT n] [REV]: the entries whose keys begin with it"),
+        command("PREFIX", -2, &[Readonly], Beginning, ordered::prefix, "PREFIX prefix [LIMIT n] [REV]: the entries whose keys begin with it"),
         command("PSETEX", 4, &[Write], First, expiry::psetex, "As SETEX, in milliseconds"),
         command("PTTL", 2, &[Readonly, Fast], First, expiry::pttl, "As TTL, in milliseconds"),
         command("QUIT", -1, &[NoAuth, Fast, AtOnce], None, connection::quit, "Ends the connection"),
-        command("RANGE", -3, &[Readonly], None, ordered::range, "RANGE from to [LIMIT n] [REV]: the entries from a key to before another; an empty `to` is the end"),
+        command("RANGE", -3, &[Readonly], Bounds, ordered::range, "RANGE from to [LIMIT n] [REV]: the entries from a key to before another; an empty `to` is the end"),
+        command("READONLY", 1, &[Fast, NoMulti], None, server::cluster, "Lets a node of a cluster answer reads that may be outdated"),
+        command("READWRITE", 1, &[Fast, NoMulti], None, server::cluster, "Takes READONLY back"),
         command("RENAME", 3, &[Write], Two, keys::rename, "Gives a value another key"),
         command("RENAMENX", 3, &[Write, Fast], Two, keys::renamenx, "Gives a value another key, if that is not there"),
         command("RESET", 1, &[NoAuth, Fast, AtOnce], None, connection::reset, "Makes the connection as new"),
-        command("SAVE", 1, &[Admin, NoMulti], None, server::save, "Makes a checkpoint"),
-        command("SCAN", -2, &[Readonly], None, ordered::scan, "SCAN cursor [MATCH pattern] [COUNT n]: some keys, in order, and the cursor of the next"),
+        command("SAVE", 1, &[Admin, NoMulti, OneNode], None, server::save, "Makes a checkpoint"),
+        command("SCAN", -2, &[Readonly], Any, ordered::scan, "SCAN cursor [MATCH pattern] [COUNT n]: some keys, in order, and the cursor of the next"),
         command("SCRIPT", -2, &[], None, scripts::script, "Tells which scripts of locks were sent"),
         command("SELECT", 2, &[Fast], None, connection::select, "Selects a database by its number"),
         command("SET", -3, &[Write, Blind], First, strings::set, "SET key value [NX | XX] [GET] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL]: sets a value"),
         command("SETEX", 4, &[Write], First, expiry::setex, "SETEX key seconds value: sets a value that expires"),
         command("SETNX", 3, &[Write, Fast], First, strings::setnx, "Sets a value if the key is not there"),
         command("SETRANGE", 4, &[Write], First, strings::setrange, "Overwrites a part of a value"),
-        command("SHUTDOWN", -1, &[Admin, NoMulti], None, server::shutdown, "Ends the server, as SIGTERM does"),
+        command("SHUTDOWN", -1, &[Admin, NoMulti, OneNode], None, server::shutdown, "Ends the server, as SIGTERM does"),
         command("SLOWLOG", -2, &[Admin], None, server::slowlog, "Returns the requests that took long"),
         command("STRLEN", 2, &[Readonly, Fast, Together], First, strings::strlen, "Returns the length of a value"),
         command("SUBSTR", 4, &[Readonly], First, strings::getrange, "As GETRANGE"),
@@ -93,8 +98,8 @@ static COMMANDS: &[Command] = {
         command("TYPE", 2, &[Readonly, Fast], First, keys::kind, "Returns string, or none"),
         command("UNLINK", -2, &[Write, Fast], All, keys::del, "As DEL"),
         command("UNWATCH", 1, &[Fast], None, transaction::unwatch, "Lets EXEC no longer depend on keys"),
-        command("WAIT", 3, &[], None, server::wait, "Returns the number of replicas, which is 0"),
-        command("WAITAOF", 4, &[], None, server::waitaof, "Syncs, and returns 1 and the number of replicas, which is 0"),
+        command("WAIT", 3, &[OneNode], None, server::wait, "Returns the number of replicas, which is 0"),
+        command("WAITAOF", 4, &[OneNode], None, server::waitaof, "Syncs, and returns 1 and the number of replicas, which is 0"),
         command("WATCH", -2, &[Fast, AtOnce], All, transaction::watch, "Lets EXEC fail if one of the keys is changed before it"),
     ])
 };

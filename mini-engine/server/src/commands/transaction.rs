@@ -5,10 +5,11 @@
 //! does not: the writes of the others stay. Unlike in Redis, a failure to write is a failure of all.
 
 use super::command::Command;
-use crate::protocol::reply::{Refusal, Reply};
+use crate::protocol::reply::{Outcome, Refusal, Reply};
 use crate::protocol::request::{Args, OwnedArgs};
-use crate::state::context::{Context, Queued, Transaction};
+use crate::state::context::{Context, Queued, Run, Transaction};
 use crate::state::keyspace::Keyspace;
+use crate::state::shared::Shared;
 use crate::state::watched::Watched;
 
 /// The maximum number of commands in one transaction.
@@ -96,14 +97,36 @@ pub(crate) fn exec(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> 
 /// Carries out the commands, unless one of them or the whole batch has to wait.
 fn carry_out(context: &mut Context<'_>, transaction: &Transaction) -> Result<Reply, Refusal> {
     let mut keyspace = Keyspace::of_several(context.client.database.clone());
-    let (mut replies, mut failed) = (Vec::with_capacity(transaction.commands.len()), Vec::new());
-    let (most, mut size) = (context.shared.settings.limits.request_bytes, 0);
-    for queued in &transaction.commands {
-        let outcome = (queued.run)(context, &mut keyspace, queued.args.args());
-        if context.is_held() {
-            return Ok(Reply::Nothing);
+    let commands = transaction.commands.iter().map(|queued| (queued.run, queued.args.args()));
+    let replies = run_all(context, &mut keyspace, commands, |shared, outcome| Ok(shared.reply(outcome)))?;
+    if context.is_held() {
+        return Ok(Reply::Nothing);
+    }
+    context.commit(keyspace)?;
+    if !context.is_held() {
+        for (queued, reply) in transaction.commands.iter().zip(&replies) {
+            // Their time is that of EXEC.
+            context.shared.stats.of(queued.place, queued.name).add(0, matches!(reply, Reply::Error(_)));
         }
-        let reply = context.shared.reply(outcome);
+    }
+    Ok(Reply::Array(replies))
+}
+
+/// Runs commands in a keyspace that the caller commits, until one of them has to wait. `answer` makes a reply of an outcome, or gives up.
+pub(crate) fn run_all<'a>(
+    context: &mut Context<'_>,
+    keyspace: &mut Keyspace,
+    commands: impl ExactSizeIterator<Item = (Run, Args<'a>)>,
+    answer: impl Fn(&mut Shared, Outcome) -> Outcome,
+) -> Result<Vec<Reply>, Refusal> {
+    let (most, mut size) = (context.shared.settings.limits.request_bytes, 0);
+    let mut replies = Vec::with_capacity(commands.len());
+    for (run, args) in commands {
+        let outcome = run(context, keyspace, args);
+        if context.is_held() {
+            break;
+        }
+        let reply = answer(context.shared, outcome)?;
         size += reply.size();
         if size > most {
             return Err(Refusal::new(format!("EXECABORT the replies are longer than {most} bytes: nothing was done")));
@@ -112,17 +135,7 @@ fn carry_out(context: &mut Context<'_>, transaction: &Transaction) -> Result<Rep
         if keyspace.bytes() > most {
             return Err(Refusal::new(format!("EXECABORT the writes are longer than {most} bytes: nothing was done")));
         }
-        failed.push(matches!(reply, Reply::Error(_)));
         replies.push(reply);
     }
-    let reply = Reply::Array(replies);
-    context.check_size(&reply)?;
-    context.commit(keyspace)?;
-    if !context.is_held() {
-        for (queued, failed) in transaction.commands.iter().zip(failed) {
-            // Their time is that of EXEC.
-            context.shared.stats.of(queued.place, queued.name).add(0, failed);
-        }
-    }
-    Ok(reply)
+    Ok(replies)
 }

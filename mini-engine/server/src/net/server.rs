@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use mini_engine::Db;
 use mio::net::UnixStream;
@@ -118,7 +119,7 @@ impl Server {
     }
 
     pub(super) fn event_loop(self, db: Db) -> Result<EventLoop> {
-        let mut shared = Shared::new(db, self.settings, since_1970().as_nanos() as u64);
+        let mut shared = Shared::new(db, self.settings, since_1970(SystemTime::now()).as_nanos() as u64);
         shared.address = self.clients.1.to_string();
         if let Address::Tcp(address) = self.clients.1 {
             shared.port = address.port();

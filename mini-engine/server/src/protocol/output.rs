@@ -94,6 +94,12 @@ impl Output {
         self.parts.push_back(Part::Value(value.clone()));
     }
 
+    /// Appends everything to `bytes`.
+    pub(crate) fn copy_into(&self, bytes: &mut Vec<u8>) {
+        debug_assert_eq!(self.sent, 0, "nothing was sent");
+        self.parts.iter().for_each(|part| bytes.extend_from_slice(part.bytes()));
+    }
+
     /// Appends the contents of `other`, of which nothing was sent.
     pub(crate) fn append(&mut self, mut other: Output) {
         self.len += other.len;

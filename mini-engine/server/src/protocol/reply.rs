@@ -24,18 +24,24 @@ pub(crate) enum Version {
     Resp3,
 }
 
+/// A reply to a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Reply {
+pub enum Reply {
+    /// A word or two, such as `OK`.
     Simple(&'static str),
+    /// A number.
     Integer(i64),
+    /// Bytes.
     Bulk(Slice),
     /// Text of many lines, for people.
     Text(String),
+    /// Nothing, where there might be a value.
     Null,
     /// Nothing where an array was expected: as `Null`, but in version 2.
     NullArray,
     /// A code in capitals, a space, and a sentence.
     Error(String),
+    /// Replies in order.
     Array(Vec<Reply>),
     /// Pairs: a map in version 3, a flat array in version 2.
     Map(Vec<(Reply, Reply)>),
@@ -44,9 +50,11 @@ pub(crate) enum Reply {
 }
 
 impl Reply {
-    pub(crate) const OK: Reply = Reply::Simple("OK");
+    /// That something was done.
+    pub const OK: Reply = Reply::Simple("OK");
 
-    pub(crate) fn text(text: impl AsRef<str>) -> Reply {
+    /// Text, as bytes.
+    pub fn text(text: impl AsRef<str>) -> Reply {
         Reply::Bulk(Slice::from(text.as_ref().as_bytes()))
     }
 

@@ -72,6 +72,7 @@ impl<'a> Args<'a> {
 }
 
 /// A request that is kept for later.
+#[derive(Clone)]
 pub(crate) struct OwnedArgs {
     bytes: Vec<u8>,
     parts: Vec<(usize, usize)>,
@@ -79,8 +80,12 @@ pub(crate) struct OwnedArgs {
 
 impl OwnedArgs {
     pub(crate) fn new(args: &Args<'_>) -> Self {
-        let mut bytes = Vec::with_capacity(args.from(0).map(<[u8]>::len).sum());
-        let parts = args.from(0).map(|part| {
+        Self::of_parts(args.from(0))
+    }
+
+    pub(crate) fn of_parts<'a>(parts: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
+        let mut bytes = Vec::with_capacity(parts.clone().map(<[u8]>::len).sum());
+        let parts = parts.map(|part| {
             let start = bytes.len();
             bytes.extend_from_slice(part);
             (start, bytes.len())
@@ -90,6 +95,23 @@ impl OwnedArgs {
 
     pub(crate) fn args(&self) -> Args<'_> {
         Args::new(&self.bytes, &self.parts)
+    }
+
+    /// The parts that follow each other in `bytes` and have these lengths; `None` unless they are all of `bytes`.
+    pub(crate) fn of_lengths(bytes: Vec<u8>, lengths: &[u32]) -> Option<Self> {
+        let mut end = 0usize;
+        let parts = lengths.iter().map(|&len| {
+            let start = end;
+            end = end.saturating_add(len as usize);
+            (start, end)
+        });
+        let parts = parts.collect();
+        (end == bytes.len()).then_some(Self { bytes, parts })
+    }
+
+    /// The parts, one behind the other, and their lengths.
+    pub(crate) fn lengths(&self) -> (&[u8], impl ExactSizeIterator<Item = usize>) {
+        (&self.bytes, self.parts.iter().map(|(start, end)| end - start))
     }
 
     /// Bytes of memory that it takes.

@@ -19,13 +19,14 @@ use std::time::Instant;
 use mini_engine::Error;
 
 use pipeline::Pipeline;
-use record::{record, show};
-use run::run_alone;
+pub(crate) use record::record;
+use record::show;
+pub(crate) use run::{run_alone, run_in};
 pub(crate) use step::Step;
 
 use crate::commands::{self, Command, transaction};
 use crate::protocol::output::Output;
-use crate::protocol::reply::{Refusal, Reply, Version};
+use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::{self, Args, Parser};
 use crate::settings::Protocol;
 use crate::state::context::{After, Client, Context, Transaction};
@@ -68,16 +69,7 @@ impl Session {
     }
 
     fn of(language: Language, id: u64, shared: &Shared) -> Self {
-        let client = Client {
-            id,
-            version: Version::default(),
-            is_authenticated: shared.settings.password.is_none(),
-            database: Database::first(&shared.db),
-            transaction: None,
-            watched: None,
-            listing: None,
-            refusal: None,
-        };
+        let client = Client::new(id, Database::first(&shared.db), shared.settings.password.is_none());
         Self { language, parser: Parser::default(), pipeline: Pipeline::default(), client }
     }
 
@@ -236,7 +228,8 @@ enum Next {
     Reply(Reply),
 }
 
-fn find(context: &mut Context<'_>, args: Args<'_>, now: Instant) -> Result<&'static Command, Refusal> {
+/// The command of a request that the client may send now.
+pub(crate) fn find(context: &mut Context<'_>, args: Args<'_>, now: Instant) -> Result<&'static Command, Refusal> {
     let command = commands::find(args)?;
     context.shared.clients.note(context.client.id, command.name(), now);
     if !context.client.is_authenticated && !command.runs_before_password() {

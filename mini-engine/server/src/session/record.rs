@@ -7,7 +7,7 @@ use crate::protocol::request::Args;
 use crate::state::context::Context;
 
 /// Records a request that took so long.
-pub(super) fn record(context: &mut Context<'_>, command: &Command, args: Args<'_>, took: Duration, is_failed: bool) {
+pub(crate) fn record(context: &mut Context<'_>, command: &Command, args: Args<'_>, took: Duration, is_failed: bool) {
     let shared = &mut *context.shared;
     shared.stats.of(command.place(), command.name()).add(took.as_nanos() as u64, is_failed);
     if took.as_micros() >= u128::from(shared.settings.slow_micros) {

@@ -7,7 +7,7 @@ use crate::state::context::Context;
 use crate::state::keyspace::Keyspace;
 
 /// Runs a command on its own.
-pub(super) fn run_alone(context: &mut Context<'_>, command: &Command, args: Args<'_>) -> Result<Reply, Refusal> {
+pub(crate) fn run_alone(context: &mut Context<'_>, command: &Command, args: Args<'_>) -> Result<Reply, Refusal> {
     let mut keyspace = Keyspace::of_command(context.client.database.clone());
     let reply = run_in(context, &mut keyspace, command, args)?;
     if !context.is_held() {
@@ -17,7 +17,7 @@ pub(super) fn run_alone(context: &mut Context<'_>, command: &Command, args: Args
 }
 
 /// Runs a command in a keyspace that the caller commits.
-pub(super) fn run_in(
+pub(crate) fn run_in(
     context: &mut Context<'_>,
     keyspace: &mut Keyspace,
     command: &Command,

@@ -124,6 +124,22 @@ pub(crate) struct Client {
     pub(crate) refusal: Option<Error>,
 }
 
+impl Client {
+    /// A client that begins in `database`.
+    pub(crate) fn new(id: u64, database: Database, is_authenticated: bool) -> Self {
+        Self {
+            id,
+            version: Version::default(),
+            is_authenticated,
+            database,
+            transaction: None,
+            watched: None,
+            listing: None,
+            refusal: None,
+        }
+    }
+}
+
 /// The commands that MULTI has queued.
 #[derive(Default)]
 pub(crate) struct Transaction {

@@ -1,8 +1,8 @@
 //! The keys that a command sees: those of the selected database, and in a transaction also the writes of its earlier commands.
 //!
 //! Writes are collected in one batch, which `Context::commit` passes to the engine: after a crash, all of it is there or none. A single command
-//! never reads its own writes. For several commands, of a transaction or a pipeline, an overlay of each database holds what the batch changes, and
-//! reads ask it first.
+//! never reads its own writes. For several commands, of a transaction, a pipeline or a proposal, an overlay of each database holds what the batch
+//! changes, and reads ask it first. Of a proposal the batch holds the last request only, which may be taken back; the overlay becomes the batch.
 //!
 //! Only one thread executes commands, so the values read here do not change before the commit.
 
@@ -12,6 +12,7 @@ use std::time::SystemTime;
 
 use mini_engine::{Keyspace as Stored, Result, Slice, WriteBatch};
 
+use super::clock::Now;
 use super::databases::Database;
 use super::overlay::{Held, Overlay};
 
@@ -24,6 +25,7 @@ pub(crate) struct Keyspace {
     bytes: usize,
     /// What several commands have changed, by the numbers of databases.
     overlays: Option<BTreeMap<usize, Overlay>>,
+    now: Now,
     /// Keys that were looked for and found, or not.
     hits: Cell<u64>,
     misses: Cell<u64>,
@@ -32,7 +34,8 @@ pub(crate) struct Keyspace {
 impl Keyspace {
     /// A keyspace for one command.
     pub(crate) fn of_command(database: Database) -> Self {
-        Self { database, batch: WriteBatch::new(), bytes: 0, overlays: None, hits: Cell::new(0), misses: Cell::new(0) }
+        let (batch, now, hits, misses) = (WriteBatch::new(), Now::default(), Cell::new(0), Cell::new(0));
+        Self { database, batch, bytes: 0, overlays: None, now, hits, misses }
     }
 
     /// A keyspace for several commands, where each sees the writes of the earlier ones.
@@ -52,6 +55,16 @@ impl Keyspace {
         }
         let overlays = Some([(database.number, overlay)].into());
         Ok(Self { overlays, ..Self::of_command(database) })
+    }
+
+    /// A keyspace for several commands that are carried out at an instant which is given.
+    pub(crate) fn at(database: Database, instant: SystemTime) -> Self {
+        Self { now: instant.into(), ..Self::of_several(database) }
+    }
+
+    /// The instant at which its commands are carried out.
+    pub(crate) fn now(&self) -> SystemTime {
+        self.now.get()
     }
 
     /// The number of its database.
@@ -113,7 +126,7 @@ impl Keyspace {
     /// The values of `keys`, searched for together. The outer `None` means that the values found reached `soft_limit` bytes before this one was
     /// known.
     pub(crate) fn get_many(&self, keys: &[&[u8]], soft_limit: usize) -> Result<Vec<Option<Option<Slice>>>> {
-        if self.overlays.is_none() {
+        if self.overlay().is_none() {
             let answers = self.stored().get_many_up_to(soft_limit, keys)?;
             answers.iter().flatten().for_each(|value| self.count(value.is_some()));
             return Ok(answers);
@@ -174,8 +187,8 @@ impl Keyspace {
             None => batch.insert(key, value)?,
         }
         self.bytes += key.len() + value.len();
+        let is_there = self.overlays.is_some() && expiry.is_none_or(|at| at > self.now());
         if let Some(overlay) = self.overlay_mut() {
-            let is_there = expiry.is_none_or(|at| at > SystemTime::now());
             overlay.set(key, is_there.then(|| Held { value: Slice::from(value), expiry: Some(expiry) }));
         }
         Ok(())
@@ -207,12 +220,34 @@ impl Keyspace {
     }
 
     /// Like `range` for one command, but showing the present moment however late the entries are read.
-    pub(crate) fn entries(&self, bounds: Bounds, direction: Direction) -> Box<dyn Iterator<Item = Entry>> {
+    pub(crate) fn entries(&self, bounds: Bounds, direction: Direction) -> Box<dyn Iterator<Item = Entry> + Send> {
         let stored = self.stored().range(bounds);
         match direction {
             Direction::Forward => Box::new(stored),
             Direction::Backward => Box::new(stored.rev()),
         }
+    }
+
+    /// Begins the next request of a proposal. What the ones before have written can no longer be taken back.
+    pub(crate) fn begin(&mut self) {
+        self.batch.clear();
+        self.bytes = 0;
+        self.overlay_mut().into_iter().for_each(Overlay::begin);
+    }
+
+    /// Takes back what was written since `begin`.
+    pub(crate) fn undo(&mut self) {
+        self.overlay_mut().into_iter().for_each(Overlay::undo);
+    }
+
+    /// The number of ranges that a proposal removes so far.
+    pub(crate) fn ranges(&self) -> usize {
+        self.overlay().map_or(0, Overlay::ranges)
+    }
+
+    /// Adds all writes of a proposal to `batch`.
+    pub(crate) fn add_to(&self, batch: &mut WriteBatch) -> Result<()> {
+        self.overlay().map_or(Ok(()), |overlay| overlay.add_to(self.stored(), batch))
     }
 
     /// The writes, for the engine.

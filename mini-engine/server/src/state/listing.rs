@@ -12,7 +12,7 @@ const ENTRIES_OF_STEP: usize = 1000;
 pub(crate) const BYTES_OF_STEP: usize = 1 << 20;
 
 /// Whether a key is listed.
-pub(crate) type IsWanted = Box<dyn Fn(&[u8]) -> bool>;
+pub(crate) type IsWanted = Box<dyn Fn(&[u8]) -> bool + Send>;
 
 /// What of the entries is listed.
 pub(crate) enum Shown {
@@ -35,7 +35,7 @@ impl Shown {
 /// A RANGE, PREFIX or KEYS under way. It takes as many steps as it needs, and shows the moment of the first.
 pub(crate) struct Listing {
     /// The remaining entries.
-    entries: Box<dyn Iterator<Item = Entry>>,
+    entries: Box<dyn Iterator<Item = Entry> + Send>,
     shown: Shown,
     /// The encoded keys and values so far, and their number.
     found: Output,
@@ -43,7 +43,7 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    pub(crate) fn new(entries: Box<dyn Iterator<Item = Entry>>, shown: Shown) -> Self {
+    pub(crate) fn new(entries: Box<dyn Iterator<Item = Entry> + Send>, shown: Shown) -> Self {
         Self { entries, shown, found: Output::default(), strings: 0 }
     }
 

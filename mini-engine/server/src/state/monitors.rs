@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::time::SystemTime;
 
 use super::clock::since_1970;
 use super::slow_log::shortened;
@@ -37,7 +38,7 @@ impl Monitors {
 
     /// Adds the line of a request of the client with this `address`, as Redis writes it.
     pub(crate) fn show(&mut self, database: usize, address: &str, parts: Args<'_>) {
-        let now = since_1970();
+        let now = since_1970(SystemTime::now());
         // Writing to a string does not fail.
         write!(self.lines, "+{}.{:06} [{database} {address}]", now.as_secs(), now.subsec_micros()).ok();
         for part in parts.from(0) {

@@ -1,10 +1,11 @@
-//! What several commands have made of one database so far, before it is committed: values, and ranges that were removed.
+//! What several commands have made of one database so far, before it is committed: values, and ranges that were removed. The changes since a point may
+//! be taken back.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
 use std::time::SystemTime;
 
-use mini_engine::{Result, Slice};
+use mini_engine::{Keyspace as Stored, Result, Slice, WriteBatch};
 
 pub(crate) type Entry = Result<(Slice, Slice)>;
 pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -29,6 +30,16 @@ pub(super) struct Overlay {
     values: BTreeMap<Vec<u8>, Option<Held>>,
     /// The ranges that they have removed. The values have what was written there afterwards.
     removed: Vec<Bounds>,
+    /// What was there before each change since the last `begin`, if it was called.
+    changes: Option<Vec<Change>>,
+}
+
+/// A change that can be taken back.
+enum Change {
+    /// The key, and what `values` had of it.
+    Value(Vec<u8>, Option<Option<Held>>),
+    /// The values that a removed range has hidden.
+    Range(Vec<(Vec<u8>, Option<Held>)>),
 }
 
 impl Overlay {
@@ -45,12 +56,61 @@ impl Overlay {
     }
 
     pub(super) fn set(&mut self, key: &[u8], value: Option<Held>) {
-        self.values.insert(key.to_vec(), value);
+        let before = self.values.insert(key.to_vec(), value);
+        if let Some(changes) = &mut self.changes {
+            changes.push(Change::Value(key.to_vec(), before));
+        }
     }
 
     pub(super) fn remove_range(&mut self, bounds: Bounds) {
-        self.values.retain(|key, _| !bounds.contains(key));
+        let (mut hidden, keeps) = (Vec::new(), self.changes.is_some());
+        self.values.retain(|key, value| {
+            let is_hidden = bounds.contains(key);
+            if is_hidden && keeps {
+                hidden.push((key.clone(), value.take()));
+            }
+            !is_hidden
+        });
         self.removed.push(bounds);
+        self.changes.iter_mut().for_each(|changes| changes.push(Change::Range(std::mem::take(&mut hidden))));
+    }
+
+    /// From now on changes can be taken back.
+    pub(super) fn begin(&mut self) {
+        self.changes.get_or_insert_default().clear();
+    }
+
+    /// Takes back the changes since `begin`.
+    pub(super) fn undo(&mut self) {
+        for change in self.changes.take().into_iter().flatten().rev() {
+            match change {
+                Change::Value(key, Some(before)) => drop(self.values.insert(key, before)),
+                Change::Value(key, None) => drop(self.values.remove(&key)),
+                Change::Range(hidden) => {
+                    self.removed.pop();
+                    self.values.extend(hidden);
+                }
+            }
+        }
+    }
+
+    /// The number of removed ranges.
+    pub(super) fn ranges(&self) -> usize {
+        self.removed.len()
+    }
+
+    /// Adds to `batch` what makes `stored` equal to this, of which every value was written and none only read.
+    pub(super) fn add_to(&self, stored: &Stored, batch: &mut WriteBatch) -> Result<()> {
+        let mut batch = batch.keyspace(stored);
+        self.removed.iter().try_for_each(|bounds| batch.remove_range(bounds.clone()))?;
+        for (key, value) in &self.values {
+            match value {
+                Some(Held { value, expiry: Some(Some(at)) }) => batch.insert_with_expiry(key, value, *at)?,
+                Some(Held { value, expiry: Some(None) | None }) => batch.insert(key, value)?,
+                None => batch.remove(key)?,
+            }
+        }
+        Ok(())
     }
 
     /// The entries within `bounds`, of which the database has `stored`.

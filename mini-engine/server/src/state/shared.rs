@@ -80,6 +80,8 @@ impl Writes {
 pub(crate) struct Shared {
     pub(crate) db: Db,
     pub(crate) settings: Settings,
+    /// Whether the server is a node of a cluster.
+    pub(crate) is_in_cluster: bool,
     /// The address that it listens on, and its port; 0 without one.
     pub(crate) address: String,
     pub(crate) port: u16,
@@ -116,6 +118,7 @@ impl Shared {
     pub(crate) fn new(db: Db, settings: Settings, first_cursor: u64) -> Self {
         Self {
             db,
+            is_in_cluster: false,
             cursors: Cursors::new(first_cursor),
             address: String::new(),
             port: 0,
@@ -139,6 +142,11 @@ impl Shared {
             loads: 0,
             background: Vec::new(),
         }
+    }
+
+    /// What Redis calls the mode of the server.
+    pub(crate) fn mode(&self) -> &'static str {
+        if self.is_in_cluster { "cluster" } else { "standalone" }
     }
 
     /// The limits of a client's requests.

@@ -1,0 +1,235 @@
+//! Carries out what a group has agreed on, and reads: the commands of the server of one node, against the database of a group.
+//!
+//! What an apply does follows from the database and the proposal alone. So its limits are constants ([`MAX_REQUEST_BYTES`]), its time is the instant of
+//! the proposal, and commands that depend on more (SCRIPT's texts, cursors, other databases) are not carried out in one.
+//!
+//! A write that is refused leaves nothing behind and has its reply, as anywhere else. A failure of the engine, such as damage or a full disk, ends the
+//! apply, because the other nodes do not have it.
+//!
+//! Clients' data is in a keyspace of its own ([`KEYSPACE`]). So no key is reserved for what the state machine stores beside it.
+
+use std::time::SystemTime;
+
+use mini_engine::{Db, Error, MAX_BATCH_RANGES, Result, WriteBatch};
+
+use super::front::Front;
+use super::instant::{self, AppliedInstant};
+use super::proposal::{Kind, Proposal, Replies, Transaction, Watched, Write};
+use super::request::{Request, encode};
+use crate::commands::{self, Command, Scope, transaction};
+use crate::protocol::reply::{Outcome, Refusal, Reply};
+use crate::protocol::request::Args;
+use crate::session::run_in;
+use crate::settings::{Limits, Settings};
+use crate::state::context::{After, Client, Context};
+use crate::state::databases::Database;
+use crate::state::keyspace::Keyspace;
+use crate::state::shared::Shared;
+
+/// The maximum bytes of a request, of a value, of a transaction and what it watches, and of a reply: 16 MiB. It is the same on every node.
+pub const MAX_REQUEST_BYTES: usize = 16 << 20;
+
+/// The keyspace of a group's database that holds the clients' data.
+pub const KEYSPACE: &str = "0";
+
+/// The bytes that the writes of a proposal store, at most, unless it is one write. They are in memory until the proposal is applied.
+const MAX_WRITTEN_BYTES: usize = 64 << 20;
+
+/// Carries out proposals and reads. Each state machine has one for its proposals, and each connection one for its reads.
+///
+/// It holds a handle of the database that it was given last, until it is dropped.
+pub struct Executor {
+    instant: AppliedInstant,
+    /// The instant of the last proposal, which may not be stored yet.
+    latest: u64,
+    shared: Option<Shared>,
+}
+
+impl Executor {
+    /// An executor for the group with this instant.
+    pub fn new(instant: AppliedInstant) -> Self {
+        Self { instant, latest: 0, shared: None }
+    }
+
+    /// Whether the writes of a proposal depend on what is stored; if not, those of consecutive proposals may be in one batch. A proposal without writes
+    /// is there to raise the instant, at once.
+    pub fn reads(proposal: &Proposal) -> bool {
+        let is_blind = |write: &Write| match &write.0 {
+            Kind::Request(request) => {
+                let args = request.args();
+                command(args).is_ok_and(|command| command.is_blind(args.len()))
+            }
+            Kind::Transaction(_) => false,
+        };
+        proposal.writes.is_empty() || !proposal.writes.iter().all(is_blind)
+    }
+
+    /// Adds what the proposal writes to `batch`, with the instant, and returns the replies. The group's instant is raised to that of the proposal if it
+    /// [`reads`](Self::reads), and otherwise with the next one.
+    ///
+    /// # Errors
+    /// Those of the engine. Then the node has to end: the others do not have the same.
+    pub fn apply(&mut self, db: &Db, proposal: &Proposal, batch: &mut WriteBatch) -> Result<Replies> {
+        self.instant.recover(db)?;
+        self.latest = self.latest.max(self.instant.millis()).max(proposal.at);
+        if Self::reads(proposal) {
+            // Everything before is stored. Otherwise entries might expire by an instant that is not: a node that is killed now would come to them
+            // again, and find less than the others.
+            self.instant.raise(self.latest);
+        }
+        let (mut keyspace, mut client) = self.begin(db, instant::time(self.latest))?;
+        let mut context = Context { shared: self.shared(db), client: &mut client, after: After::Nothing };
+        let mut written = 0;
+        let replies = proposal.writes.iter().map(|write| apply(&mut context, &mut keyspace, write, &mut written));
+        let replies = replies.collect::<Result<_>>()?;
+        keyspace.add_to(batch)?;
+        instant::store(self.latest, batch)?;
+        Ok(Replies(replies))
+    }
+
+    /// Appends the bytes of the reply to a request that only reads. It may have to wait for the disk, and takes as long as the entries are many that it
+    /// visits.
+    ///
+    /// # Errors
+    /// [`Error::Closed`] if a snapshot has replaced the database. Others are the reply.
+    pub fn read(&mut self, front: &Front, db: &Db, request: &Request, out: &mut Vec<u8>) -> Result<()> {
+        let (mut keyspace, mut client) = self.begin(db, self.instant.system_time())?;
+        client.version = request.version;
+        let mut context = Context { shared: self.shared(db), client: &mut client, after: After::Nothing };
+        let outcome = read(&mut context, &mut keyspace, front, request.args());
+        if let Err(refusal) = &outcome
+            && let Some(Error::Closed) = refusal.cause()
+        {
+            return Err(Error::Closed);
+        }
+        encode(&context.shared.reply(outcome), request.version, out);
+        Ok(())
+    }
+
+    /// The keys of a WATCH as they are now.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub fn watch(&mut self, db: &Db, keys: &[Vec<u8>]) -> Result<Vec<Watched>> {
+        let (keyspace, _) = self.begin(db, self.instant.system_time())?;
+        keys.iter().map(|key| Watched::read(&keyspace, key)).collect()
+    }
+
+    /// The clients' keyspace at an instant, and a client of it.
+    fn begin(&self, db: &Db, instant: SystemTime) -> Result<(Keyspace, Client)> {
+        let database = Database { number: 0, stored: db.keyspace(KEYSPACE)? };
+        Ok((Keyspace::at(database.clone(), instant), Client::new(0, database, true)))
+    }
+
+    /// What commands know of the server, with this database.
+    fn shared(&mut self, db: &Db) -> &mut Shared {
+        let shared = self.shared.get_or_insert_with(|| Shared::new(db.clone(), settings(), 1));
+        shared.db = db.clone();
+        shared
+    }
+}
+
+/// The settings on which the outcome of a command depends. The same on every node, so no user can choose them.
+fn settings() -> Settings {
+    let limits = Limits { request_bytes: MAX_REQUEST_BYTES, ..Limits::default() };
+    Settings { limits, databases: 1, ..Settings::default() }
+}
+
+/// The command of a request, if it is one of keys.
+fn command(args: Args<'_>) -> Result<&'static Command, Refusal> {
+    if args.len() == 0 {
+        return Err(Refusal::new("ERR empty request"));
+    }
+    let command = commands::find(args)?;
+    check(command.scope() == Scope::Keys && !command.runs_at_once(), command).map(|()| command)
+}
+
+/// The command of a request that may be carried out in a proposal.
+fn command_of_proposal(args: Args<'_>) -> Result<&'static Command, Refusal> {
+    let command = command(args)?;
+    check(command.follows_from_keys(), command).map(|()| command)
+}
+
+fn check(is_right: bool, command: &Command) -> Result<(), Refusal> {
+    match is_right {
+        true => Ok(()),
+        false => Err(Refusal::new(format!("ERR {} is not carried out in this place", command.name()))),
+    }
+}
+
+/// Carries out a write, and returns the bytes of its reply.
+fn apply(context: &mut Context<'_>, keyspace: &mut Keyspace, write: &Write, written: &mut usize) -> Result<Vec<u8>> {
+    keyspace.begin();
+    let (version, outcome) = match &write.0 {
+        Kind::Request(request) => {
+            let args = request.args();
+            let run = |command| run_in(context, keyspace, command, args);
+            (request.version, command_of_proposal(args).and_then(run))
+        }
+        Kind::Transaction(transaction) => (transaction.version(), carry_out(context, keyspace, transaction)),
+    };
+    let reply = match outcome.and_then(|reply| check_room(keyspace, *written).map(|()| reply)) {
+        Ok(reply) => {
+            *written += keyspace.bytes();
+            reply
+        }
+        Err(refusal) => {
+            if let Some(error) = failure(&refusal) {
+                return Err(error.clone());
+            }
+            keyspace.undo();
+            refusal.into_reply()
+        }
+    };
+    let mut bytes = Vec::new();
+    encode(&reply, version, &mut bytes);
+    Ok(bytes)
+}
+
+fn read(context: &mut Context<'_>, keyspace: &mut Keyspace, front: &Front, args: Args<'_>) -> Outcome {
+    let command = command(args)?;
+    check(!command.writes(), command)?;
+    // The cursors of SCAN are those of the node, because a client may go on with another connection.
+    let mut cursors = (command.name() == "SCAN").then(|| front.cursors());
+    let mut swap = |shared: &mut Shared| {
+        if let Some(cursors) = &mut cursors {
+            std::mem::swap(&mut shared.cursors, &mut **cursors);
+        }
+    };
+    swap(context.shared);
+    let outcome = run_in(context, keyspace, command, args);
+    swap(context.shared);
+    outcome
+}
+
+fn carry_out(context: &mut Context<'_>, keyspace: &mut Keyspace, transaction: &Transaction) -> Outcome {
+    for watched in &transaction.watched {
+        if !watched.is_unchanged(keyspace)? {
+            return Ok(Reply::NullArray);
+        }
+    }
+    let requests = transaction.requests.iter().map(Request::args);
+    let commands: Vec<&Command> = requests.clone().map(command_of_proposal).collect::<Result<_, _>>()?;
+    let runs: Vec<_> = commands.iter().map(|command| command.run).zip(requests).collect();
+    let answer = |_: &mut Shared, outcome: Outcome| {
+        outcome.or_else(|refusal| match failure(&refusal) {
+            None => Ok(refusal.into_reply()),
+            Some(_) => Err(refusal),
+        })
+    };
+    transaction::run_all(context, keyspace, runs.into_iter(), answer).map(Reply::Array)
+}
+
+/// The engine's error, unless every node has the same.
+fn failure(refusal: &Refusal) -> Option<&Error> {
+    refusal.cause().filter(|error| !matches!(error, Error::InvalidArgument(_)))
+}
+
+/// Refuses a write if those before it, of the same proposal, leave no room for it.
+fn check_room(keyspace: &Keyspace, written: usize) -> Result<(), Refusal> {
+    let is_too_long = written > 0 && written + keyspace.bytes() > MAX_WRITTEN_BYTES;
+    match is_too_long || keyspace.ranges() > MAX_BATCH_RANGES as usize {
+        true => Err(Refusal::new("TRYAGAIN too much is written at once: nothing was done")),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,93 @@
+//! A request as it is kept in the log of a group, with the version of the protocol in which it is answered.
+
+use std::fmt;
+
+use serde::de::Error as _;
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_bytes::{ByteBuf, Bytes};
+
+use crate::protocol::output::Output;
+use crate::protocol::reply::{Reply, Version};
+use crate::protocol::request::{Args, OwnedArgs};
+
+/// The bytes of the name that are shown.
+const SHOWN: usize = 32;
+
+/// A request: its parts, the name of the command first, and the version of the protocol in which it is answered.
+#[derive(Clone)]
+pub struct Request {
+    pub(super) version: Version,
+    args: OwnedArgs,
+}
+
+impl Request {
+    /// A request that is answered in version 2 of the protocol.
+    pub fn new<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> Self {
+        let parts: Vec<P> = parts.into_iter().collect();
+        Self::of_args(Version::Resp2, OwnedArgs::of_parts(parts.iter().map(AsRef::as_ref)))
+    }
+
+    pub(super) fn of_args(version: Version, args: OwnedArgs) -> Self {
+        Self { version, args }
+    }
+
+    pub(super) fn args(&self) -> Args<'_> {
+        self.args.args()
+    }
+
+    /// Its parts.
+    pub fn parts(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.args().from(0)
+    }
+
+    /// About how many bytes it takes, in memory or encoded.
+    pub fn size(&self) -> usize {
+        self.args.size()
+    }
+}
+
+/// Appends the bytes of a reply.
+pub(super) fn encode(reply: &Reply, version: Version, bytes: &mut Vec<u8>) {
+    let mut output = Output::default();
+    reply.encode(version, &mut output);
+    output.copy_into(bytes);
+}
+
+/// Without its arguments, which may be long, and secret.
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.parts().next().unwrap_or_default();
+        write!(f, "{} of {} parts", name[..name.len().min(SHOWN)].escape_ascii(), self.parts().len())
+    }
+}
+
+/// How a request is encoded. The lengths of the parts come first.
+#[derive(Serialize, Deserialize)]
+struct Encoded<B> {
+    is_version_3: bool,
+    lengths: Vec<u32>,
+    bytes: B,
+}
+
+impl Serialize for Request {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (bytes, lengths) = self.args.lengths();
+        let lengths: Result<Vec<u32>, _> = lengths.map(u32::try_from).collect();
+        let lengths = lengths.map_err(S::Error::custom)?;
+        Encoded { is_version_3: self.version == Version::Resp3, lengths, bytes: Bytes::new(bytes) }
+            .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Request {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Encoded { is_version_3, lengths, bytes } = Encoded::<ByteBuf>::deserialize(deserializer)?;
+        let version = if is_version_3 { Version::Resp3 } else { Version::Resp2 };
+        let len = bytes.len();
+        let args = OwnedArgs::of_lengths(bytes.into_vec(), &lengths).ok_or_else(|| {
+            D::Error::custom(format!("the parts of a request: expected {len} bytes in all, found other lengths"))
+        })?;
+        Ok(Self { version, args })
+    }
+}

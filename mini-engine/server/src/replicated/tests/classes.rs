@@ -1,0 +1,134 @@
+//! Every command has its place in a cluster.
+
+use super::*;
+
+/// Commands that the node answers itself.
+const OF_NODE: &str = "AUTH CLIENT COMMAND CONFIG ECHO HELLO INFO PING QUIT READONLY READWRITE RESET SCRIPT SELECT SLOWLOG TIME MULTI DISCARD UNWATCH ASKING";
+/// Those that are refused.
+const REFUSED: &str = "BGSAVE FLUSHALL FLUSHDB LASTSAVE MONITOR MOVE SAVE SHUTDOWN WAIT WAITAOF";
+/// Those that write a key, or keys.
+pub(super) const WRITES: &str = "APPEND COPY DECR DECRBY DEL DELPREFIX DELRANGE EVAL EXPIRE EXPIREAT GETDEL GETEX GETSET INCR INCRBY INCRBYFLOAT MSET MSETNX \
+    PERSIST PEXPIRE PEXPIREAT PSETEX RENAME RENAMENX SET SETEX SETNX SETRANGE UNLINK";
+/// Those that read.
+pub(super) const READS: &str = "DBSIZE EXISTS EXPIRETIME GET GETRANGE KEYS MGET OBJECT PEXPIRETIME PREFIX PTTL RANGE SCAN STRLEN SUBSTR TOUCH TTL TYPE";
+/// Those that are treated each in its own way.
+const OTHERS: &str = "CLUSTER EVALSHA EXEC WATCH";
+
+/// A request for a command, with as many parts as it needs.
+fn line(name: &str) -> String {
+    let arguments = match name {
+        "EVAL" => "script 1 {t}a {t}b",
+        "OBJECT" => "encoding {t}a",
+        "MSET" | "MSETNX" | "APPEND" | "DECRBY" | "EXPIRE" | "EXPIREAT" | "GETSET" | "INCRBY" | "INCRBYFLOAT"
+        | "PEXPIRE" | "PEXPIREAT" | "SET" | "SETNX" => "{t}a 5",
+        "COPY" | "RENAME" | "RENAMENX" | "DELRANGE" | "RANGE" => "{t}a {t}b",
+        "GETRANGE" | "SUBSTR" => "{t}a 0 1",
+        "PSETEX" | "SETEX" | "SETRANGE" => "{t}a 5 5",
+        "SCAN" => "0",
+        "CLIENT" => "id",
+        "CONFIG" => "get save",
+        "SCRIPT" => "flush",
+        "SELECT" => "0",
+        "SLOWLOG" => "len",
+        "AUTH" | "ECHO" => "x",
+        "DBSIZE" | "ASKING" | "COMMAND" | "HELLO" | "INFO" | "PING" | "QUIT" | "READONLY" | "READWRITE" | "RESET"
+        | "TIME" | "MULTI" | "DISCARD" | "UNWATCH" => "",
+        _ => "{t}a",
+    };
+    format!("{name} {arguments}")
+}
+
+fn names() -> Vec<String> {
+    let node = Node::new();
+    let (next, list) = Client::new(&node).next(&node, "command list");
+    assert!(matches!(next, Next::Answered));
+    list.split(' ').filter(|word| word.chars().all(char::is_alphabetic)).map(str::to_ascii_uppercase).collect()
+}
+
+#[test]
+fn every_command_has_its_place() {
+    // Catches a new command that nobody has thought about: it would be carried out on one node only, or change it.
+    let node = Node::new();
+    let mut known: Vec<&str> =
+        [OF_NODE, REFUSED, WRITES, READS, OTHERS].iter().flat_map(|names| names.split_whitespace()).collect();
+    known.sort_unstable();
+    assert_eq!(names(), known);
+    for name in OF_NODE.split_whitespace() {
+        let (next, reply) = Client::new(&node).next(&node, &line(name));
+        assert!(matches!(next, Next::Answered | Next::Close) && !reply.contains("arguments"), "{name}: {reply}");
+    }
+    for name in REFUSED.split_whitespace() {
+        let line = if name == "WAITAOF" {
+            "waitaof 1 0 0".to_owned()
+        } else if ["WAIT", "MOVE"].contains(&name) {
+            format!("{name} 1 0")
+        } else {
+            name.to_owned()
+        };
+        let (next, reply) = Client::new(&node).next(&node, &line);
+        assert!(matches!(next, Next::Answered), "{name}");
+        assert_eq!(reply, format!("-ERR {name} is not there in a cluster"));
+    }
+    let slot = slot_of(b"t");
+    for name in WRITES.split_whitespace() {
+        let next = Client::new(&node).next(&node, &line(name)).0;
+        assert!(matches!(next, Next::Write { slot: found, .. } if found == slot), "{name}: {next:?}");
+    }
+    for name in READS.split_whitespace() {
+        let next = Client::new(&node).next(&node, &line(name)).0;
+        let expected = if ["DBSIZE", "KEYS", "SCAN"].contains(&name) { 0 } else { slot };
+        assert!(matches!(next, Next::Read { slot, may_be_stale: false, .. } if slot == expected), "{name}: {next:?}");
+    }
+}
+
+#[test]
+fn requests_across_slots_and_groups_are_refused() {
+    // Catches a request of which a group has only some of the keys.
+    let node = Node::with(3, Settings::default());
+    let mut client = Client::new(&node);
+    for line in
+        ["mset a 1 b 2", "del a b", "rename a b", "mget a b", "range a b", "delprefix a", "eval x 2 a b", "watch a b"]
+    {
+        assert!(client.next(&node, line).1.starts_with("-CROSSSLOT "), "{line}");
+    }
+    for line in ["keys *", "scan 0", "dbsize"] {
+        assert!(client.next(&node, line).1.starts_with("-ERR keys of all slots are in several groups"), "{line}");
+    }
+    for line in ["del {t}a {t}b", "delprefix {t}", "delrange {t}a {t}b", "watch {t}a {t}b", "prefix {t}"] {
+        let (Next::Write { slot, .. } | Next::Read { slot, .. } | Next::Watch { slot, .. }) =
+            client.next(&node, line).0
+        else {
+            panic!("{line}")
+        };
+        assert_eq!(slot, slot_of(b"t"), "{line}");
+    }
+}
+
+#[test]
+fn what_belongs_to_other_nodes_is_redirected_also_while_it_is_queued() {
+    // Catches a read of a follower that was not asked to be one, a transaction whose missing command is noticed by nobody, and a READONLY that lasts.
+    let node = Node::new();
+    let mut client = Client::new(&node);
+    let follower =
+        |slot: u16, access: Access| (access != Access::StaleRead).then(|| format!("MOVED {slot} 127.0.0.1:7002"));
+    let moved = format!("-MOVED {} 127.0.0.1:7002", slot_of(b"a"));
+    let mut reply = |line: &str| {
+        let (next, reply) = client.next_at(&node, line, &follower);
+        (matches!(next, Next::Read { may_be_stale: true, .. }), reply)
+    };
+    let answered = |text: &str| (false, text.to_owned());
+    for line in ["get a", "set a 1", "watch a"] {
+        assert_eq!(reply(line), answered(&moved), "{line}");
+    }
+    assert_eq!(reply("readonly"), answered("+OK"));
+    assert_eq!(reply("get a"), (true, String::new()));
+    assert_eq!(reply("set a 1"), answered(&moved));
+    assert_eq!(reply("multi"), answered("+OK"));
+    assert_eq!(reply("get a"), answered(&moved));
+    assert_eq!(reply("exec"), answered("-EXECABORT Transaction discarded because of previous errors."));
+    assert_eq!(reply("readwrite"), answered("+OK"));
+    assert_eq!(reply("get a"), answered(&moved));
+    assert_eq!(reply("readonly"), answered("+OK"));
+    assert_eq!(reply("reset"), answered("+RESET"));
+    assert_eq!(reply("get a"), answered(&moved));
+}

@@ -1,0 +1,210 @@
+//! Clients of a node: their replies, and their transactions.
+
+use super::*;
+
+const RELEASE: &str = "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end";
+
+#[test]
+fn tasks_may_move_between_threads() {
+    // Catches a field that a task of an asynchronous runtime cannot hold.
+    fn moves<T: Send>(_: &T) {}
+    fn is_shared<T: Send + Sync>(_: &T) {}
+    let node = Node::new();
+    is_shared(&node.front);
+    is_shared(&node.executor);
+    moves(&Client::new(&node).conversation);
+}
+
+#[test]
+fn a_transaction_is_carried_out_if_what_it_watches_is_unchanged() {
+    // Catches a lost update, and a WATCH that outlives EXEC, DISCARD or UNWATCH.
+    let mut node = Node::new();
+    let (mut one, mut other) = (Client::new(&node), Client::new(&node));
+    one.talk(
+        &mut node,
+        "mset {t}a 1 {t}b 1 => +OK | watch {t}a {t}c => +OK | multi => +OK | incr {t}a => +QUEUED | get {t}b => +QUEUED
+         exec => *2 :2 $1 1 | watch {t}a => +OK",
+    );
+    let changes = ["incr {t}a", "del {t}a", "set {t}a 5", "pexpire {t}a 100000", "persist {t}a", "del {t}a"];
+    for change in changes {
+        assert!(!other.say(&mut node, LONG_AGO, change).starts_with('-'));
+        one.talk(
+            &mut node,
+            "multi => +OK | set {t}b 9 => +QUEUED | exec => *-1 | get {t}b => $1 1 | watch {t}a => +OK",
+        );
+    }
+    for forget in ["unwatch => +OK", "multi => +OK | discard => +OK", "reset => +RESET"] {
+        one.talk(&mut node, &format!("watch {{t}}a => +OK | {forget}"));
+        other.say(&mut node, LONG_AGO, "append {t}a 1");
+        one.talk(&mut node, "multi => +OK | get {t}b => +QUEUED | exec => *1 $1 1");
+    }
+    // What is compared are values.
+    one.talk(&mut node, "set {t}a 1 => +OK | watch {t}a => +OK");
+    other.talk(&mut node, "incr {t}a => :2 | decr {t}a => :1");
+    one.talk(&mut node, "multi => +OK | get {t}a => +QUEUED | exec => *1 $1 1");
+}
+
+#[test]
+fn a_watched_key_that_expires_prevents_the_transaction() {
+    // Catches a lock that has expired and is still taken to be held.
+    let mut node = Node::new();
+    let mut client = Client::new(&node);
+    client.talk(&mut node, "set a 1 px 10 => +OK | hello 3 => %7 $6 server $11 mini-engine $7 version $5 7.0.0 $5 proto :3 $2 id :1 $4 mode $7 cluster $4 role $6 master $7 modules *0");
+    for (later, expected) in [(9, "*1 $1 1"), (10, "_")] {
+        client.talk(&mut node, "watch a => +OK | multi => +OK | get a => +QUEUED");
+        assert_eq!(client.say(&mut node, LONG_AGO + later, "exec"), expected);
+    }
+}
+
+#[test]
+fn a_transaction_with_a_missing_command_or_across_slots_is_not_carried_out() {
+    // Catches a part of a transaction that is carried out without the rest.
+    let mut node = Node::new();
+    let abort = "-EXECABORT Transaction discarded because of previous errors.";
+    let mut client = Client::new(&node);
+    client.talk(
+        &mut node,
+        "exec => -ERR EXEC without MULTI | discard => -ERR DISCARD without MULTI | multi => +OK | exec => *0",
+    );
+    let missing = [
+        ("nonsense", "-ERR unknown command 'nonsense'"),
+        ("get", "-ERR wrong number of arguments for 'get' command"),
+        ("ping", "-ERR PING is not part of a transaction in a cluster: it has no key"),
+        ("cluster info", "-ERR CLUSTER is not part of a transaction in a cluster: it has no key"),
+        ("scan 0", "-ERR SCAN is not part of a transaction in a cluster"),
+        ("flushall", "-ERR FLUSHALL is not there in a cluster"),
+        ("mset a 1 b 1", "-CROSSSLOT Keys in request don't hash to the same slot"),
+    ];
+    for (line, error) in missing {
+        client.talk(
+            &mut node,
+            &format!("multi => +OK | set a 1 => +QUEUED | {line} => {error} | exec => {abort} | get a => $-1"),
+        );
+    }
+    client.talk(
+        &mut node,
+        "multi => +OK | set a 1 => +QUEUED | set b 1 => +QUEUED | exec => -CROSSSLOT Keys in request don't hash to the same slot
+         watch a => +OK | multi => +OK | set b 1 => +QUEUED | exec => -CROSSSLOT Keys in request don't hash to the same slot
+         multi => +OK | multi => -ERR MULTI calls can not be nested | watch a => -ERR WATCH inside MULTI is not allowed
+         set a 1 => +QUEUED | incr a => +QUEUED | getset a x => +QUEUED | incr a => +QUEUED | delprefix a => +QUEUED | prefix a => +QUEUED
+         exec => *6 +OK :2 $1 2 -ERR value is not an integer or out of range +OK *0 | mget a => *1 $-1",
+    );
+}
+
+#[test]
+fn what_is_watched_is_bounded() {
+    // Catches a client that has the server keep any number of values.
+    let mut node = Node::new();
+    let mut client = Client::new(&node);
+    let value = "v".repeat(MAX_REQUEST_BYTES / 2);
+    node.propose(LONG_AGO, vec![Request::new(["set", "a", &value]).into()]);
+    client.talk(&mut node, "watch a => +OK");
+    assert!(client.say(&mut node, LONG_AGO, "watch a").starts_with("-ERR what is watched is longer"));
+}
+
+#[test]
+fn scripts_are_sent_to_other_nodes_as_texts() {
+    // Catches a lock that is released on the node that knows the script, and kept by the others.
+    let (mut node, mut other) = (Node::new(), Node::new());
+    let mut client = Client::new(&node);
+    client.talk(&mut node, "evalsha ffff 1 a x => -NOSCRIPT No matching script. Please use EVAL.");
+    let hash = client.say(&mut node, LONG_AGO, &format!("script load \"{RELEASE}\""));
+    let hash = hash.split_whitespace().last().expect("a hash");
+    for node in [&mut node, &mut other] {
+        node.write(LONG_AGO, &["mset a x b x"]);
+    }
+    let (Next::Write { write, .. }, _) = client.next(&node, &format!("evalsha {hash} 1 a x")) else {
+        panic!("a write")
+    };
+    assert_eq!(other.propose(LONG_AGO, vec![write.clone()]), [":1"]);
+    assert_eq!(node.propose(LONG_AGO, vec![write]), [":1"]);
+    assert_eq!(node.contents(), other.contents());
+    client.talk(&mut node, &format!("multi => +OK | evalsha {hash} 1 b x => +QUEUED | exec => *1 :1 | exists a b => -CROSSSLOT Keys in request don't hash to the same slot"));
+}
+
+#[test]
+fn nothing_is_answered_before_the_password() {
+    // Catches a client that reads or asks for the nodes without the password.
+    let mut node = Node::with(1, Settings { password: Some(b"pass".to_vec()), ..Settings::default() });
+    let mut client = Client::new(&node);
+    for line in ["get a", "set a 1", "watch a", "cluster nodes", "multi", "exec", "readonly", "info", "ping"] {
+        assert_eq!(client.say(&mut node, LONG_AGO, line), "-NOAUTH Authentication required.", "{line}");
+    }
+    client.talk(
+        &mut node,
+        "auth word => -WRONGPASS invalid username-password pair or user is disabled. | auth pass => +OK | get a => $-1",
+    );
+    assert!(
+        matches!(client.next(&node, "cluster nodes").0, Next::Cluster(request) if request.parts().eq([&b"cluster"[..], b"nodes"]))
+    );
+    client.talk(&mut node, "reset => +RESET | get a => -NOAUTH Authentication required.");
+}
+
+#[test]
+fn the_node_describes_itself_as_one_of_a_cluster() {
+    // Catches libraries that refuse to speak to it as to a cluster, and connections that are not listed or ended.
+    let mut node = Node::new();
+    let (mut one, mut other) = (Client::new(&node), Client::new(&node));
+    let info = one.say(&mut node, LONG_AGO, "info server cluster clients");
+    for field in ["redis_mode:cluster", "tcp_port:7001", "cluster_enabled:1", "connected_clients:2"] {
+        assert!(info.contains(field), "{field}: {info}");
+    }
+    one.talk(
+        &mut node,
+        "config get cluster-enabled => *2 $15 cluster-enabled $3 yes | select 0 => +OK | select 1 => -ERR DB index is out of range
+         client setname one => +OK | client getname => $3 one | ping => +PONG | echo hi => $2 hi | config set a b => -ERR settings are given when the server is started, see `mini-engine serve --help`
+         asking => +OK | copy a b db 1 => -CROSSSLOT Keys in request don't hash to the same slot | copy {a}1 {a}2 db 1 => -ERR DB index is out of range
+         client kill id 2 => :1",
+    );
+    let (next, reply) = {
+        let mut out = Vec::new();
+        let next = other.conversation.next(&node.front, b"PING\r\n", &|_, _| None, &mut out).1;
+        (next, out)
+    };
+    assert!(matches!(next, Next::Close) && reply.is_empty());
+    other.conversation.end(&node.front);
+    assert!(one.say(&mut node, LONG_AGO, "info clients").contains("connected_clients:1"));
+    assert!(matches!(one.next(&node, "quit"), (Next::Close, reply) if reply == "+OK"));
+}
+
+#[test]
+fn a_scan_goes_on_with_another_connection() {
+    // Catches cursors that only the connection knows which they were handed out to: libraries have many.
+    let mut node = Node::new();
+    node.write(LONG_AGO, &["mset a 1 b 1 c 1"]);
+    let (mut cursor, mut found) = ("0".to_owned(), String::new());
+    for _ in 0..3 {
+        let reply = node.read(&format!("scan {cursor} count 1"));
+        let words: Vec<&str> = reply.split(' ').collect();
+        (cursor, found) = (words[2].to_owned(), found + words[5]);
+    }
+    assert_eq!((&*cursor, &*found), ("0", "abc"));
+    assert_eq!(node.read("dbsize"), ":3");
+    assert_eq!(node.read("keys [ac]"), "*2 $1 a $1 c");
+}
+
+#[test]
+fn requests_come_in_any_pieces_and_malformed_ones_end_the_connection() {
+    // Catches a request that is carried out before it is whole, or twice, and a web page that has a browser send commands.
+    let node = Node::new();
+    let input = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$2\r\n\r\n\r\n\r\nGET a\r\n*-1\r\n";
+    let mut conversation = Client::new(&node).conversation;
+    let (mut at, mut seen, mut out) = (0, Vec::new(), Vec::new());
+    for end in 0..=input.len() {
+        while let (len @ 1.., next) = conversation.next(&node.front, &input[at..end], &|_, _| None, &mut out) {
+            at += len;
+            seen.push(match next {
+                Next::Write { write, .. } => format!("{write:?}"),
+                Next::Read { request, .. } => format!("{request:?}"),
+                next => format!("{next:?}"),
+            });
+        }
+    }
+    assert_eq!((at, out.len()), (input.len(), 0));
+    assert_eq!(seen, ["Write(Request(SET of 3 parts))", "Answered", "GET of 2 parts", "Answered"]);
+    for malformed in ["*1\r\n:1\r\n", "*9999999\r\n", "POST / HTTP/1.1\r\n", "*1\r\n$99999999\r\n"] {
+        let (_, next) = Client::new(&node).conversation.next(&node.front, malformed.as_bytes(), &|_, _| None, &mut out);
+        assert!(matches!(next, Next::Close) && out.starts_with(b"-ERR "), "{malformed}");
+        out.clear();
+    }
+}
