@@ -67,8 +67,11 @@ impl Keys {
     }
 }
 
+/// Parts of a request.
+type Parts<'a> = Vec<&'a [u8]>;
+
 /// The keys of a request whose second part says how many they are, and the parts behind them.
-pub(super) fn counted<'a>(args: Args<'a>) -> Result<(Vec<&'a [u8]>, Vec<&'a [u8]>), Refusal> {
+pub(super) fn counted(args: Args<'_>) -> Result<(Parts<'_>, Parts<'_>), Refusal> {
     let count = usize::try_from(integer(args.at(2))?);
     let count = count.map_err(|_| Refusal::new("ERR Number of keys can't be negative"))?;
     if count > args.len() - 3 {
