@@ -15,6 +15,7 @@ mod import;
 mod keys;
 mod keyspace;
 mod levels;
+mod node;
 mod number;
 mod output;
 mod password;

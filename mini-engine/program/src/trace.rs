@@ -3,6 +3,10 @@
 use std::io::{self, IsTerminal};
 
 use tracing::level_filters::LevelFilter;
+use tracing::{Level, Metadata};
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Sets the trace level for this many `-v`.
 pub(crate) fn by_verbosity(verbose: u8) {
@@ -18,5 +22,11 @@ pub(crate) fn by_verbosity(verbose: u8) {
 /// Shows traces of at least this level, unless tracing has already begun.
 pub(crate) fn to_stderr(level: LevelFilter) {
     let subscriber = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr);
-    subscriber.with_ansi(io::stderr().is_terminal()).try_init().ok();
+    let subscriber = subscriber.with_ansi(io::stderr().is_terminal()).finish();
+    subscriber.with(filter_fn(move |trace| level > LevelFilter::WARN || !is_of_every_day(trace))).try_init().ok();
+}
+
+/// Whether it tells of something that a cluster is made for: openraft warns of each heartbeat to a node that is away.
+fn is_of_every_day(trace: &Metadata<'_>) -> bool {
+    trace.target().starts_with("openraft") && *trace.level() > Level::ERROR
 }

@@ -11,6 +11,7 @@ macro_rules! commands {
 
         /// The command that the program carries out.
         #[derive(Subcommand)]
+        #[expect(clippy::large_enum_variant, reason = "there is one")]
         pub(crate) enum Command {
             $($name($module::$arguments),)*
         }
@@ -40,5 +41,6 @@ commands! {
     quarantine: Quarantine(QuarantineArgs),
     dump: Dump(DumpArgs),
     serve: Serve(ServeArgs),
+    cluster: Cluster(ClusterArgs),
     bench: Bench(BenchArgs),
 }

@@ -8,12 +8,14 @@ use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
 use mini_engine::MAX_VALUE_LEN;
+use mini_engine_cluster::Clients;
 use mini_engine_server::{Error, Limits, Protocol, Server, ServerDurability, Settings, Stopper, TlsFiles};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tracing::level_filters::LevelFilter;
 
 use crate::database::{DatabaseArgs, OpenFor};
 use crate::failure::{Exit, Failure, is_want_of_space};
+use crate::node::serve::{self, NodeArgs};
 use crate::{output, password, size, trace};
 
 /// Serve the database to clients of the Redis protocol
@@ -37,6 +39,7 @@ Examples:
   mini-engine serve notes.db --listen 0.0.0.0:6379 --password-file secret \\
     --tls-cert server.pem --tls-key server.key --metrics 127.0.0.1:9100
   mini-engine serve notes.db --listen unix:/run/notes.sock
+  mini-engine serve --cluster node-1 --listen 127.0.0.1:7001 --cluster-listen 127.0.0.1:17001
   mini-engine serve numbers.db --protocol lines --listen 127.0.0.1:7000 --load-from data"
 )]
 pub(crate) struct ServeArgs {
@@ -101,6 +104,8 @@ pub(crate) struct ServeArgs {
     /// Seconds after which a client that sends nothing is disconnected; 0 is never
     #[arg(long, value_name = "SECONDS", default_value = "3600")]
     idle_timeout: u64,
+    #[command(flatten)]
+    node: NodeArgs,
 }
 
 /// Parses the size of a request: at least that of a command, and at most that of a value of the engine.
@@ -145,25 +150,30 @@ impl ServeArgs {
             },
             password,
             without_password: self.without_password,
-            limits: Limits {
-                clients: self.max_clients as usize,
-                request_bytes: self.max_request as usize,
-                pipeline: self.max_pipeline as usize,
-                buffer_bytes: self.max_buffers as usize,
-                idle_seconds: self.idle_timeout,
-            },
+            limits: self.limits(),
             may_flush_all: self.allow_flushall,
             checkpoints: self.checkpoints.clone().unwrap_or_else(|| self.beside_the_database()),
             load_from: self.load_from.clone(),
-            tls: self
-                .tls_cert
-                .clone()
-                .zip(self.tls_key.clone())
-                .map(|(certificates, key)| TlsFiles { certificates, key }),
+            tls: self.tls(),
             metrics: self.metrics.clone(),
             databases: self.databases as usize,
             slow_micros: self.slow,
         }
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            clients: self.max_clients as usize,
+            request_bytes: self.max_request as usize,
+            pipeline: self.max_pipeline as usize,
+            buffer_bytes: self.max_buffers as usize,
+            idle_seconds: self.idle_timeout,
+        }
+    }
+
+    fn tls(&self) -> Option<TlsFiles> {
+        let files = self.tls_cert.clone().zip(self.tls_key.clone());
+        files.map(|(certificates, key)| TlsFiles { certificates, key })
     }
 
     fn beside_the_database(&self) -> PathBuf {
@@ -178,7 +188,13 @@ impl ServeArgs {
 }
 
 pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
-    let settings = args.settings(password::read(args.password_file.as_deref())?);
+    let password = password::read(args.password_file.as_deref())?;
+    if args.node.cluster {
+        let clients =
+            Clients { password, without_password: args.without_password, tls: args.tls(), limits: args.limits() };
+        return serve::run(args.node.settings(&args.database.path, &args.listen, clients)?);
+    }
+    let settings = args.settings(password);
     let server = Server::bind(&args.listen, settings)?;
     let address = server.address().clone();
     let metrics = server.metrics_address().cloned();

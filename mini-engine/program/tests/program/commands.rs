@@ -6,8 +6,7 @@ use serde_json::Value;
 
 use crate::support::{Ran, Room, check_says, finished, piped, run, run_with};
 
-const COMMANDS: &str =
-    "import get put delete scan count stats compact verify repair checkpoint quarantine dump serve bench completions";
+const COMMANDS: &str = "import get put delete scan count stats compact verify repair checkpoint quarantine dump serve cluster bench completions";
 
 #[test]
 fn put_get_and_delete_tell_by_exit_code_what_is_there() {

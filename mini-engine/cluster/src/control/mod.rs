@@ -1,0 +1,8 @@
+//! Making, changing and showing a cluster: a node's side, and that of the commands.
+
+pub(crate) mod answer;
+mod client;
+mod status;
+
+pub use client::ControlClient;
+pub use status::{NodeStatus, Status};

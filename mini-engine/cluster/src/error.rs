@@ -1,0 +1,86 @@
+//! The reason why a node does not start, or ends early, or why a request to a cluster is refused.
+
+use std::io::Error as IoError;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// The result of a call to a node or a cluster.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// The reason why a node does not start, or ends early, or why a request to a cluster is refused.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A setting is not within its limits.
+    #[error("{name}: expected {expected}, found {found}")]
+    InvalidSettings {
+        /// The setting.
+        name: &'static str,
+        /// The allowed values.
+        expected: String,
+        /// The actual value.
+        found: String,
+    },
+    /// Other machines can reach the address for nodes, and there is not both TLS and a secret.
+    #[error(
+        "refused to listen on {0} for other nodes: other machines can reach it, and there is not both TLS and a shared secret"
+    )]
+    ExposedToNodes(SocketAddr),
+    /// Other machines can reach the address for clients, and there is no password.
+    #[error("refused to listen on {0}: other machines can reach it, and there is no password")]
+    ExposedToClients(SocketAddr),
+    /// A certificate or key that TLS cannot use.
+    #[error("cannot use {file} for TLS: {reason}")]
+    Tls {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The file that says which node this is cannot be used.
+    #[error("{file}: {reason}")]
+    Identity {
+        /// The file.
+        file: PathBuf,
+        /// What was expected and found.
+        reason: String,
+    },
+    /// A failure of the network, or of files beside the databases.
+    #[error("cannot {action} {place}: {source}")]
+    Io {
+        /// The attempted action.
+        action: &'static str,
+        /// Its object.
+        place: String,
+        /// The reason of the failure.
+        source: IoError,
+    },
+    /// An error of a database.
+    #[error(transparent)]
+    Engine(#[from] mini_engine::Error),
+    /// A group can store and apply nothing any more.
+    #[error("group {group} has ended: {reason}")]
+    Ended {
+        /// Its number.
+        group: u32,
+        /// What openraft says.
+        reason: String,
+    },
+    /// A node did not do what was asked of it.
+    #[error("{address}: {reason}")]
+    Refused {
+        /// The node's address.
+        address: String,
+        /// Its answer.
+        reason: String,
+    },
+}
+
+/// A failure of the network or of files. An error of the engine that comes as one keeps its kind.
+pub(crate) fn io(action: &'static str, place: impl ToString) -> impl FnOnce(IoError) -> Error {
+    let place = place.to_string();
+    move |source| match source.downcast::<mini_engine::Error>() {
+        Ok(error) => Error::Engine(error),
+        Err(source) => Error::Io { action, place, source },
+    }
+}

@@ -1,0 +1,188 @@
+//! CLUSTER: the map of slots and nodes, from which clients learn whom to ask.
+//!
+//! A node of ours may lead one group and follow in another. Where Redis Cluster has masters and their replicas, a leader is the master of its group's
+//! slots, and all other members are replicas. CLUSTER NODES names each node once: as a master if it leads any group.
+
+use std::fmt::Write as _;
+
+use mini_engine_server::replicated::{Reply, Request, SLOTS, slot_of};
+
+use crate::local::Groups;
+use crate::slots::slots_of;
+use crate::types::Member;
+use crate::wire::control::GroupDescription;
+
+/// The name of a node: 40 digits, as in Redis.
+fn name(groups: &Groups, node: u64) -> String {
+    format!("{:024x}{node:016x}", groups.identity.cluster)
+}
+
+/// Host and port of an address.
+fn host_and_port(address: &str) -> (&str, u16) {
+    let (host, port) = address.rsplit_once(':').unwrap_or((address, "0"));
+    (host.trim_matches(['[', ']']), port.parse().unwrap_or(0))
+}
+
+/// A group with the first and the last of its slots.
+struct Part {
+    first: u16,
+    last: u16,
+    group: GroupDescription,
+}
+
+impl Part {
+    fn leader(&self) -> Option<(u64, &Member)> {
+        let leader = self.group.leader?;
+        Some((leader, self.group.members.get(&leader)?))
+    }
+
+    /// The leader first, then the others.
+    fn members(&self) -> impl Iterator<Item = (u64, &Member)> {
+        let leader = self.leader();
+        let others = self.group.members.iter().map(|(node, member)| (*node, member));
+        leader.into_iter().chain(others.filter(move |(node, _)| Some(*node) != leader.map(|(node, _)| node)))
+    }
+}
+
+fn parts(groups: &Groups) -> Vec<Part> {
+    let of_group = |group: &crate::group::Group| {
+        let slots = slots_of(group.number(), groups.identity.groups);
+        Part { first: slots.start, last: slots.end - 1, group: group.describe() }
+    };
+    groups.all.iter().map(of_group).collect()
+}
+
+/// The reply to CLUSTER.
+pub(super) fn reply(groups: &Groups, request: &Request) -> Reply {
+    let words: Vec<&[u8]> = request.parts().skip(1).collect();
+    let Some((subcommand, rest)) = words.split_first() else {
+        return Reply::Error("ERR wrong number of arguments for 'cluster' command".into());
+    };
+    match (subcommand.to_ascii_uppercase().as_slice(), rest) {
+        (b"SLOTS", []) => slots(groups),
+        (b"SHARDS", []) => shards(groups),
+        (b"NODES", []) => Reply::Text(nodes(groups)),
+        (b"INFO", []) => Reply::Text(info(groups)),
+        (b"MYID", []) => bulk(name(groups, groups.identity.node)),
+        (b"KEYSLOT", [key]) => Reply::Integer(i64::from(slot_of(key))),
+        _ => {
+            let shown = String::from_utf8_lossy(subcommand).escape_debug().take(64).collect::<String>();
+            Reply::Error(format!(
+                "ERR CLUSTER {shown} is not there: SLOTS, SHARDS, NODES, INFO, MYID and KEYSLOT key are; `mini-engine cluster` changes a cluster"
+            ))
+        }
+    }
+}
+
+fn bulk(text: impl AsRef<str>) -> Reply {
+    Reply::text(text)
+}
+
+/// Of each group that has a leader: its slots, and its members, the leader first.
+fn slots(groups: &Groups) -> Reply {
+    let node = |(node, member): (u64, &Member)| {
+        let (host, port) = host_and_port(&member.clients);
+        Reply::Array(vec![
+            bulk(host),
+            Reply::Integer(i64::from(port)),
+            bulk(name(groups, node)),
+            Reply::Array(Vec::new()),
+        ])
+    };
+    let parts = parts(groups);
+    let led = parts.iter().filter(|part| part.leader().is_some());
+    let rows = led.map(|part| {
+        let slots = [part.first, part.last].map(|slot| Reply::Integer(i64::from(slot)));
+        Reply::Array(slots.into_iter().chain(part.members().map(node)).collect())
+    });
+    Reply::Array(rows.collect())
+}
+
+fn shards(groups: &Groups) -> Reply {
+    let pair = |name: &str, value| (bulk(name), value);
+    let shard = |part: &Part| {
+        let leader = part.leader().map(|(node, _)| node);
+        let node = |(node, member): (u64, &Member)| {
+            let (host, port) = host_and_port(&member.clients);
+            let role = if Some(node) == leader { "master" } else { "replica" };
+            Reply::Map(vec![
+                pair("id", bulk(name(groups, node))),
+                pair("port", Reply::Integer(i64::from(port))),
+                pair("ip", bulk(host)),
+                pair("endpoint", bulk(host)),
+                pair("role", bulk(role)),
+                pair("replication-offset", Reply::Integer(part.group.applied as i64)),
+                pair("health", bulk("online")),
+            ])
+        };
+        let slots = [part.first, part.last].map(|slot| Reply::Integer(i64::from(slot)));
+        Reply::Map(vec![
+            pair("slots", Reply::Array(slots.into())),
+            pair("nodes", Reply::Array(part.members().map(node).collect())),
+        ])
+    };
+    Reply::Array(parts(groups).iter().map(shard).collect())
+}
+
+/// A line for each node: name, addresses, flags, master, two instants, epoch, state of the link, slots.
+fn nodes(groups: &Groups) -> String {
+    let parts = parts(groups);
+    let mut members: Vec<(u64, &Member)> = parts.iter().flat_map(Part::members).collect();
+    members.sort_unstable_by_key(|(node, _)| *node);
+    members.dedup_by_key(|(node, _)| *node);
+    let mut text = String::new();
+    for (node, member) in members {
+        let led = || parts.iter().filter(|part| part.leader().is_some_and(|(leader, _)| leader == node));
+        let myself = if node == groups.identity.node { "myself," } else { "" };
+        let master = parts.iter().find_map(|part| part.leader().map(|(leader, _)| leader));
+        let (role, master) = match (led().next(), master) {
+            (None, Some(master)) => ("slave", name(groups, master)),
+            _ => ("master", "-".into()),
+        };
+        let epoch = led().map(|part| part.group.term).max().unwrap_or(0);
+        let (_, cluster_port) = host_and_port(&member.cluster);
+        let name = name(groups, node);
+        write!(text, "{name} {}@{cluster_port} {myself}{role} {master} 0 0 {epoch} connected", member.clients).ok();
+        for part in led() {
+            write!(text, " {}-{}", part.first, part.last).ok();
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn info(groups: &Groups) -> String {
+    let parts = parts(groups);
+    let led = || parts.iter().filter_map(Part::leader);
+    let count_slots = |part: &Part| u32::from(part.last) - u32::from(part.first) + 1;
+    let ok: u32 = parts.iter().filter(|part| part.leader().is_some()).map(count_slots).sum();
+    let mut leaders: Vec<u64> = led().map(|(node, _)| node).collect();
+    leaders.sort_unstable();
+    leaders.dedup();
+    let known = parts.iter().map(|part| part.group.members.len()).max().unwrap_or(0);
+    let epoch = parts.iter().map(|part| part.group.term).max().unwrap_or(0);
+    let all = u32::from(SLOTS);
+    let state = if ok == all { "ok" } else { "fail" };
+    format!(
+        "cluster_enabled:1\r\ncluster_state:{state}\r\ncluster_slots_assigned:{all}\r\ncluster_slots_ok:{ok}\r\n\
+         cluster_slots_pfail:0\r\ncluster_slots_fail:{}\r\ncluster_known_nodes:{known}\r\ncluster_size:{}\r\n\
+         cluster_current_epoch:{epoch}\r\ncluster_my_epoch:{epoch}\r\n",
+        all - ok,
+        leaders.len()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_cut_at_its_last_colon() {
+        // Catches a host of IPv6 that is cut in its middle, or that keeps its brackets: clients could not connect.
+        let cases =
+            [("127.0.0.1:7001", ("127.0.0.1", 7001)), ("[::1]:7001", ("::1", 7001)), ("a.example:1", ("a.example", 1))];
+        for (address, expected) in cases {
+            assert_eq!(host_and_port(address), expected);
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! One client's connection.
+
+use std::collections::BTreeMap;
+use std::io::{Error, ErrorKind, Result};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use futures_util::future::join_all;
+use mini_engine_server::replicated::{Conversation, Executor, Request, Watched, Write};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::watch;
+use tokio::task::block_in_place;
+use tokio::time::timeout;
+
+use super::budget::Share;
+use super::cluster_command;
+use super::listener::{House, stopped};
+use super::turn::{Held, Read, Source, Turn};
+use crate::group::{Group, Refused};
+use crate::wire::frames::Socket;
+
+/// Bytes that are read at once.
+const INPUT_BYTES: usize = 16 << 10;
+/// Replies of so many bytes are sent before more are made.
+const ENOUGH_REPLIES: usize = 1 << 20;
+/// Buffers that are larger are not kept for the next requests.
+const KEPT_BYTES: usize = 64 << 10;
+/// A client that takes none of its replies for so long is disconnected.
+const STUCK: Duration = Duration::from_secs(60);
+/// A database that is replaced by a snapshot at this very moment is asked for again, but not without end.
+const TRIES: usize = 10;
+
+pub(super) struct Connection {
+    house: Arc<House>,
+    socket: Box<dyn Socket>,
+    conversation: Conversation,
+    /// For each group, once it is needed.
+    executors: Vec<Option<Executor>>,
+    input: BytesMut,
+    held: Held,
+    out: Vec<u8>,
+    share: Share,
+}
+
+impl Connection {
+    /// Serves a client until it goes, or `stop` says so.
+    pub(super) async fn run(
+        house: Arc<House>,
+        socket: Box<dyn Socket>,
+        addresses: [String; 2],
+        mut stop: watch::Receiver<bool>,
+    ) -> Result<()> {
+        let mut connection = Connection {
+            conversation: Conversation::new(&house.front, addresses),
+            executors: house.groups.all.iter().map(|_| None).collect(),
+            share: house.budget.share(),
+            house,
+            socket,
+            input: BytesMut::new(),
+            held: Held::default(),
+            out: Vec::new(),
+        };
+        let served = connection.serve(&mut stop).await;
+        connection.conversation.end(&connection.house.front);
+        served
+    }
+
+    async fn serve(&mut self, stop: &mut watch::Receiver<bool>) -> Result<()> {
+        loop {
+            let mut source = Source {
+                groups: &self.house.groups,
+                front: &self.house.front,
+                conversation: &mut self.conversation,
+                input: &mut self.input,
+                held: &mut self.held,
+            };
+            match source.turn(&mut self.out) {
+                Turn::Input => {
+                    self.flush().await?;
+                    if !self.read_input(stop).await? {
+                        return Ok(());
+                    }
+                }
+                Turn::Writes(writes) => self.write(writes).await,
+                Turn::Reads(reads) => self.read(reads).await?,
+                Turn::Watch { keys, slot } => self.watch(&keys, slot).await,
+                Turn::Cluster(request) => {
+                    let reply = cluster_command::reply(&self.house.groups, &request);
+                    self.conversation.answer(&reply, &mut self.out);
+                }
+                Turn::Close => return self.flush().await,
+            }
+            if self.out.len() >= ENOUGH_REPLIES {
+                self.flush().await?;
+            }
+        }
+    }
+
+    /// Waits for more input. False at its end.
+    async fn read_input(&mut self, stop: &mut watch::Receiver<bool>) -> Result<bool> {
+        if self.input.is_empty() && self.input.capacity() > KEPT_BYTES {
+            self.input = BytesMut::new();
+        }
+        self.input.reserve(INPUT_BYTES);
+        let read = self.socket.read_buf(&mut self.input);
+        let read = async {
+            match self.house.idle {
+                Some(idle) => timeout(idle, read).await?,
+                None => read.await,
+            }
+        };
+        let len = tokio::select! {
+            len = read => len?,
+            () = stopped(stop) => 0,
+        };
+        self.count()?;
+        Ok(len > 0)
+    }
+
+    async fn flush(&mut self) -> Result<()> {
+        self.count()?;
+        let mut rest = &self.out[..];
+        while !rest.is_empty() {
+            let sent = timeout(STUCK, self.socket.write(rest)).await??;
+            if sent == 0 {
+                return Err(ErrorKind::WriteZero.into());
+            }
+            rest = &rest[sent..];
+        }
+        timeout(STUCK, self.socket.flush()).await??;
+        self.out.clear();
+        self.out.shrink_to(KEPT_BYTES);
+        self.count()
+    }
+
+    /// Fails if all clients together have too many bytes, and this one has many.
+    fn count(&mut self) -> Result<()> {
+        match self.share.set(self.input.capacity() + self.out.capacity()) {
+            true => Ok(()),
+            false => Err(Error::new(ErrorKind::OutOfMemory, "the requests and replies of all clients are too large")),
+        }
+    }
+
+    /// Passes writes to their groups, each group's together, and appends the replies.
+    async fn write(&mut self, writes: Vec<(u16, Write)>) {
+        let (mut of_groups, mut order) = (BTreeMap::<u32, Vec<Write>>::new(), Vec::with_capacity(writes.len()));
+        for (slot, write) in writes {
+            let group = self.house.groups.of_slot(slot).number();
+            order.push((slot, group));
+            of_groups.entry(group).or_default().push(write);
+        }
+        let written = of_groups.into_iter().map(async |(group, writes)| {
+            let written = match self.house.groups.get(group) {
+                Some(group) => group.write(writes).await,
+                None => Err(Refused::NotLeader(None)),
+            };
+            (group, written.map(Vec::into_iter))
+        });
+        let mut written: BTreeMap<_, _> = join_all(written).await.into_iter().collect();
+        for (slot, group) in order {
+            match written.get_mut(&group) {
+                Some(Ok(replies)) => self.out.extend(replies.next().unwrap_or_default()),
+                Some(Err(refused)) => self.conversation.refuse(&refused.text(slot), &mut self.out),
+                None => self.conversation.refuse(&Refused::NotLeader(None).text(slot), &mut self.out),
+            }
+        }
+    }
+
+    /// Carries out reads behind one barrier for each of their groups.
+    async fn read(&mut self, reads: Vec<Read>) -> Result<()> {
+        let house = Arc::clone(&self.house);
+        // Reads that may be stale need none, also of a leader: without a majority they go on.
+        let exact = reads.iter().filter(|read| !read.may_be_stale).map(|read| house.groups.of_slot(read.slot));
+        let settled: BTreeMap<u32, &Group> = exact.map(|group| (group.number(), group)).collect();
+        let settled = settled.into_values().map(async |group: &Group| (group.number(), group.settle().await));
+        let settled: BTreeMap<_, _> = join_all(settled).await.into_iter().collect();
+        for Read { request, slot, may_be_stale } in reads {
+            let group = house.groups.of_slot(slot);
+            match settled.get(&group.number()) {
+                Some(Err(refused)) if !may_be_stale => self.conversation.refuse(&refused.text(slot), &mut self.out),
+                _ => self.read_one(group, &request),
+            }
+            if self.out.len() >= ENOUGH_REPLIES {
+                self.flush().await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_one(&mut self, group: &Group, request: &Request) {
+        let begun = self.out.len();
+        let mut read = || {
+            let house = Arc::clone(&self.house);
+            let executor = executor(&mut self.executors, group);
+            with_present(group, |db| executor.read(&house.front, db, request, &mut self.out))
+        };
+        let outcome = if takes_long(request) { block_in_place(read) } else { read() };
+        if let Err(error) = outcome {
+            self.out.truncate(begun);
+            self.conversation.refuse(&format!("IOERR {error}"), &mut self.out);
+        }
+    }
+
+    async fn watch(&mut self, keys: &[Vec<u8>], slot: u16) {
+        let house = Arc::clone(&self.house);
+        let group = house.groups.of_slot(slot);
+        if let Err(refused) = group.settle().await {
+            return self.conversation.refuse(&refused.text(slot), &mut self.out);
+        }
+        let executor = executor(&mut self.executors, group);
+        let watched: mini_engine::Result<Vec<Watched>> = with_present(group, |db| executor.watch(db, keys));
+        match watched {
+            Ok(watched) => self.conversation.watch(watched, &mut self.out),
+            Err(error) => self.conversation.refuse(&format!("IOERR {error}"), &mut self.out),
+        }
+    }
+}
+
+fn executor<'a>(executors: &'a mut [Option<Executor>], group: &Group) -> &'a mut Executor {
+    executors[group.number() as usize].get_or_insert_with(|| Executor::new(group.instant()))
+}
+
+/// Does something with the group's database. If a snapshot replaces it meanwhile, with the new one.
+fn with_present<T>(
+    group: &Group,
+    mut run: impl FnMut(&mini_engine::Db) -> mini_engine::Result<T>,
+) -> mini_engine::Result<T> {
+    for _ in 1..TRIES {
+        match run(&group.db()) {
+            Err(mini_engine::Error::Closed) => {}
+            done => return done,
+        }
+    }
+    run(&group.db())
+}
+
+/// Whether a request may read many keys, so that another thread should take over this one's other tasks.
+fn takes_long(request: &Request) -> bool {
+    const LONG: [&[u8]; 6] = [b"RANGE", b"PREFIX", b"KEYS", b"SCAN", b"DBSIZE", b"MGET"];
+    request.parts().next().is_some_and(|name| LONG.iter().any(|long| name.eq_ignore_ascii_case(long)))
+}

@@ -1,0 +1,148 @@
+//! Lets clients in.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mini_engine_server::Limits;
+use mini_engine_server::replicated::Front;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use super::budget::Budget;
+use super::connection::Connection;
+use crate::error::Result;
+use crate::local::{Groups, Local};
+use crate::settings::Clients;
+use crate::wire::frames::Socket;
+use crate::wire::tls;
+
+/// A client has so long to begin with TLS.
+const TLS_DEADLINE: Duration = Duration::from_secs(10);
+/// Connections have so long for the requests that are under way when the node stops.
+const LAST_REQUESTS: Duration = Duration::from_secs(6);
+/// A pause after a failure to accept: it is want of handles, mostly.
+const PAUSE: Duration = Duration::from_millis(100);
+const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
+const NO_CLUSTER: &[u8] =
+    b"-CLUSTERDOWN The cluster is down: this node is in no cluster yet; `mini-engine cluster init` makes one\r\n";
+
+/// How clients get in.
+pub(crate) struct Doors {
+    pub(crate) listener: TcpListener,
+    pub(crate) address: SocketAddr,
+    pub(crate) settings: Clients,
+    pub(crate) stop: watch::Receiver<bool>,
+}
+
+/// What the connections of clients share.
+pub(super) struct House {
+    pub(super) groups: Arc<Groups>,
+    pub(super) front: Front,
+    pub(super) budget: Budget,
+    /// A client that says nothing for so long is disconnected.
+    pub(super) idle: Option<Duration>,
+}
+
+impl House {
+    fn new(groups: Arc<Groups>, doors: &Doors) -> Self {
+        let Clients { password, without_password, limits, .. } = doors.settings.clone();
+        let settings = mini_engine_server::Settings {
+            password,
+            without_password,
+            limits,
+            ..mini_engine_server::Settings::default()
+        };
+        let Limits { buffer_bytes, idle_seconds, .. } = limits;
+        let address = (doors.address.ip().to_string(), doors.address.port());
+        let front = Front::new(settings, groups.all.len() as u16, address, groups.all[0].db());
+        let idle = (idle_seconds > 0).then(|| Duration::from_secs(idle_seconds));
+        Self { groups, front, budget: Budget::new(buffer_bytes), idle }
+    }
+}
+
+/// Serves clients until the doors' `stop` says so, and then their last requests.
+pub(crate) async fn run(local: Arc<Local>, doors: Doors) -> Result<()> {
+    let tls = doors.settings.tls.as_ref().map(tls::for_clients).transpose()?;
+    let (mut stop, mut becomes) = (doors.stop.clone(), local.watch());
+    let (mut house, mut connections) = (None::<Arc<House>>, JoinSet::new());
+    loop {
+        if house.is_none()
+            && let Some(groups) = local.groups()
+        {
+            house = Some(Arc::new(House::new(groups, &doors)));
+        }
+        let replaced = async {
+            match &house {
+                Some(house) => house.groups.all[0].replaced().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = stopped(&mut stop) => break,
+            // A snapshot: INFO describes the new database from now on.
+            () = replaced => house.iter().for_each(|house| house.front.use_db(house.groups.all[0].db())),
+            _ = becomes.changed(), if house.is_none() => {}
+            Some(_) = connections.join_next() => {}
+            accepted = doors.listener.accept() => match accepted {
+                Ok((stream, peer)) => {
+                    let is_full = connections.len() >= doors.settings.limits.clients;
+                    let client = Client { stream, addresses: [peer, doors.address].map(|address| address.to_string()) };
+                    connections.spawn(let_in(client, house.clone(), tls.clone(), is_full, doors.stop.clone()));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "could not accept a connection of a client");
+                    sleep(PAUSE).await;
+                }
+            },
+        }
+    }
+    drop(doors);
+    timeout(LAST_REQUESTS, async { while connections.join_next().await.is_some() {} }).await.ok();
+    connections.shutdown().await;
+    Ok(())
+}
+
+/// Waits until the node stops.
+pub(super) async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // The node is gone: it has stopped, too.
+    drop(stop.wait_for(|stop| *stop).await);
+}
+
+struct Client {
+    stream: TcpStream,
+    addresses: [String; 2],
+}
+
+async fn let_in(
+    client: Client,
+    house: Option<Arc<House>>,
+    tls: Option<TlsAcceptor>,
+    is_full: bool,
+    stop: watch::Receiver<bool>,
+) {
+    let peer = client.addresses[0].clone();
+    let served = async {
+        client.stream.set_nodelay(true)?;
+        let mut socket: Box<dyn Socket> = match tls {
+            None => Box::new(client.stream),
+            Some(tls) => Box::new(timeout(TLS_DEADLINE, tls.accept(client.stream)).await??),
+        };
+        let refusal = if is_full { Some(TOO_MANY) } else { None };
+        match (refusal, house) {
+            (None, Some(house)) => Connection::run(house, socket, client.addresses, stop).await,
+            (refusal, _) => {
+                timeout(TLS_DEADLINE, socket.write_all(refusal.unwrap_or(NO_CLUSTER))).await??;
+                timeout(TLS_DEADLINE, socket.shutdown()).await?
+            }
+        }
+    };
+    let ended: std::io::Result<()> = served.await;
+    if let Err(error) = ended {
+        tracing::debug!(peer, %error, "a client's connection has ended");
+    }
+}

@@ -1,0 +1,72 @@
+//! Changes of a group's membership.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Error, Result};
+use std::time::Duration;
+
+use openraft::ChangeMembers;
+use openraft::async_runtime::WatchReceiver;
+use tokio::time::timeout;
+
+use super::{Group, Leader};
+use crate::types::Member;
+use crate::wire::control::Told;
+
+/// A change that is not committed by then is reported as such; it may be committed later.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+impl Group {
+    /// Makes these nodes the first members, unless the group has members.
+    pub(crate) async fn initialize(&self, members: BTreeMap<u64, Member>) -> Result<Told> {
+        match self.raft.initialize(members).await {
+            Ok(()) => Ok(Told::Done),
+            Err(error) => Err(Error::other(error)),
+        }
+    }
+
+    /// Sends a node the log. It has no vote.
+    pub(crate) async fn add_learner(&self, node: u64, member: Member) -> Result<Told> {
+        let told = self.change(ChangeMembers::AddNodes(BTreeMap::from([(node, member.clone())])), true).await?;
+        let known = self.metrics.borrow_watched().membership_config.membership().get_node(&node).cloned();
+        match (&told, known) {
+            (Told::Done, Some(known)) if known != member => {
+                Err(Error::other(format!("node {node} is at {} already", known.cluster)))
+            }
+            _ => Ok(told),
+        }
+    }
+
+    /// Gives a learner a vote.
+    pub(crate) async fn promote(&self, node: u64) -> Result<Told> {
+        self.change(ChangeMembers::AddVoterIds(BTreeSet::from([node])), true).await
+    }
+
+    /// Takes a node out.
+    pub(crate) async fn remove(&self, node: u64) -> Result<Told> {
+        let (is_voter, is_member, voters) = {
+            let metrics = self.metrics.borrow_watched();
+            let membership = metrics.membership_config.membership();
+            let voters: BTreeSet<u64> = membership.voter_ids().collect();
+            (voters.contains(&node), membership.get_node(&node).is_some(), voters.len())
+        };
+        if is_voter && voters == 1 {
+            return Err(Error::other("the last node cannot be removed"));
+        }
+        if !is_member && self.leader() == Leader::Here {
+            return Ok(Told::Done);
+        }
+        let nodes = BTreeSet::from([node]);
+        let change = if is_voter { ChangeMembers::RemoveVoters(nodes) } else { ChangeMembers::RemoveNodes(nodes) };
+        self.change(change, false).await
+    }
+
+    async fn change(&self, change: ChangeMembers<u64, Member>, keeps_learners: bool) -> Result<Told> {
+        match timeout(DEADLINE, self.raft.change_membership(change, keeps_learners)).await? {
+            Ok(_) => Ok(Told::Done),
+            Err(error) => match error.forward_to_leader() {
+                Some(forward) => Ok(Told::NotLeader(forward.leader_node.clone())),
+                None => Err(Error::other(error)),
+            },
+        }
+    }
+}

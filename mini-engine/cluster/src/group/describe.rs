@@ -1,0 +1,25 @@
+//! A group as this node sees it.
+
+use openraft::LogIdOptionExt;
+use openraft::async_runtime::WatchReceiver;
+
+use super::Group;
+use crate::wire::control::GroupDescription;
+
+impl Group {
+    pub(crate) fn describe(&self) -> GroupDescription {
+        let metrics = self.metrics.borrow_watched();
+        let membership = metrics.membership_config.membership();
+        let matched = metrics.replication.iter().flatten();
+        GroupDescription {
+            leader: metrics.current_leader,
+            term: metrics.current_term,
+            last: metrics.last_log_index.unwrap_or(0),
+            applied: metrics.last_applied.index().unwrap_or(0),
+            instant: self.instant.millis(),
+            members: membership.nodes().map(|(node, member)| (*node, member.clone())).collect(),
+            voters: membership.voter_ids().collect(),
+            matched: matched.map(|(node, last)| (*node, last.index().unwrap_or(0))).collect(),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Proposes writes: everything that waits goes into one proposal, up to a bound.
+//!
+//! A proposal costs an entry of the log, a message to each node and a place in a sync, however many writes it has. So a few proposals are under way, and
+//! what comes meanwhile waits and goes together. The order is that of the queue.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mini_engine_server::replicated::{AppliedInstant, Proposal, Replies, Write};
+use openraft::impls::ProgressResponder;
+use openraft::raft::ClientWriteResult;
+use openraft::type_config::alias::OneshotReceiverOf;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::time::timeout;
+
+use super::{Raft, Refused};
+use crate::clock::WallClock;
+use crate::types::TypeConfig;
+
+/// Bounds of a proposal: one more submission may go beyond them.
+const MOST_BYTES: usize = 1 << 20;
+const MOST_WRITES: usize = 1000;
+/// Proposals under way: while some are on their way, others are synced.
+const UNDER_WAY: usize = 4;
+/// A proposal waits no longer for the earlier ones: without a majority these do not end soon, and openraft refuses new ones at once.
+const WAIT_FOR_EARLIER: Duration = Duration::from_secs(1);
+/// A proposal that is not applied by then is given up; with the wait before it, a write takes 5 seconds at most.
+const SECONDS: u64 = 4;
+
+/// Writes of one client, and who waits for their replies.
+pub(super) struct Submission {
+    pub(super) writes: Vec<Write>,
+    pub(super) answer: oneshot::Sender<Result<Vec<Vec<u8>>, Refused>>,
+}
+
+type Applied = OneshotReceiverOf<TypeConfig, ClientWriteResult<TypeConfig>>;
+type Waiting = Vec<(usize, oneshot::Sender<Result<Vec<Vec<u8>>, Refused>>)>;
+
+/// Proposes what comes through the queue, until its other end is dropped.
+pub(super) async fn run(
+    raft: Raft,
+    instant: AppliedInstant,
+    clock: WallClock,
+    mut queue: mpsc::UnboundedReceiver<Submission>,
+) {
+    let under_way = Arc::new(Semaphore::new(UNDER_WAY));
+    while let Some(first) = queue.recv().await {
+        let place = timeout(WAIT_FOR_EARLIER, Arc::clone(&under_way).acquire_owned()).await.ok().and_then(Result::ok);
+        let (writes, waiting) = gather(first, &mut queue);
+        let proposal = Proposal { at: clock().max(instant.millis()), writes };
+        let (responder, applied) = ProgressResponder::complete_only();
+        match raft.client_write_ff(proposal, Some(responder)).await {
+            Ok(()) => drop(tokio::spawn(answer_when_applied(applied, waiting, place))),
+            Err(fatal) => answer(waiting, Err(Refused::by_fatal(&fatal))),
+        }
+    }
+}
+
+/// Everything that waits, beginning with `first`.
+fn gather(first: Submission, queue: &mut mpsc::UnboundedReceiver<Submission>) -> (Vec<Write>, Waiting) {
+    let (mut writes, mut waiting, mut bytes) = (Vec::new(), Vec::new(), 0);
+    let mut next = Some(first);
+    while let Some(Submission { writes: more, answer }) = next {
+        bytes += more.iter().map(Write::size).sum::<usize>();
+        waiting.push((more.len(), answer));
+        writes.extend(more);
+        let has_room = bytes < MOST_BYTES && writes.len() < MOST_WRITES;
+        next = has_room.then(|| queue.try_recv().ok()).flatten();
+    }
+    (writes, waiting)
+}
+
+async fn answer_when_applied(applied: Applied, waiting: Waiting, _place: Option<OwnedSemaphorePermit>) {
+    let outcome = match timeout(Duration::from_secs(SECONDS), applied).await {
+        Ok(Ok(Ok(response))) => Ok(response.data),
+        Ok(Ok(Err(error))) => Err(Refused::of_write(error)),
+        Ok(Err(_)) => Err(Refused::Uncertain("this node has stopped taking part".into())),
+        Err(_) => Err(Refused::timed_out(SECONDS)),
+    };
+    answer(waiting, outcome);
+}
+
+fn answer(waiting: Waiting, outcome: Result<Replies, Refused>) {
+    let mut replies = outcome.map(|Replies(replies)| replies.into_iter());
+    for (writes, answer) in waiting {
+        let own = match &mut replies {
+            Ok(replies) => Ok(replies.take(writes).collect()),
+            Err(refused) => Err(refused.clone()),
+        };
+        // The client may have gone.
+        answer.send(own).ok();
+    }
+}

@@ -1,0 +1,95 @@
+//! The connections of other nodes and of commands: what they ask is passed to the groups, and answered.
+
+use std::io::{Error, ErrorKind, Result};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use crate::control::answer::{answer, find};
+use crate::local::{Groups, Local};
+use crate::network::receive;
+use crate::types::Vote;
+use crate::wire::frames::Frames;
+use crate::wire::message::{Answer, Call, Numbered};
+
+/// Connections at one time: several for each group of each node.
+const MOST_CONNECTIONS: usize = 4096;
+/// A connection that is silent for so long is closed. The other side makes a new one when it needs one.
+const IDLE: Duration = Duration::from_secs(300);
+/// Longer than an answer takes to be sent.
+const SEND_DEADLINE: Duration = Duration::from_secs(30);
+/// A pause after a failure to accept: it is want of handles, mostly.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Serves connections until it is aborted.
+pub(crate) async fn run(local: Arc<Local>, listener: TcpListener) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            Some(_) = connections.join_next() => {}
+            accepted = listener.accept(), if connections.len() < MOST_CONNECTIONS => match accepted {
+                Ok((stream, _)) => drop(connections.spawn(serve(Arc::clone(&local), stream))),
+                Err(error) => {
+                    tracing::warn!(%error, "could not accept a connection of a node");
+                    sleep(PAUSE).await;
+                }
+            },
+        }
+    }
+}
+
+async fn serve(local: Arc<Local>, stream: TcpStream) {
+    let peer = stream.peer_addr().map_or_else(|_| "a node".to_owned(), |peer| peer.to_string());
+    let served = async {
+        let mut frames = local.dialer.accept(stream, local.audience()).await?;
+        loop {
+            let call = timeout(IDLE, frames.receive::<Numbered<Call>>()).await??;
+            let number = call.number;
+            let body = match carry_out(&local, &mut frames, call).await {
+                Ok(answer) => answer,
+                Err(error) => Answer::Failed(error.to_string()),
+            };
+            timeout(SEND_DEADLINE, frames.send(&Numbered { number, body })).await??;
+        }
+    };
+    let ended: Result<()> = served.await;
+    match ended {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            tracing::warn!(peer, %error, "a connection of a node was refused");
+        }
+        Err(error) => tracing::debug!(peer, %error, "a connection of a node has ended"),
+        Ok(()) => {}
+    }
+}
+
+async fn carry_out(local: &Local, frames: &mut Frames, call: Numbered<Call>) -> Result<Answer> {
+    let groups = || local.groups().ok_or_else(|| Error::other("this node is in no cluster"));
+    match call.body {
+        Call::Control(ask) => answer(local, ask).await.map(Answer::Control),
+        Call::Append(group, request) => {
+            let response = find(&*groups()?, group)?.raft().append_entries(request).await;
+            response.map(Answer::Append).map_err(Error::other)
+        }
+        Call::Vote(group, request) => {
+            find(&*groups()?, group)?.raft().vote(request).await.map(Answer::Vote).map_err(Error::other)
+        }
+        Call::PreVote(group, request) => {
+            find(&*groups()?, group)?.raft().pre_vote(request).await.map(Answer::Vote).map_err(Error::other)
+        }
+        Call::Transfer(group, request) => {
+            let response = find(&*groups()?, group)?.raft().handle_transfer_leader(request).await;
+            response.map(Answer::Transfer).map_err(Error::other)
+        }
+        Call::Snapshot(group, vote) => snapshot(&*groups()?, group, vote, frames, call.number).await,
+    }
+}
+
+async fn snapshot(groups: &Groups, group: u32, vote: Vote, frames: &mut Frames, number: u64) -> Result<Answer> {
+    let group = find(groups, group)?;
+    let received = receive(frames, number, group.state()).await?;
+    tracing::info!(group = group.number(), snapshot = %received.meta, "a snapshot of the leader is complete");
+    group.install(vote, received).await.map(Answer::Snapshot)
+}

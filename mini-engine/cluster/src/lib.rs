@@ -1,0 +1,76 @@
+//! A replicated server: several nodes, each a process with a directory, that answer cluster clients of the Redis protocol.
+//!
+//! What a client writes is proposed to a Raft group ([openraft]), and acknowledged when a majority of the nodes has it on disk and the leader has applied
+//! it. Consensus is openraft's; storage is `openraft-mini-engine`; what a request does to a database is `mini-engine-server`, in its module
+//! [`replicated`](mini_engine_server::replicated). Here is what is between them.
+//!
+//! ```no_run
+//! use mini_engine_cluster::{Clients, ControlClient, Node, Security, Settings};
+//!
+//! # async fn example() -> mini_engine_cluster::Result<()> {
+//! let settings = Settings {
+//!     dir: "node-1".into(),
+//!     listen: "127.0.0.1:7001".into(),
+//!     advertise: None,
+//!     cluster_listen: "127.0.0.1:17001".into(),
+//!     cluster_advertise: None,
+//!     security: Security::default(),
+//!     clients: Clients::default(),
+//!     election_timeout: Settings::ELECTION_TIMEOUT,
+//! };
+//! let node = Node::start(settings).await?;
+//! // Once, when all nodes run.
+//! ControlClient::new(&Security::default())?.init(&["127.0.0.1:17001".into()], 1).await?;
+//! # node.stop().await
+//! # }
+//! ```
+//!
+//! # Layers
+//!
+//! A file uses only what is above it.
+//!
+//! | | |
+//! |---|---|
+//! | `error`, `settings` | |
+//! | `slots`, `identity`, `clock`, `types` | which group has a slot; which node this is; the time of a group; what openraft is told |
+//! | `wire` | what nodes say to each other: frames, the proof of the secret, TLS, messages |
+//! | `network` | openraft's network; snapshots on their way |
+//! | `application` | what a log entry does to the database |
+//! | `group` | a Raft group on this node: proposals, barriers before reads, members |
+//! | `local` | this node, and its groups |
+//! | `control` | making, changing and showing a cluster: a node's answers, and the side of the commands |
+//! | `inbound`, `front` | the connections of other nodes, and those of clients |
+//! | `node` | starts and stops all of it |
+//!
+//! # What waits for what
+//!
+//! A write waits in the queue of its group while a few proposals are under way, then for its proposal: 5 seconds at most. A read waits for a barrier,
+//! which reads that come meanwhile share: 5 seconds at most. Every call to another node has a deadline, and so has every client that takes no replies.
+#![forbid(unsafe_code)]
+
+mod application;
+mod clock;
+mod control;
+mod error;
+mod front;
+mod group;
+mod identity;
+mod inbound;
+mod local;
+mod network;
+mod node;
+mod settings;
+mod slots;
+mod types;
+mod wire;
+
+pub use control::{ControlClient, NodeStatus, Status};
+pub use error::{Error, Result};
+pub use identity::Identity;
+pub use node::Node;
+pub use settings::{Clients, MAX_GROUPS, NodeTls, Security, Settings};
+pub use types::Member;
+pub use wire::control::{Description, GroupDescription};
+
+#[cfg(test)]
+mod tests;

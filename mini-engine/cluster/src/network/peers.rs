@@ -1,0 +1,120 @@
+//! [`Peers`]: openraft's network, on links. Each group has for each node one link for log entries, one for heartbeats, and connections for snapshots,
+//! so that none waits for another one.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use openraft::errors::{NetworkError, RPCError, ReplicationClosed, StreamingError, Unreachable};
+use openraft::network::RPCOption;
+use openraft::type_config::alias::SnapshotOf;
+use openraft::{OptionalSend, RaftNetworkFactory, RaftNetworkV2};
+use openraft_mini_engine::Checkpoint;
+
+use super::dialer::Dialer;
+use super::link::Link;
+use super::snapshot;
+use crate::types::{
+    AppendEntriesRequest, AppendEntriesResponse, Member, SnapshotResponse, TransferRequest, TransferResponse,
+    TypeConfig, Vote, VoteRequest, VoteResponse,
+};
+use crate::wire::message::{Answer, Call};
+
+/// Longer than a follower takes to store entries, on a slow disk too. Heartbeats and votes have openraft's own deadlines.
+const APPEND_DEADLINE: Duration = Duration::from_secs(5);
+
+/// The other nodes of a group.
+pub(crate) struct Peers {
+    pub(crate) dialer: Arc<Dialer>,
+    pub(crate) cluster: u64,
+    pub(crate) group: u32,
+}
+
+/// One of them.
+pub(crate) struct Peer {
+    group: u32,
+    link: Link,
+}
+
+impl RaftNetworkFactory<TypeConfig> for Peers {
+    type Network = Peer;
+
+    async fn new_client(&mut self, target: u64, node: &Member) -> Peer {
+        let link = Link::new(Arc::clone(&self.dialer), node.cluster.clone(), Some((self.cluster, target)));
+        Peer { group: self.group, link }
+    }
+}
+
+impl Peer {
+    async fn call(&mut self, call: Call, deadline: Duration) -> Result<Answer, RPCError<TypeConfig>> {
+        self.link.call(call, deadline).await.map_err(|error| match error.kind() {
+            // Worth another try at once.
+            io::ErrorKind::TimedOut => RPCError::Network(NetworkError::new(&error)),
+            _ => RPCError::Unreachable(Unreachable::new(&error)),
+        })
+    }
+
+    fn unexpected(&self) -> RPCError<TypeConfig> {
+        let what = format!("the answer of {} is not one to this question", self.link.address());
+        RPCError::Unreachable(Unreachable::from_string(what))
+    }
+}
+
+impl RaftNetworkV2<TypeConfig> for Peer {
+    type SnapshotData = Checkpoint;
+
+    async fn append_entries(
+        &mut self,
+        request: AppendEntriesRequest,
+        _: RPCOption,
+    ) -> Result<AppendEntriesResponse, RPCError<TypeConfig>> {
+        match self.call(Call::Append(self.group, request), APPEND_DEADLINE).await? {
+            Answer::Append(response) => Ok(response),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    async fn vote(&mut self, request: VoteRequest, option: RPCOption) -> Result<VoteResponse, RPCError<TypeConfig>> {
+        match self.call(Call::Vote(self.group, request), option.hard_ttl()).await? {
+            Answer::Vote(response) => Ok(response),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    async fn pre_vote(
+        &mut self,
+        request: VoteRequest,
+        option: RPCOption,
+    ) -> Result<VoteResponse, RPCError<TypeConfig>> {
+        match self.call(Call::PreVote(self.group, request), option.hard_ttl()).await? {
+            Answer::Vote(response) => Ok(response),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    async fn transfer_leader(
+        &mut self,
+        request: TransferRequest,
+        option: RPCOption,
+    ) -> Result<TransferResponse, RPCError<TypeConfig>> {
+        match self.call(Call::Transfer(self.group, request), option.hard_ttl()).await? {
+            Answer::Transfer(response) => Ok(response),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    async fn full_snapshot(
+        &mut self,
+        vote: Vote,
+        snapshot: SnapshotOf<TypeConfig, Checkpoint>,
+        cancel: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
+        _: RPCOption,
+    ) -> Result<SnapshotResponse, StreamingError<TypeConfig>> {
+        tokio::select! {
+            sent = snapshot::send(&self.link, self.group, vote, snapshot.snapshot) => {
+                sent.map_err(|error| StreamingError::Unreachable(Unreachable::new(&error)))
+            }
+            closed = cancel => Err(StreamingError::Closed(closed)),
+        }
+    }
+}

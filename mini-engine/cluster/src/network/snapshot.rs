@@ -1,0 +1,84 @@
+//! Snapshots on their way: chunk after chunk, on a connection of their own. Memory: a few chunks on either side.
+
+use std::io::{Error, ErrorKind, Result};
+use std::time::Duration;
+
+use openraft::type_config::alias::SnapshotOf;
+use openraft_mini_engine::{Checkpoint, Chunk, State};
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::{interval, timeout};
+
+use super::link::Link;
+use crate::types::{SnapshotResponse, TypeConfig, Vote};
+use crate::wire::frames::Frames;
+use crate::wire::message::{Answer, Call, Numbered, Part};
+
+const CHUNK_BYTES: usize = 1 << 20;
+/// Chunks that were read or received, and wait.
+const CHUNKS_AHEAD: usize = 2;
+/// A side that says nothing for so long is gone.
+const SILENCE: Duration = Duration::from_secs(30);
+/// The receiver says that it is still working so often.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
+
+/// Sends a snapshot to a node, which installs it.
+pub(super) async fn send(link: &Link, group: u32, vote: Vote, snapshot: Checkpoint) -> Result<SnapshotResponse> {
+    let mut frames = link.connect().await?;
+    frames.send(&Numbered { number: 1, body: Call::Snapshot(group, vote) }).await?;
+    let (sender, mut chunks) = mpsc::channel::<Result<Chunk>>(CHUNKS_AHEAD);
+    spawn_blocking(move || read(&snapshot, &sender));
+    while let Some(chunk) = chunks.recv().await {
+        timeout(SILENCE, frames.send(&Part::Chunk(chunk?))).await??;
+    }
+    timeout(SILENCE, frames.send(&Part::End)).await??;
+    loop {
+        match timeout(SILENCE, frames.receive::<Numbered<Answer>>()).await??.body {
+            Answer::Working => {}
+            Answer::Snapshot(response) => return Ok(response),
+            Answer::Failed(reason) => return Err(Error::other(reason)),
+            _ => return Err(Error::new(ErrorKind::InvalidData, "the answer is not one to a snapshot")),
+        }
+    }
+}
+
+/// Reads chunks as long as somebody wants them.
+fn read(snapshot: &Checkpoint, to: &mpsc::Sender<Result<Chunk>>) {
+    match snapshot.chunks(CHUNK_BYTES) {
+        Ok(mut chunks) => while chunks.next().is_some_and(|chunk| to.blocking_send(chunk).is_ok()) {},
+        Err(error) => drop(to.blocking_send(Err(error))),
+    }
+}
+
+/// Receives the parts of a snapshot, and checks it. `number` is that of the call.
+pub(crate) async fn receive(
+    frames: &mut Frames,
+    number: u64,
+    state: State,
+) -> Result<SnapshotOf<TypeConfig, Checkpoint>> {
+    let (sender, mut chunks) = mpsc::channel::<Part>(CHUNKS_AHEAD);
+    let mut received: JoinHandle<Result<_>> = spawn_blocking(move || {
+        let mut receiver = state.receive()?;
+        loop {
+            match chunks.blocking_recv() {
+                Some(Part::Chunk(chunk)) => receiver.write(&chunk)?,
+                Some(Part::End) => return receiver.finish::<TypeConfig>(),
+                None => return Err(Error::new(ErrorKind::UnexpectedEof, "the sender of a snapshot has gone")),
+            }
+        }
+    });
+    loop {
+        let part = timeout(SILENCE, frames.receive::<Part>()).await??;
+        let is_last = matches!(part, Part::End);
+        if sender.send(part).await.is_err() || is_last {
+            break;
+        }
+    }
+    let mut signs = interval(SIGN_OF_LIFE);
+    loop {
+        tokio::select! {
+            done = &mut received => return done?,
+            _ = signs.tick() => timeout(SILENCE, frames.send(&Numbered { number, body: Answer::Working })).await??,
+        }
+    }
+}

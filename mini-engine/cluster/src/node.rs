@@ -1,0 +1,147 @@
+//! [`Node`]: starts and stops what this process has of a cluster.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use futures_util::future::{join_all, select_all};
+use openraft_mini_engine::Logs;
+use tokio::net::{TcpListener, lookup_host};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::clock::{WallClock, system_clock};
+use crate::error::{Error, Result, io};
+use crate::front::{self, Doors};
+use crate::group::Group;
+use crate::inbound;
+use crate::local::{Local, Parts};
+use crate::network::Dialer;
+use crate::settings::{Clients, Security, Settings};
+use crate::types::Member;
+
+/// A node of a cluster, or one that waits to become one. It runs in tasks of the tokio runtime in which it was started, which must have several threads.
+///
+/// Without [`Node::stop`] it ends as a killed process does, when the runtime ends: nothing that was acknowledged is lost.
+pub struct Node {
+    local: Arc<Local>,
+    stop: watch::Sender<bool>,
+    front: JoinHandle<Result<()>>,
+    inbound: JoinHandle<()>,
+    clients: SocketAddr,
+    nodes: SocketAddr,
+}
+
+impl Node {
+    /// Starts a node. If its directory belongs to a node of a cluster, it takes part in it.
+    ///
+    /// # Errors
+    /// A setting that is not allowed, an address that is taken, a directory that another process has open, damaged files.
+    pub async fn start(settings: Settings) -> Result<Node> {
+        Self::start_with(settings, system_clock()).await
+    }
+
+    pub(crate) async fn start_with(settings: Settings, clock: WallClock) -> Result<Node> {
+        settings.check()?;
+        let Settings { dir, listen, advertise, cluster_listen, cluster_advertise, .. } = settings;
+        let dialer = Arc::new(Dialer::new(&settings.security)?);
+        let (front_listener, clients) = bind(&listen, |address| check_clients(address, &settings.clients)).await?;
+        let (listener, nodes) = bind(&cluster_listen, |address| check_nodes(address, &settings.security)).await?;
+        let member = Member {
+            cluster: cluster_advertise.unwrap_or_else(|| nodes.to_string()),
+            clients: advertise.unwrap_or_else(|| clients.to_string()),
+        };
+        std::fs::create_dir_all(&dir).map_err(io("create", dir.display()))?;
+        // Its lock keeps other processes out of the whole directory.
+        let log = dir.join("log");
+        let logs = Logs::open(&log).map_err(io("open", log.display()))?;
+        let election_timeout = settings.election_timeout;
+        let local = Arc::new(Local::new(Parts { dir, member, dialer, logs, clock, election_timeout }));
+        local.go_on().await?;
+        let (stop, stopped) = watch::channel(false);
+        let doors = Doors { listener: front_listener, address: clients, settings: settings.clients, stop: stopped };
+        let front = tokio::spawn(front::run(Arc::clone(&local), doors));
+        let inbound = tokio::spawn(inbound::run(Arc::clone(&local), listener));
+        Ok(Node { local, stop, front, inbound, clients, nodes })
+    }
+
+    /// The address for clients.
+    pub fn clients_address(&self) -> SocketAddr {
+        self.clients
+    }
+
+    /// The address for other nodes.
+    pub fn cluster_address(&self) -> SocketAddr {
+        self.nodes
+    }
+
+    #[cfg(test)]
+    pub(crate) fn local(&self) -> &Local {
+        &self.local
+    }
+
+    /// Waits until the node cannot go on: a group can store or apply nothing any more. [`Node::stop`] is still to be called then.
+    pub async fn failed(&mut self) -> Error {
+        let mut becomes = self.local.watch();
+        let failed = async {
+            let groups = match becomes.wait_for(Option::is_some).await {
+                Ok(groups) => groups.clone(),
+                Err(_) => None,
+            };
+            match groups {
+                Some(groups) => select_all(groups.all.iter().map(|group| Box::pin(group.ended()))).await.0,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            error = failed => error,
+            ended = &mut self.front => match ended {
+                Ok(Err(error)) => error,
+                Ok(Ok(())) | Err(_) => io("serve", "clients")(std::io::Error::other("their task has ended")),
+            },
+        }
+    }
+
+    /// Answers the requests that are under way, hands over what the node leads, writes everything to disk, and ends.
+    ///
+    /// # Errors
+    /// Those of writing to disk. Nothing that was acknowledged is lost by them.
+    pub async fn stop(mut self) -> Result<()> {
+        self.stop.send_replace(true);
+        if !self.front.is_finished() {
+            (&mut self.front).await.ok();
+        }
+        let groups = self.local.groups();
+        let groups = || groups.iter().flat_map(|groups| &groups.all);
+        join_all(groups().map(Group::hand_over)).await;
+        self.inbound.abort();
+        (&mut self.inbound).await.ok();
+        join_all(groups().map(Group::stop)).await;
+        self.local.logs.clone().close().map_err(io("close", "the log"))
+    }
+}
+
+/// Listens on an address, if `check` allows it.
+async fn bind(listen: &str, check: impl Fn(SocketAddr) -> Result<()>) -> Result<(TcpListener, SocketAddr)> {
+    let mut addresses = lookup_host(listen).await.map_err(io("find", listen))?;
+    let address = addresses
+        .next()
+        .ok_or_else(|| io("find", listen)(std::io::Error::other("expected an address and a port, found none")))?;
+    check(address)?;
+    let listener = TcpListener::bind(address).await.map_err(io("listen on", address))?;
+    let address = listener.local_addr().map_err(io("listen on", address))?;
+    Ok((listener, address))
+}
+
+fn check_clients(address: SocketAddr, clients: &Clients) -> Result<()> {
+    match address.ip().is_loopback() || clients.password.is_some() || clients.without_password {
+        true => Ok(()),
+        false => Err(Error::ExposedToClients(address)),
+    }
+}
+
+fn check_nodes(address: SocketAddr, security: &Security) -> Result<()> {
+    match address.ip().is_loopback() || (security.secret.is_some() && security.tls.is_some()) {
+        true => Ok(()),
+        false => Err(Error::ExposedToNodes(address)),
+    }
+}

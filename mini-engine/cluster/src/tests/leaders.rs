@@ -1,0 +1,84 @@
+//! Leaders come and go.
+
+use super::support::{Client, Cluster};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_acknowledged_is_there_under_the_next_leader_and_on_a_node_that_returns() {
+    // Catches an acknowledgement before the majority, a node that does not go on after a stop, and reads on a follower that never see new writes.
+    let mut cluster = Cluster::new(3, 1).await;
+    assert_eq!(cluster.ask("SET colour blue").await, "+OK");
+    for expected in 1..=3 {
+        let leader = cluster.leader(0).await;
+        assert_eq!(cluster.ask("INCR count").await, format!(":{expected}"));
+        cluster.stop(leader).await;
+        assert_eq!(cluster.ask("GET colour").await, "$blue");
+        assert_eq!(cluster.ask("GET count").await, format!("${expected}"));
+        assert_eq!(cluster.ask(&format!("SET while{leader} away")).await, "+OK");
+        cluster.start(leader).await;
+        cluster.wait_for_stale(leader, &format!("GET while{leader}"), "$away").await;
+    }
+    for node in 1..=3 {
+        cluster.stop(node).await;
+    }
+    for node in 1..=3 {
+        cluster.start(node).await;
+    }
+    assert_eq!(cluster.ask("INCR count").await, ":4");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_majority_writes_and_reads_end_with_a_reason_and_stale_reads_go_on() {
+    // Catches a write that waits for ever, one that is acknowledged by a leader alone, and a read that is answered by one that may be deposed.
+    let mut cluster = Cluster::new(3, 1).await;
+    assert_eq!(cluster.ask("SET colour blue").await, "+OK");
+    let leader = cluster.leader(0).await;
+    cluster.wait_for_stale(leader, "GET colour", "$blue").await;
+    for node in (1..=3).filter(|node| *node != leader) {
+        // The leader still thinks that it leads, for a moment.
+        cluster.stop(node).await;
+    }
+    let mut client = cluster.client(leader).await;
+    for request in ["SET colour red", "SET colour red", "INCR count"] {
+        let reply = client.ask(request).await;
+        assert!(reply.starts_with("-CLUSTERDOWN ") || reply.starts_with("-UNCERTAIN "), "{request}: {reply}");
+    }
+    let reply = client.ask("GET colour").await;
+    assert!(reply.starts_with("-CLUSTERDOWN "), "{reply}");
+    assert_eq!(client.ask("READONLY").await, "+OK");
+    assert_eq!(client.ask("GET colour").await, "$blue");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pipeline_is_answered_in_order_and_each_read_sees_the_writes_before_it() {
+    // Catches replies out of order, a read that overtakes a write of its own client, and a write that is carried out twice.
+    let cluster = Cluster::new(3, 1).await;
+    let leader = cluster.leader(0).await;
+    let mut client = cluster.client(leader).await;
+    let mut requests = Vec::new();
+    for n in 0..200 {
+        requests.push(format!("INCR count\nPING {n}\nGET count\nECHO {n}\nGET count"));
+    }
+    client.send(&requests.join("\n")).await;
+    for n in 0..200 {
+        let expected =
+            [format!(":{}", n + 1), format!("${n}"), format!("${}", n + 1), format!("${n}"), format!("${}", n + 1)];
+        for expected in expected {
+            assert_eq!(client.receive().await, expected, "round {n}");
+        }
+    }
+    // Several clients at once.
+    let address = cluster.clients(leader);
+    let clients = (0..8).map(async |_| {
+        let mut client = Client::connect(&address).await;
+        client.send(&["INCR all"; 50].join("\n")).await;
+        let mut last = 0;
+        for _ in 0..50 {
+            let reply = client.receive().await;
+            let count: u64 = reply[1..].parse().expect("a number");
+            assert!(count > last, "{count} after {last}");
+            last = count;
+        }
+    });
+    futures_util::future::join_all(clients).await;
+    assert_eq!(client.ask("GET all").await, "$400");
+}

@@ -1,0 +1,76 @@
+//! Nodes come and go for good.
+
+use std::slice::from_ref;
+
+use openraft::async_runtime::WatchReceiver;
+
+use super::support::{Cluster, wait_for};
+
+/// Makes the log of a node's group begin behind everything that was applied.
+async fn purge(cluster: &Cluster, node: u64) {
+    let raft = cluster.groups(node).all[0].raft().clone();
+    raft.trigger().snapshot().await.unwrap();
+    let last = wait_for("a snapshot", async || raft.metrics().borrow_watched().snapshot).await;
+    raft.trigger().purge_log(last.index).await.unwrap();
+    wait_for("a purge", async || (raft.metrics().borrow_watched().purged >= Some(last)).then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_is_added_gets_a_snapshot_and_a_vote_and_one_that_is_removed_loses_it() {
+    // Catches a snapshot that does not arrive or is not read, a new node that does not count for the majority, and a removed one that still does.
+    let mut cluster = Cluster::new(3, 1).await;
+    let value = "v".repeat(10_000);
+    for n in 0..300 {
+        assert_eq!(cluster.ask(&format!("SET key{n} {value}{n}")).await, "+OK");
+    }
+    for node in 1..=3 {
+        purge(&cluster, node).await;
+    }
+    cluster.start(4).await;
+    let added = cluster.control.add(&cluster.address(4), &cluster.address(1), |_, _| ()).await.unwrap();
+    assert!(added > 3);
+    cluster.wait_for_stale(4, "GET key299", &format!("${value}299")).await;
+    cluster.wait_for_stale(4, "GET key0", &format!("${value}0")).await;
+    let installed = cluster.dir.path().join("4/state-0/state-000001");
+    assert!(installed.exists(), "the entries before the snapshot are purged");
+
+    let removed = cluster.control.remove("1", &cluster.address(2)).await.unwrap();
+    assert_eq!(removed, 1);
+    cluster.stop(1).await;
+    let status = cluster.control.status(&cluster.address(4)).await.unwrap();
+    assert_eq!(status.nodes.iter().map(|node| node.node).collect::<Vec<_>>(), [2, 3, added]);
+    assert!(status.nodes.iter().all(|node| status.votes(node.node) && node.description.is_ok()));
+    // Two of the three are a majority, so the new one has a vote.
+    cluster.stop(2).await;
+    assert_eq!(cluster.ask("SET colour blue").await, "+OK");
+    cluster.wait_for_stale(4, "GET colour", "$blue").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commands_that_would_break_a_cluster_are_refused_and_those_that_were_given_before_are_not() {
+    // Catches a node that is stolen from its cluster, a cluster without nodes, and a number that two nodes have.
+    let mut cluster = Cluster::new(1, 1).await;
+    let one = cluster.address(1);
+    let refused = |error: crate::Error, expected: &str| {
+        assert!(error.to_string().contains(expected), "{error}");
+    };
+    refused(cluster.control.init(from_ref(&one), 1).await.unwrap_err(), "is node 1 of cluster");
+    refused(cluster.control.remove("1", &one).await.unwrap_err(), "the last node cannot be removed");
+    refused(cluster.control.remove("7", &one).await.unwrap_err(), "expected the number or an address of a member");
+    cluster.start(2).await;
+    let two = cluster.address(2);
+    refused(cluster.control.status(&two).await.unwrap_err(), "it is in no cluster");
+    refused(cluster.control.init(&[two.clone(), two.clone()], 1).await.unwrap_err(), "named twice");
+    refused(cluster.control.init(from_ref(&two), 0).await.unwrap_err(), "expected 1 to 64, found 0");
+    let reply = cluster.client(2).await.receive().await;
+    assert!(reply.starts_with("-CLUSTERDOWN ") && reply.contains("cluster init"), "{reply}");
+
+    let added = cluster.control.add(&two, &one, |_, _| ()).await.unwrap();
+    assert_eq!(cluster.control.add(&two, &one, |_, _| ()).await.unwrap(), added, "a command that is given again");
+    cluster.start(3).await;
+    let other = cluster.address(3);
+    cluster.control.init(from_ref(&other), 1).await.unwrap();
+    refused(cluster.control.add(&other, &one, |_, _| ()).await.unwrap_err(), "of cluster");
+    assert_eq!(cluster.control.remove(&two, &one).await.unwrap(), added, "by its address");
+    assert_eq!(cluster.ask("SET a 1").await, "+OK");
+}

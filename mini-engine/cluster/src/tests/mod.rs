@@ -1,0 +1,9 @@
+//! Clusters of several nodes in this process, over loopback. The program's tests have processes, which they kill.
+
+mod groups;
+mod leaders;
+mod members;
+mod refusals;
+mod requests;
+mod support;
+mod time;

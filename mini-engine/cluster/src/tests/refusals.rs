@@ -1,0 +1,86 @@
+//! Strangers, and nodes that must not start.
+
+use std::slice::from_ref;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::support::Cluster;
+use crate::{Clients, ControlClient, Error, Node, NodeTls, Security, Settings};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_does_not_know_the_secret_learns_nothing_and_rubbish_does_no_harm() {
+    // Catches a node that answers strangers, and one that ends, or takes memory, because of what they send.
+    let cluster = Cluster::new(1, 1).await;
+    let stranger = ControlClient::new(&Security { secret: Some(b"guess".to_vec()), tls: None }).unwrap();
+    let error = stranger.status(&cluster.address(1)).await.unwrap_err().to_string();
+    assert!(error.contains("secret"), "{error}");
+    for rubbish in
+        [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0xff; 64], &[0, 0, 4, 1], &[0, 0, 0, 0], &[0, 0, 0, 4, 1, 2, 3, 4]]
+    {
+        let mut stream = TcpStream::connect(cluster.address(1)).await.unwrap();
+        stream.write_all(rubbish).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut said = Vec::new();
+        // Closed, or reset because not all was read.
+        if stream.read_to_end(&mut said).await.is_ok() {
+            assert!(said.len() < 200, "{said:?}");
+        }
+    }
+    assert_eq!(cluster.ask("SET a 1").await, "+OK");
+    assert_eq!(cluster.control.status(&cluster.address(1)).await.unwrap().nodes.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_must_not_start_says_why() {
+    // Catches two processes in one directory, an open door, and a setting that openraft would panic at.
+    let cluster = Cluster::new(1, 1).await;
+    let refused = async |settings: Settings| match Node::start(settings).await {
+        Ok(_) => panic!("it has started"),
+        Err(error) => error,
+    };
+    let error = refused(cluster.settings(1)).await;
+    assert!(matches!(error, Error::Engine(mini_engine::Error::Locked { .. })), "{error}");
+    let new = || cluster.settings(2);
+    let error = refused(Settings { cluster_listen: "0.0.0.0:0".into(), ..new() }).await;
+    assert!(matches!(error, Error::ExposedToNodes(_)), "{error}");
+    let half = Security { secret: Some(b"secret".to_vec()), tls: None };
+    let error = refused(Settings { cluster_listen: "0.0.0.0:0".into(), security: half, ..new() }).await;
+    assert!(matches!(error, Error::ExposedToNodes(_)), "{error}");
+    let error = refused(Settings { listen: "0.0.0.0:0".into(), ..new() }).await;
+    assert!(matches!(error, Error::ExposedToClients(_)), "{error}");
+    let error = refused(Settings { election_timeout: std::time::Duration::ZERO, ..new() }).await;
+    assert!(matches!(error, Error::InvalidSettings { .. }), "{error}");
+    assert!(!cluster.dir.path().join("2").exists(), "nothing was created");
+}
+
+/// A certificate for 127.0.0.1 that an authority of its own has signed, in files.
+fn certificate(dir: &std::path::Path) -> NodeTls {
+    let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    let files =
+        NodeTls { certificates: dir.join("cert.pem"), key: dir.join("key.pem"), authorities: dir.join("cert.pem") };
+    std::fs::write(&files.certificates, made.cert.pem()).unwrap();
+    std::fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
+    files
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_tls_only_who_shows_a_certificate_of_the_authority_is_let_in() {
+    // Catches TLS that is only asked for on one side, and a certificate that nobody looks at.
+    let (ours, others) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let secret = Some(b"secret".to_vec());
+    let of = |dir: &tempfile::TempDir| Security { secret: secret.clone(), tls: Some(certificate(dir.path())) };
+    let security = of(&ours);
+    let unused = Cluster::without_init(0).await;
+    let settings = Settings { security: security.clone(), clients: Clients::default(), ..unused.settings(1) };
+    let node = Node::start(settings).await.unwrap();
+    let address = node.cluster_address().to_string();
+    ControlClient::new(&security).unwrap().init(from_ref(&address), 1).await.unwrap();
+    let without = ControlClient::new(&Security { secret: secret.clone(), tls: None }).unwrap();
+    let wrong = ControlClient::new(&of(&others)).unwrap();
+    for stranger in [without, wrong] {
+        assert!(stranger.status(&address).await.is_err());
+    }
+    assert_eq!(ControlClient::new(&security).unwrap().status(&address).await.unwrap().nodes.len(), 1);
+    node.stop().await.unwrap();
+}

@@ -1,0 +1,86 @@
+//! What clients ask, and where.
+
+use super::support::Cluster;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_follower_sends_clients_to_the_leader_and_answers_stale_reads() {
+    // Catches a follower that answers from what it has, an address that clients cannot use, and READONLY for writes.
+    let cluster = Cluster::new(3, 1).await;
+    let leader = cluster.leader(0).await;
+    assert_eq!(cluster.ask("SET foo 1").await, "+OK");
+    let follower = leader % 3 + 1;
+    let mut client = cluster.client(follower).await;
+    let moved = format!("-MOVED 12182 {}", cluster.clients(leader));
+    for request in ["GET foo", "SET foo 2", "WATCH foo", "MGET foo {foo}x"] {
+        assert_eq!(client.ask(request).await, moved, "{request}");
+    }
+    cluster.wait_for_stale(follower, "GET foo", "$1").await;
+    assert_eq!(client.ask("READONLY").await, "+OK");
+    assert_eq!(client.ask("GET foo").await, "$1");
+    assert_eq!(client.ask("SET foo 2").await, moved);
+    assert_eq!(client.ask("READWRITE").await, "+OK");
+    assert_eq!(client.ask("GET foo").await, moved);
+    for node in [leader, follower] {
+        let mut client = cluster.client(node).await;
+        let reply = client.ask("MSET foo 1 bar 2").await;
+        assert!(reply.starts_with("-CROSSSLOT "), "{reply}");
+        assert_eq!(client.ask("CLUSTER KEYSLOT foo").await, ":12182");
+        assert_eq!(client.ask("PING").await, "+PONG");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_learn_the_map_of_the_cluster() {
+    // Catches a map with a slot that nobody has, with names that do not belong together, or without the leader in front.
+    let cluster = Cluster::new(3, 1).await;
+    let leader = cluster.leader(0).await;
+    for node in 1..=3 {
+        let mut client = cluster.client(node).await;
+        let id = client.ask("CLUSTER MYID").await;
+        assert_eq!(id.len(), 41, "{id}");
+        let port = cluster.clients(leader).rsplit_once(':').unwrap().1.to_owned();
+        super::support::wait_for("the leader in front", async || {
+            let slots = client.ask("CLUSTER SLOTS").await;
+            slots.starts_with(&format!("*[*[:0 :16383 *[$127.0.0.1 :{port} ")).then_some(())
+        })
+        .await;
+        let nodes = client.ask("CLUSTER NODES").await;
+        let own = nodes.lines().find(|line| line.contains("myself")).expect("a line");
+        assert!(own.contains(&id[1..]) && own.contains(&format!(" {}@", cluster.clients(node))), "{own}");
+        assert_eq!(
+            nodes.lines().filter(|line| line.contains(" slave ") || line.contains(",slave ")).count(),
+            2,
+            "{nodes}"
+        );
+        assert_eq!(nodes.lines().filter(|line| line.ends_with(" connected 0-16383")).count(), 1, "{nodes}");
+        let info = client.ask("CLUSTER INFO").await;
+        for field in ["cluster_state:ok", "cluster_slots_ok:16384", "cluster_known_nodes:3", "cluster_size:1"] {
+            assert!(info.contains(field), "{field}: {info}");
+        }
+        let shards = client.ask("CLUSTER SHARDS").await;
+        assert_eq!((shards.matches("$master").count(), shards.matches("$replica").count()), (1, 2 + 3), "{shards}");
+        let refused = client.ask("CLUSTER RESET").await;
+        assert!(refused.starts_with("-ERR CLUSTER RESET is not there"), "{refused}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_is_one_write_and_fails_if_what_it_watched_has_changed() {
+    // Catches a transaction of which a part is applied, and one that is carried out although a watched value is another one.
+    let cluster = Cluster::new(3, 1).await;
+    let leader = cluster.leader(0).await;
+    let (mut one, mut two) = (cluster.client(leader).await, cluster.client(leader).await);
+    assert_eq!(one.ask("SET {a}1 x").await, "+OK");
+    for (change, expected) in [(None, "*[:1 +OK $y]"), (Some("SET {a}1 z"), "*-1")] {
+        assert_eq!(one.ask("WATCH {a}1").await, "+OK");
+        if let Some(change) = change {
+            assert_eq!(two.ask(change).await, "+OK");
+        }
+        assert_eq!(one.ask("MULTI").await, "+OK");
+        for request in ["INCR {a}2", "SET {a}1 y", "GET {a}1"] {
+            assert_eq!(one.ask(request).await, "+QUEUED");
+        }
+        assert_eq!(one.ask("EXEC").await, expected);
+    }
+    assert_eq!(two.ask("MGET {a}1 {a}2").await, "*[$z $1]");
+}

@@ -1,0 +1,231 @@
+//! A cluster in this process, and a client that sees replies as text.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::time::sleep;
+
+use crate::clock::{WallClock, system_clock};
+use crate::group::Leader;
+use crate::local::Groups;
+use crate::{Clients, ControlClient, Error, Node, Security, Settings};
+
+/// Longer than anything takes on a busy machine.
+const LONG: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Tries again until something is there.
+pub(super) async fn wait_for<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(begun.elapsed() < LONG, "{what}: not there in {LONG:?}");
+        sleep(PAUSE).await;
+    }
+}
+
+/// Nodes, by their numbers. They keep their addresses when they are started again.
+pub(super) struct Cluster {
+    pub(super) dir: TempDir,
+    pub(super) nodes: BTreeMap<u64, Node>,
+    settings: BTreeMap<u64, Settings>,
+    /// How many milliseconds the clock of each node is off.
+    pub(super) clocks: BTreeMap<u64, Arc<AtomicI64>>,
+    pub(super) control: ControlClient,
+}
+
+impl Cluster {
+    /// Nodes 1 to `nodes`, in a cluster of so many groups.
+    pub(super) async fn new(nodes: u64, groups: u32) -> Cluster {
+        let cluster = Cluster::without_init(nodes).await;
+        let addresses: Vec<String> = (1..=nodes).map(|node| cluster.address(node)).collect();
+        let members = cluster.control.init(&addresses, groups).await.expect("a cluster");
+        assert!(members.keys().copied().eq(1..=nodes));
+        for group in 0..groups {
+            cluster.leader(group).await;
+        }
+        cluster
+    }
+
+    pub(super) async fn without_init(nodes: u64) -> Cluster {
+        let mut cluster = Cluster {
+            dir: tempfile::tempdir().expect("a directory"),
+            nodes: BTreeMap::new(),
+            settings: BTreeMap::new(),
+            clocks: BTreeMap::new(),
+            control: ControlClient::new(&Security::default()).expect("no files"),
+        };
+        for node in 1..=nodes {
+            cluster.start(node).await;
+        }
+        cluster
+    }
+
+    pub(super) fn settings(&self, node: u64) -> Settings {
+        Settings {
+            dir: self.dir.path().join(node.to_string()),
+            listen: "127.0.0.1:0".into(),
+            advertise: None,
+            cluster_listen: "127.0.0.1:0".into(),
+            cluster_advertise: None,
+            security: Security::default(),
+            clients: Clients::default(),
+            // A busy machine must not seem to be a lost leader.
+            election_timeout: Duration::from_millis(1500),
+        }
+    }
+
+    /// Starts a node, for the first time or again.
+    pub(super) async fn start(&mut self, node: u64) {
+        let settings = self.settings.get(&node).cloned().unwrap_or_else(|| self.settings(node));
+        let offset = Arc::clone(self.clocks.entry(node).or_default());
+        let system = system_clock();
+        // ORDERING: Relaxed; the test waits for what follows from it.
+        let clock: WallClock = Arc::new(move || system().saturating_add_signed(offset.load(Ordering::Relaxed)));
+        let started =
+            wait_for("a free directory", async || match Node::start_with(settings.clone(), Arc::clone(&clock)).await {
+                // Tasks of the node before it still hold the databases for a moment.
+                Err(Error::Engine(mini_engine::Error::Locked { .. })) => None,
+                started => Some(started),
+            });
+        let started = started.await.expect("a node");
+        let settings = Settings {
+            listen: started.clients_address().to_string(),
+            cluster_listen: started.cluster_address().to_string(),
+            ..settings
+        };
+        self.settings.insert(node, settings);
+        self.nodes.insert(node, started);
+    }
+
+    pub(super) async fn stop(&mut self, node: u64) {
+        self.nodes.remove(&node).expect("a node").stop().await.expect("a clean end");
+    }
+
+    /// The address for nodes.
+    pub(super) fn address(&self, node: u64) -> String {
+        self.settings[&node].cluster_listen.clone()
+    }
+
+    /// The address for clients.
+    pub(super) fn clients(&self, node: u64) -> String {
+        self.settings[&node].listen.clone()
+    }
+
+    pub(super) fn groups(&self, node: u64) -> Arc<Groups> {
+        self.nodes[&node].local().groups().expect("it belongs to a cluster")
+    }
+
+    /// The leader of a group, once there is one.
+    pub(super) async fn leader(&self, group: u32) -> u64 {
+        wait_for("a leader", async || {
+            let leads = |node: &u64| {
+                let groups = self.nodes[node].local().groups();
+                groups.is_some_and(|groups| groups.all[group as usize].leader() == Leader::Here)
+            };
+            let node = self.nodes.keys().copied().find(leads)?;
+            // It has a majority, and so the office.
+            self.groups(node).all[group as usize].settle().await.ok().map(|()| node)
+        })
+        .await
+    }
+
+    /// Makes a node the leader of group 0.
+    pub(super) async fn make_leader(&self, node: u64) {
+        wait_for("the leader that was asked for", async || {
+            let leader = self.leader(0).await;
+            if leader == node {
+                return Some(());
+            }
+            self.groups(leader).all[0].raft().trigger().transfer_leader(node).await.expect("it runs");
+            None
+        })
+        .await;
+    }
+
+    pub(super) async fn client(&self, node: u64) -> Client {
+        Client::connect(&self.clients(node)).await
+    }
+
+    /// Asks as a cluster client does: follows redirections, and asks again what was certainly not done.
+    pub(super) async fn ask(&self, request: &str) -> String {
+        let node = *self.nodes.keys().next().expect("a node");
+        let mut address = self.clients(node);
+        wait_for(request, async || {
+            let reply = Client::connect(&address).await.ask(request).await;
+            match reply.strip_prefix("-MOVED ") {
+                Some(moved) => {
+                    let to = moved.split(' ').nth(1).expect("an address").to_owned();
+                    // A node that was stopped may still be thought to lead.
+                    address = match self.nodes.keys().any(|node| self.clients(*node) == to) {
+                        true => to,
+                        false => self.clients(node),
+                    };
+                    None
+                }
+                None if reply.starts_with("-CLUSTERDOWN ") => None,
+                None => Some(reply),
+            }
+        })
+        .await
+    }
+
+    /// Waits until a node has applied what makes it answer a stale read in this way.
+    pub(super) async fn wait_for_stale(&self, node: u64, request: &str, expected: &str) {
+        let mut client = self.client(node).await;
+        assert_eq!(client.ask("READONLY").await, "+OK");
+        wait_for(&format!("{request} on node {node}"), async || (client.ask(request).await == expected).then_some(()))
+            .await;
+    }
+}
+
+/// A connection. Replies are shown in one line: `+OK`, `:1`, `$value`, `$-1`, `*[$a :1]`.
+pub(super) struct Client {
+    stream: BufReader<TcpStream>,
+}
+
+impl Client {
+    pub(super) async fn connect(address: &str) -> Client {
+        let stream = wait_for("a connection", async || TcpStream::connect(address).await.ok()).await;
+        Client { stream: BufReader::new(stream) }
+    }
+
+    pub(super) async fn ask(&mut self, request: &str) -> String {
+        self.send(request).await;
+        self.receive().await
+    }
+
+    /// Sends requests, one a line.
+    pub(super) async fn send(&mut self, requests: &str) {
+        self.stream.write_all(format!("{requests}\n").as_bytes()).await.expect("sent");
+    }
+
+    pub(super) async fn receive(&mut self) -> String {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).await.expect("a line");
+        let line = line.trim_end().to_owned();
+        let len = line.get(1..).unwrap_or_default().parse::<usize>();
+        match (line.as_bytes().first(), len) {
+            (Some(b'$'), Ok(len)) => {
+                let mut value = vec![0; len + 2];
+                self.stream.read_exact(&mut value).await.expect("a value");
+                format!("${}", String::from_utf8_lossy(&value[..len]))
+            }
+            (Some(b'*'), Ok(len)) => {
+                let mut parts = Vec::new();
+                for _ in 0..len {
+                    parts.push(Box::pin(self.receive()).await);
+                }
+                format!("*[{}]", parts.join(" "))
+            }
+            _ => line,
+        }
+    }
+}

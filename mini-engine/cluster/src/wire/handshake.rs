@@ -1,0 +1,234 @@
+//! The proof that both sides know the secret, before anything else is said.
+//!
+//! ```text
+//! client                              server
+//!   Hello { nonce, audience }   ──►
+//!                               ◄──   Challenge { nonce, proof of the server }, or Refused
+//!   proof of the client         ──►
+//!                               ◄──   Welcome, or Refused
+//! ```
+//!
+//! A proof is HMAC-SHA256, by the secret, of the side's name, both nonces and the audience. The nonces are fresh, so a proof that was overheard is of no
+//! use in another conversation; the side's name keeps a proof from being sent back. Without a secret the key is empty, and the proof shows only that
+//! both have none. The secret does not hide or protect what follows: TLS does.
+//!
+//! The audience is the node that the client takes the server for. So a node whose address another one has now gets no messages that are not its own.
+
+use std::io::{Error, ErrorKind, Result};
+use std::time::Duration;
+
+use hmac::{Hmac, KeyInit, Mac};
+use serde::{Deserialize, Serialize};
+use sha2::Sha256;
+use tokio::time::timeout;
+
+use super::frames::Frames;
+
+/// Changed with every change of the messages.
+const VERSION: u32 = 1;
+const MAGIC: [u8; 8] = *b"mini-eng";
+/// The whole handshake takes no longer.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(5);
+
+type Nonce = [u8; 32];
+type Proof = [u8; 32];
+
+/// The node that a client takes the server for: the numbers of the cluster and of the node. `None`: whichever answers.
+pub(crate) type Audience = Option<(u64, u64)>;
+
+#[derive(Serialize, Deserialize)]
+struct Hello {
+    magic: [u8; 8],
+    version: u32,
+    nonce: Nonce,
+    audience: Audience,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Challenge {
+    Challenge { nonce: Nonce, proof: Proof },
+    Refused(String),
+}
+
+#[derive(Serialize, Deserialize)]
+enum Verdict {
+    Welcome,
+    Refused(String),
+}
+
+#[derive(Clone, Copy)]
+enum Side {
+    Client,
+    Server,
+}
+
+/// What both sides have to know for a proof.
+struct Conversation<'a> {
+    secret: &'a [u8],
+    client: Nonce,
+    server: Nonce,
+    audience: Audience,
+}
+
+impl Conversation<'_> {
+    fn mac(&self, side: Side) -> Result<Hmac<Sha256>> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(self.secret).map_err(Error::other)?;
+        mac.update(match side {
+            Side::Client => b"client",
+            Side::Server => b"server",
+        });
+        mac.update(&VERSION.to_le_bytes());
+        mac.update(&self.client);
+        mac.update(&self.server);
+        let (cluster, node) = self.audience.unwrap_or_default();
+        mac.update(&[u8::from(self.audience.is_some())]);
+        mac.update(&cluster.to_le_bytes());
+        mac.update(&node.to_le_bytes());
+        Ok(mac)
+    }
+
+    fn proof(&self, side: Side) -> Result<Proof> {
+        Ok(self.mac(side)?.finalize().into_bytes().into())
+    }
+
+    /// Compares in constant time.
+    fn is_proved(&self, side: Side, proof: &Proof) -> Result<bool> {
+        Ok(self.mac(side)?.verify_slice(proof).is_ok())
+    }
+}
+
+fn nonce() -> Result<Nonce> {
+    let mut nonce = Nonce::default();
+    getrandom::fill(&mut nonce).map_err(Error::other)?;
+    Ok(nonce)
+}
+
+fn refused(reason: impl Into<String>) -> Error {
+    Error::new(ErrorKind::PermissionDenied, reason.into())
+}
+
+/// The client's side.
+pub(crate) async fn ask(frames: &mut Frames, secret: &[u8], audience: Audience) -> Result<()> {
+    timeout(DEADLINE, ask_in_time(frames, secret, audience)).await?
+}
+
+async fn ask_in_time(frames: &mut Frames, secret: &[u8], audience: Audience) -> Result<()> {
+    let client = nonce()?;
+    frames.send(&Hello { magic: MAGIC, version: VERSION, nonce: client, audience }).await?;
+    let (server, proof) = match frames.receive().await? {
+        Challenge::Challenge { nonce, proof } => (nonce, proof),
+        Challenge::Refused(reason) => return Err(refused(reason)),
+    };
+    let conversation = Conversation { secret, client, server, audience };
+    if !conversation.is_proved(Side::Server, &proof)? {
+        return Err(refused("the node does not have the same secret"));
+    }
+    frames.send(&conversation.proof(Side::Client)?).await?;
+    match frames.receive().await? {
+        Verdict::Welcome => {
+            frames.trust();
+            Ok(())
+        }
+        Verdict::Refused(reason) => Err(refused(reason)),
+    }
+}
+
+/// The server's side. `own` is the node's identity, if it has one.
+pub(crate) async fn answer(frames: &mut Frames, secret: &[u8], own: Audience) -> Result<()> {
+    timeout(DEADLINE, answer_in_time(frames, secret, own)).await?
+}
+
+async fn answer_in_time(frames: &mut Frames, secret: &[u8], own: Audience) -> Result<()> {
+    let Hello { magic, version, nonce: client, audience } = frames.receive().await?;
+    if magic != MAGIC || version != VERSION {
+        let reason = format!("expected version {VERSION} of the protocol between nodes, found {version}");
+        frames.send(&Challenge::Refused(reason.clone())).await?;
+        return Err(refused(reason));
+    }
+    let conversation = Conversation { secret, client, server: nonce()?, audience };
+    let proof = conversation.proof(Side::Server)?;
+    frames.send(&Challenge::Challenge { nonce: conversation.server, proof }).await?;
+    let proof: Proof = frames.receive().await?;
+    let reason = if !conversation.is_proved(Side::Client, &proof)? {
+        "the secrets differ".to_owned()
+    } else if audience.is_some() && audience != own {
+        // Only now: a stranger is not told which node this is.
+        format!("expected {}, found {}", shown(audience), shown(own))
+    } else {
+        frames.send(&Verdict::Welcome).await?;
+        frames.trust();
+        return Ok(());
+    };
+    frames.send(&Verdict::Refused(reason.clone())).await?;
+    Err(refused(reason))
+}
+
+fn shown(audience: Audience) -> String {
+    match audience {
+        Some((cluster, node)) => format!("node {node} of cluster {cluster:016x}"),
+        None => "a node of no cluster".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What both sides think of a conversation.
+    async fn talk(secrets: [&[u8]; 2], audience: Audience, own: Audience) -> [Result<()>; 2] {
+        let (client, server) = tokio::io::duplex(1 << 12);
+        let (mut client, mut server) = (Frames::new(Box::new(client)), Frames::new(Box::new(server)));
+        let ask = async {
+            let asked = ask(&mut client, secrets[0], audience).await;
+            // The server must not wait for a client that has given up.
+            drop(client);
+            asked
+        };
+        let (asked, answered) = tokio::join!(ask, answer(&mut server, secrets[1], own));
+        [asked, answered]
+    }
+
+    #[tokio::test]
+    async fn only_who_knows_the_secret_and_means_this_node_is_let_in() {
+        // Catches a proof that is not looked at, on either side, and messages for another node.
+        let (one, two) = (Some((9, 1)), Some((9, 2)));
+        for (audience, own) in [(None, None), (None, one), (one, one)] {
+            for secret in [&b"secret"[..], b""] {
+                let [asked, answered] = talk([secret, secret], audience, own).await;
+                asked.unwrap();
+                answered.unwrap();
+            }
+        }
+        for secrets in [[&b"secret"[..], b"other"], [b"", b"secret"], [b"secret", b""]] {
+            let both = talk(secrets, None, one).await;
+            assert!(both.iter().all(Result::is_err), "{both:?}");
+            assert!(both[0].as_ref().unwrap_err().to_string().contains("secret"), "{both:?}");
+        }
+        for (audience, own) in [(one, two), (one, None), (Some((8, 1)), one)] {
+            let [asked, answered] = talk([b"s", b"s"], audience, own).await;
+            assert!(answered.is_err());
+            assert!(asked.unwrap_err().to_string().contains("expected node 1 of cluster"));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_proof_is_of_no_use_for_the_other_side_or_in_another_conversation() {
+        // Catches a proof that can be sent back, or again.
+        let conversation = Conversation { secret: b"s", client: [1; 32], server: [2; 32], audience: None };
+        let proof = conversation.proof(Side::Server).unwrap();
+        assert!(conversation.is_proved(Side::Server, &proof).unwrap());
+        assert!(!conversation.is_proved(Side::Client, &proof).unwrap());
+        let changes: [fn(&mut Conversation<'_>); 4] = [
+            |other| other.client = [3; 32],
+            |other| other.server = [3; 32],
+            |other| other.audience = Some((0, 0)),
+            |other| other.secret = b"t",
+        ];
+        for change in changes {
+            let mut other = Conversation { secret: b"s", client: [1; 32], server: [2; 32], audience: None };
+            change(&mut other);
+            assert!(!other.is_proved(Side::Server, &proof).unwrap());
+        }
+        assert_ne!(nonce().unwrap(), nonce().unwrap());
+    }
+}

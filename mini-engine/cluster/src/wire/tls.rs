@@ -1,0 +1,69 @@
+//! TLS, by rustls. Between nodes both sides show a certificate, which one of the given authorities has signed; clients see the node's certificate.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use mini_engine_server::TlsFiles;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+use crate::error::{Error, Result};
+use crate::settings::NodeTls;
+
+/// Both directions of TLS between nodes.
+#[derive(Clone)]
+pub(crate) struct BetweenNodes {
+    pub(crate) acceptor: TlsAcceptor,
+    pub(crate) connector: TlsConnector,
+}
+
+pub(crate) fn between_nodes(files: &NodeTls) -> Result<BetweenNodes> {
+    let mut roots = RootCertStore::empty();
+    for authority in certificates(&files.authorities)? {
+        roots.add(authority).map_err(unusable(&files.authorities))?;
+    }
+    let (roots, provider) = (Arc::new(roots), Arc::new(rustls::crypto::ring::default_provider()));
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::clone(&roots), Arc::clone(&provider))
+        .build()
+        .map_err(unusable(&files.authorities))?;
+    let (certificates, key) = (certificates(&files.certificates)?, key(&files.key)?);
+    let server = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| {
+            builder.with_client_cert_verifier(verifier).with_single_cert(certificates.clone(), key.clone_key())
+        })
+        .map_err(unusable(&files.certificates))?;
+    let client = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| builder.with_root_certificates(roots).with_client_auth_cert(certificates, key))
+        .map_err(unusable(&files.certificates))?;
+    Ok(BetweenNodes { acceptor: TlsAcceptor::from(Arc::new(server)), connector: TlsConnector::from(Arc::new(client)) })
+}
+
+pub(crate) fn for_clients(files: &TlsFiles) -> Result<TlsAcceptor> {
+    let (certificates, key) = (certificates(&files.certificates)?, key(&files.key)?);
+    let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(certificates, key))
+        .map_err(unusable(&files.certificates))?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>> {
+    let found: Vec<_> = CertificateDer::pem_file_iter(file).and_then(Iterator::collect).map_err(unusable(file))?;
+    match found.is_empty() {
+        false => Ok(found),
+        true => Err(unusable(file)("expected a certificate, found none")),
+    }
+}
+
+fn key(file: &Path) -> Result<PrivateKeyDer<'static>> {
+    PrivateKeyDer::from_pem_file(file).map_err(unusable(file))
+}
+
+fn unusable<E: ToString>(file: &Path) -> impl FnOnce(E) -> Error {
+    move |reason| Error::Tls { file: file.to_owned(), reason: reason.to_string() }
+}

@@ -1,0 +1,135 @@
+//! `cluster`: makes, changes and shows a cluster.
+
+use clap::{Args, Subcommand};
+use mini_engine_cluster::{ControlClient, MAX_GROUPS};
+
+use crate::failure::{Exit, Failure};
+use crate::node::security::SecurityArgs;
+use crate::node::{runtime, status};
+use crate::output::{self, Output};
+
+/// Make, change or show a cluster of nodes that `serve --cluster` runs
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  mini-engine serve --cluster node-1 --listen 127.0.0.1:7001 --cluster-listen 127.0.0.1:17001
+  mini-engine serve --cluster node-2 --listen 127.0.0.1:7002 --cluster-listen 127.0.0.1:17002
+  mini-engine serve --cluster node-3 --listen 127.0.0.1:7003 --cluster-listen 127.0.0.1:17003
+
+  mini-engine cluster init 127.0.0.1:17001 127.0.0.1:17002 127.0.0.1:17003
+  redis-cli -c -p 7001 set milk '2 litres'
+  mini-engine cluster status 127.0.0.1:17001
+  mini-engine cluster add 127.0.0.1:17004 --to 127.0.0.1:17001
+  mini-engine cluster remove 2 --from 127.0.0.1:17001")]
+pub(crate) struct ClusterArgs {
+    #[command(subcommand)]
+    asked: Asked,
+}
+
+#[derive(Subcommand)]
+enum Asked {
+    Init(InitArgs),
+    Add(AddArgs),
+    Remove(RemoveArgs),
+    Status(StatusArgs),
+}
+
+/// Make a cluster of nodes that run and are in none: three or five, so that a majority is left when one or two fail
+#[derive(Args)]
+struct InitArgs {
+    /// The nodes, as given with --cluster-listen
+    #[arg(value_name = "ADDR", required = true)]
+    nodes: Vec<String>,
+    /// Groups, each with a part of the keys and a leader of its own. The number never changes
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_GROUPS)))]
+    groups: u32,
+    #[command(flatten)]
+    security: SecurityArgs,
+}
+
+/// Make a running node a member of a cluster. It gets the data first, and then a vote
+#[derive(Args)]
+struct AddArgs {
+    /// The new node, as given with --cluster-listen
+    #[arg(value_name = "ADDR")]
+    node: String,
+    /// Any node of the cluster
+    #[arg(long, value_name = "ADDR")]
+    to: String,
+    #[command(flatten)]
+    security: SecurityArgs,
+}
+
+/// Take a node out of a cluster, whether it runs or not. Its directory cannot be used for another node
+#[derive(Args)]
+struct RemoveArgs {
+    /// The number or an address of the node
+    #[arg(value_name = "NODE")]
+    node: String,
+    /// Any node of the cluster that stays
+    #[arg(long, value_name = "ADDR")]
+    from: String,
+    #[command(flatten)]
+    security: SecurityArgs,
+}
+
+/// Show the nodes of a cluster: who leads, how far each is behind, its clock and the space on its disk
+#[derive(Args)]
+struct StatusArgs {
+    /// Any node of the cluster
+    #[arg(value_name = "ADDR")]
+    node: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    security: SecurityArgs,
+}
+
+pub(crate) fn run(args: &ClusterArgs) -> Result<Exit, Failure> {
+    let mut output = Output::new();
+    runtime::run(async {
+        match &args.asked {
+            Asked::Init(args) => init(args, &mut output).await,
+            Asked::Add(args) => add(args, &mut output).await,
+            Asked::Remove(args) => remove(args, &mut output).await,
+            Asked::Status(args) => show(args, &mut output).await,
+        }
+    })?;
+    output.finish()?;
+    Ok(Exit::Done)
+}
+
+async fn init(args: &InitArgs, output: &mut Output) -> Result<(), Failure> {
+    let members = ControlClient::new(&args.security.read()?)?.init(&args.nodes, args.groups).await?;
+    output.write(|out| {
+        members.iter().try_for_each(|(node, member)| writeln!(out, "node {node} ({})", member.cluster))?;
+        writeln!(out, "the cluster is made")
+    })
+}
+
+async fn add(args: &AddArgs, output: &mut Output) -> Result<(), Failure> {
+    let mut said = None;
+    let progress = |group: u32, behind: u64| {
+        // The last digits change all the time.
+        let about = behind / 1000;
+        if behind > 1000 && said.replace((group, about)) != Some((group, about)) {
+            output::say(format_args!("group {group}: {behind} log entries to go"));
+        }
+    };
+    let node = ControlClient::new(&args.security.read()?)?.add(&args.node, &args.to, progress).await?;
+    output.write(|out| writeln!(out, "node {node} ({}) added", args.node))
+}
+
+async fn remove(args: &RemoveArgs, output: &mut Output) -> Result<(), Failure> {
+    let node = ControlClient::new(&args.security.read()?)?.remove(&args.node, &args.from).await?;
+    output.write(|out| writeln!(out, "node {node} removed; end its process, and delete its directory"))
+}
+
+async fn show(args: &StatusArgs, output: &mut Output) -> Result<(), Failure> {
+    let found = ControlClient::new(&args.security.read()?)?.status(&args.node).await?;
+    output.write(|out| match args.json {
+        true => writeln!(out, "{}", status::to_json(&found)),
+        false => status::print(&found, out),
+    })
+}

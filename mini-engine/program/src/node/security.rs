@@ -1,0 +1,43 @@
+//! How nodes know each other: the options of `cluster`, and those of `serve`, which have `cluster-` in front.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use mini_engine_cluster::{NodeTls, Security};
+
+use crate::failure::Failure;
+use crate::password;
+
+/// The options of a command that asks nodes.
+#[derive(Args)]
+pub(crate) struct SecurityArgs {
+    /// The secret of all nodes is the first line of this file
+    #[arg(long, value_name = "FILE")]
+    secret_file: Option<PathBuf>,
+    /// Speak TLS, and show the certificate in this PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_key", requires = "tls_ca")]
+    tls_cert: Option<PathBuf>,
+    /// The private key of the certificate, a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Trust certificates that these authorities have signed, a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_ca: Option<PathBuf>,
+}
+
+impl SecurityArgs {
+    pub(crate) fn read(&self) -> Result<Security, Failure> {
+        read(self.secret_file.as_deref(), [&self.tls_cert, &self.tls_key, &self.tls_ca])
+    }
+}
+
+/// Reads the secret; the files of TLS are a certificate, its key, and the authorities.
+pub(super) fn read(secret_file: Option<&Path>, tls: [&Option<PathBuf>; 3]) -> Result<Security, Failure> {
+    let tls = match tls {
+        [Some(certificates), Some(key), Some(authorities)] => {
+            Some(NodeTls { certificates: certificates.clone(), key: key.clone(), authorities: authorities.clone() })
+        }
+        _ => None,
+    };
+    Ok(Security { secret: secret_file.map(password::read_file).transpose()?, tls })
+}

@@ -1,0 +1,127 @@
+//! `serve --cluster`: a node of a cluster.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use clap::Args;
+use mini_engine_cluster::{Clients, Node, Settings};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::level_filters::LevelFilter;
+
+use super::{runtime, security};
+use crate::failure::{Exit, Failure};
+use crate::{output, trace};
+
+/// The options of a node.
+#[derive(Args)]
+#[command(next_help_heading = "Options of a node of a cluster")]
+pub(crate) struct NodeArgs {
+    /// Be a node of a cluster; DB is the node's directory. See `mini-engine cluster`
+    #[arg(long, requires = "cluster_listen", conflicts_with_all = NOT_IN_A_CLUSTER)]
+    pub(crate) cluster: bool,
+    /// Address and port on which the other nodes reach this one
+    #[arg(long, value_name = "ADDR", requires = "cluster")]
+    cluster_listen: Option<String>,
+    /// The address that the other nodes are told, if it is another one than --cluster-listen
+    #[arg(long, value_name = "ADDR", requires = "cluster")]
+    cluster_advertise: Option<String>,
+    /// The address that clients are told, if it is another one than --listen
+    #[arg(long, value_name = "ADDR", requires = "cluster")]
+    advertise: Option<String>,
+    /// The secret of all nodes is the first line of this file
+    #[arg(long, value_name = "FILE", requires = "cluster")]
+    cluster_secret_file: Option<PathBuf>,
+    /// Speak TLS with the other nodes, and show them the certificate in this PEM file
+    #[arg(long, value_name = "FILE", requires = "cluster", requires = "cluster_tls_key", requires = "cluster_tls_ca")]
+    cluster_tls_cert: Option<PathBuf>,
+    /// The private key of that certificate, a PEM file
+    #[arg(long, value_name = "FILE", requires = "cluster_tls_cert")]
+    cluster_tls_key: Option<PathBuf>,
+    /// Trust nodes whose certificates these authorities have signed, a PEM file
+    #[arg(long, value_name = "FILE", requires = "cluster_tls_cert")]
+    cluster_tls_ca: Option<PathBuf>,
+    /// Milliseconds without a leader, up to a third more, after which a node wants to be the leader
+    #[arg(long, value_name = "MS", requires = "cluster", default_value = "600")]
+    election_timeout_ms: u32,
+}
+
+/// Options that concern only a server of its own.
+const NOT_IN_A_CLUSTER: [&str; 10] = [
+    "protocol",
+    "durability",
+    "metrics",
+    "allow_flushall",
+    "checkpoints",
+    "load_from",
+    "databases",
+    "memtable_bytes",
+    "wait",
+    "quarantine",
+];
+
+impl NodeArgs {
+    pub(crate) fn settings(&self, dir: &Path, listen: &str, clients: Clients) -> Result<Settings, Failure> {
+        if listen.starts_with("unix:") {
+            return Err(Failure::Usage(format!(
+                "--listen {listen}: expected an address and a port: a client of a cluster asks several nodes"
+            )));
+        }
+        let tls = [&self.cluster_tls_cert, &self.cluster_tls_key, &self.cluster_tls_ca];
+        Ok(Settings {
+            dir: dir.to_owned(),
+            listen: listen.to_owned(),
+            advertise: self.advertise.clone(),
+            cluster_listen: self.cluster_listen.clone().unwrap_or_default(),
+            cluster_advertise: self.cluster_advertise.clone(),
+            security: security::read(self.cluster_secret_file.as_deref(), tls)?,
+            clients,
+            election_timeout: Duration::from_millis(u64::from(self.election_timeout_ms)),
+        })
+    }
+}
+
+/// Runs a node until a signal or a failure ends it.
+pub(crate) fn run(settings: Settings) -> Result<Exit, Failure> {
+    // Nobody waits for a node's exit code: later errors are in its log, with or without -v.
+    trace::to_stderr(LevelFilter::WARN);
+    runtime::run(async {
+        let dir = settings.dir.display().to_string();
+        let stop =
+            stop_signal().map_err(|source| Failure::Io { action: "wait for", place: "signals".into(), source })?;
+        let mut node = Node::start(settings).await?;
+        output::say(format_args!("nodes reach this one on {}", node.cluster_address()));
+        output::say(format_args!("serving {dir} on {}", node.clients_address()));
+        let failure = tokio::select! {
+            failure = node.failed() => Some(failure),
+            () = stop => None,
+        };
+        let stopped = node.stop().await;
+        if let Some(failure) = failure {
+            return Err(failure.into());
+        }
+        stopped?;
+        output::say(format_args!("ended; everything is written"));
+        Ok(Exit::Done)
+    })
+}
+
+/// Comes with ^C or SIGTERM. A second signal ends the process at once.
+fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+    let is_second = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // The default action of the signal if one came before; in this order the first signal does not see itself.
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&is_second))?;
+        signal_hook::flag::register(signal, Arc::clone(&is_second))?;
+    }
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}

@@ -1,0 +1,125 @@
+//! A cluster as `cluster status` prints it: for people, or as JSON.
+
+use std::io::{self, Write};
+
+use indicatif::HumanBytes;
+use mini_engine_cluster::{NodeStatus, Status};
+use serde_json::{Value, json};
+
+use crate::size::counted;
+
+/// A clock that is off by so many milliseconds is worth a warning: keys expire too early or too late.
+const WORTH_A_WARNING: u64 = 1000;
+
+/// For people.
+pub(crate) fn print(status: &Status, out: &mut dyn Write) -> io::Result<()> {
+    let nodes = counted(status.nodes.len() as u64, "node", "nodes");
+    let groups = counted(u64::from(status.groups), "group", "groups");
+    writeln!(out, "cluster {:016x}: {nodes}, {groups}", status.cluster)?;
+    let lines: Vec<[String; 7]> = status.nodes.iter().map(|node| line(status, node)).collect();
+    let head = ["node", "clients", "nodes", "role", "lag", "clock", "disk free"].map(str::to_owned);
+    let width = |column: usize| lines.iter().chain([&head]).map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; 7] = std::array::from_fn(width);
+    for line in [&head].into_iter().chain(&lines) {
+        let cells = line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
+    }
+    for group in 0..status.groups {
+        let (first, last) = status.slots(group);
+        match status.leader(group).and_then(|leader| Some((leader, status.group(leader, group)?))) {
+            Some((leader, found)) => writeln!(
+                out,
+                "group {group}: slots {first}-{last}, leader node {leader}, term {}, {}",
+                found.term,
+                counted(found.last, "log entry", "log entries")
+            )?,
+            None => writeln!(out, "group {group}: slots {first}-{last}, no leader")?,
+        }
+    }
+    for node in &status.nodes {
+        if let Err(why) = &node.description {
+            writeln!(out, "node {} does not answer: {why}", node.node)?;
+        }
+        if let Some(offset) = node.clock_offset(status.clock).filter(|offset| offset.unsigned_abs() >= WORTH_A_WARNING)
+        {
+            let side = if offset > 0 { "ahead" } else { "behind" };
+            let seconds = offset.unsigned_abs() / 1000;
+            writeln!(
+                out,
+                "warning: the clock of node {} is {seconds} s {side}: while it leads, keys expire by it",
+                node.node
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn line(status: &Status, node: &NodeStatus) -> [String; 7] {
+    let unknown = || "-".to_owned();
+    let lags = (0..status.groups).map(|group| status.lag(node.node, group));
+    // The largest of its groups.
+    let lag = lags.collect::<Option<Vec<_>>>().and_then(|lags| lags.into_iter().max());
+    let disk = node.description.as_ref().ok().and_then(|description| description.disk_free);
+    [
+        node.node.to_string(),
+        node.member.clients.clone(),
+        node.member.cluster.clone(),
+        role(status, node),
+        lag.map_or_else(unknown, |lag| lag.to_string()),
+        node.clock_offset(status.clock).map_or_else(unknown, |offset| format!("{offset:+} ms")),
+        disk.map_or_else(unknown, |bytes| HumanBytes(bytes).to_string()),
+    ]
+}
+
+fn role(status: &Status, node: &NodeStatus) -> String {
+    if node.description.is_err() {
+        return "unreachable".into();
+    }
+    let led: Vec<String> = (0..status.groups)
+        .filter(|group| status.leader(*group) == Some(node.node))
+        .map(|group| group.to_string())
+        .collect();
+    match (led.is_empty(), status.groups) {
+        (true, _) if status.votes(node.node) => "follower".into(),
+        (true, _) => "learner".into(),
+        (false, 1) => "leader".into(),
+        (false, _) => format!("leader of {}", led.join(" ")),
+    }
+}
+
+/// For programs.
+pub(crate) fn to_json(status: &Status) -> Value {
+    let nodes = status.nodes.iter().map(|node| {
+        let description = node.description.as_ref().ok();
+        let groups = (0..status.groups).map(|group| {
+            let found = status.group(node.node, group);
+            json!({
+                "group": group,
+                "is_leader": status.leader(group) == Some(node.node),
+                "leader": found.and_then(|found| found.leader),
+                "term": found.map(|found| found.term),
+                "last": found.map(|found| found.last),
+                "applied": found.map(|found| found.applied),
+                "lag": status.lag(node.node, group),
+            })
+        });
+        json!({
+            "node": node.node,
+            "clients": node.member.clients,
+            "cluster": node.member.cluster,
+            "error": node.description.as_ref().err(),
+            "clock_offset_ms": node.clock_offset(status.clock),
+            "disk_free": description.and_then(|description| description.disk_free),
+            "groups": groups.collect::<Vec<_>>(),
+        })
+    });
+    let groups = (0..status.groups).map(|group| {
+        let (first, last) = status.slots(group);
+        json!({ "group": group, "first_slot": first, "last_slot": last, "leader": status.leader(group) })
+    });
+    json!({
+        "cluster": format!("{:016x}", status.cluster),
+        "groups": groups.collect::<Vec<_>>(),
+        "nodes": nodes.collect::<Vec<_>>(),
+    })
+}
