@@ -32,8 +32,8 @@ pub const MAX_REQUEST_BYTES: usize = 16 << 20;
 /// The keyspace of a group's database that holds the clients' data.
 pub const KEYSPACE: &str = "0";
 
-/// The bytes that the writes of a proposal store, at most, unless it is one write. They are in memory until the proposal is applied.
-const MAX_WRITTEN_BYTES: usize = 64 << 20;
+/// The bytes that the writes of a proposal store and reply, at most, unless it is one write. They are in memory until the proposal is applied.
+const MAX_PROPOSAL_BYTES: usize = 64 << 20;
 
 /// Carries out proposals and reads. Each state machine has one for its proposals, and each connection one for its reads.
 ///
@@ -79,8 +79,8 @@ impl Executor {
         }
         let (mut keyspace, mut client) = self.begin(db, instant::time(self.latest))?;
         let mut context = Context { shared: self.shared(db), client: &mut client, after: After::Nothing };
-        let mut written = 0;
-        let replies = proposal.writes.iter().map(|write| apply(&mut context, &mut keyspace, write, &mut written));
+        let mut used = 0;
+        let replies = proposal.writes.iter().map(|write| apply(&mut context, &mut keyspace, write, &mut used));
         let replies = replies.collect::<Result<_>>()?;
         keyspace.add_to(batch)?;
         instant::store(self.latest, batch)?;
@@ -158,7 +158,7 @@ fn check(is_right: bool, command: &Command) -> Result<(), Refusal> {
 }
 
 /// Carries out a write, and returns the bytes of its reply.
-fn apply(context: &mut Context<'_>, keyspace: &mut Keyspace, write: &Write, written: &mut usize) -> Result<Vec<u8>> {
+fn apply(context: &mut Context<'_>, keyspace: &mut Keyspace, write: &Write, used: &mut usize) -> Result<Vec<u8>> {
     keyspace.begin();
     let (version, outcome) = match &write.0 {
         Kind::Request(request) => {
@@ -168,9 +168,9 @@ fn apply(context: &mut Context<'_>, keyspace: &mut Keyspace, write: &Write, writ
         }
         Kind::Transaction(transaction) => (transaction.version(), carry_out(context, keyspace, transaction)),
     };
-    let reply = match outcome.and_then(|reply| check_room(keyspace, *written).map(|()| reply)) {
+    let reply = match outcome.and_then(|reply| check_room(keyspace, &reply, *used).map(|()| reply)) {
         Ok(reply) => {
-            *written += keyspace.bytes();
+            *used += keyspace.bytes() + reply.size();
             reply
         }
         Err(refusal) => {
@@ -226,10 +226,10 @@ fn failure(refusal: &Refusal) -> Option<&Error> {
 }
 
 /// Refuses a write if those before it, of the same proposal, leave no room for it.
-fn check_room(keyspace: &Keyspace, written: usize) -> Result<(), Refusal> {
-    let is_too_long = written > 0 && written + keyspace.bytes() > MAX_WRITTEN_BYTES;
+fn check_room(keyspace: &Keyspace, reply: &Reply, used: usize) -> Result<(), Refusal> {
+    let is_too_long = used > 0 && used + keyspace.bytes() + reply.size() > MAX_PROPOSAL_BYTES;
     match is_too_long || keyspace.ranges() > MAX_BATCH_RANGES as usize {
-        true => Err(Refusal::new("TRYAGAIN too much is written at once: nothing was done")),
+        true => Err(Refusal::new("TRYAGAIN too much is written or read at once: nothing was done")),
         false => Ok(()),
     }
 }

@@ -96,10 +96,15 @@ fn writes_beyond_the_room_of_a_proposal_are_refused_and_taken_back() {
     assert_eq!(node.propose(LONG_AGO, vec![long.clone()]), [format!(":{MAX_REQUEST_BYTES}")]);
     let setrange: Write = Request::new(["setrange", "a", "0", "x"]).into();
     let replies = node.propose(LONG_AGO, vec![setrange; 6]);
-    let refused = "-TRYAGAIN too much is written at once: nothing was done";
+    let refused = "-TRYAGAIN too much is written or read at once: nothing was done";
     let done = format!(":{MAX_REQUEST_BYTES}");
     let expected = [&*done, &done, &done, refused, refused, refused];
     assert_eq!(replies, expected);
+    // So are long replies.
+    let replies = node.write(LONG_AGO, &["getex a"; 6]);
+    let are_whole = replies.iter().map(|reply| reply.len() > MAX_REQUEST_BYTES);
+    assert_eq!(are_whole.collect::<Vec<_>>(), [true, true, true, false, false, false]);
+    assert_eq!(replies[3], refused);
     let many = ["delrange a b"; 1024];
     assert!(node.write(LONG_AGO, &many).iter().all(|reply| reply == "+OK"));
     let mut client = Client::new(&node);
