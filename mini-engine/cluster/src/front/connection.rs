@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use super::budget::Share;
 use super::cluster_command;
-use super::listener::{House, stopped};
+use super::house::{House, stopped};
 use super::turn::{Held, Read, Source, Turn};
 use crate::group::{Group, Refused};
 use crate::wire::frames::Socket;

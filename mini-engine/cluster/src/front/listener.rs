@@ -4,8 +4,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mini_engine_server::Limits;
-use mini_engine_server::replicated::Front;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -13,10 +11,10 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use super::budget::Budget;
 use super::connection::Connection;
+use super::house::{House, stopped};
 use crate::error::Result;
-use crate::local::{Groups, Local};
+use crate::local::Local;
 use crate::settings::Clients;
 use crate::wire::frames::Socket;
 use crate::wire::tls;
@@ -39,32 +37,6 @@ pub(crate) struct Doors {
     pub(crate) stop: watch::Receiver<bool>,
 }
 
-/// What the connections of clients share.
-pub(super) struct House {
-    pub(super) groups: Arc<Groups>,
-    pub(super) front: Front,
-    pub(super) budget: Budget,
-    /// A client that says nothing for so long is disconnected.
-    pub(super) idle: Option<Duration>,
-}
-
-impl House {
-    fn new(groups: Arc<Groups>, doors: &Doors) -> Self {
-        let Clients { password, without_password, limits, .. } = doors.settings.clone();
-        let settings = mini_engine_server::Settings {
-            password,
-            without_password,
-            limits,
-            ..mini_engine_server::Settings::default()
-        };
-        let Limits { buffer_bytes, idle_seconds, .. } = limits;
-        let address = (doors.address.ip().to_string(), doors.address.port());
-        let front = Front::new(settings, groups.all.len() as u16, address, groups.all[0].db());
-        let idle = (idle_seconds > 0).then(|| Duration::from_secs(idle_seconds));
-        Self { groups, front, budget: Budget::new(buffer_bytes), idle }
-    }
-}
-
 /// Serves clients until the doors' `stop` says so, and then their last requests.
 pub(crate) async fn run(local: Arc<Local>, doors: Doors) -> Result<()> {
     let tls = doors.settings.tls.as_ref().map(tls::for_clients).transpose()?;
@@ -74,7 +46,7 @@ pub(crate) async fn run(local: Arc<Local>, doors: Doors) -> Result<()> {
         if house.is_none()
             && let Some(groups) = local.groups()
         {
-            house = Some(Arc::new(House::new(groups, &doors)));
+            house = Some(Arc::new(House::new(groups, doors.address, &doors.settings)));
         }
         let replaced = async {
             match &house {
@@ -105,12 +77,6 @@ pub(crate) async fn run(local: Arc<Local>, doors: Doors) -> Result<()> {
     timeout(LAST_REQUESTS, async { while connections.join_next().await.is_some() {} }).await.ok();
     connections.shutdown().await;
     Ok(())
-}
-
-/// Waits until the node stops.
-pub(super) async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // The node is gone: it has stopped, too.
-    drop(stop.wait_for(|stop| *stop).await);
 }
 
 struct Client {

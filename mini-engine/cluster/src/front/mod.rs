@@ -6,6 +6,7 @@
 mod budget;
 mod cluster_command;
 mod connection;
+mod house;
 mod listener;
 mod turn;
 

@@ -17,7 +17,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::proposals::Submission;
-use super::{Raft, Refused};
+use super::raft::Raft;
+use super::refused::Refused;
 use crate::clock::WallClock;
 
 /// A key that should be absent is there for so long, at most, if nothing is written.

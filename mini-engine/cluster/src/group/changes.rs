@@ -8,7 +8,7 @@ use openraft::ChangeMembers;
 use openraft::async_runtime::WatchReceiver;
 use tokio::time::timeout;
 
-use super::{Group, Leader};
+use super::handle::{Group, Leader};
 use crate::types::Member;
 use crate::wire::control::Told;
 

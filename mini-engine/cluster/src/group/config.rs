@@ -7,7 +7,7 @@ use std::time::Duration;
 use openraft::async_runtime::WatchReceiver;
 use openraft::{Config, SnapshotPolicy};
 
-use super::Raft;
+use super::raft::Raft;
 use crate::error::{Error, Result};
 
 /// Entries after which the log is purged. A snapshot is no copy, but each one flushes a memtable.

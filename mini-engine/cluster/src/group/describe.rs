@@ -3,7 +3,7 @@
 use openraft::LogIdOptionExt;
 use openraft::async_runtime::WatchReceiver;
 
-use super::Group;
+use super::handle::Group;
 use crate::wire::control::GroupDescription;
 
 impl Group {

@@ -13,7 +13,8 @@ use openraft::type_config::alias::OneshotReceiverOf;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::{Raft, Refused};
+use super::raft::Raft;
+use super::refused::Refused;
 use crate::clock::WallClock;
 use crate::types::TypeConfig;
 

@@ -1,0 +1,200 @@
+//! [`Group`]: opens a group, and passes what it is asked for to its tasks.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use mini_engine::{Db, Options};
+use mini_engine_server::replicated::{AppliedInstant, Write};
+use openraft::async_runtime::WatchReceiver;
+use openraft::type_config::alias::{SnapshotOf, WatchReceiverOf};
+use openraft::{RaftMetrics, ServerState};
+use openraft_mini_engine::{Checkpoint, Logs, State, StateMachine};
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use super::barrier::{self, Waiting};
+use super::config;
+use super::proposals::{self, Submission};
+use super::raft::Raft;
+use super::refused::Refused;
+use crate::application::Application;
+use crate::clock::{ClockFs, WallClock};
+use crate::error::{Error, Result, io};
+use crate::identity::Identity;
+use crate::network::{Dialer, Peers};
+use crate::types::{Member, SnapshotResponse, TypeConfig, Vote};
+
+/// A node that stops waits no longer for the next leader.
+const HAND_OVER: Duration = Duration::from_secs(1);
+
+/// What all groups of a node share.
+pub(crate) struct Place<'a> {
+    pub(crate) dir: &'a Path,
+    pub(crate) logs: &'a Logs,
+    pub(crate) dialer: &'a Arc<Dialer>,
+    pub(crate) identity: Identity,
+    pub(crate) clock: WallClock,
+    pub(crate) election_timeout: Duration,
+}
+
+/// The leader of a group, as far as this node knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Leader {
+    Here,
+    There(Member),
+    Unknown,
+}
+
+/// A group on this node.
+pub(crate) struct Group {
+    number: u32,
+    pub(super) raft: Raft,
+    pub(super) metrics: WatchReceiverOf<TypeConfig, RaftMetrics<TypeConfig>>,
+    state: State,
+    pub(super) instant: AppliedInstant,
+    writes: mpsc::UnboundedSender<Submission>,
+    reads: mpsc::UnboundedSender<Waiting>,
+    replaced: Notify,
+}
+
+impl Group {
+    /// Opens the group's log and database, and begins to take part in it.
+    pub(crate) async fn open(place: &Place<'_>, number: u32) -> Result<Group> {
+        let dir = place.dir.join(format!("state-{number}"));
+        let (instant, applied_bytes) = (AppliedInstant::default(), Arc::new(AtomicU64::new(0)));
+        let fs = Arc::new(ClockFs::new(instant.clone()));
+        let application = Application::new(instant.clone(), Arc::clone(&applied_bytes));
+        let log = place.logs.group(number).map_err(io("open", format!("the log of group {number}")))?;
+        let machine =
+            StateMachine::open_with(&dir, application, Options::default(), fs).map_err(io("open", dir.display()))?;
+        let state = machine.state();
+        instant.recover(&state.db())?;
+        let Identity { cluster, node, .. } = place.identity;
+        let peers = Peers { dialer: Arc::clone(place.dialer), cluster, group: number };
+        let config = config::of(place.election_timeout)?;
+        let raft = Raft::new(node, config, peers, log, machine).await;
+        let raft = raft.map_err(|fatal| Error::Ended { group: number, reason: fatal.to_string() })?;
+
+        let (writes, queue) = mpsc::unbounded_channel();
+        let (reads, waiting) = mpsc::unbounded_channel();
+        let metrics = raft.metrics();
+        tokio::spawn(proposals::run(raft.clone(), instant.clone(), Arc::clone(&place.clock), queue));
+        let barrier = barrier::Barrier {
+            raft: raft.clone(),
+            state: state.clone(),
+            instant: instant.clone(),
+            clock: Arc::clone(&place.clock),
+            writes: writes.downgrade(),
+        };
+        tokio::spawn(barrier.run(waiting));
+        tokio::spawn(config::purge_by_bytes(raft.clone(), applied_bytes));
+        Ok(Group { number, raft, metrics, state, instant, writes, reads, replaced: Notify::new() })
+    }
+
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    pub(crate) fn raft(&self) -> &Raft {
+        &self.raft
+    }
+
+    /// The present database. A snapshot may replace it: then the old one answers [`mini_engine::Error::Closed`].
+    pub(crate) fn db(&self) -> Db {
+        self.state.db()
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.state.clone()
+    }
+
+    pub(crate) fn instant(&self) -> AppliedInstant {
+        self.instant.clone()
+    }
+
+    pub(crate) fn leader(&self) -> Leader {
+        let metrics = self.metrics.borrow_watched();
+        match metrics.current_leader {
+            Some(leader) if leader == metrics.id => Leader::Here,
+            Some(leader) => match metrics.membership_config.membership().get_node(&leader) {
+                Some(member) => Leader::There(member.clone()),
+                None => Leader::Unknown,
+            },
+            None => Leader::Unknown,
+        }
+    }
+
+    /// Proposes writes, in this order and with none in between, and waits until they are applied. Their replies, in the same order.
+    pub(crate) async fn write(&self, writes: Vec<Write>) -> std::result::Result<Vec<Vec<u8>>, Refused> {
+        let (answer, answered) = oneshot::channel();
+        self.writes.send(Submission { writes, answer }).map_err(|_| Refused::ended())?;
+        answered.await.unwrap_or_else(|_| Err(Refused::ended()))
+    }
+
+    /// Waits until this node, as the leader, has applied everything that was acknowledged before the call.
+    pub(crate) async fn settle(&self) -> std::result::Result<(), Refused> {
+        let (answer, answered) = oneshot::channel();
+        self.reads.send(answer).map_err(|_| Refused::ended())?;
+        answered.await.unwrap_or_else(|_| Err(Refused::ended()))
+    }
+
+    /// Replaces the database by a snapshot of the leader.
+    pub(crate) async fn install(
+        &self,
+        vote: Vote,
+        snapshot: SnapshotOf<TypeConfig, Checkpoint>,
+    ) -> io::Result<SnapshotResponse> {
+        let response = self.raft.install_full_snapshot(vote, snapshot).await.map_err(io::Error::other)?;
+        self.instant.recover(&self.db())?;
+        self.replaced.notify_one();
+        Ok(response)
+    }
+
+    /// Waits until a snapshot has replaced the database. For one task.
+    pub(crate) async fn replaced(&self) {
+        self.replaced.notified().await;
+    }
+
+    /// Waits until the group has ended because it can store or apply nothing any more. The reason.
+    pub(crate) async fn ended(&self) -> Error {
+        let mut metrics = self.metrics.clone();
+        loop {
+            if let Err(fatal) = &metrics.borrow_watched().running_state {
+                return Error::Ended { group: self.number, reason: fatal.to_string() };
+            }
+            if metrics.changed().await.is_err() {
+                return Error::Ended { group: self.number, reason: "its tasks are gone".into() };
+            }
+        }
+    }
+
+    /// Lets another node lead, if this one does, so that the others need not wait for an election timeout.
+    pub(crate) async fn hand_over(&self) {
+        if let Some(next) = self.next_leader() {
+            self.raft.trigger().transfer_leader(next).await.ok();
+            let has_handed_over = |metrics: &RaftMetrics<TypeConfig>| metrics.state != ServerState::Leader;
+            self.raft.wait(Some(HAND_OVER)).metrics(has_handed_over, "handed over").await.ok();
+        }
+    }
+
+    /// Ends the group on this node.
+    pub(crate) async fn stop(&self) {
+        if let Err(error) = self.raft.shutdown().await {
+            tracing::warn!(group = self.number, %error, "a task of a group has failed");
+        }
+        if let Err(error) = self.db().close() {
+            tracing::warn!(group = self.number, %error, "could not flush the database of a group");
+        }
+    }
+
+    /// Of a leader: the voter that has most of the log.
+    fn next_leader(&self) -> Option<u64> {
+        let metrics = self.metrics.borrow_watched();
+        let voters: Vec<u64> = metrics.membership_config.voter_ids().collect();
+        let others = metrics.replication.iter().flatten();
+        let others = others.filter(|(node, _)| **node != metrics.id && voters.contains(node));
+        others.max_by_key(|(_, matched)| matched.as_ref().map(|last| last.index)).map(|(node, _)| *node)
+    }
+}

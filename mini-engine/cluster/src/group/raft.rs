@@ -1,0 +1,8 @@
+//! openraft with our storage and our application.
+
+use openraft_mini_engine::StateMachine;
+
+use crate::application::Application;
+use crate::types::TypeConfig;
+
+pub(crate) type Raft = openraft::Raft<TypeConfig, StateMachine<TypeConfig, Application>>;
