@@ -35,7 +35,15 @@ const ENGINE: Crate = Crate {
 };
 const SERVER: Crate = Crate {
     src: "server/src",
-    layers: &[&["error"], &["settings"], &["protocol"], &["state"], &["commands"], &["session"], &["net"]],
+    layers: &[
+        &["error"],
+        &["settings"],
+        &["protocol"],
+        &["state"],
+        &["commands"],
+        &["session"],
+        &["net", "replicated"],
+    ],
     starts_threads: &["net::worker"],
 };
 const PROGRAM: Crate = Crate {

@@ -5,11 +5,10 @@
 
 use std::time::Instant;
 
-use super::executor::MAX_REQUEST_BYTES;
 use super::front::Front;
 use super::next::{Access, Next, Redirect};
 use super::proposal::{Kind, Transaction, Watched, Write};
-use super::request::{Request, encode};
+use super::request::{MAX_REQUEST_BYTES, Request, encode};
 use super::slots::{slot_of, slot_of_all, slot_of_named};
 use crate::commands::{self, Command, Scope, transaction};
 use crate::protocol::reply::{Refusal, Reply, Version};

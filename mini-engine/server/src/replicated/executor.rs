@@ -15,7 +15,7 @@ use mini_engine::{Db, Error, MAX_BATCH_RANGES, Result, WriteBatch};
 use super::front::Front;
 use super::instant::{self, AppliedInstant};
 use super::proposal::{Kind, Proposal, Replies, Transaction, Watched, Write};
-use super::request::{Request, encode};
+use super::request::{MAX_REQUEST_BYTES, Request, encode};
 use crate::commands::{self, Command, Scope, transaction};
 use crate::protocol::reply::{Outcome, Refusal, Reply};
 use crate::protocol::request::Args;
@@ -25,9 +25,6 @@ use crate::state::context::{After, Client, Context};
 use crate::state::databases::Database;
 use crate::state::keyspace::Keyspace;
 use crate::state::shared::Shared;
-
-/// The maximum bytes of a request, of a value, of a transaction and what it watches, and of a reply: 16 MiB. It is the same on every node.
-pub const MAX_REQUEST_BYTES: usize = 16 << 20;
 
 /// The keyspace of a group's database that holds the clients' data.
 pub const KEYSPACE: &str = "0";

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use mini_engine::Db;
 
-use super::executor::MAX_REQUEST_BYTES;
+use super::request::MAX_REQUEST_BYTES;
 use crate::settings::{Limits, Settings};
 use crate::state::clock::since_1970;
 use crate::state::cursors::Cursors;

@@ -44,12 +44,12 @@ mod request;
 mod slots;
 
 pub use self::conversation::Conversation;
-pub use self::executor::{Executor, KEYSPACE, MAX_REQUEST_BYTES};
+pub use self::executor::{Executor, KEYSPACE};
 pub use self::front::Front;
 pub use self::instant::AppliedInstant;
 pub use self::next::{Access, Next, Redirect};
 pub use self::proposal::{Proposal, Replies, Watched, Write};
-pub use self::request::Request;
+pub use self::request::{MAX_REQUEST_BYTES, Request};
 pub use self::slots::{SLOTS, slot_of};
 pub use crate::protocol::reply::Reply;
 

@@ -11,6 +11,9 @@ use crate::protocol::output::Output;
 use crate::protocol::reply::{Reply, Version};
 use crate::protocol::request::{Args, OwnedArgs};
 
+/// The maximum bytes of a request, of a value, of a transaction and what it watches, and of a reply: 16 MiB. It is the same on every node.
+pub const MAX_REQUEST_BYTES: usize = 16 << 20;
+
 /// The bytes of the name that are shown.
 const SHOWN: usize = 32;
 
