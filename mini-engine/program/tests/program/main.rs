@@ -3,6 +3,8 @@
 mod bench;
 #[path = "../../../tests/cases/mod.rs"]
 mod cases;
+#[cfg(target_os = "linux")]
+mod cluster;
 mod commands;
 mod dump;
 #[cfg(target_os = "linux")]

@@ -1,0 +1,46 @@
+//! A node whose disk is really full.
+
+use super::client::{Connection, Reply};
+use super::nodes::Cluster;
+use super::wait_for;
+use crate::support::check_says;
+use crate::support::mount::Mount;
+
+const DISK: u64 = 96 << 20;
+const ENOUGH: u64 = 1 << 30;
+const VALUE: usize = 100_000;
+/// Together more than the disk.
+const MOST: usize = 4000;
+
+#[test]
+fn a_node_with_a_full_disk_ends_and_the_others_go_on() {
+    // Catches a node that hangs, or that acknowledges entries which it could not store, and one that cannot come back when there is room.
+    let Some(mount) = Mount::new(DISK, "a_node_with_a_full_disk_ends_and_the_others_go_on") else { return };
+    let mut cluster = Cluster::started(2);
+    let small = cluster.make_node();
+    cluster.nodes[small].directory = mount.path("node");
+    cluster.start(small);
+    cluster.init(1);
+    let (mut client, mut written) = (cluster.client(), 0);
+    let (mut ended, value) = (None, "v".repeat(VALUE));
+    while ended.is_none() {
+        assert!(written < MOST, "it went on without space, and said: {}", cluster.nodes[small].said());
+        client.must(&["SET", &format!("k{written}"), &format!("{written} {value}")]);
+        written += 1;
+        ended = cluster.ended(small);
+    }
+    let status = ended.expect("it has ended");
+    assert_eq!(status.code(), Some(4), "{}", cluster.nodes[small].said());
+    check_says(&cluster.nodes[small].said(), "No space left");
+    client.must(&["SET", "after", "v"]);
+
+    mount.resize(ENOUGH);
+    cluster.start(small);
+    let mut reader = Connection::reading(cluster.nodes[small].address).expect("a node that answers");
+    wait_for("the node has the last value", || reader.call(&["GET", "after"]).expect("a reply") == Reply::value("v"));
+    for n in (0..written).step_by(37) {
+        assert_eq!(reader.call(&["GET", &format!("k{n}")]).expect("a reply"), Reply::value(&format!("{n} {value}")));
+    }
+    // Before its disk disappears.
+    cluster.kill(small);
+}

@@ -1,0 +1,179 @@
+//! Clients that work on a cluster while it is harmed. Each counts what it was told, on keys of its own, and takes part in the history of keys that all
+//! share.
+
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use mini_engine::random::Random;
+
+use super::client::{Client, Failure, Reply};
+use super::history::{History, Op, Outcome};
+
+pub(super) const CLIENTS: usize = 8;
+/// Those that only read, and so stay with a node that does not know that it is deposed.
+const READERS: usize = 2;
+/// How long a client waits for a reply.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Keys that are shared at one time, and operations on all of them until others take their place: the check of a long history takes long.
+const SHARED_KEYS: usize = 3;
+const OPERATIONS: usize = 150;
+
+/// What the clients of a round share.
+pub(super) struct Load {
+    pub(super) round: usize,
+    pub(super) nodes: Vec<SocketAddr>,
+    pub(super) history: History,
+    pub(super) stop: AtomicBool,
+    /// Writes that were acknowledged.
+    pub(super) acknowledged: AtomicU64,
+    /// Writes whose outcome is unknown.
+    pub(super) unknown: AtomicU64,
+    /// Operations on shared keys.
+    operations: AtomicUsize,
+}
+
+impl Load {
+    pub(super) fn new(round: usize, nodes: Vec<SocketAddr>) -> Self {
+        Self {
+            round,
+            nodes,
+            history: History::new(&format!("round-{round:04}")),
+            stop: AtomicBool::new(false),
+            acknowledged: AtomicU64::new(0),
+            unknown: AtomicU64::new(0),
+            operations: AtomicUsize::new(0),
+        }
+    }
+
+    /// All shared keys so far.
+    pub(super) fn shared_keys(&self) -> impl Iterator<Item = String> {
+        let generations = self.operations.load(Ordering::Relaxed).div_ceil(OPERATIONS);
+        let round = self.round;
+        (0..generations).flat_map(move |generation| (0..SHARED_KEYS).map(move |key| shared_key(round, generation, key)))
+    }
+
+    /// Makes one operation on a shared key, and records it, unless no node has accepted it.
+    pub(super) fn operate(&self, client: &mut Client, name: usize, key: &str, op: Op) -> Option<Outcome> {
+        let call = self.history.now();
+        let replied = match op {
+            Op::Get => client.call(&["GET", key]),
+            Op::Set(value) => client.call(&["SET", key, &value.to_string()]),
+            Op::Incr => client.call(&["INCR", key]),
+            Op::Del => client.call(&["DEL", key]),
+        };
+        let outcome = match replied {
+            Ok(Reply::Status(_)) => Outcome::Returned(None),
+            Ok(reply) => Outcome::Returned(reply.number()),
+            Err(Failure::NotDone(_)) => return None,
+            Err(Failure::Unknown(_)) => Outcome::Unknown,
+        };
+        self.history.record(name, key, op, call, outcome);
+        Some(outcome)
+    }
+
+    fn count(&self, is_acknowledged: bool) {
+        let counter = if is_acknowledged { &self.acknowledged } else { &self.unknown };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn shared_key(round: usize, generation: usize, key: usize) -> String {
+    format!("shared {round} {generation} {key}")
+}
+
+/// A client, over all rounds.
+pub(super) struct Worker {
+    number: usize,
+    random: Random,
+    /// Increments of its counter: acknowledged, and of unknown outcome.
+    acknowledged: i64,
+    unknown: i64,
+    /// Keys that it wrote, each with its number as its value: the last one, and the acknowledged ones.
+    last: u64,
+    pub(super) written: Vec<u64>,
+}
+
+impl Worker {
+    pub(super) fn new(number: usize, seed: u64) -> Self {
+        let random = Random(seed.wrapping_add(number as u64));
+        Self { number, random, acknowledged: 0, unknown: 0, last: 0, written: Vec::new() }
+    }
+
+    pub(super) fn counter(&self) -> String {
+        format!("counter {}", self.number)
+    }
+
+    pub(super) fn key(&self, number: u64) -> String {
+        format!("line {} {number:06}", self.number)
+    }
+
+    /// What the counter may be.
+    pub(super) fn counted(&self) -> RangeInclusive<i64> {
+        self.acknowledged..=self.acknowledged + self.unknown
+    }
+
+    /// Works until it is told to stop.
+    pub(super) fn run(&mut self, load: &Load) {
+        let mut client = Client::new(load.nodes.clone(), self.number, PATIENCE);
+        while !load.stop.load(Ordering::Relaxed) {
+            match self.random.index(4) {
+                _ if self.number < READERS => self.share(load, &mut client),
+                0 => self.count(load, &mut client),
+                1 => self.write(load, &mut client),
+                _ => self.share(load, &mut client),
+            }
+            thread::sleep(Duration::from_micros(self.random.index(2000) as u64));
+        }
+    }
+
+    fn count(&mut self, load: &Load, client: &mut Client) {
+        match client.call(&["INCR", &self.counter()]) {
+            Ok(reply) => {
+                let least = self.acknowledged + 1;
+                let found = reply.number().expect("a number");
+                let range = least..=least + self.unknown;
+                assert!(range.contains(&found), "client {}: expected {range:?}, found {found}", self.number);
+                self.acknowledged += 1;
+                load.count(true);
+            }
+            Err(Failure::Unknown(_)) => {
+                self.unknown += 1;
+                load.count(false);
+            }
+            Err(Failure::NotDone(_)) => {}
+        }
+    }
+
+    fn write(&mut self, load: &Load, client: &mut Client) {
+        // No number comes twice: a write of unknown outcome may have its effect later.
+        self.last += 1;
+        match client.call(&["SET", &self.key(self.last), &self.last.to_string()]) {
+            Ok(_) => {
+                self.written.push(self.last);
+                load.count(true);
+            }
+            Err(Failure::Unknown(_)) => load.count(false),
+            Err(Failure::NotDone(_)) => {}
+        }
+    }
+
+    fn share(&mut self, load: &Load, client: &mut Client) {
+        let number = load.operations.fetch_add(1, Ordering::Relaxed);
+        let key = shared_key(load.round, number / OPERATIONS, self.random.index(SHARED_KEYS));
+        let op = match self.random.index(20) {
+            _ if self.number < READERS => Op::Get,
+            0..8 => Op::Get,
+            // Far from each other, so that increments do not meet the next one.
+            8..13 => Op::Set(number as i64 * 1000),
+            13..18 => Op::Incr,
+            _ => Op::Del,
+        };
+        let outcome = load.operate(client, self.number, &key, op);
+        if let (Some(outcome), Op::Set(_) | Op::Incr | Op::Del) = (outcome, op) {
+            load.count(matches!(outcome, Outcome::Returned(_)));
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Nodes that must not start, and clusters that must not be made.
+
+use std::path::{Path, PathBuf};
+
+use super::client::{Connection, Reply};
+use super::nodes::{Cluster, serve};
+use super::wait_for;
+use crate::support::{PATIENCE, Room, check_says, flip, names, run_with};
+
+/// The first file in `directory` whose name ends so.
+fn file(directory: &Path, ending: &str) -> PathBuf {
+    let mut paths = names(directory).into_iter().map(|name| directory.join(name));
+    let found = paths.find(|path| path.to_string_lossy().ends_with(ending));
+    found.unwrap_or_else(|| panic!("no {ending} in {}", directory.display()))
+}
+
+#[test]
+fn a_second_node_on_a_directory_is_refused_and_the_first_goes_on() {
+    // Catches two processes that vote under one name.
+    let cluster = Cluster::new(3, 1);
+    let second = serve(&cluster.nodes[0].directory, "127.0.0.1:0", "127.0.0.1:0");
+    check_says(&run_with(second, b"").refused(4), "node-0|is locked");
+    assert_eq!(cluster.client().must(&["SET", "k", "v"]), Reply::Status("OK".into()));
+}
+
+#[test]
+fn a_node_with_a_damaged_file_is_refused_and_can_be_replaced() {
+    // Catches a node that votes, or answers, from a damaged log; and an operator who is not told which file it is.
+    let mut cluster = Cluster::new(3, 1);
+    let mut client = cluster.client();
+    (0..200).for_each(|n| _ = client.must(&["SET", &format!("k{n}"), "v"]));
+    let victim = (cluster.leader_of("probe") + 1) % 3;
+    cluster.kill(victim);
+    // Within what later writes have recorded as synced.
+    const OFFSET: usize = 3000;
+    let damaged = file(&cluster.nodes[victim].directory.join("log"), ".log");
+    flip(&damaged, OFFSET);
+    let said = run_with(cluster.nodes[victim].command(), b"").refused(3);
+    check_says(&said, &format!("corruption in |{}|at offset ", damaged.file_name().expect("a name").to_string_lossy()));
+
+    let (leader, fresh) = (cluster.leader_of("probe"), cluster.make_node());
+    let (at, gone) = (cluster.nodes[leader].advertised, cluster.nodes[victim].advertised);
+    cluster.admin(&format!("remove {gone} --from {at}")).text();
+    cluster.start(fresh);
+    cluster.admin(&format!("add {} --to {at}", cluster.nodes[fresh].advertised)).text();
+    let status = cluster.status(leader);
+    assert!(status.contains(&cluster.nodes[fresh].advertised.to_string()), "{status}");
+    assert!(!status.contains(&gone.to_string()), "{status}");
+    let mut reader = Connection::reading(cluster.nodes[fresh].address).expect("connect");
+    wait_for("the new node has everything", || {
+        (0..200).all(|n| reader.call(&["GET", &format!("k{n}")]).expect("a reply") == Reply::value("v"))
+    });
+}
+
+#[test]
+fn a_cluster_address_that_others_reach_needs_a_secret_and_tls() {
+    // Catches a node whose log anyone may write.
+    let room = Room::new();
+    let directory = room.path("node");
+    let said = run_with(serve(&directory, "127.0.0.1:0", "0.0.0.0:0"), b"").refused(2);
+    check_says(&said, "0.0.0.0:0|--cluster-secret-file|--cluster-tls-cert");
+    assert!(!directory.exists());
+}
+
+#[test]
+fn nodes_that_belong_to_a_cluster_are_not_made_into_another() {
+    // Catches an `init` that is sent twice, or to a node of another cluster, and that would let two leaders write one log.
+    let mut cluster = Cluster::new(3, 1);
+    cluster.client().must(&["SET", "k", "v"]);
+    let all: Vec<String> = cluster.nodes.iter().map(|node| node.advertised.to_string()).collect();
+    let again = cluster.admin(&format!("init {}", all.join(" ")));
+    assert_ne!(again.code, Some(0), "{again:?}");
+    let fresh = cluster.make_node();
+    cluster.start(fresh);
+    let mixed = cluster.admin(&format!("init {} {} {}", cluster.nodes[fresh].advertised, all[0], all[1]));
+    assert_ne!(mixed.code, Some(0), "{mixed:?}");
+    assert_eq!(cluster.client().must(&["GET", "k"]), Reply::value("v"));
+    let mut alone = Connection::open(cluster.nodes[fresh].address, PATIENCE).expect("connect");
+    let reply = alone.call(&["GET", "k"]).expect("a reply");
+    assert!(matches!(&reply, Reply::Error(said) if said.starts_with("CLUSTERDOWN ")), "{reply:?}");
+}

@@ -1,0 +1,122 @@
+//! A cluster under load is harmed, round after round. Afterwards every acknowledged write is there, and all nodes hold the same.
+//!
+//! `CLUSTER_ROUNDS=n` makes it longer, `KILL_SEED=n` repeats the choices of a run, and `CLUSTER_HISTORY=DIR` keeps the histories for
+//! `mini-engine/cluster/check/run DIR`, which checks whether they are linearizable.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use mini_engine::random::Random;
+
+use super::client::{Connection, Reply};
+use super::faults::Fault;
+use super::history::Op;
+use super::load::{CLIENTS, Load, Worker};
+use super::nodes::Cluster;
+use super::wait_for;
+use crate::support::{kill_seed, number};
+
+const ROUNDS: u64 = 3;
+const NODES: usize = 3;
+/// Acknowledged writes before a fault, at most, and in each wait for the cluster to go on.
+const BEFORE: usize = 500;
+const ONWARD: u64 = 50;
+/// How long a fault lasts, at most.
+const LONGEST_MILLIS: usize = 1500;
+
+/// Stops the clients, also where the test fails.
+struct StopAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Waits until so many more writes are acknowledged.
+fn wait_onward(load: &Load, cluster: &mut Cluster, writes: u64, what: &str) {
+    let before = load.acknowledged.load(Ordering::Relaxed);
+    wait_for(what, || {
+        cluster.check_running();
+        load.acknowledged.load(Ordering::Relaxed) >= before + writes
+    });
+}
+
+/// Harms the cluster while its clients work.
+fn harm(load: &Load, cluster: &mut Cluster, random: &mut Random) -> Vec<Fault> {
+    wait_onward(load, cluster, 1 + random.index(BEFORE) as u64, "the cluster works before a fault");
+    let leader = cluster.leader_of("probe");
+    let faults = Fault::draw(load.round, random, leader, NODES);
+    faults.iter().for_each(|fault| fault.begin(cluster));
+    thread::sleep(Duration::from_millis(random.index(LONGEST_MILLIS) as u64));
+    if Fault::leave_majority(&faults, NODES) {
+        wait_onward(load, cluster, ONWARD, &format!("the others go on beside {faults:?}"));
+    }
+    faults.iter().for_each(|fault| fault.end(cluster));
+    wait_onward(load, cluster, ONWARD, &format!("the cluster goes on after {faults:?}"));
+    faults
+}
+
+/// Everything that was acknowledged is there.
+fn check(load: &Load, cluster: &Cluster, workers: &mut [Worker], context: &str) {
+    let mut client = cluster.client();
+    for key in load.shared_keys() {
+        load.operate(&mut client, CLIENTS, &key, Op::Get);
+    }
+    for worker in &mut *workers {
+        let (found, range) = (client.must(&["GET", &worker.counter()]).number().unwrap_or(0), worker.counted());
+        assert!(range.contains(&found), "{context}: {}: expected {range:?}, found {found}", worker.counter());
+        for number in &worker.written {
+            let (key, expected) = (worker.key(*number), Reply::value(&number.to_string()));
+            assert_eq!(client.must(&["GET", &key]), expected, "{context}: {key}");
+        }
+    }
+}
+
+/// Every node shows the same, once it has caught up.
+fn check_same(load: &Load, cluster: &Cluster, workers: &[Worker]) {
+    let mut client = cluster.client();
+    let keys: Vec<String> = load.shared_keys().chain(workers.iter().map(Worker::counter)).collect();
+    let expected: Vec<Reply> = keys.iter().map(|key| client.must(&["GET", key])).collect();
+    for address in cluster.addresses() {
+        let mut reader = Connection::reading(address).expect("a node that answers");
+        wait_for("a node that shows what the leader shows", || {
+            keys.iter().zip(&expected).all(|(key, expected)| reader.call(&["GET", key]).expect("a reply") == *expected)
+        });
+    }
+}
+
+#[test]
+fn no_acknowledged_write_is_lost_whatever_stops() {
+    // Catches an acknowledgement before a majority has the write, an entry that is applied twice or not on every node, a vote that a kill takes back,
+    // and a cluster that does not go on.
+    let seed = kill_seed();
+    let mut random = Random(seed);
+    let rounds = number("CLUSTER_ROUNDS").unwrap_or(ROUNDS) as usize;
+    let mut cluster = Cluster::new(NODES, 1 + random.index(2));
+    let mut workers: Vec<Worker> = (0..CLIENTS).map(|number| Worker::new(number, seed)).collect();
+    let mut sums = [0; 2];
+    for round in 0..rounds {
+        let load = Load::new(round, cluster.addresses());
+        let faults = thread::scope(|threads| {
+            for worker in &mut workers {
+                let load = &load;
+                threads.spawn(move || worker.run(load));
+            }
+            let _stop = StopAtEnd(&load.stop);
+            harm(&load, &mut cluster, &mut random)
+        });
+        let counts = [&load.acknowledged, &load.unknown].map(|count| count.load(Ordering::Relaxed));
+        let context = format!("round {round}: {faults:?}: {} writes acknowledged, {} unknown", counts[0], counts[1]);
+        println!("{context}");
+        check(&load, &cluster, &mut workers, &context);
+        check_same(&load, &cluster, &workers);
+        load.history.end();
+        sums = [sums[0] + counts[0], sums[1] + counts[1]];
+    }
+    println!("{rounds} rounds: {} writes acknowledged, 0 lost, {} of unknown outcome", sums[0], sums[1]);
+    for node in 0..NODES {
+        assert!(cluster.end(node), "{}", cluster.nodes[node].said());
+    }
+}
