@@ -16,6 +16,17 @@ function agrees(reply, expected) {
     return 'any' in expected || (expected.from <= reply && reply <= expected.to)
 }
 
+// Makes a call until there is a leader that answers it.
+export async function until(call) {
+    for (const deadline = Date.now() + 60_000; ; await new Promise(resolve => setTimeout(resolve, 20))) {
+        try {
+            return await call()
+        } catch (error) {
+            if (Date.now() > deadline) throw error
+        }
+    }
+}
+
 // Makes the calls of a file with `send`, one after the other. Returns their number.
 export async function runCalls(file, send) {
     const calls = JSON.parse(readFileSync(file, 'utf8'))
