@@ -8,6 +8,7 @@
 //!
 //! Clients' data is in a keyspace of its own ([`KEYSPACE`]). So no key is reserved for what the state machine stores beside it.
 
+use std::collections::BTreeSet;
 use std::time::SystemTime;
 
 use mini_engine::{Db, Error, MAX_BATCH_RANGES, Result, WriteBatch};
@@ -103,13 +104,23 @@ impl Executor {
         Ok(())
     }
 
-    /// The keys of a WATCH as they are now.
+    /// The keys of a WATCH as they are now, each once. If they are longer than [`MAX_REQUEST_BYTES`], only as many as show that: so their values are not
+    /// all in memory, and [`Conversation::watch`](super::Conversation::watch) refuses them.
     ///
     /// # Errors
     /// Those of the engine.
     pub fn watch(&mut self, db: &Db, keys: &[Vec<u8>]) -> Result<Vec<Watched>> {
         let (keyspace, _) = self.begin(db, self.instant.system_time())?;
-        keys.iter().map(|key| Watched::read(&keyspace, key)).collect()
+        let (mut watched, mut size) = (Vec::new(), 0);
+        for key in keys.iter().collect::<BTreeSet<_>>() {
+            let read = Watched::read(&keyspace, key)?;
+            size += read.size();
+            watched.push(read);
+            if size > MAX_REQUEST_BYTES {
+                break;
+            }
+        }
+        Ok(watched)
     }
 
     /// The clients' keyspace at an instant, and a client of it.

@@ -93,13 +93,23 @@ fn a_transaction_with_a_missing_command_or_across_slots_is_not_carried_out() {
 
 #[test]
 fn what_is_watched_is_bounded() {
-    // Catches a client that has the server keep any number of values.
+    // Catches a client that has the server keep any number of values, or read them before it counts them.
     let mut node = Node::new();
     let mut client = Client::new(&node);
     let value = "v".repeat(MAX_REQUEST_BYTES / 2);
     node.propose(LONG_AGO, vec![Request::new(["set", "a", &value]).into()]);
-    client.talk(&mut node, "watch a => +OK");
+    client.talk(&mut node, "watch a a a a => +OK");
     assert!(client.say(&mut node, LONG_AGO, "watch a").starts_with("-ERR what is watched is longer"));
+    let names: Vec<String> = (0..9).map(|n| format!("{{a}}{n}")).collect();
+    for name in &names {
+        node.write(LONG_AGO, &[&format!("copy a {name}")]);
+    }
+    client.talk(&mut node, "unwatch => +OK");
+    assert!(
+        client.say(&mut node, LONG_AGO, &format!("watch {}", names.join(" "))).starts_with("-ERR what is watched is")
+    );
+    let keys: Vec<Vec<u8>> = names.into_iter().map(String::into_bytes).collect();
+    assert_eq!(node.executor.watch(&node.db, &keys).expect("a sound disk").len(), 2);
 }
 
 #[test]
