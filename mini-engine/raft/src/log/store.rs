@@ -7,7 +7,7 @@
 //! | `append` | entries | when the callback is called |
 //! | `save_vote` | the vote | when it returns |
 //! | `save_committed` | the log id | with the next sync |
-//! | `truncate_after` | removes the range of entries | with the next sync, before anything that is appended later |
+//! | `truncate_after` | removes the range of entries | when it returns: openraft may install a snapshot next, which the removed entries contradict |
 //! | `purge` | the log id | with the next sync; entries are removed later still |
 
 use std::fmt;
@@ -188,7 +188,7 @@ impl<C: RaftTypeConfig> RaftLogStorage<C> for LogStore<C> {
         self.write(batch).await?;
         self.sizes.truncate(from.saturating_sub(1));
         self.last = if from == first { self.purged.clone() } else { last_log_id };
-        Ok(())
+        self.synced().await
     }
 
     async fn purge(&mut self, log_id: LogIdOf<C>) -> Result<()> {

@@ -141,6 +141,7 @@ impl LogRun {
                 let entries = entries(log).await;
                 let after = entries.get(self.random.index(entries.len())).map(|entry| entry.log_id);
                 log.truncate_after(after).await.unwrap();
+                is_durable = true;
             }
             9..=10 if next > first => {
                 let entries = entries(log).await;
