@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use super::client::{Client, Connection, Reply};
+use super::majority::SHORT;
 use super::nodes::Cluster;
 use super::wait_for;
-use crate::support::{PATIENCE, check_says, skipped};
+use crate::support::{check_says, skipped};
 
 /// What makes a process see a time an hour from now.
 fn an_hour_ahead() -> Option<Vec<(&'static str, String)>> {
@@ -44,7 +45,7 @@ fn a_follower_whose_clock_is_an_hour_ahead_shows_what_the_leader_shows() {
     cluster.start((leader + 2) % 3);
     cluster.pause(leader);
     let other = cluster.nodes[(leader + 2) % 3].address;
-    let mut others = Client::new(vec![cluster.nodes[ahead].address, other], 0, PATIENCE);
+    let mut others = Client::new(vec![cluster.nodes[ahead].address, other], 0, SHORT);
     others.must(&["SET", "k", "v"]);
     let expected = others.must(&["GET", "short"]);
     cluster.resume(leader);

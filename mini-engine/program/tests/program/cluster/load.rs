@@ -94,16 +94,23 @@ pub(super) struct Worker {
     /// Keys that it wrote, each with its number as its value: the last one, and the acknowledged ones.
     last: u64,
     pub(super) written: Vec<u64>,
+    /// Of these, those of earlier rounds.
+    pub(super) earlier: usize,
 }
 
 impl Worker {
     pub(super) fn new(number: usize, seed: u64) -> Self {
         let random = Random(seed.wrapping_add(number as u64));
-        Self { number, random, acknowledged: 0, unknown: 0, last: 0, written: Vec::new() }
+        Self { number, random, acknowledged: 0, unknown: 0, last: 0, written: Vec::new(), earlier: 0 }
     }
 
     pub(super) fn counter(&self) -> String {
         format!("counter {}", self.number)
+    }
+
+    /// The key that expires.
+    pub(super) fn brief(&self) -> String {
+        format!("brief {}", self.number)
     }
 
     pub(super) fn key(&self, number: u64) -> String {
@@ -119,10 +126,11 @@ impl Worker {
     pub(super) fn run(&mut self, load: &Load) {
         let mut client = Client::new(load.nodes.clone(), self.number, PATIENCE);
         while !load.stop.load(Ordering::Relaxed) {
-            match self.random.index(4) {
+            match self.random.index(8) {
                 _ if self.number < READERS => self.share(load, &mut client),
-                0 => self.count(load, &mut client),
-                1 => self.write(load, &mut client),
+                0 | 1 => self.count(load, &mut client),
+                2 => self.write(load, &mut client),
+                3 => self.expire(&mut client),
                 _ => self.share(load, &mut client),
             }
             thread::sleep(Duration::from_micros(self.random.index(2000) as u64));
@@ -158,6 +166,14 @@ impl Worker {
             Err(Failure::Unknown(_)) => load.count(false),
             Err(Failure::NotDone(_)) => {}
         }
+    }
+
+    /// Counts with a key that expires again and again: a node on which it expires at another entry counts otherwise for ever.
+    fn expire(&mut self, client: &mut Client) {
+        let (key, millis) = (self.brief(), (1 + self.random.index(40)).to_string());
+        let request = if self.random.index(4) == 0 { vec!["PEXPIRE", &key, &millis] } else { vec!["INCR", &key] };
+        // Whatever became of it is the same on all nodes.
+        drop(client.call(&request));
     }
 
     fn share(&mut self, load: &Load, client: &mut Client) {

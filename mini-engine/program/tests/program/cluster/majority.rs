@@ -1,9 +1,14 @@
 //! Without a majority, and with a paused node.
 
+use std::time::Duration;
+
 use super::client::{Client, Connection, Reply};
 use super::nodes::Cluster;
 use super::wait_for;
 use crate::support::PATIENCE;
+
+/// How long a client waits for a node that may be paused before it asks another one.
+pub(super) const SHORT: Duration = Duration::from_secs(2);
 
 #[test]
 fn without_a_majority_writes_fail_and_readonly_reads_go_on() {
@@ -68,7 +73,7 @@ fn a_leader_that_was_paused_learns_of_the_new_one() {
     cluster.pause(old);
     let mut others = cluster.addresses();
     others.remove(old);
-    Client::new(others, 0, PATIENCE).must(&["SET", "k", "new"]);
+    Client::new(others, 0, SHORT).must(&["SET", "k", "new"]);
     cluster.resume(old);
     // Whatever it believes at first.
     let reply = asleep.call(&["GET", "k"]).expect("a reply");
