@@ -9,8 +9,13 @@ use mini_engine_server::replicated::{AppliedInstant, Executor, Proposal, Replies
 use openraft::EntryPayload;
 use openraft::type_config::alias::EntryOf;
 use openraft_mini_engine::Apply;
+use tokio::task::block_in_place;
 
 use crate::types::TypeConfig;
+
+/// So many writes, of so many bytes, take no longer than to hand other tasks to another thread.
+const FEW_WRITES: usize = 16;
+const FEW_BYTES: usize = 64 << 10;
 
 /// Carries out the writes of a proposal, as the server of one node would.
 pub(crate) struct Application {
@@ -28,7 +33,11 @@ impl Application {
         let bytes: usize = proposal.writes.iter().map(Write::size).sum();
         // ORDERING: Relaxed; the sum decides only when the log is purged.
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        Ok(self.executor.apply(db, proposal, batch)?)
+        let mut apply = || self.executor.apply(db, proposal, batch);
+        // Many reads may wait for the disk: other tasks, heartbeats among them, go on in another thread.
+        let takes_long = Executor::reads(proposal) && (proposal.writes.len() > FEW_WRITES || bytes > FEW_BYTES);
+        let replies = if takes_long { block_in_place(apply) } else { apply() };
+        Ok(replies?)
     }
 }
 

@@ -76,6 +76,15 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// A node whose log is lost, although it has a number or a state.
+    pub(crate) fn forgotten(file: PathBuf) -> Self {
+        let reason = "the node's log is lost, and with it the votes that it has given and entries that it has acknowledged; remove this node from its \
+                      cluster and add it with an empty directory";
+        Self::Identity { file, reason: reason.into() }
+    }
+}
+
 /// A failure of the network or of files. An error of the engine that comes as one keeps its kind.
 pub(crate) fn io(action: &'static str, place: impl ToString) -> impl FnOnce(IoError) -> Error {
     let place = place.to_string();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -16,7 +17,9 @@ use crate::wire::frames::Frames;
 use crate::wire::message::{Answer, Call, Numbered};
 
 /// Connections at one time: several for each group of each node.
-const MOST_CONNECTIONS: usize = 4096;
+const MOST_CONNECTIONS: usize = 1024;
+/// Of these, connections that have not proved themselves yet: anyone can make them, and each takes a file handle.
+const MOST_UNPROVEN: usize = 128;
 /// A connection that is silent for so long is closed. The other side makes a new one when it needs one.
 const IDLE: Duration = Duration::from_secs(300);
 /// Longer than an answer takes to be sent.
@@ -26,13 +29,18 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves connections until it is aborted.
 pub(crate) async fn run(local: Arc<Local>, listener: TcpListener) {
-    let mut connections = JoinSet::new();
+    let (mut connections, unproven) = (JoinSet::new(), Arc::new(Semaphore::new(MOST_UNPROVEN)));
     loop {
+        let accepted = async {
+            let place = Arc::clone(&unproven).acquire_owned().await.map_err(Error::other)?;
+            Ok((listener.accept().await?.0, place))
+        };
         tokio::select! {
             Some(_) = connections.join_next() => {}
-            accepted = listener.accept(), if connections.len() < MOST_CONNECTIONS => match accepted {
-                Ok((stream, _)) => drop(connections.spawn(serve(Arc::clone(&local), stream))),
+            accepted = accepted, if connections.len() < MOST_CONNECTIONS => match accepted {
+                Ok((stream, place)) => drop(connections.spawn(serve(Arc::clone(&local), stream, place))),
                 Err(error) => {
+                    let error: Error = error;
                     tracing::warn!(%error, "could not accept a connection of a node");
                     sleep(PAUSE).await;
                 }
@@ -41,10 +49,11 @@ pub(crate) async fn run(local: Arc<Local>, listener: TcpListener) {
     }
 }
 
-async fn serve(local: Arc<Local>, stream: TcpStream) {
+async fn serve(local: Arc<Local>, stream: TcpStream, place: OwnedSemaphorePermit) {
     let peer = stream.peer_addr().map_or_else(|_| "a node".to_owned(), |peer| peer.to_string());
     let served = async {
         let mut frames = local.dialer.accept(stream, local.audience()).await?;
+        drop(place);
         loop {
             let call = timeout(IDLE, frames.receive::<Numbered<Call>>()).await??;
             let number = call.number;

@@ -13,6 +13,7 @@ use crate::clock::{WallClock, system_clock};
 use crate::error::{Error, Result, io};
 use crate::front::{self, Doors};
 use crate::group::Group;
+use crate::identity::Identity;
 use crate::inbound;
 use crate::local::{Local, Parts};
 use crate::network::Dialer;
@@ -47,13 +48,23 @@ impl Node {
         let (front_listener, clients) = bind(&listen, |address| check_clients(address, &settings.clients)).await?;
         let (listener, nodes) = bind(&cluster_listen, |address| check_nodes(address, &settings.security)).await?;
         let member = Member {
-            cluster: cluster_advertise.unwrap_or_else(|| nodes.to_string()),
-            clients: advertise.unwrap_or_else(|| clients.to_string()),
+            cluster: told("cluster advertise", cluster_advertise, nodes)?,
+            clients: told("advertise", advertise, clients)?,
         };
         std::fs::create_dir_all(&dir).map_err(io("create", dir.display()))?;
         // Its lock keeps other processes out of the whole directory.
         let log = dir.join("log");
+        let identity = Identity::read(&dir)?;
+        if identity.is_some() && !log.join("CURRENT").try_exists().map_err(io("look for", log.display()))? {
+            return Err(Error::forgotten(log));
+        }
         let logs = Logs::open(&log).map_err(io("open", log.display()))?;
+        if identity.is_none() && logs.db().range(..).next().is_some() {
+            return Err(Error::Identity {
+                file: log,
+                reason: "expected no log, since no file node.json says which node this is".into(),
+            });
+        }
         let election_timeout = settings.election_timeout;
         let local = Arc::new(Local::new(Parts { dir, member, dialer, logs, clock, election_timeout }));
         local.go_on().await?;
@@ -130,6 +141,19 @@ async fn bind(listen: &str, check: impl Fn(SocketAddr) -> Result<()>) -> Result<
     let listener = TcpListener::bind(address).await.map_err(io("listen on", address))?;
     let address = listener.local_addr().map_err(io("listen on", address))?;
     Ok((listener, address))
+}
+
+/// The address that others are told: it is stored in the membership of every group.
+fn told(name: &'static str, advertised: Option<String>, listening: SocketAddr) -> Result<String> {
+    match advertised {
+        Some(address) => Ok(address),
+        None if listening.ip().is_unspecified() => Err(Error::InvalidSettings {
+            name,
+            expected: format!("the address at which others reach this node, because {listening} is none"),
+            found: "nothing".into(),
+        }),
+        None => Ok(listening.to_string()),
+    }
 }
 
 fn check_clients(address: SocketAddr, clients: &Clients) -> Result<()> {

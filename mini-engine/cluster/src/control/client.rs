@@ -18,6 +18,7 @@ use crate::network::{Dialer, Link};
 use crate::settings::{MAX_GROUPS, Security};
 use crate::types::Member;
 use crate::wire::control::{Ask, Description, Told};
+use crate::wire::handshake::Audience;
 use crate::wire::message::{Answer, Call};
 
 /// A node answers within this time, also one that waits for a majority.
@@ -29,6 +30,13 @@ const LEVEL_DEADLINE: Duration = Duration::from_secs(24 * 3600);
 const PAUSE: Duration = Duration::from_millis(100);
 /// A node that is so many entries behind gets a vote: it makes up for them while others are written.
 const LEVEL: u64 = 1000;
+
+/// The leader of a group, and the group's members.
+struct Leader {
+    audience: Audience,
+    address: String,
+    members: BTreeMap<u64, Member>,
+}
 
 /// Makes, changes and shows clusters.
 pub struct ControlClient {
@@ -57,26 +65,29 @@ impl ControlClient {
         for address in addresses {
             found.push(self.describe(address).await?);
         }
-        check_new(addresses, &found)?;
-        let begun = found.iter().find_map(|node| node.identity);
-        let cluster = begun.map_or_else(draw, |identity| Ok(identity.cluster))?;
-        let mut members = BTreeMap::new();
-        for (node, description) in (1..).zip(&found) {
-            let identity = Identity::new(cluster, node, groups);
-            self.tell(&addresses[node as usize - 1], Ask::Become(identity)).await?;
-            members.insert(node, description.member.clone());
+        let members: BTreeMap<u64, Member> = (1..).zip(found.iter().map(|node| node.member.clone())).collect();
+        let begun = check_new(addresses, &found, &members, groups)?;
+        let cluster = begun.map_or_else(draw, Ok)?;
+        for (node, address) in (1..).zip(addresses) {
+            self.tell(address, None, Ask::Become(Identity::new(cluster, node, groups))).await?;
         }
         for group in 0..groups {
             // The node that is asked wants to be the leader: so each leads some of the groups.
-            let address = &addresses[group as usize % addresses.len()];
-            let is_made =
-                self.describe(address).await?.groups.get(group as usize).is_some_and(|group| !group.members.is_empty());
-            if !is_made {
-                self.tell(address, Ask::Initialize { group, members: members.clone() }).await?;
+            let at = group as usize % addresses.len();
+            let description = self.describe(&addresses[at]).await?;
+            if description.groups.get(group as usize).is_some_and(|group| group.members.is_empty()) {
+                let audience = Some((cluster, at as u64 + 1));
+                self.tell(&addresses[at], audience, Ask::Initialize { group, members: members.clone() }).await?;
             }
         }
-        for group in 0..groups {
-            self.leader(&addresses[0], group).await?;
+        // All nodes hear the leaders, so the addresses are right.
+        for (address, group) in addresses.iter().flat_map(|address| (0..groups).map(move |group| (address, group))) {
+            let leader = self.leader(address, group).await?;
+            if leader.members != members {
+                let found = leader.members.len();
+                let reason = format!("expected {} members of group {group}, found {found}, or others", members.len());
+                return Err(refused(address, reason));
+            }
         }
         Ok(members)
     }
@@ -95,10 +106,14 @@ impl ControlClient {
                 return Err(refused(address, reason));
             }
             // An earlier command has begun.
-            Some(identity) => identity.node,
+            Some(identity) if self.is_begun(&new, identity, to).await? => identity.node,
+            Some(identity) => {
+                let reason = format!("it was node {} and was removed; start it with an empty directory", identity.node);
+                return Err(refused(address, reason));
+            }
             None => self.unused_number(to, &cluster).await?,
         };
-        self.tell(address, Ask::Become(Identity::new(cluster.cluster, node, cluster.groups))).await?;
+        self.tell(address, None, Ask::Become(Identity::new(cluster.cluster, node, cluster.groups))).await?;
         for group in 0..cluster.groups {
             self.tell_leader(to, group, Ask::AddLearner { group, node, member: new.member.clone() }).await?;
         }
@@ -149,8 +164,15 @@ impl ControlClient {
         Ok(Status { cluster: cluster.cluster, groups: cluster.groups, nodes, clock: system_clock()() })
     }
 
-    async fn ask(&self, address: &str, ask: Ask) -> Result<Told> {
-        let mut link = Link::new(Arc::clone(&self.dialer), address.to_owned(), None);
+    /// Whether a node that has a number is a member, or was made one and has not heard of the others yet.
+    async fn is_begun(&self, node: &Description, identity: Identity, to: &str) -> Result<bool> {
+        let is_new = node.groups.iter().all(|group| group.members.is_empty() && group.last == 0 && group.term == 0);
+        let known = self.describe(to).await?.groups;
+        Ok(is_new || known.iter().any(|group| group.members.get(&identity.node) == Some(&node.member)))
+    }
+
+    async fn ask(&self, address: &str, audience: Audience, ask: Ask) -> Result<Told> {
+        let mut link = Link::new(Arc::clone(&self.dialer), address.to_owned(), audience);
         let answered = link.call(Call::Control(ask), CALL_DEADLINE).await;
         match answered {
             Ok(Answer::Control(told)) => Ok(told),
@@ -163,15 +185,15 @@ impl ControlClient {
         }
     }
 
-    async fn tell(&self, address: &str, ask: Ask) -> Result<()> {
-        match self.ask(address, ask).await? {
+    async fn tell(&self, address: &str, audience: Audience, ask: Ask) -> Result<()> {
+        match self.ask(address, audience, ask).await? {
             Told::Done => Ok(()),
             Told::NotLeader(_) | Told::Description(_) => Err(refused(address, "it does not lead the group")),
         }
     }
 
     async fn describe(&self, address: &str) -> Result<Description> {
-        match self.ask(address, Ask::Describe).await? {
+        match self.ask(address, None, Ask::Describe).await? {
             Told::Description(description) => Ok(*description),
             Told::Done | Told::NotLeader(_) => Err(refused(address, "it does not describe itself")),
         }
@@ -183,12 +205,16 @@ impl ControlClient {
     }
 
     /// The leader of a group, once there is one, as the node at `address` knows it.
-    async fn leader(&self, address: &str, group: u32) -> Result<Member> {
+    async fn leader(&self, address: &str, group: u32) -> Result<Leader> {
         let begun = Instant::now();
         loop {
             let description = self.describe(address).await?;
-            let found =
-                description.groups.get(group as usize).and_then(|group| group.members.get(&group.leader?).cloned());
+            let identity = description.identity.ok_or_else(|| refused(address, "it is in no cluster"))?;
+            let found = description.groups.into_iter().nth(group as usize).and_then(|group| {
+                let node = group.leader?;
+                let address = group.members.get(&node)?.cluster.clone();
+                Some(Leader { audience: Some((identity.cluster, node)), address, members: group.members })
+            });
             match found {
                 Some(leader) => return Ok(leader),
                 None if begun.elapsed() > LEADER_DEADLINE => {
@@ -204,7 +230,7 @@ impl ControlClient {
         let begun = Instant::now();
         loop {
             let leader = self.leader(address, group).await?;
-            let told = self.ask(&leader.cluster, ask.clone()).await;
+            let told = self.ask(&leader.address, leader.audience, ask.clone()).await;
             let is_late = begun.elapsed() > LEADER_DEADLINE;
             match told {
                 Ok(Told::Done) => return Ok(()),
@@ -222,7 +248,7 @@ impl ControlClient {
         let mut greatest = cluster.node;
         for group in 0..cluster.groups {
             let leader = self.leader(address, group).await?;
-            let description = self.describe(&leader.cluster).await?;
+            let description = self.describe(&leader.address).await?;
             let Some(group) = description.groups.into_iter().nth(group as usize) else { continue };
             greatest = greatest.max(group.last).max(group.members.into_keys().max().unwrap_or(0));
         }
@@ -239,7 +265,7 @@ impl ControlClient {
         let begun = Instant::now();
         while begun.elapsed() < LEVEL_DEADLINE {
             let leader = self.leader(address, group).await?;
-            let description = self.describe(&leader.cluster).await?;
+            let description = self.describe(&leader.address).await?;
             let found = description.groups.get(group as usize);
             // Only the leader knows. It knows nothing before the node's first answer.
             if let Some((found, matched)) = found.and_then(|group| Some((group, *group.matched.get(&node)?))) {
@@ -266,23 +292,39 @@ fn draw() -> Result<u64> {
     Ok(u64::from_le_bytes(bytes))
 }
 
-/// Fails unless these nodes are different ones, and in no cluster, or were made members of one by this very command before.
-fn check_new(addresses: &[String], found: &[Description]) -> Result<()> {
-    let begun = found.iter().find_map(|node| node.identity);
-    for (at, node) in found.iter().enumerate() {
+/// The cluster that an earlier, interrupted command has begun to make of these nodes, if there is one. Fails if a node was named twice, or belongs to
+/// another cluster, or if this one is made already.
+fn check_new(
+    addresses: &[String],
+    found: &[Description],
+    members: &BTreeMap<u64, Member>,
+    groups: u32,
+) -> Result<Option<u64>> {
+    let begun = found.iter().find_map(|node| node.identity).map(|identity| identity.cluster);
+    let has_members = |group: u32| {
+        let described = found.iter().filter_map(|node| node.groups.get(group as usize));
+        described.into_iter().any(|group| !group.members.is_empty())
+    };
+    let (is_begun, is_made) = ((0..groups).any(has_members), (0..groups).all(has_members));
+    for (at, (address, node)) in addresses.iter().zip(found).enumerate() {
         if found[..at].iter().any(|other| other.member == node.member) {
-            return Err(refused(&addresses[at], "this node was named twice"));
+            return Err(refused(address, "this node was named twice"));
         }
-        let Some(identity) = node.identity else { continue };
-        let is_of_this_command = identity.node == at as u64 + 1
-            && begun.is_some_and(|begun| (begun.cluster, begun.groups) == (identity.cluster, identity.groups))
-            && found
-                .iter()
-                .any(|node| node.identity.is_none() || node.groups.iter().any(|group| group.members.is_empty()));
-        if !is_of_this_command {
+        let Some(identity) = node.identity else {
+            if !is_begun {
+                continue;
+            }
+            // Groups get their members when all nodes have their numbers: this one had one and has forgotten its votes.
+            let reason = "the others are in a cluster already; if it was one of them, remove it there and add it";
+            return Err(refused(address, reason));
+        };
+        let is_of_this_command = (Some(identity.cluster), identity.node, identity.groups)
+            == (begun, at as u64 + 1, groups)
+            && node.groups.iter().all(|group| group.members.is_empty() || group.members == *members);
+        if is_made || !is_of_this_command {
             let reason = format!("it is node {} of cluster {:016x} already", identity.node, identity.cluster);
-            return Err(refused(&addresses[at], reason));
+            return Err(refused(address, reason));
         }
     }
-    Ok(())
+    Ok(begun)
 }

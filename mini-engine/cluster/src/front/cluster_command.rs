@@ -36,10 +36,11 @@ impl Part {
         Some((leader, self.group.members.get(&leader)?))
     }
 
-    /// The leader first, then the others.
+    /// The leader first, then the other voters. A node that is being added has nothing to read yet.
     fn members(&self) -> impl Iterator<Item = (u64, &Member)> {
         let leader = self.leader();
-        let others = self.group.members.iter().map(|(node, member)| (*node, member));
+        let voters = self.group.members.iter().filter(|(node, _)| self.group.voters.contains(node));
+        let others = voters.map(|(node, member)| (*node, member));
         leader.into_iter().chain(others.filter(move |(node, _)| Some(*node) != leader.map(|(node, _)| node)))
     }
 }

@@ -82,7 +82,11 @@ impl Connection {
                         return Ok(());
                     }
                 }
-                Turn::Writes(writes) => self.write(writes).await,
+                Turn::Writes(writes) => {
+                    // They are not in the input any more, and wait for the others' disks.
+                    self.count(writes.iter().map(|(_, write)| write.size()).sum())?;
+                    self.write(writes).await;
+                }
                 Turn::Reads(reads) => self.read(reads).await?,
                 Turn::Watch { keys, slot } => self.watch(&keys, slot).await,
                 Turn::Cluster(request) => {
@@ -114,12 +118,12 @@ impl Connection {
             len = read => len?,
             () = stopped(stop) => 0,
         };
-        self.count()?;
+        self.count(0)?;
         Ok(len > 0)
     }
 
     async fn flush(&mut self) -> Result<()> {
-        self.count()?;
+        self.count(0)?;
         let mut rest = &self.out[..];
         while !rest.is_empty() {
             let sent = timeout(STUCK, self.socket.write(rest)).await??;
@@ -131,12 +135,12 @@ impl Connection {
         timeout(STUCK, self.socket.flush()).await??;
         self.out.clear();
         self.out.shrink_to(KEPT_BYTES);
-        self.count()
+        self.count(0)
     }
 
-    /// Fails if all clients together have too many bytes, and this one has many.
-    fn count(&mut self) -> Result<()> {
-        match self.share.set(self.input.capacity() + self.out.capacity()) {
+    /// Fails if all clients together have too many bytes, and this one has many: its buffers, and `more`.
+    fn count(&mut self, more: usize) -> Result<()> {
+        match self.share.set(self.input.capacity() + self.out.capacity() + self.conversation.size() + more) {
             true => Ok(()),
             false => Err(Error::new(ErrorKind::OutOfMemory, "the requests and replies of all clients are too large")),
         }
@@ -160,7 +164,10 @@ impl Connection {
         let mut written: BTreeMap<_, _> = join_all(written).await.into_iter().collect();
         for (slot, group) in order {
             match written.get_mut(&group) {
-                Some(Ok(replies)) => self.out.extend(replies.next().unwrap_or_default()),
+                Some(Ok(replies)) => match replies.next() {
+                    Some(reply) => self.out.extend(reply),
+                    None => self.conversation.refuse("UNCERTAIN a reply of the group is missing", &mut self.out),
+                },
                 Some(Err(refused)) => self.conversation.refuse(&refused.text(slot), &mut self.out),
                 None => self.conversation.refuse(&Refused::NotLeader(None).text(slot), &mut self.out),
             }

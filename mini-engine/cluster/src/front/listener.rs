@@ -1,5 +1,6 @@
 //! Lets clients in.
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,10 +62,10 @@ pub(crate) async fn run(local: Arc<Local>, doors: Doors) -> Result<()> {
             _ = becomes.changed(), if house.is_none() => {}
             Some(_) = connections.join_next() => {}
             accepted = doors.listener.accept() => match accepted {
+                Ok((stream, _)) if connections.len() >= doors.settings.limits.clients => turn_away(stream, tls.is_some()),
                 Ok((stream, peer)) => {
-                    let is_full = connections.len() >= doors.settings.limits.clients;
                     let client = Client { stream, addresses: [peer, doors.address].map(|address| address.to_string()) };
-                    connections.spawn(let_in(client, house.clone(), tls.clone(), is_full, doors.stop.clone()));
+                    connections.spawn(let_in(client, house.clone(), tls.clone(), doors.stop.clone()));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "could not accept a connection of a client");
@@ -79,18 +80,20 @@ pub(crate) async fn run(local: Arc<Local>, doors: Doors) -> Result<()> {
     Ok(())
 }
 
+/// Ends a connection that is one too many, at once: it must not take a file handle any longer.
+fn turn_away(stream: TcpStream, is_tls: bool) {
+    if let (false, Ok(mut stream)) = (is_tls, stream.into_std()) {
+        // Whoever does not read it learns from the end of the connection.
+        stream.write(TOO_MANY).ok();
+    }
+}
+
 struct Client {
     stream: TcpStream,
     addresses: [String; 2],
 }
 
-async fn let_in(
-    client: Client,
-    house: Option<Arc<House>>,
-    tls: Option<TlsAcceptor>,
-    is_full: bool,
-    stop: watch::Receiver<bool>,
-) {
+async fn let_in(client: Client, house: Option<Arc<House>>, tls: Option<TlsAcceptor>, stop: watch::Receiver<bool>) {
     let peer = client.addresses[0].clone();
     let served = async {
         client.stream.set_nodelay(true)?;
@@ -98,11 +101,10 @@ async fn let_in(
             None => Box::new(client.stream),
             Some(tls) => Box::new(timeout(TLS_DEADLINE, tls.accept(client.stream)).await??),
         };
-        let refusal = if is_full { Some(TOO_MANY) } else { None };
-        match (refusal, house) {
-            (None, Some(house)) => Connection::run(house, socket, client.addresses, stop).await,
-            (refusal, _) => {
-                timeout(TLS_DEADLINE, socket.write_all(refusal.unwrap_or(NO_CLUSTER))).await??;
+        match house {
+            Some(house) => Connection::run(house, socket, client.addresses, stop).await,
+            None => {
+                timeout(TLS_DEADLINE, socket.write_all(NO_CLUSTER)).await??;
                 timeout(TLS_DEADLINE, socket.shutdown()).await?
             }
         }

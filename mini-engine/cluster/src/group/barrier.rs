@@ -25,8 +25,8 @@ use crate::clock::WallClock;
 const TICK_MILLIS: u64 = 50;
 /// A leader that hears no majority by then answers no reads.
 const HEAR_MAJORITY: Duration = Duration::from_secs(2);
-/// The whole barrier takes no longer: what is committed may take time to be applied.
-const DEADLINE: Duration = Duration::from_secs(5);
+/// The whole barrier takes no longer: what is committed may take time to be applied. A read waits for two at most, one that is under way and its own.
+const DEADLINE: Duration = Duration::from_millis(2500);
 
 /// Who waits for a barrier.
 pub(super) type Waiting = oneshot::Sender<Result<(), Refused>>;

@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 const ENTRIES_BETWEEN_SNAPSHOTS: u64 = 100_000;
 /// Bytes of proposals after which the log is purged, however few entries they are.
 const BYTES_BETWEEN_SNAPSHOTS: u64 = 256 << 20;
-/// Entries that are kept behind a snapshot: a node that was away for a moment gets them instead of a snapshot.
-const KEPT_ENTRIES: u64 = 10_000;
+/// Entries that are kept behind a snapshot: a node that was away for a moment gets them instead of a snapshot. Few, since one may have megabytes.
+const KEPT_ENTRIES: u64 = 500;
 /// How often the bytes are looked at.
 const LOOK: Duration = Duration::from_secs(1);
 

@@ -1,7 +1,7 @@
 //! A group as this node sees it.
 
-use openraft::LogIdOptionExt;
 use openraft::async_runtime::WatchReceiver;
+use openraft::{LogIdOptionExt, ServerState};
 
 use super::handle::Group;
 use crate::wire::control::GroupDescription;
@@ -12,7 +12,10 @@ impl Group {
         let membership = metrics.membership_config.membership();
         let matched = metrics.replication.iter().flatten();
         GroupDescription {
-            leader: metrics.current_leader,
+            // A node that says of itself that it leads must do so.
+            leader: metrics
+                .current_leader
+                .filter(|leader| *leader != metrics.id || metrics.state == ServerState::Leader),
             term: metrics.current_term,
             last: metrics.last_log_index.unwrap_or(0),
             applied: metrics.last_applied.index().unwrap_or(0),

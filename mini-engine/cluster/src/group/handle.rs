@@ -9,10 +9,12 @@ use std::time::Duration;
 use mini_engine::{Db, Options};
 use mini_engine_server::replicated::{AppliedInstant, Write};
 use openraft::async_runtime::WatchReceiver;
+use openraft::storage::{RaftLogStorage, RaftStateMachine};
 use openraft::type_config::alias::{SnapshotOf, WatchReceiverOf};
-use openraft::{RaftMetrics, ServerState};
+use openraft::{RaftLogReader, RaftMetrics, ServerState};
 use openraft_mini_engine::{Checkpoint, Logs, State, StateMachine};
 use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::timeout;
 
 use super::barrier::{self, Waiting};
 use super::config;
@@ -26,6 +28,8 @@ use crate::identity::Identity;
 use crate::network::{Dialer, Peers};
 use crate::types::{Member, SnapshotResponse, TypeConfig, Vote};
 
+/// A write or a barrier takes no longer.
+const LIMIT: Duration = Duration::from_secs(5);
 /// A node that stops waits no longer for the next leader.
 const HAND_OVER: Duration = Duration::from_secs(1);
 
@@ -66,11 +70,17 @@ impl Group {
         let (instant, applied_bytes) = (AppliedInstant::default(), Arc::new(AtomicU64::new(0)));
         let fs = Arc::new(ClockFs::new(instant.clone()));
         let application = Application::new(instant.clone(), Arc::clone(&applied_bytes));
-        let log = place.logs.group(number).map_err(io("open", format!("the log of group {number}")))?;
-        let machine =
+        let mut log =
+            place.logs.group::<TypeConfig>(number).map_err(io("open", format!("the log of group {number}")))?;
+        let mut machine =
             StateMachine::open_with(&dir, application, Options::default(), fs).map_err(io("open", dir.display()))?;
         let state = machine.state();
         instant.recover(&state.db())?;
+        let has_voted = log.get_log_reader().await.read_vote().await.map_err(io("read", "the vote"))?.is_some();
+        let (applied, _) = machine.applied_state().await.map_err(io("read", dir.display()))?;
+        if applied.is_some() && !has_voted {
+            return Err(Error::forgotten(place.dir.join("log")));
+        }
         let Identity { cluster, node, .. } = place.identity;
         let peers = Peers { dialer: Arc::clone(place.dialer), cluster, group: number };
         let config = config::of(place.election_timeout)?;
@@ -117,6 +127,8 @@ impl Group {
     pub(crate) fn leader(&self) -> Leader {
         let metrics = self.metrics.borrow_watched();
         match metrics.current_leader {
+            // openraft names a node whose vote counts; it may not lead yet, or not any more.
+            Some(leader) if leader == metrics.id && metrics.state != ServerState::Leader => Leader::Unknown,
             Some(leader) if leader == metrics.id => Leader::Here,
             Some(leader) => match metrics.membership_config.membership().get_node(&leader) {
                 Some(member) => Leader::There(member.clone()),
@@ -130,14 +142,34 @@ impl Group {
     pub(crate) async fn write(&self, writes: Vec<Write>) -> std::result::Result<Vec<Vec<u8>>, Refused> {
         let (answer, answered) = oneshot::channel();
         self.writes.send(Submission { writes, answer }).map_err(|_| Refused::ended())?;
-        answered.await.unwrap_or_else(|_| Err(Refused::ended()))
+        match timeout(LIMIT, answered).await {
+            Ok(Ok(written)) => written.map_err(|refused| self.elsewhere(refused)),
+            // It may have been proposed.
+            Ok(Err(_)) => Err(Refused::Uncertain("this node is stopping".into())),
+            Err(_) => Err(Refused::timed_out(LIMIT.as_secs())),
+        }
     }
 
     /// Waits until this node, as the leader, has applied everything that was acknowledged before the call.
     pub(crate) async fn settle(&self) -> std::result::Result<(), Refused> {
         let (answer, answered) = oneshot::channel();
         self.reads.send(answer).map_err(|_| Refused::ended())?;
-        answered.await.unwrap_or_else(|_| Err(Refused::ended()))
+        match timeout(LIMIT, answered).await {
+            Ok(Ok(settled)) => settled.map_err(|refused| self.elsewhere(refused)),
+            Ok(Err(_)) => Err(Refused::ended()),
+            Err(_) => Err(Refused::NoMajority("what was committed is not applied yet".into())),
+        }
+    }
+
+    /// Does not send a client to this very node.
+    fn elsewhere(&self, refused: Refused) -> Refused {
+        let metrics = self.metrics.borrow_watched();
+        match &refused {
+            Refused::NotLeader(Some(leader)) if metrics.membership_config.get_node(&metrics.id) == Some(leader) => {
+                Refused::NotLeader(None)
+            }
+            _ => refused,
+        }
     }
 
     /// Replaces the database by a snapshot of the leader.

@@ -48,6 +48,9 @@ pub(super) async fn run(
     while let Some(first) = queue.recv().await {
         let place = timeout(WAIT_FOR_EARLIER, Arc::clone(&under_way).acquire_owned()).await.ok().and_then(Result::ok);
         let (writes, waiting) = gather(first, &mut queue);
+        if waiting.is_empty() {
+            continue;
+        }
         let proposal = Proposal { at: clock().max(instant.millis()), writes };
         let (responder, applied) = ProgressResponder::complete_only();
         match raft.client_write_ff(proposal, Some(responder)).await {
@@ -62,9 +65,12 @@ fn gather(first: Submission, queue: &mut mpsc::UnboundedReceiver<Submission>) ->
     let (mut writes, mut waiting, mut bytes) = (Vec::new(), Vec::new(), 0);
     let mut next = Some(first);
     while let Some(Submission { writes: more, answer }) = next {
-        bytes += more.iter().map(Write::size).sum::<usize>();
-        waiting.push((more.len(), answer));
-        writes.extend(more);
+        // What nobody waits for any more is not proposed.
+        if !answer.is_closed() {
+            bytes += more.iter().map(Write::size).sum::<usize>();
+            waiting.push((more.len(), answer));
+            writes.extend(more);
+        }
         let has_room = bytes < MOST_BYTES && writes.len() < MOST_WRITES;
         next = has_room.then(|| queue.try_recv().ok()).flatten();
     }
@@ -82,7 +88,15 @@ async fn answer_when_applied(applied: Applied, waiting: Waiting, _place: Option<
 }
 
 fn answer(waiting: Waiting, outcome: Result<Replies, Refused>) {
-    let mut replies = outcome.map(|Replies(replies)| replies.into_iter());
+    let expected: usize = waiting.iter().map(|(writes, _)| writes).sum();
+    let mut replies = match outcome {
+        Ok(Replies(replies)) if replies.len() == expected => Ok(replies.into_iter()),
+        Ok(Replies(replies)) => {
+            let found = replies.len();
+            Err(Refused::Uncertain(format!("expected {expected} replies of the group, found {found}")))
+        }
+        Err(refused) => Err(refused),
+    };
     for (writes, answer) in waiting {
         let own = match &mut replies {
             Ok(replies) => Ok(replies.take(writes).collect()),

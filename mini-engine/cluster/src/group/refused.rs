@@ -35,7 +35,9 @@ impl Refused {
     fn forwarded(forward: ForwardToLeader<TypeConfig>) -> Self {
         match forward.reason {
             ForwardReason::LeaseExpired => Self::NoMajority("the leader does not hear a majority of the nodes".into()),
-            ForwardReason::NotLeader | ForwardReason::LeadershipTransfer => Self::NotLeader(forward.leader_node),
+            ForwardReason::NotLeader => Self::NotLeader(forward.leader_node),
+            // The next leader does not know yet that it is one, and would send clients back: they wait instead.
+            ForwardReason::LeadershipTransfer => Self::NotLeader(None),
         }
     }
 

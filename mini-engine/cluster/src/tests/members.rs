@@ -71,6 +71,12 @@ async fn commands_that_would_break_a_cluster_are_refused_and_those_that_were_giv
     let other = cluster.address(3);
     cluster.control.init(from_ref(&other), 1).await.unwrap();
     refused(cluster.control.add(&other, &one, |_, _| ()).await.unwrap_err(), "of cluster");
+    // A number that is forgotten is not given again.
+    cluster.start(4).await;
+    let four = cluster.address(4);
+    refused(cluster.control.init(&[one.clone(), four.clone()], 1).await.unwrap_err(), "is node 1 of cluster");
+    refused(cluster.control.status(&four).await.unwrap_err(), "it is in no cluster");
     assert_eq!(cluster.control.remove(&two, &one).await.unwrap(), added, "by its address");
+    refused(cluster.control.add(&two, &one, |_, _| ()).await.unwrap_err(), "was removed");
     assert_eq!(cluster.ask("SET a 1").await, "+OK");
 }

@@ -2,6 +2,7 @@
 
 mod groups;
 mod leaders;
+mod limits;
 mod members;
 mod refusals;
 mod requests;

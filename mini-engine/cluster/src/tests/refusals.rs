@@ -84,3 +84,40 @@ async fn with_tls_only_who_shows_a_certificate_of_the_authority_is_let_in() {
     assert_eq!(ControlClient::new(&security).unwrap().status(&address).await.unwrap().nodes.len(), 1);
     node.stop().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_has_lost_a_part_of_its_files_does_not_start() {
+    // Catches a node that votes again in a term in which it has voted, or that lacks entries which it has acknowledged.
+    let mut cluster = Cluster::new(1, 1).await;
+    assert_eq!(cluster.ask("SET a 1").await, "+OK");
+    cluster.stop(1).await;
+    let (dir, settings) = (cluster.dir.path().join("1"), cluster.settings(1));
+    let refused = async || match Node::start(settings.clone()).await {
+        Ok(_) => panic!("it has started"),
+        Err(error) => error.to_string(),
+    };
+    let aside = cluster.dir.path().join("aside");
+    std::fs::rename(dir.join("log"), &aside).unwrap();
+    assert!(refused().await.contains("the node's log is lost"));
+    // Another log, in which nobody has voted.
+    drop(openraft_mini_engine::Logs::open(dir.join("log")).unwrap());
+    assert!(refused().await.contains("the node's log is lost"));
+    std::fs::remove_dir_all(dir.join("log")).unwrap();
+    std::fs::rename(&aside, dir.join("log")).unwrap();
+    std::fs::remove_file(dir.join("node.json")).unwrap();
+    assert!(refused().await.contains("found no file, although there is data"));
+    std::fs::remove_dir_all(dir.join("state-0")).unwrap();
+    assert!(refused().await.contains("expected no log"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_listens_everywhere_has_to_say_where_it_is_reached() {
+    // Catches 0.0.0.0 in the membership, for ever: the nodes would dial themselves, and clients too.
+    let cluster = Cluster::without_init(0).await;
+    let clients = Clients { without_password: true, ..Clients::default() };
+    let settings = Settings { listen: "0.0.0.0:0".into(), clients, ..cluster.settings(1) };
+    let error = Node::start(settings.clone()).await.err().expect("it has no address").to_string();
+    assert!(error.starts_with("advertise: expected the address at which others reach this node"), "{error}");
+    let settings = Settings { advertise: Some("127.0.0.1:7001".into()), ..settings };
+    Node::start(settings).await.unwrap().stop().await.unwrap();
+}

@@ -2,9 +2,13 @@
 
 use crate::failure::Failure;
 
+/// Threads for tasks, at least: one that waits for a disk must not keep heartbeats waiting on a machine with one core.
+const THREADS: usize = 4;
+
 /// Runs `main` in a runtime of its own.
 pub(crate) fn run<T>(main: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let threads = std::thread::available_parallelism().map_or(THREADS, |cores| cores.get().max(THREADS));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
     let runtime = runtime.map_err(|source| Failure::Io { action: "start", place: "threads".into(), source })?;
     runtime.block_on(main)
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 use mini_engine_cluster::{Clients, Node, Settings};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::level_filters::LevelFilter;
@@ -88,6 +89,7 @@ impl NodeArgs {
 pub(crate) fn run(settings: Settings) -> Result<Exit, Failure> {
     // Nobody waits for a node's exit code: later errors are in its log, with or without -v.
     trace::to_stderr(LevelFilter::WARN);
+    allow_files();
     runtime::run(async {
         let dir = settings.dir.display().to_string();
         let stop =
@@ -107,6 +109,15 @@ pub(crate) fn run(settings: Settings) -> Result<Exit, Failure> {
         output::say(format_args!("ended; everything is written"));
         Ok(Exit::Done)
     })
+}
+
+/// Raises the number of files that the process may have open to what the system allows it: each connection is one, and a database that can open no
+/// file ends the node.
+fn allow_files() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current != maximum && setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_err() {
+        output::say(format_args!("could not raise the number of open files from {}", current.unwrap_or(u64::MAX)));
+    }
 }
 
 /// Comes with ^C or SIGTERM. A second signal ends the process at once.

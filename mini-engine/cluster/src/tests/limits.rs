@@ -1,0 +1,49 @@
+//! Bounds on clients.
+
+use std::slice::from_ref;
+
+use mini_engine_server::Limits;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::support::{Client, Cluster, wait_for};
+use crate::{Clients, Node, Settings};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_are_let_in_by_a_password_and_bounded_in_number_and_in_memory() {
+    // Catches a client that needs no password, one too many, and one whose requests take all memory or end the others.
+    let cluster = Cluster::without_init(0).await;
+    let limits = Limits { clients: 2, buffer_bytes: 1 << 20, ..Limits::default() };
+    let clients = Clients { password: Some(b"open".to_vec()), limits, ..Clients::default() };
+    let node = Node::start(Settings { clients, ..cluster.settings(1) }).await.unwrap();
+    cluster.control.init(from_ref(&node.cluster_address().to_string()), 1).await.unwrap();
+    let address = node.clients_address().to_string();
+
+    let mut one = Client::connect(&address).await;
+    assert!(one.ask("GET a").await.starts_with("-NOAUTH "));
+    assert_eq!(one.ask("AUTH open").await, "+OK");
+    wait_for("a leader", async || (one.ask("SET a 1").await == "+OK").then_some(())).await;
+    let mut two = Client::connect(&address).await;
+    assert_eq!(two.ask("AUTH open").await, "+OK");
+    let mut three = Client::connect(&address).await;
+    assert_eq!(three.receive().await, "-ERR max number of clients reached");
+
+    assert_eq!(two.ask("QUIT").await, "+OK");
+    let mut large = wait_for("a place", async || {
+        let mut stream = TcpStream::connect(&address).await.ok()?;
+        stream.write_all(b"AUTH open\r\n").await.ok()?;
+        let mut reply = [0; 5];
+        stream.read_exact(&mut reply).await.ok()?;
+        (&reply == b"+OK\r\n").then_some(stream)
+    })
+    .await;
+    let mut request = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$4194304\r\n".to_vec();
+    request.resize(request.len() + (4 << 20), b'v');
+    // It is disconnected, perhaps before all is sent.
+    large.write_all(&request).await.ok();
+    let mut said = Vec::new();
+    large.read_to_end(&mut said).await.ok();
+    assert_eq!(said, b"");
+    assert_eq!(one.ask("GET a").await, "$1");
+    node.stop().await.unwrap();
+}
