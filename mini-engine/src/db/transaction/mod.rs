@@ -32,9 +32,9 @@ const TRIES: usize = 1000;
 ///
 /// A transaction reads the database as it was when the transaction began, and its own writes, which nobody else sees before the commit.
 /// [`Transaction::commit`] writes all of them in one batch, unless another write has changed what was read: a key, present or not, or any key in a
-/// range, as far as it was read. Then the commit is an [`Error::Conflict`], and nothing is written. What was only written does not conflict. So all
-/// transactions, and all other writes, are *strictly serializable*: they have the effect of one after the other, in the order of their sequence
-/// numbers, and what was acknowledged before a transaction began comes before it.
+/// range, as far as it was read. Then the commit is an [`Error::Conflict`], and nothing is written. A key that was there and has expired by the commit
+/// counts as changed; what was only written does not conflict. So all transactions, and all other writes, are *strictly serializable*: they have the
+/// effect of one after the other, in the order of their sequence numbers, and what was acknowledged before a transaction began comes before it.
 ///
 /// It holds no lock, and waits for nobody before its commit. A dropped transaction has done nothing. While it lives it keeps versions, as a
 /// [`Snapshot`](crate::Snapshot) does. Its reads and writes take memory, at most
@@ -155,7 +155,7 @@ impl Transaction {
         self.default().remove_prefix(prefix)
     }
 
-    /// Fails if something that was read has changed by now: then a commit would fail too. A long transaction may ask that before it goes on. Costs the
+    /// Fails if something that was read has changed or expired by now: then a commit would fail too. A long transaction may ask that before it goes on. Costs the
     /// first part of a commit, and waits for nobody.
     ///
     /// # Errors
@@ -165,7 +165,7 @@ impl Transaction {
         check_now(&self.state.core, (&self.state.pending.borrow().reads, read_at), read_at).map(drop)
     }
 
-    /// Writes everything, if nothing has changed what was read. Returns the sequence number of the last operation; after that number the writes are
+    /// Writes everything, if nothing has changed what was read, and no key of it has expired. Returns the sequence number of the last operation; after that number the writes are
     /// visible, and they survive as those of [`Db::write`](crate::Db::write) do.
     ///
     /// A transaction that has written nothing succeeds without a check, and returns the number at which it has read: it has seen one moment. It
