@@ -118,7 +118,7 @@ impl Core {
     }
 
     fn append_keyspaces(&self, manifest: &mut Manifest, keyspaces: KeyspaceEdit) -> Result<()> {
-        let appended = manifest.append(VersionEdit { keyspaces, ..VersionEdit::default() });
+        let appended = manifest.append(VersionEdit { keyspaces, clock: self.clock.latest(), ..VersionEdit::default() });
         let appended = appended.inspect_err(|error| {
             if !manifest.is_usable() || !error.is_transient() {
                 self.fail(error);
