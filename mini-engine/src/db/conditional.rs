@@ -29,7 +29,7 @@ pub(crate) fn compare_and_swap(
     let mut batch = WriteBatch::new();
     batch.note_keyspace(keyspace);
     match new {
-        Some(value) => batch.insert_in(keyspace.prefix, key, value)?,
+        Some(value) => batch.insert_until_in(keyspace.prefix, key, value, core.default_expiry(keyspace))?,
         None => batch.remove_in(keyspace.prefix, key)?,
     }
     let stored = keyspace.prefix.stored(key);
@@ -62,10 +62,7 @@ pub(crate) fn set_expiry(core: &Arc<Core>, keyspace: &KeyspaceRef, key: &[u8], a
         let (Some(value), reads) = read_one(&now, keyspace, &stored)? else { return Ok(false) };
         let mut batch = WriteBatch::new();
         batch.note_keyspace(keyspace);
-        match at {
-            Some(at) => batch.insert_with_expiry_in(keyspace.prefix, key, &value, at)?,
-            None => batch.insert_in(keyspace.prefix, key, &value)?,
-        }
+        batch.insert_until_in(keyspace.prefix, key, &value, at)?;
         match commit(core, &batch, (&reads, now.seqno()), core.store.options.durability) {
             Err(Error::Conflict { .. }) => {}
             committed => return committed.map(|_| true),

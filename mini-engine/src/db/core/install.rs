@@ -99,7 +99,7 @@ impl Core {
     pub(crate) fn set_keyspace(&self, manifest: &mut Manifest, meta: KeyspaceMeta) -> Result<Arc<OpenKeyspace>> {
         self.append_keyspaces(manifest, KeyspaceEdit { set: vec![meta.clone()], ..KeyspaceEdit::default() })?;
         self.publish_keyspaces(manifest);
-        Ok(self.keyspaces.add(&meta))
+        Ok(self.keyspaces.set(&meta))
     }
 
     /// Records that `keyspace` is no more: after a crash it is whole, or there is none. Writes that come between the record and the mark go with it.

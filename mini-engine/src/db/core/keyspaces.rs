@@ -32,10 +32,12 @@ impl Keyspaces {
         lock(&self.by_name).get(name).cloned()
     }
 
-    /// Adds the keyspace, unless it is there.
-    pub(super) fn add(&self, meta: &KeyspaceMeta) -> Arc<OpenKeyspace> {
+    /// Adds the keyspace, or gives it its new options.
+    pub(super) fn set(&self, meta: &KeyspaceMeta) -> Arc<OpenKeyspace> {
         let mut by_name = lock(&self.by_name);
-        by_name.entry(meta.name.clone()).or_insert_with(|| open(meta, self.database)).clone()
+        let open = by_name.entry(meta.name.clone()).or_insert_with(|| open(meta, self.database));
+        open.set_expire_after(meta.options.expire_after);
+        open.clone()
     }
 
     pub(super) fn remove(&self, name: &str) {
@@ -60,5 +62,7 @@ impl Keyspaces {
 }
 
 fn open(meta: &KeyspaceMeta, database: u64) -> Arc<OpenKeyspace> {
-    Arc::new(OpenKeyspace::new(&meta.name, KeyPrefix::of(meta.id), database))
+    let open = OpenKeyspace::new(&meta.name, KeyPrefix::of(meta.id), database);
+    open.set_expire_after(meta.options.expire_after);
+    Arc::new(open)
 }

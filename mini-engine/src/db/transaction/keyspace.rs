@@ -103,6 +103,9 @@ impl<'a> KeyspaceTransaction<'a> {
 
     /// As [`Transaction::insert`](crate::Transaction::insert).
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        if let Some(at) = self.state.core.default_expiry(&self.keyspace) {
+            return self.insert_with_expiry(key, value, at);
+        }
         check_value(value.as_ref())?;
         self.write_key(key.as_ref(), Some((value.as_ref(), None)))
     }

@@ -155,8 +155,8 @@ impl Transaction {
         self.default().remove_prefix(prefix)
     }
 
-    /// Fails if something that was read has changed or expired by now: then a commit would fail too. A long transaction may ask that before it goes on. Costs the
-    /// first part of a commit, and waits for nobody.
+    /// Fails if something that was read has changed or expired by now: then a commit would fail too. A long transaction may ask that before it goes
+    /// on. Costs the first part of a commit, and waits for nobody.
     ///
     /// # Errors
     /// [`Error::Conflict`], with the key that was changed; the errors of reading tables.
@@ -165,8 +165,8 @@ impl Transaction {
         check_now(&self.state.core, (&self.state.pending.borrow().reads, read_at), read_at).map(drop)
     }
 
-    /// Writes everything, if nothing has changed what was read, and no key of it has expired. Returns the sequence number of the last operation; after that number the writes are
-    /// visible, and they survive as those of [`Db::write`](crate::Db::write) do.
+    /// Writes everything, if nothing has changed what was read, and no key of it has expired. Returns the sequence number of the last operation; after
+    /// that number the writes are visible, and they survive as those of [`Db::write`](crate::Db::write) do.
     ///
     /// A transaction that has written nothing succeeds without a check, and returns the number at which it has read: it has seen one moment. It
     /// syncs nothing. A transaction that has read nothing writes without a check.
