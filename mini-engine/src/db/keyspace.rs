@@ -373,6 +373,7 @@ impl Keyspace {
     /// # }
     /// ```
     pub fn compact_range(&self, bounds: impl KeyBounds) -> Result<()> {
+        self.keyspace.check()?;
         compact_range(self.core(), self.keyspace.prefix.bounds(&bounds))
     }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::error::Result;
 use crate::lock::lock;
@@ -18,6 +18,8 @@ static NEXT_DATABASE: AtomicU64 = AtomicU64::new(0);
 pub(crate) struct Keyspaces {
     database: u64,
     by_name: Mutex<BTreeMap<Arc<str>, Arc<OpenKeyspace>>>,
+    /// Held by a drop, first of all locks.
+    drops: Mutex<()>,
 }
 
 impl Keyspaces {
@@ -25,7 +27,7 @@ impl Keyspaces {
         // Relaxed: it only has to differ from the others.
         let database = NEXT_DATABASE.fetch_add(1, Ordering::Relaxed);
         let by_name = set.iter().map(|meta| (meta.name.clone(), open(meta, database))).collect();
-        Keyspaces { database, by_name: Mutex::new(by_name) }
+        Keyspaces { database, by_name: Mutex::new(by_name), drops: Mutex::new(()) }
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<Arc<OpenKeyspace>> {
@@ -53,6 +55,11 @@ impl Keyspaces {
     /// The same for one keyspace, for a read.
     pub(crate) fn check_one(&self, keyspace: &KeyspaceRef) -> Result<()> {
         keyspace.open().map_or(Ok(()), |keyspace| keyspace.check_in(self.database))
+    }
+
+    /// As long as this is held, no keyspace is dropped by another thread.
+    pub(crate) fn hold(&self) -> MutexGuard<'_, ()> {
+        lock(&self.drops)
     }
 
     /// Their names, in order.
