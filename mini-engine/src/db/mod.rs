@@ -117,7 +117,7 @@ impl Db {
         Ok(Keyspace::new(self.default.handle().clone(), keyspace))
     }
 
-    /// Like [`Db::keyspace`], with options of its own, which are kept in the database: they replace those that it had. [`Db::keyspace`] leaves them as
+    /// Like [`Db::keyspace`], with options of its own, which are kept in the database: they replace all that it had. [`Db::keyspace`] leaves them as
     /// they are.
     ///
     /// # Errors

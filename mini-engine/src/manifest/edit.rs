@@ -128,7 +128,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<VersionEdit, Malformed> {
             POINTER_DONE => edit.pointers_done.push(number(&mut reader, "the number of a pointer that is done")?),
             KEYSPACE => edit.keyspaces.set.push(keyspace(&mut reader, None)?),
             EXPIRING_KEYSPACE => {
+                let malformed = reader.malformed("a lifetime of entries");
                 let after = number(&mut reader, "the lifetime of a keyspace's entries")?;
+                let after = Some(after).filter(|&after| after > 0).ok_or(malformed)?;
                 edit.keyspaces.set.push(keyspace(&mut reader, Some(after))?);
             }
             KEYSPACE_DROPPED => edit.keyspaces.dropped.push(keyspace_id(&mut reader)?),

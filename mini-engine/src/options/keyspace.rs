@@ -28,7 +28,8 @@ impl KeyspaceOptions {
     /// [`Keyspace::set_expiry`](crate::Keyspace::set_expiry) another one: 1 ms to 1,000 years, in whole milliseconds. By default entries do not
     /// expire. Cassandra calls it the default time to live. It counts from the call that inserts, in a batch from
     /// [`WriteBatch::keyspace`](crate::WriteBatch::keyspace). Existing entries stay as they are, and those of
-    /// [`Keyspace::ingest`](crate::Keyspace::ingest) do not expire.
+    /// [`Keyspace::ingest`](crate::Keyspace::ingest) do not expire. An entry that is to stay for ever needs `set_expiry(key, None)` after its insertion, also
+    /// where it is imported or rewritten.
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {

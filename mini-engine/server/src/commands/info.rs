@@ -191,7 +191,10 @@ fn engine(_: &Shared, metrics: &Metrics) -> Fields {
 /// The databases that exist. Their keys are estimated: those of database 0 with what is in memory of all, those of the others from tables alone.
 fn databases(shared: &Shared, metrics: &Metrics, text: &mut String) {
     let all = Database::all(&shared.db, shared.settings.databases).unwrap_or_default();
-    let keys = |database: &Database| database.stored.approximate_size().map_or(0, |size| size.entries);
+    // A tombstone and what it hides are no keys.
+    let keys = |database: &Database| {
+        database.stored.approximate_size().map_or(0, |size| size.entries.saturating_sub(2 * size.tombstones))
+    };
     let others: Vec<_> = all.iter().skip(1).map(|database| (database.number, keys(database))).collect();
     let rest = metrics.estimated_keys.saturating_sub(others.iter().map(|(_, keys)| keys).sum());
     for (number, keys) in std::iter::once((0, rest)).chain(others) {

@@ -22,8 +22,10 @@ pub(crate) fn checkpoint(core: &Core, dir: &Path) -> Result<()> {
     let fs = &core.store.fs;
     // Checked first, since a flush would be wasted otherwise.
     check_free(&**fs, dir)?;
+    flush_all(core)?;
     let (state, tables): (_, Vec<_>) = {
-        // What a caller moves to another keyspace after the flush, before it drops the old one, would be in neither.
+        // What a caller moves to another keyspace after the flush, before it drops the old one, would be in neither. So a drop waits for a second
+        // flush, of what came during the first.
         let _undropped = core.keyspaces.hold();
         flush_all(core)?;
         // Both change together, under the manifest's lock.

@@ -18,7 +18,7 @@ static NEXT_DATABASE: AtomicU64 = AtomicU64::new(0);
 pub(crate) struct Keyspaces {
     database: u64,
     by_name: Mutex<BTreeMap<Arc<str>, Arc<OpenKeyspace>>>,
-    /// Held by a drop, first of all locks.
+    /// Held by a drop, and while a checkpoint chooses its tables. Taken before all other locks.
     drops: Mutex<()>,
 }
 

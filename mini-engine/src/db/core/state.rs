@@ -1,7 +1,7 @@
 //! The core of an open database: the state shared by handles, snapshots, iterators and workers.
 //!
-//! Lock order: `manifest`, then `state`, then `spare`; the snapshot registry, the names of keyspaces and the locks of a log come last. `state` is the write lock. It guards
-//! the places in the log, the sequence numbers and the publishing of views. No thread waits for the device while holding it, with two exceptions: a
+//! Lock order: that of drops (`keyspaces.rs`), `manifest`, then `state`, then `spare`; the snapshot registry, the names of keyspaces and the locks of a
+//! log come last. `state` is the write lock. It guards the places in the log, the sequence numbers and the publishing of views. No thread waits for the device while holding it, with two exceptions: a
 //! write that finds no space cuts the log (`wal/writer.rs`, W4), and the condition of a write may read a block that is not in the cache any more
 //! (`conditional.rs`), or, at its last try, a newer table (`transaction/commit.rs`). Both condition variables belong to it: `work` wakes the
 //! workers, `room` wakes all threads that wait for the workers.

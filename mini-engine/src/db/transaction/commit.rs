@@ -39,7 +39,6 @@ pub(crate) fn commit(core: &Core, batch: &WriteBatch, read: (&Reads, SeqNo), dur
 
 /// Checks, without the write lock, that nothing of what was read at `read_at` has changed after `since`. Returns the number up to which that is so.
 pub(super) fn check_now(core: &Core, (reads, read_at): (&Reads, SeqNo), since: SeqNo) -> Result<SeqNo> {
-    reads.check_time(read_at, || core.clock.now())?;
     // In this order (`read/newer.rs`).
     let visible = core.visible();
     if visible > since {
@@ -67,11 +66,12 @@ fn write_if_unchanged(
             if !is_last && has_table_since(&view, checked) {
                 return Ok(false);
             }
-            reads.check_time(read_at, || core.clock.now())?;
             // All earlier writes are visible here.
             if core.visible() > checked {
                 reads.check(&view, read_at, checked)?;
             }
+            // After what may take time.
+            check_time(core, (reads, read_at))?;
             Ok(true)
         };
         if let Some(seqno) = write_if(core, batch, durability, &is_unchanged)? {
@@ -79,6 +79,11 @@ fn write_if_unchanged(
         }
         rounds -= 1;
     }
+}
+
+/// Checks that no entry that was read at `read_at` has expired.
+pub(super) fn check_time(core: &Core, (reads, read_at): (&Reads, SeqNo)) -> Result<()> {
+    reads.check_time(read_at, || core.clock.now())
 }
 
 fn has_table_since(view: &View, since: SeqNo) -> bool {

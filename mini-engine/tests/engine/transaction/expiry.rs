@@ -42,6 +42,7 @@ fn what_was_read_and_has_expired_by_the_commit_is_a_conflict_and_nothing_else_is
             transaction.check().unwrap();
             fs.set_time(at(1010));
             assert!(read(&transaction), "read {number} again: the transaction has one instant");
+            assert_eq!(transaction.check().is_err(), is_conflict, "{number}");
             transaction.insert("own", "").unwrap();
             let committed = transaction.commit(Durability::Buffered);
             match is_conflict {
