@@ -109,6 +109,27 @@ fn a_key_is_absent_from_its_instant_on_in_every_read_wherever_it_is() {
 }
 
 #[test]
+fn an_entry_that_has_expired_by_its_flush_or_compaction_still_hides_older_versions_in_other_tables() {
+    // Catches an expired entry that is dropped like an old version instead of leaving a tombstone: the version below it returns.
+    let fs = clocked();
+    let db = builder(&fs).open().unwrap();
+    for key in ["a", "b", "c"] {
+        db.insert(key, "old").unwrap();
+    }
+    db.compact_range(..).unwrap();
+    db.insert_with_expiry("a", "new", at(1010)).unwrap();
+    db.insert_with_expiry("b", "new", at(1020)).unwrap();
+    fs.set_time(at(1010));
+    db.flush().unwrap();
+    check(&db, &[("b", "new"), ("c", "old")]);
+    fs.set_time(at(1020));
+    check(&db, &[("c", "old")]);
+    db.flush().unwrap();
+    db.compact_range(..).unwrap();
+    check(&db, &[("c", "old")]);
+}
+
+#[test]
 fn a_later_write_replaces_the_value_with_its_expiry() {
     // Catches an expiry that outlives its value, and a value that lost its own.
     in_each_place(|fs, db, settle| {
