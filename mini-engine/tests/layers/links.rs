@@ -8,7 +8,8 @@ use std::path::{Component, Path, PathBuf};
 use crate::journeys::workspace;
 
 /// Where pages lie beside the book: the repository, and what is published.
-const PACKAGES: [&str; 5] = ["", "fastskip", "mini-engine", "mini-engine/server", "mini-engine/program"];
+const PACKAGES: [&str; 6] =
+    ["", "fastskip", "mini-engine", "mini-engine/server", "mini-engine/program", "mini-engine/raft"];
 
 /// Every place that `page` links to in this repository: `](TARGET)` in Markdown, `href="TARGET"` in a generated page.
 fn targets(page: &str) -> Vec<&str> {
