@@ -91,6 +91,11 @@ pub use skiplist::{
 
 /// The examples of a page of the book, run as tests.
 #[cfg(doctest)]
+#[doc = include_str!("../../docs/src/engine-tour.md")]
+struct EngineTour;
+
+/// The examples of a page of the book, run as tests.
+#[cfg(doctest)]
 #[doc = include_str!("../../docs/src/in-an-engine.md")]
 struct InAnEngine;
 

@@ -70,7 +70,8 @@
 //! | [`Db::checkpoint`] | | | | `Checkpoint` |
 //! | [`Db::keyspace`] | `open_tree` | `keyspace` | `open_table` | column families |
 //!
-//! The crate's folder `examples` has programs of less than 80 lines: `bulk_load`, `crash_recovery`, `backup`, `time_series` and `async_service`.
+//! The crate's folder `examples` has programs of less than 80 lines: `notes`, `secondary_index`, `bulk_load`, `crash_recovery`, `backup`,
+//! `time_series` and `async_service`.
 //!
 //! The feature `simulation` adds file systems for tests to [`fs`]. The program `mini-engine` and the server of Redis clients are separate
 //! crates, `mini-engine-cli` and `mini-engine-server`.
@@ -122,6 +123,11 @@ pub use types::{
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;
+
+/// The examples of a page of the book, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/src/application-tour.md")]
+struct ApplicationTour;
 
 /// The examples of a page of the book, run as tests.
 #[cfg(doctest)]

@@ -1,5 +1,6 @@
 //! One round of an engine: databases in directories of their own. A workload that fills a database begins with an empty directory. A workload that
-//! reads begins with a full database at rest: flushed, compacted, and read once, so that its cache holds as much as fits.
+//! reads begins with a full database at rest: flushed, compacted, and read once, so that its cache holds as much as fits. Before the first scans it
+//! was scanned often, and has come to rest again.
 //!
 //! Every result of an operation is compared with the input, and so are the contents at the end of each database.
 
@@ -23,6 +24,8 @@ use crate::subjects::store::{Done, Store};
 
 /// How often memory is looked at.
 const LOOK: Duration = Duration::from_millis(20);
+/// Scans before the first one that is measured, at least.
+const SCANS_BEFORE: usize = 20_000;
 
 pub(super) fn run<S: Store>(work: &Work<'_>, wanted: &[Workload]) -> Done<Vec<Sample>> {
     let mut round = Round { work, places: tempfile::tempdir()?, anonymous: 0, samples: Vec::new() };
@@ -128,6 +131,7 @@ impl Round<'_> {
         let mut contents = Contents::empty(self.work.input);
         let fill = contents.operations(Workload::PutBatch);
         let warm_up = contents.operations(Workload::Get);
+        let scans = contents.operations(Workload::Scan10);
         // All of it before the database is there: what it takes is no memory of the database.
         let plan: Vec<_> = workloads.iter().map(|&of| (of, contents.operations(of))).collect();
         let db: S = self.open("at-rest", false)?;
@@ -135,7 +139,11 @@ impl Round<'_> {
         db.flush()?;
         db.settle()?;
         self.work.perform(&db, Workload::Get, &warm_up)?;
-        for (workload, ops) in &plan {
+        let first_scan = plan.iter().position(|(of, _)| of.is_scan());
+        for (at, (workload, ops)) in plan.iter().enumerate() {
+            if first_scan == Some(at) {
+                self.scan_often(&db, &scans, &warm_up)?;
+            }
             match workload {
                 Workload::ReadWhileWriting => self.read_while_writing(&db, ops)?,
                 Workload::Overwrite => self.overwrite(&db, ops, &warm_up)?,
@@ -150,6 +158,17 @@ impl Round<'_> {
         if workloads.contains(&Workload::Open) {
             self.time_open::<S>(Workload::Open, "at-rest", &contents)?;
         }
+        Ok(())
+    }
+
+    /// Lets an engine do what it does because of many scans, such as merging runs, before scans are measured. Then all is read once more.
+    fn scan_often<S: Store>(&mut self, db: &S, scans: &Ops, reads: &Ops) -> Done {
+        let enough = SCANS_BEFORE.max(self.work.shape().entries / 20);
+        for _ in 0..enough.div_ceil(scans.count.max(1)) {
+            self.work.perform(db, Workload::Scan10, scans)?;
+        }
+        db.settle()?;
+        self.work.perform(db, Workload::Get, reads)?;
         Ok(())
     }
 

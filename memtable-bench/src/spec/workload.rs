@@ -104,6 +104,11 @@ impl Workload {
         !matches!(self, Self::Put | Self::Load | Self::PutBatch | Self::SyncedPut | Self::Replay)
     }
 
+    /// Whether its operations are scans of so many entries.
+    pub(crate) fn is_scan(self) -> bool {
+        matches!(self, Self::Scan10 | Self::Scan100 | Self::Scan10k)
+    }
+
     /// Whether operations may wait for flushes and compactions.
     pub(crate) fn has_stalls(self) -> bool {
         matches!(self, Self::Put | Self::PutBatch | Self::Overwrite | Self::ReadWhileWriting)

@@ -29,14 +29,13 @@ pub(crate) fn compare_and_swap(
     let mut batch = WriteBatch::new();
     batch.note_keyspace(keyspace);
     match new {
-        Some(value) => batch.insert_in(keyspace.prefix, key, value)?,
+        Some(value) => batch.insert_until_in(keyspace.prefix, key, value, core.default_expiry(keyspace))?,
         None => batch.remove_in(keyspace.prefix, key)?,
     }
     let stored = keyspace.prefix.stored(key);
-    let reads = Reads::of_key(keyspace, &stored);
     loop {
         let now = Registered::now(core)?;
-        let current = now.read(keyspace, |point| point.get(&stored))?;
+        let (current, reads) = read_one(&now, keyspace, &stored)?;
         if current.as_deref() != expected {
             return Ok(Err(CompareAndSwapError { current }));
         }
@@ -47,19 +46,23 @@ pub(crate) fn compare_and_swap(
     }
 }
 
+/// The value of a stored key, and what a commit has to check about it.
+fn read_one(now: &Registered, keyspace: &KeyspaceRef, stored: &[u8]) -> Result<(Option<Slice>, Reads)> {
+    let (value, at) = now.read(keyspace, |point| point.get_with_expiry(stored))?.unzip();
+    let mut reads = Reads::of_key(keyspace, stored);
+    reads.note_expiry(stored, at.flatten());
+    Ok((value, reads))
+}
+
 /// Gives the entry of `key` of `keyspace` another expiry. False if there is none.
 pub(crate) fn set_expiry(core: &Arc<Core>, keyspace: &KeyspaceRef, key: &[u8], at: Option<SystemTime>) -> Result<bool> {
     let stored = keyspace.prefix.stored(key);
-    let reads = Reads::of_key(keyspace, &stored);
     loop {
         let now = Registered::now(core)?;
-        let Some(value) = now.read(keyspace, |point| point.get(&stored))? else { return Ok(false) };
+        let (Some(value), reads) = read_one(&now, keyspace, &stored)? else { return Ok(false) };
         let mut batch = WriteBatch::new();
         batch.note_keyspace(keyspace);
-        match at {
-            Some(at) => batch.insert_with_expiry_in(keyspace.prefix, key, &value, at)?,
-            None => batch.insert_in(keyspace.prefix, key, &value)?,
-        }
+        batch.insert_until_in(keyspace.prefix, key, &value, at)?;
         match commit(core, &batch, (&reads, now.seqno()), core.store.options.durability) {
             Err(Error::Conflict { .. }) => {}
             committed => return committed.map(|_| true),

@@ -373,6 +373,7 @@ impl Keyspace {
     /// # }
     /// ```
     pub fn compact_range(&self, bounds: impl KeyBounds) -> Result<()> {
+        self.keyspace.check()?;
         compact_range(self.core(), self.keyspace.prefix.bounds(&bounds))
     }
 
@@ -479,6 +480,8 @@ impl Transaction {
 pub struct KeyspaceBatch<'a> {
     batch: &'a mut WriteBatch,
     prefix: KeyPrefix,
+    /// That of insertions without one of their own.
+    expiry: Option<SystemTime>,
 }
 
 impl WriteBatch {
@@ -486,14 +489,15 @@ impl WriteBatch {
     /// [`Error::NoKeyspace`] if the keyspace was dropped, and [`Error::InvalidArgument`] if it is one of another database: then none of it is written.
     pub fn keyspace(&mut self, keyspace: &Keyspace) -> KeyspaceBatch<'_> {
         self.note_keyspace(&keyspace.keyspace);
-        KeyspaceBatch { batch: self, prefix: keyspace.keyspace.prefix }
+        let expiry = keyspace.core().default_expiry(&keyspace.keyspace);
+        KeyspaceBatch { batch: self, prefix: keyspace.keyspace.prefix, expiry }
     }
 }
 
 impl KeyspaceBatch<'_> {
     /// Adds the insertion of `value` under `key`. Errors as of [`WriteBatch::insert`].
     pub fn insert(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.batch.insert_in(self.prefix, key.as_ref(), value.as_ref())
+        self.batch.insert_until_in(self.prefix, key.as_ref(), value.as_ref(), self.expiry)
     }
 
     /// Adds the insertion of `value` under `key`, which is absent from `at` on. Errors as of [`WriteBatch::insert_with_expiry`].

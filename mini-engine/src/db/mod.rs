@@ -117,7 +117,7 @@ impl Db {
         Ok(Keyspace::new(self.default.handle().clone(), keyspace))
     }
 
-    /// Like [`Db::keyspace`], with options of its own, which are kept in the database: they replace those that it had. [`Db::keyspace`] leaves them as
+    /// Like [`Db::keyspace`], with options of its own, which are kept in the database: they replace all that it had. [`Db::keyspace`] leaves them as
     /// they are.
     ///
     /// # Errors
@@ -145,8 +145,8 @@ impl Db {
     }
 
     /// Drops the keyspace `name` with all of its keys: durable when this returns, at once whatever its size, and as a whole or not at all after a
-    /// crash. Existing handles and snapshots of it get [`Error::NoKeyspace`] from then on; iterators go on. A keyspace that is made with the same name
-    /// later is another one, and empty.
+    /// crash. All earlier writes, to any keyspace, are durable before it. Existing handles and snapshots of it get [`Error::NoKeyspace`] from then on;
+    /// iterators go on. A keyspace that is made with the same name later is another one, and empty.
     ///
     /// Its space comes back in the background: tables that hold nothing else are removed without being read, soon, and snapshots do not keep them. What
     /// it has in tables beside keys of other keyspaces goes when they are compacted next; [`Db::compact`] does that at once.

@@ -62,7 +62,8 @@ fn dump_edit(at: u64, edit: &VersionEdit, lines: &mut Lines<'_>) -> ControlFlow<
     }
     for KeyspaceMeta { id, name, options } in &keyspaces.set {
         let own = options.compression.map_or(String::new(), |own| format!(", compression {own:?}"));
-        lines(format_args!("  keyspace {id}: {}{own}", Shown(name.as_bytes())))?;
+        let lifetime = options.expire_after.map_or(String::new(), |after| format!(", entries expire after {after} ms"));
+        lines(format_args!("  keyspace {id}: {}{own}{lifetime}", Shown(name.as_bytes())))?;
     }
     for id in &keyspaces.dropped {
         lines(format_args!("  keyspace {id} is dropped"))?;

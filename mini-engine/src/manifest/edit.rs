@@ -11,7 +11,7 @@ use crate::manifest::names::MAX_FILE_NUMBER;
 use crate::manifest::version::{CompactPointer, MAX_LEVELS, RunId, VersionEdit};
 use crate::options::{KeyspaceOptions, compression_number, compression_of_number};
 use crate::table::{Expiring, TableMeta};
-use crate::types::{KeyspaceId, MAX_KEY_LEN, MAX_SEQNO, Slice};
+use crate::types::{KeyspaceId, MAX_KEY_LEN, MAX_SEQNO, Millis, Slice};
 
 const LOG_NUMBER: u8 = 1;
 const NEXT_FILE_NUMBER: u8 = 2;
@@ -29,6 +29,7 @@ const KEYSPACE: u8 = 13;
 const KEYSPACE_DROPPED: u8 = 14;
 const LAST_KEYSPACE: u8 = 15;
 const CLOCK: u8 = 16;
+const EXPIRING_KEYSPACE: u8 = 17;
 
 /// The first byte of a table says what is special about it.
 const NARROWED: u8 = 1;
@@ -73,7 +74,11 @@ pub(crate) fn encode(edit: &VersionEdit) -> Result<Vec<u8>, Error> {
     }
     edit.pointers_done.iter().for_each(|id| put(&mut out, POINTER_DONE, [*id]));
     for KeyspaceMeta { id, name, options } in &edit.keyspaces.set {
-        put(&mut out, KEYSPACE, [u64::from(*id), compression_number(options.compression)]);
+        let numbers = [u64::from(*id), compression_number(options.compression)];
+        match options.expire_after {
+            None => put(&mut out, KEYSPACE, numbers),
+            Some(after) => put(&mut out, EXPIRING_KEYSPACE, [after, numbers[0], numbers[1]]),
+        }
         put_prefixed(&mut out, name.as_bytes());
     }
     edit.keyspaces.dropped.iter().for_each(|id| put(&mut out, KEYSPACE_DROPPED, [u64::from(*id)]));
@@ -121,7 +126,13 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<VersionEdit, Malformed> {
             DROPPED => edit.dropped.push(number(&mut reader, "the number of a dropped table")?),
             POINTER => edit.pointers.push(pointer(&mut reader)?),
             POINTER_DONE => edit.pointers_done.push(number(&mut reader, "the number of a pointer that is done")?),
-            KEYSPACE => edit.keyspaces.set.push(keyspace(&mut reader)?),
+            KEYSPACE => edit.keyspaces.set.push(keyspace(&mut reader, None)?),
+            EXPIRING_KEYSPACE => {
+                let malformed = reader.malformed("a lifetime of entries");
+                let after = number(&mut reader, "the lifetime of a keyspace's entries")?;
+                let after = Some(after).filter(|&after| after > 0).ok_or(malformed)?;
+                edit.keyspaces.set.push(keyspace(&mut reader, Some(after))?);
+            }
             KEYSPACE_DROPPED => edit.keyspaces.dropped.push(keyspace_id(&mut reader)?),
             LAST_KEYSPACE => edit.keyspaces.last = Some(keyspace_id(&mut reader)?),
             _ => return Err(reader.malformed("a known tag of an edit")),
@@ -161,14 +172,14 @@ fn pointer(reader: &mut Reader<'_>) -> Result<CompactPointer, Malformed> {
     })
 }
 
-fn keyspace(reader: &mut Reader<'_>) -> Result<KeyspaceMeta, Malformed> {
+fn keyspace(reader: &mut Reader<'_>, expire_after: Option<Millis>) -> Result<KeyspaceMeta, Malformed> {
     let id = keyspace_id(reader)?;
     let malformed = reader.malformed("a keyspace's compression");
     let compression = reader.varint().and_then(compression_of_number).ok_or(malformed)?;
     let malformed = reader.malformed("a keyspace's name");
     let name = reader.prefixed(MAX_NAME_LEN).and_then(|name| std::str::from_utf8(name).ok());
     let name = name.filter(|name| is_name(name)).ok_or(malformed)?;
-    Ok(KeyspaceMeta { id, name: name.into(), options: KeyspaceOptions { compression } })
+    Ok(KeyspaceMeta { id, name: name.into(), options: KeyspaceOptions { compression, expire_after } })
 }
 
 fn keyspace_id(reader: &mut Reader<'_>) -> Result<KeyspaceId, Malformed> {
@@ -213,6 +224,8 @@ fn up_to(most: u64, reader: &mut Reader<'_>, what: &'static str) -> Result<u64, 
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -253,7 +266,7 @@ mod tests {
             next_file_number: Some(1 << 40),
             last_seqno: Some(9),
             keyspaces: KeyspaceEdit {
-                set: vec![keyspace_named("a"), keyspace_named(&"n".repeat(MAX_NAME_LEN))],
+                set: vec![keyspace_named("a"), keyspace_named(&"n".repeat(MAX_NAME_LEN)), with_lifetime(1 << 40)],
                 dropped: vec![7, KeyspaceId::MAX],
                 last: Some(9),
             },
@@ -263,6 +276,11 @@ mod tests {
     fn keyspace_named(name: &str) -> KeyspaceMeta {
         let options = KeyspaceOptions::default().compression(Compression::Zstd { level: 22 });
         KeyspaceMeta { id: KeyspaceId::MAX, name: name.into(), options }
+    }
+
+    fn with_lifetime(millis: u64) -> KeyspaceMeta {
+        let KeyspaceMeta { id, name, options } = keyspace_named("b");
+        KeyspaceMeta { id, name, options: options.expire_after(Duration::from_millis(millis)) }
     }
 
     #[test]
@@ -308,6 +326,10 @@ mod tests {
             ("the length of a pointer's last key", 65_536, pointer(CompactPointer { upto: long, ..pointer_at("k") })),
             ("a pointer's bytes", past, pointer(CompactPointer { bytes: past, ..pointer_at("k") })),
             ("a pointer's output run", past, pointer(CompactPointer { output: run, ..pointer_at("k") })),
+            ("the lifetime of a keyspace's entries", past, {
+                let keyspaces = KeyspaceEdit { set: vec![with_lifetime(past)], ..KeyspaceEdit::default() };
+                VersionEdit { keyspaces, ..edit() }
+            }),
             ("the number of a pointer that is done", past, VersionEdit { pointers_done: vec![past], ..edit() }),
         ];
         for (field, value, edit) in refused {

@@ -1,13 +1,20 @@
 //! [`KeyspaceOptions`]: the settings of one keyspace, kept in the database.
 
+use std::time::Duration;
+
 use super::{Compression, ZSTD_LEVEL};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::types::Millis;
 
 /// The options of one keyspace, set by chaining. They are kept in the database; see [`Db::keyspace_with`](crate::Db::keyspace_with).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyspaceOptions {
     pub(crate) compression: Option<Compression>,
+    pub(crate) expire_after: Option<Millis>,
 }
+
+/// The longest lifetime, in milliseconds: a thousand years.
+const MAX_LIFETIME: Millis = 1000 * 365 * 24 * 60 * 60 * 1000;
 
 impl KeyspaceOptions {
     /// The compression of its data blocks, the same on every level, instead of that of the database's options. Existing tables keep theirs until a
@@ -17,7 +24,37 @@ impl KeyspaceOptions {
         self
     }
 
+    /// The time after which an inserted entry expires, unless the insertion gives it an expiry of its own, or
+    /// [`Keyspace::set_expiry`](crate::Keyspace::set_expiry) another one: 1 ms to 1,000 years, in whole milliseconds. By default entries do not
+    /// expire. Cassandra calls it the default time to live. It counts from the call that inserts, in a batch from
+    /// [`WriteBatch::keyspace`](crate::WriteBatch::keyspace). Existing entries stay as they are, and those of
+    /// [`Keyspace::ingest`](crate::Keyspace::ingest) do not expire. An entry that is to stay for ever needs `set_expiry(key, None)` after its insertion, also
+    /// where it is imported or rewritten.
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// use mini_engine::KeyspaceOptions;
+    /// use std::time::Duration;
+    ///
+    /// let db = mini_engine::Db::open(dir.path())?;
+    /// let hour = KeyspaceOptions::default().expire_after(Duration::from_secs(3600));
+    /// let sessions = db.keyspace_with("sessions", hour)?;
+    /// sessions.insert("session", "alice")?;
+    /// assert!(sessions.get_with_expiry("session")?.unwrap().1.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn expire_after(mut self, lifetime: Duration) -> Self {
+        self.expire_after = Some(Millis::try_from(lifetime.as_millis()).unwrap_or(Millis::MAX));
+        self
+    }
+
     pub(crate) fn validate(&self) -> Result<()> {
+        if let Some(after) = self.expire_after.filter(|after| !(1..=MAX_LIFETIME).contains(after)) {
+            let what = format!("the lifetime of a keyspace's entries is 1 to {MAX_LIFETIME} ms, found {after}");
+            return Err(Error::InvalidArgument(what));
+        }
         self.compression.as_ref().map_or(Ok(()), Compression::validate)
     }
 }

@@ -109,6 +109,21 @@ impl WriteBatch {
         self.push(Kind::Value as u8, (before, key), Some(value))
     }
 
+    /// Adds the insertion of a value that is absent from `at` on, or that does not expire, in the keyspace of `prefix`.
+    #[inline]
+    pub(crate) fn insert_until_in(
+        &mut self,
+        prefix: KeyPrefix,
+        key: &[u8],
+        value: &[u8],
+        at: Option<SystemTime>,
+    ) -> Result<()> {
+        match at {
+            Some(at) => self.insert_with_expiry_in(prefix, key, value, at),
+            None => self.insert_in(prefix, key, value),
+        }
+    }
+
     /// Like [`insert_with_expiry`](Self::insert_with_expiry), in the keyspace of `prefix`.
     pub(crate) fn insert_with_expiry_in(
         &mut self,

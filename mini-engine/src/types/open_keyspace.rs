@@ -1,8 +1,9 @@
 //! [`OpenKeyspace`]: a keyspace of an open database; [`KeyspaceRef`]: the keyspace of a handle or a snapshot.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use super::expiry::Millis;
 use super::key_prefix::KeyPrefix;
 use crate::error::{Error, Result};
 
@@ -36,6 +37,12 @@ impl KeyspaceRef {
         self.open.as_ref().map_or("", |open| &open.name)
     }
 
+    /// The lifetime of entries that are inserted without an expiry, if it has one.
+    #[inline]
+    pub(crate) fn expire_after(&self) -> Option<Millis> {
+        self.open.as_ref().and_then(|open| open.expire_after())
+    }
+
     /// The error that it belongs to another database.
     pub(crate) fn is_foreign(&self) -> Error {
         foreign(self.name())
@@ -50,11 +57,23 @@ pub(crate) struct OpenKeyspace {
     /// The open database that it belongs to: no other one of this process has that number.
     database: u64,
     is_dropped: AtomicBool,
+    /// The lifetime of entries that are inserted without an expiry; 0 if they do not expire.
+    expire_after: AtomicU64,
 }
 
 impl OpenKeyspace {
     pub(crate) fn new(name: &str, prefix: KeyPrefix, database: u64) -> Self {
-        Self { name: name.into(), prefix, database, is_dropped: AtomicBool::new(false) }
+        let (is_dropped, expire_after) = (AtomicBool::new(false), AtomicU64::new(0));
+        Self { name: name.into(), prefix, database, is_dropped, expire_after }
+    }
+
+    fn expire_after(&self) -> Option<Millis> {
+        // Relaxed: nothing else depends on it. An insertion beside a change of the option takes either.
+        Some(self.expire_after.load(Ordering::Relaxed)).filter(|&after| after > 0)
+    }
+
+    pub(crate) fn set_expire_after(&self, after: Option<Millis>) {
+        self.expire_after.store(after.unwrap_or(0), Ordering::Relaxed);
     }
 
     /// Fails unless it is one of the open database with this number, and not dropped.

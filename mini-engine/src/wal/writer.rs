@@ -83,7 +83,7 @@ const MAPPED_FROM: u64 = 64 << 10;
 const SPACE_STEPS: (u64, u64) = (4 << 10, 16 << 20);
 /// A log of synced frames that is not mapped grows to a multiple of this length, in bytes.
 const SYNCED_STEP: u64 = 16 << 10;
-/// More space is requested when less than a quarter of it is left, or less than this, in bytes.
+/// More space is requested when less than a quarter of it is left, and less than this, in bytes.
 const LOW_WATER: u64 = 512 << 10;
 /// The maximum space that a writer allocates itself; a frame that needs more is written by calls. In bytes.
 const SPACE_AT_ONCE: u64 = 1 << 20;

@@ -16,8 +16,8 @@ const DRAWS: u64 = 2;
 struct Recorded {
     disk: Disk,
     record: Vec<Step>,
-    batches: Vec<Batch>,
-    /// Batches that were acknowledged when the checkpoint began.
+    events: Vec<Event>,
+    /// Events that were acknowledged when the checkpoint began.
     before: usize,
     script: Script,
 }
@@ -38,20 +38,24 @@ fn recorded(seed: u64, links: bool, lie: Lie) -> Recorded {
     }
     let mut random = Random(seed);
     let mut write = |run: &mut Run, synced: bool| {
-        let number = run.batches.len() as u64 + 1;
-        run.write(&batch(Shape::Flushes, number, seed, &mut random), synced).unwrap();
+        let number = run.events.len() as u64 + 1;
+        run.write(&batch(Shape::Flushes, (number, seed), &run.live(), &mut random), synced).unwrap();
     };
     write(&mut run, true);
     run.settle(|| false);
-    let (disk, before) = (mem.disk(), run.batches.len());
+    let (disk, before) = (mem.disk(), run.events.len());
     mem.record();
     run.db().checkpoint(COPY).unwrap();
     mem.note(RETURNED);
     write(&mut run, true);
+    // The copy keeps what is dropped now.
+    let mut live = run.live();
+    let events = keyspace_event(&mut live, &Random(seed), 1).into_iter().chain(live.first().copied().map(Event::Drop));
+    events.for_each(|event| run.change_keyspaces(&event).unwrap());
     run.db().flush().unwrap();
     run.settle(|| false);
     run.db.take();
-    Recorded { disk, record: mem.take_record(), batches: run.batches.clone(), before, script }
+    Recorded { disk, record: mem.take_record(), events: run.events.clone(), before, script }
 }
 
 fn open_copy(mem: &MemFs) -> Result<Db, Error> {
@@ -71,10 +75,10 @@ impl Recorded {
     fn judge(&self, left: &Disk, progress: Progress, returned: bool, met: &mut Met) -> Result<(), String> {
         met.points += 1;
         let mem = MemFs::on(left.clone());
-        let all = self.batches.len();
+        let all = self.events.len();
         let run = Run::open(&self.script, mem.clone(), Arc::new(mem.clone()), Lie::None, all as u64);
         let run = run.map_err(|error| format!("the source does not open any more: {error}"))?;
-        judge(run.db(), &self.batches, (progress.synced.max(self.before), all), all as u64)?;
+        judge(run.db(), &self.events, (progress.durable.max(Kept::all(self.before)), all), all as u64)?;
         let exists = |path: &str| mem.exists(Path::new(path)).map_err(|error| error.to_string());
         let has_pointer = exists(POINTER)?;
         if exists(COPY)? != has_pointer {
@@ -88,7 +92,7 @@ impl Recorded {
         match copy {
             Ok(copy) => {
                 met.whole += 1;
-                judge(&copy, &self.batches, (self.before, self.batches.len()), TODAY)
+                judge(&copy, &self.events, (Kept::all(self.before), all), TODAY)
                     .map_err(|what| format!("copy: {what}"))?;
                 Ok(())
             }
@@ -104,7 +108,7 @@ impl Recorded {
     fn check_leftover(&self, mem: &MemFs, db: &Db) -> Result<(), String> {
         let left = incomplete_directory(COPY);
         match Db::builder(&left).create_if_missing(false).read_only(true).file_system(Arc::new(mem.clone())).open() {
-            Ok(copy) => judge(&copy, &self.batches, (self.before, self.batches.len()), TODAY).map(drop)?,
+            Ok(copy) => judge(&copy, &self.events, (Kept::all(self.before), self.events.len()), TODAY).map(drop)?,
             Err(Error::NotADatabase { .. }) => {}
             Err(error) => return Err(format!("leftover: {error}")),
         }
@@ -118,7 +122,8 @@ impl Recorded {
     /// Cuts before each operation and after the last.
     fn cut_all(&self, seed: u64, met: &mut Met) -> Result<(), String> {
         let (mut disk, mut returned, mut random) = (self.disk.clone(), false, Random(seed));
-        let mut progress = Progress { begun: self.before, acknowledged: self.before, synced: self.before };
+        let before = Kept::all(self.before);
+        let mut progress = Progress { begun: self.before, acknowledged: self.before, durable: before };
         for at in 0..=self.record.len() {
             let draws = (0..DRAWS).map(|_| disk.after_power_cut(random.next()).0);
             for (draw, left) in draws.chain([disk.clone()]).enumerate() {

@@ -35,6 +35,12 @@ impl Ended {
         assert!(self.run.db.is_some(), "two opens in a row fail: {:?}", self.errors);
     }
 
+    /// What reads may show: everything that was acknowledged, and nothing that was not begun.
+    fn bounds(&self) -> (Kept, usize) {
+        let Progress { begun, acknowledged, .. } = self.run.progress;
+        (Kept::all(acknowledged), begun)
+    }
+
     /// Lets the last failure of a worker surface.
     fn surface(&mut self) {
         let is_busy = |db: &Db| {
@@ -52,11 +58,13 @@ impl Ended {
         let acted = self.run.act(act);
         let failed = self.note(acted).is_none();
         self.open();
-        if failed && matches!(act, Act::Write { .. } | Act::Transact { .. }) {
+        // What has failed may also be the second transaction of an act.
+        let is_lost = self.run.progress.acknowledged < self.run.events.len();
+        if failed && is_lost && matches!(act, Act::Write { .. } | Act::Transact { .. } | Act::Keyspace(_)) {
             self.read_only = true;
             if self.run.db().persist(Durability::Buffered).is_ok() {
-                // Space was missing, for the next log perhaps. The write is in no log, and is taken the next time.
-                self.run.batches.pop();
+                // Space was missing, for the next log perhaps. The event is in no file, and is taken the next time.
+                self.run.events.pop();
                 self.read_only = false;
                 return self.act(act);
             }
@@ -100,8 +108,7 @@ fn run(script: &Script, mem: &MemFs, faults: &HookFs, has_failed: impl Fn() -> b
         ended.act(act);
         ended.run.settle(&has_failed);
     }
-    let Progress { begun, acknowledged, .. } = ended.run.progress;
-    match judge(ended.run.db(), &ended.run.batches, (acknowledged, begun), ended.run.time) {
+    match judge(ended.run.db(), &ended.run.events, ended.bounds(), ended.run.time) {
         Err(what) if what.contains("injected") => {}
         judged => drop(judged.unwrap_or_else(|what| panic!("read after {:?}: {what}", ended.errors))),
     }
@@ -137,14 +144,13 @@ fn check(script: &Script, mut ended: Ended, places: Places, context: &str) {
         let is_typed = matches!(error, Error::Io { .. } | Error::ReadOnly { .. });
         assert!(is_typed && says_what_and_where, "{context}: {error}");
     }
-    let progress = ended.run.progress;
-    judge(ended.run.db(), &ended.run.batches, (progress.acknowledged, progress.begun), ended.run.time)
+    judge(ended.run.db(), &ended.run.events, ended.bounds(), ended.run.time)
         .unwrap_or_else(|what| panic!("{context}: read after {:?}: {what}", ended.errors));
     ended.run.db.take();
     let record = ended.run.mem.take_record();
     let places = places.of(&record, record.len() as u64);
-    let mut explorer = Explorer::new(script.clone(), Lie::None, EFFORT, progress.begun as u64);
-    let struck = explorer.cut_some(&record, &ended.run.batches, &|at| places.contains(&at));
+    let mut explorer = Explorer::new(script.clone(), Lie::None, EFFORT, ended.run.progress.begun as u64);
+    let struck = explorer.cut_some(&record, &ended.run.events, &|at| places.contains(&at));
     struck.unwrap_or_else(|what| panic!("{context}: {what}, after {:?}", ended.errors));
 }
 

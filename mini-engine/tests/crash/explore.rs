@@ -16,44 +16,6 @@ enum Crash {
     Kill,
 }
 
-/// Counts of the situations that an exploration must meet, by name:
-/// * `points`: crashes whose recovery was judged; `kills`: those of them that were kills; `nested`: crashes during a recovery or after it, before
-///   the database was closed;
-/// * `cut flushes`, `cut compactions`, and these by the number of their policy: the worker's next operation did not take place;
-/// * `below level 0`, `several runs` (on a level below), `narrowed` (a compaction had taken a piece and was to go on) and
-///   `range tombstones`: recoveries of a database with such tables;
-/// * `expired` and `expiring`: recoveries of a database with entries that had expired, and with others that were going to;
-/// * `holes`, `torn blocks`, `lost entries`, and `reordered entries` (one is kept that came after a lost one): losses by a power cut;
-/// * `torn tails`, `torn manifests`, `set aside`, `orphans`: what recoveries found;
-/// * `recycled`: recoveries that found a log in a file that was another log before; `recycled torn`: logs torn as well;
-/// * `torn fills`, `torn kills`: recoveries from a kill that found the logs torn, of a run that met no error: in the middle of a write,
-///   and while there was none, so that there was nothing to be torn;
-/// * `shortened`: recoveries after which fewer batches were there than had been acknowledged, none of them as synced.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Counts(BTreeMap<String, u64>);
-
-impl Counts {
-    pub(crate) fn of(&self, name: &str) -> u64 {
-        self.0.get(name).copied().unwrap_or_default()
-    }
-
-    /// Adds to each number that of `other`.
-    pub(crate) fn add(&mut self, other: &Counts) {
-        other.0.iter().for_each(|(name, more)| *self.0.entry(name.clone()).or_default() += more);
-    }
-
-    fn note(&mut self, name: impl Into<String>, is_met: bool) {
-        *self.0.entry(name.into()).or_default() += u64::from(is_met);
-    }
-
-    fn note_losses(&mut self, losses: Losses) {
-        self.note("holes", losses.holes > 0);
-        self.note("torn blocks", losses.torn_blocks > 0);
-        self.note("lost entries", losses.lost_entries > 0);
-        self.note("reordered entries", losses.reordered_entries > 0);
-    }
-}
-
 /// How much is tried at each operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
@@ -78,7 +40,7 @@ pub(crate) struct Explorer {
 /// A state in which the crash strikes.
 struct Struck<'a> {
     disk: &'a Disk,
-    batches: &'a [Batch],
+    events: &'a [Event],
     progress: Progress,
     /// What the clock shows, in seconds.
     time: u64,
@@ -99,7 +61,8 @@ pub(crate) fn explore(shape: Shape, seed: u64, lie: Lie, effort: Effort) -> Resu
     run.db.take();
     let record = mem.take_record();
     let mut explorer = Explorer::new(script, lie, effort, seed);
-    let explored = explorer.cut_some(&record, &run.batches, &|_| true);
+    explorer.counts.note("refused transactions", run.refused > 0);
+    let explored = explorer.cut_some(&record, &run.events, &|_| true);
     explored.map_err(|what| format!("{shape:?}, seed {seed}: {what}"))?;
     Ok(explorer.counts)
 }
@@ -113,11 +76,11 @@ impl Explorer {
     pub(crate) fn cut_some(
         &mut self,
         record: &[Step],
-        batches: &[Batch],
+        events: &[Event],
         is_wanted: &dyn Fn(usize) -> bool,
     ) -> Result<(), String> {
         let random = Random(self.seed);
-        self.cut_all(&Disk::default(), (record, is_wanted), batches, (Progress::default(), 0), 0, &random)
+        self.cut_all(&Disk::default(), (record, is_wanted), events, (Progress::default(), 0), 0, &random)
     }
 
     /// Cuts before each wanted operation of `record`, which was made on `disk` from the second `begin` on, and after the last one.
@@ -125,7 +88,7 @@ impl Explorer {
         &mut self,
         disk: &Disk,
         (record, is_wanted): (&[Step], &dyn Fn(usize) -> bool),
-        batches: &[Batch],
+        events: &[Event],
         (mut progress, begin): (Progress, u64),
         depth: u32,
         random: &Random,
@@ -141,14 +104,14 @@ impl Explorer {
             };
             if is_wanted(at) {
                 let time = begin.max(progress.begun as u64);
-                let struck = Struck { disk: &disk, batches, progress, time, depth };
+                let struck = Struck { disk: &disk, events, progress, time, depth };
                 self.cut(&struck, Some(operation), random.at(at))
                     .map_err(|what| format!("{what}\n{}", around(record, at)))?;
             }
             disk.apply(operation).expect("possible on the disk that it was recorded on");
         }
         let time = begin.max(progress.begun as u64);
-        let struck = Struck { disk: &disk, batches, progress, time, depth };
+        let struck = Struck { disk: &disk, events, progress, time, depth };
         self.cut(&struck, None, random.at(record.len()))
             .map_err(|what| format!("{what}\n{}", around(record, record.len())))
     }
@@ -193,54 +156,67 @@ impl Explorer {
         (left, crash): (&Disk, Crash),
         mut random: Random,
     ) -> Result<(), String> {
-        let Progress { begun, acknowledged, synced } = struck.progress;
+        let Progress { begun, acknowledged, durable } = struck.progress;
         let mem = MemFs::on(left.clone());
         mem.record();
         let recycled = has_recycled_log(&mem, left);
-        let least = if crash == Crash::Power { synced } else { acknowledged };
+        let least = if crash == Crash::Power { durable } else { Kept::all(acknowledged) };
         let seen =
-            look(left, struck.batches, (least, begun), struck.time).map_err(|what| format!("read-only: {what}"))?;
+            look(left, struck.events, (least, begun), struck.time).map_err(|what| format!("read-only: {what}"))?;
         let opened = Run::open(&self.script, mem.clone(), Arc::new(mem.clone()), self.lie, struck.time);
         let mut run = opened.map_err(|error| format!("it does not open any more: {error}"))?;
-        let found = judge(run.db(), struck.batches, (least, begun), struck.time)?;
+        let found = judge(run.db(), struck.events, (least, begun), struck.time)?;
         if seen != (!run.db().recovery().created).then_some(found) {
-            return Err(format!("a read-only open showed {seen:?} batches, recovery {found}"));
+            return Err(format!("a read-only open showed {seen:?}, recovery {found:?}"));
         }
         check_kept(&run, left)?;
-        self.note_report(&run, found < acknowledged);
-        let entries = entries_after(&struck.batches[..found]);
-        let has = |is_over: fn(&u64, &u64) -> bool| {
-            entries.values().any(|(_, at)| at.is_some_and(|at| is_over(&at, &run.time)))
-        };
-        self.counts.note("expired", has(u64::le));
-        self.counts.note("expiring", has(u64::gt));
+        let kept = found.of(struck.events);
+        self.note_report(&run, found.batches < last_batch(&struck.events[..acknowledged]));
+        self.counts.note_entries(&entries_after(&kept), run.time);
+        self.counts.note_keyspaces(struck.events, struck.progress, found);
         let torn = run.db().recovery().torn.is_some();
         self.counts.note("recycled", recycled);
         self.counts.note("recycled torn", recycled && torn);
         let torn_kill = torn && crash == Crash::Kill && struck.depth == 0;
         self.counts.note("torn fills", torn_kill && begun > acknowledged);
         self.counts.note("torn kills", torn_kill && begun == acknowledged);
-        run.adopt(&struck.batches[..found]);
-        let goes_on = |error| format!("it takes no more writes: {error}");
-        for synced in [false, true, false] {
-            let number = run.batches.len() as u64 + 1;
-            let origin = random.next();
-            run.write(&batch(self.script.shape, number, origin, &mut random), synced).map_err(goes_on)?;
-        }
-        run.settle(|| false);
-        judge(run.db(), &run.batches, (found + 3, found + 3), run.time)?;
+        // After a power cut nothing is unsynced: recovery finds the same again, however often it is cut. After a kill, only data that was synced
+        // before is safe until the open has returned.
+        let sure = match crash {
+            Crash::Power => Kept::all(kept.len()),
+            Crash::Kill => Kept {
+                batches: durable.batches.min(found.batches),
+                // None of those that may be lost is followed by a batch that is there.
+                keyspaces: found.with_keyspaces(durable.keyspaces).of(struck.events).len(),
+            },
+        };
+        let progress = Progress { begun: kept.len(), acknowledged: kept.len(), durable: sure };
+        run.adopt(kept);
+        self.go_on(&mut run, &mut random)?;
         run.db.take();
         if struck.depth >= self.effort.depth || !random.one_in(self.effort.nested_one_in) {
             return Ok(());
         }
-        // After a power cut nothing is unsynced: recovery finds the same again, however often it is cut. After a kill, only data that was synced
-        // before is safe until the open has returned.
-        let sure = if crash == Crash::Power { found } else { synced.min(found) };
-        let progress = Progress { begun: found, acknowledged: found, synced: sure };
         let record = mem.take_record();
         let at = (progress, struck.time);
-        let nested = self.cut_all(left, (&record, &|_| true), &run.batches, at, struck.depth + 1, &random);
+        let nested = self.cut_all(left, (&record, &|_| true), &run.events, at, struck.depth + 1, &random);
         nested.map_err(|what| format!("{what}\nin the recovery from a {crash:?} crash after {:?}", struck.progress))
+    }
+
+    /// Writes to a recovered database, and judges it again.
+    fn go_on(&self, run: &mut Run, random: &mut Random) -> Result<(), String> {
+        let goes_on = |error| format!("it takes no more writes: {error}");
+        for synced in [false, true, false] {
+            if let Some(event) = keyspace_event(&mut run.live(), &random.at(0), 6) {
+                run.change_keyspaces(&event).map_err(goes_on)?;
+            }
+            let (number, origin) = (run.events.len() as u64 + 1, random.next());
+            let batch = batch(self.script.shape, (number, origin), &run.live(), random);
+            run.write(&batch, synced).map_err(goes_on)?;
+        }
+        run.settle(|| false);
+        let all = run.events.len();
+        judge(run.db(), &run.events, (Kept::all(all), all), run.time).map(drop)
     }
 
     fn note_report(&mut self, run: &Run, shortened: bool) {
@@ -264,14 +240,14 @@ impl Explorer {
 }
 
 /// Judges what an open that only reads shows of `left`, which it must leave as it is; `None` if that is no database yet.
-fn look(left: &Disk, batches: &[Batch], range: (usize, usize), time: u64) -> Result<Option<usize>, String> {
+fn look(left: &Disk, events: &[Event], range: (Kept, usize), time: u64) -> Result<Option<Kept>, String> {
     let mem = MemFs::on(left.clone());
     mem.record();
     let fs = FaultFs::new(Arc::new(mem.clone()));
     fs.mount_read_only();
     fs.set_time(second(time));
     let found = match Db::builder(DIR).file_system(Arc::new(fs.clone())).read_only(true).open() {
-        Ok(db) => Some(judge(&db, batches, range, time)?),
+        Ok(db) => Some(judge(&db, events, range, time)?),
         Err(Error::NotADatabase { .. }) => None,
         Err(error) => return Err(format!("it does not open any more: {error}")),
     };

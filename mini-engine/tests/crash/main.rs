@@ -7,6 +7,7 @@
 #[path = "../cases/mod.rs"]
 mod cases;
 mod checkpoint;
+mod counts;
 mod errors;
 mod explore;
 mod flips;
@@ -32,16 +33,21 @@ mod prelude {
     pub(crate) use mini_engine::fs::{Disk, Fault, FaultFs, FileSystem, Losses, MemFs, Operation, Repeat, Step};
     pub(crate) use mini_engine::random::Random;
     pub(crate) use mini_engine::{
-        Builder, Compaction, Db, Durability, Error, RecoveryMode, TableReads, WriteBatch, incomplete_directory,
+        Builder, Compaction, Db, Durability, Error, Keyspace, RecoveryMode, TableReads, WriteBatch,
+        incomplete_directory,
     };
 
-    pub(crate) use crate::explore::{Counts, Effort, Explorer, explore};
+    pub(crate) use crate::counts::Counts;
+    pub(crate) use crate::explore::{Effort, Explorer, explore};
     pub(crate) use crate::lie::Lie;
     pub(crate) use crate::number;
-    pub(crate) use crate::oracle::{Batch, COUNT, Change, Map, Progress, TODAY, contents, entries_after, judge};
+    pub(crate) use crate::oracle::{
+        Batch, COUNT, Change, Entries, Event, Kept, Map, Name, Progress, TODAY, contents, entries_after, judge,
+        keyspace, last_batch,
+    };
     pub(crate) use crate::points::seed;
     pub(crate) use crate::run::{DIR, Note, Run, second};
-    pub(crate) use crate::script::{Act, POLICIES, SHAPES, Script, Shape, batch};
+    pub(crate) use crate::script::{Act, POLICIES, SHAPES, Script, Shape, batch, keyspace_event};
 }
 
 /// A number from the environment.

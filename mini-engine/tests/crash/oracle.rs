@@ -1,117 +1,247 @@
 //! The states that a crash may leave.
 //!
-//! All writing is a sequence of batches, numbered from 1. Each batch makes its changes and also sets the key `count` to its own number. So the
-//! database itself says how many batches it has. Everything else follows: it must be exactly what an ordinary map is after these first batches, no
-//! more and no less.
+//! All writing is a sequence of events, numbered from 1: batches, and keyspaces that are created and dropped. Each batch makes its changes and also
+//! sets the key `count` of the default keyspace to its own number. So the database itself says which batches it has. Everything else follows: it must
+//! be exactly what ordinary maps are after the batches up to that one, no more and no less.
 //! * a batch that is partly there, or missing before one that is there, makes another state than that;
 //! * `count` below what was promised to survive is a loss;
 //! * `count` above what was ever begun is a phantom.
+//!
+//! A keyspace is created, or dropped, for good when the call returns. So after a crash those are created and dropped whose calls had returned, and
+//! perhaps the one that was under way, whatever has become of the batches: those before a creation may be lost, those before a drop are not. A
+//! keyspace is listed if it is there, and has what was written to it since it was last created: nothing of an earlier one of its name.
 
 use crate::prelude::*;
 
 /// The key that each batch sets to its number.
 pub(crate) const COUNT: &[u8] = b"count";
 
-/// A change of a key, or of a range of keys.
+/// The name of a keyspace; that of the default one is empty.
+pub(crate) type Name = &'static str;
+
+/// A change of a key, or of a range of keys, of one keyspace.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     Set(Vec<u8>, Vec<u8>),
     /// The same for a time: from this second on the key is absent.
     SetUntil(Vec<u8>, Vec<u8>, u64),
     Remove(Vec<u8>),
-    /// All keys from the first on and before the second, or to the end if there is no second.
+    /// All keys from the first on and before the second, or to the end of the keyspace if there is no second.
     RemoveRange(Vec<u8>, Option<Vec<u8>>),
     /// Sorted entries from outside, which have one sequence number. This is a batch by itself.
     Load(Map),
 }
 
-pub(crate) type Batch = Arc<Vec<Change>>;
+/// Changes, each in its keyspace.
+pub(crate) type Batch = Arc<Vec<(Name, Change)>>;
 
-/// The contents of a database.
-pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
-
-pub(crate) fn contents(db: &Db) -> Map {
-    db.iter().map(Result::unwrap).map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    Batch(Batch),
+    /// There was no keyspace of this name.
+    Create(Name),
+    Drop(Name),
 }
 
-/// How far the writing had come, in batches.
+impl Event {
+    pub(crate) fn batch(&self) -> Option<&Batch> {
+        if let Event::Batch(batch) = self { Some(batch) } else { None }
+    }
+
+    /// Whether it is a batch with changes in several keyspaces.
+    pub(crate) fn spans_keyspaces(&self) -> bool {
+        self.batch().is_some_and(|batch| batch.iter().any(|(name, _)| !name.is_empty()))
+    }
+}
+
+/// The contents of a keyspace.
+pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// The contents of all keyspaces.
+type State = BTreeMap<String, Map>;
+
+/// The same, each value with the second at which it expires, if it does.
+pub(crate) type Entries = BTreeMap<Name, BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>>;
+
+/// The contents of the default keyspace.
+pub(crate) fn contents(db: &Db) -> Map {
+    contents_of(db).unwrap()
+}
+
+fn contents_of(keyspace: &Keyspace) -> Result<Map, Error> {
+    keyspace.iter().map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec()))).collect()
+}
+
+/// The keyspace `name`, which there is.
+pub(crate) fn keyspace(db: &Db, name: &str) -> Result<Keyspace, Error> {
+    if name.is_empty() {
+        return Ok(Keyspace::clone(db));
+    }
+    assert!(db.keyspaces().iter().any(|listed| listed == name), "keyspace {name} would be created");
+    db.keyspace(name)
+}
+
+/// The default keyspace and all others.
+fn keyspaces(db: &Db) -> Result<Vec<Keyspace>, Error> {
+    [String::new()].iter().chain(&db.keyspaces()).map(|name| keyspace(db, name)).collect()
+}
+
+fn state_of(db: &Db) -> Result<State, Error> {
+    keyspaces(db)?.iter().map(|keyspace| Ok((keyspace.name().to_owned(), contents_of(keyspace)?))).collect()
+}
+
+/// Which events a database has, or must have: batches up to this number, creations and drops up to that one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) batches: usize,
+    pub(crate) keyspaces: usize,
+}
+
+impl Kept {
+    pub(crate) fn all(events: usize) -> Kept {
+        Kept { batches: events, keyspaces: events }
+    }
+
+    pub(crate) fn max(self, other: Kept) -> Kept {
+        Kept { batches: self.batches.max(other.batches), keyspaces: self.keyspaces.max(other.keyspaces) }
+    }
+
+    /// The same, with creations and drops only up to this number, but at least those before the last batch.
+    pub(crate) fn with_keyspaces(self, keyspaces: usize) -> Kept {
+        Kept { keyspaces: keyspaces.clamp(self.batches, self.keyspaces), ..self }
+    }
+
+    /// Those of `events` that are kept.
+    pub(crate) fn of(self, events: &[Event]) -> Vec<Event> {
+        let is_kept =
+            |(at, event): &(usize, &Event)| *at < if event.batch().is_some() { self.batches } else { self.keyspaces };
+        events.iter().enumerate().filter(is_kept).map(|(_, event)| event.clone()).collect()
+    }
+}
+
+/// How far the writing had come, in events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
     /// Handed to the engine.
     pub(crate) begun: usize,
-    /// Acknowledged: these batches survive a killed process.
+    /// Acknowledged: these events survive a killed process.
     pub(crate) acknowledged: usize,
-    /// Acknowledged as synced: these batches survive a power cut.
-    pub(crate) synced: usize,
+    /// These survive a power cut: batches that were acknowledged as synced, keyspaces whose creation or drop was acknowledged.
+    pub(crate) durable: Kept,
 }
 
 /// The time in seconds by which everything that expires has expired: the system's.
 pub(crate) const TODAY: u64 = u64::MAX;
 
-/// The entries of an ordinary map after `batches`, each with the second at which it expires, if it does.
-pub(crate) fn entries_after(batches: &[Batch]) -> BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)> {
-    let mut map = BTreeMap::new();
-    for change in batches.iter().flat_map(|batch| batch.iter()) {
-        match change {
-            Change::Set(key, value) => drop(map.insert(key.clone(), (value.clone(), None))),
-            Change::SetUntil(key, value, at) => drop(map.insert(key.clone(), (value.clone(), Some(*at)))),
-            Change::Remove(key) => drop(map.remove(key)),
-            Change::Load(load) => map.extend(load.iter().map(|(key, value)| (key.clone(), (value.clone(), None)))),
-            Change::RemoveRange(from, to) => {
-                map.retain(|key, _| key < from || to.as_ref().is_some_and(|to| key >= to));
+/// The entries of ordinary maps after `events`.
+pub(crate) fn entries_after(events: &[Event]) -> Entries {
+    let mut maps = Entries::from([("", BTreeMap::new())]);
+    for event in events {
+        match event {
+            Event::Create(name) => drop(maps.insert(*name, BTreeMap::new())),
+            Event::Drop(name) => drop(maps.remove(name)),
+            Event::Batch(batch) => {
+                for (name, change) in batch.iter() {
+                    make(change, maps.get_mut(name).expect("a keyspace that was created, and not dropped"));
+                }
             }
         }
     }
-    map
+    maps
 }
 
-/// The contents of the map after `batches`, at `time`.
-fn state_after(batches: &[Batch], time: u64) -> Map {
-    let entries = entries_after(batches).into_iter();
-    entries.filter(|(_, (_, at))| at.is_none_or(|at| at > time)).map(|(key, (value, _))| (key, value)).collect()
+fn make(change: &Change, map: &mut BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>) {
+    match change {
+        Change::Set(key, value) => drop(map.insert(key.clone(), (value.clone(), None))),
+        Change::SetUntil(key, value, at) => drop(map.insert(key.clone(), (value.clone(), Some(*at)))),
+        Change::Remove(key) => drop(map.remove(key)),
+        Change::Load(load) => map.extend(load.iter().map(|(key, value)| (key.clone(), (value.clone(), None)))),
+        Change::RemoveRange(from, to) => {
+            map.retain(|key, _| key < from || to.as_ref().is_some_and(|to| key >= to));
+        }
+    }
 }
 
-/// Reads all of `db`, to which all of `batches` were written, or the first few. Returns how many there are, or what is wrong: fewer than `least`,
-/// more than `most`, or not the state after any number of them.
-pub(crate) fn judge(db: &Db, batches: &[Batch], (least, most): (usize, usize), time: u64) -> Result<usize, String> {
-    let found = db.iter().map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())));
-    let found: Map = found.collect::<Result<_, _>>().map_err(|error| format!("a scan fails: {error}"))?;
-    let count = match found.get(COUNT) {
+/// The contents of the maps after `events`, at `time`.
+fn state_after(events: &[Event], time: u64) -> State {
+    let shown = |(key, (value, at)): (_, (_, Option<u64>))| at.is_none_or(|at| at > time).then_some((key, value));
+    entries_after(events)
+        .into_iter()
+        .map(|(name, map)| (name.to_owned(), map.into_iter().filter_map(shown).collect()))
+        .collect()
+}
+
+/// The number of the last batch among `events`.
+pub(crate) fn last_batch(events: &[Event]) -> usize {
+    events.iter().rposition(|event| event.batch().is_some()).map_or(0, |at| at + 1)
+}
+
+/// Reads all of `db`, to which all of `events` were written, or some as a crash may leave them. Returns which those are, or what is wrong: fewer than
+/// `least`, more than `most`, or not the state after any of them.
+pub(crate) fn judge(db: &Db, events: &[Event], (least, most): (Kept, usize), time: u64) -> Result<Kept, String> {
+    let found = state_of(db).map_err(|error| format!("a scan fails: {error}"))?;
+    let count = match found[""].get(COUNT) {
         Some(value) => u64::from_le_bytes(value[..].try_into().map_err(|_| "the count is damaged")?) as usize,
         None => 0,
     };
-    if count < least {
-        return Err(format!("LOST: {count} batches are there, {least} were promised"));
+    let promised = last_batch(&events[..least.batches]);
+    if count < promised {
+        return Err(format!("LOST: batch {count} is the last one, {promised} was promised"));
     }
     if count > most {
-        return Err(format!("PHANTOM: {count} batches are there, {most} were begun"));
+        return Err(format!("PHANTOM: batch {count} is there, {most} events were begun"));
     }
-    let expected = state_after(&batches[..count], time);
-    if found != expected {
-        let differs = |key: &&Vec<u8>| found.get(*key) != expected.get(*key);
-        let key = expected.keys().chain(found.keys()).find(differs).map(|key| key.escape_ascii().to_string());
-        return Err(format!("PARTIAL: not the state after {count} batches, see key {key:?}"));
+    // A batch comes after the creation of its keyspaces.
+    let first = least.keyspaces.max(count);
+    let may_end = |at: &usize| *at == first || events[at - 1].batch().is_none();
+    let may_be = (first..=most).filter(may_end).map(|keyspaces| Kept { batches: count, keyspaces });
+    let Some(kept) = may_be.clone().find(|kept| state_after(&kept.of(events), time) == found) else {
+        let kept = Kept { batches: count, keyspaces: first };
+        return Err(format!("PARTIAL: not the state after {kept:?}{}", difference(&found, events, kept, time)));
+    };
+    let dropped = events[..kept.keyspaces].iter().rposition(|event| matches!(event, Event::Drop(_))).unwrap_or(0);
+    if count < last_batch(&events[..dropped]) {
+        return Err(format!(
+            "LOST: batch {count} is the last one, and a later event, {}, has dropped a keyspace",
+            dropped + 1
+        ));
     }
-    check_other_reads(db, &expected)?;
-    let operations: u64 = batches[..count].iter().map(|batch| batch.len() as u64).sum();
+    check_other_reads(db, &found)?;
+    let batches = events[..count].iter().filter_map(Event::batch);
+    let operations: u64 = batches.map(|batch| batch.len() as u64).sum();
     match db.snapshot().seqno() {
-        seqno if seqno == operations => Ok(count),
+        seqno if seqno == operations => Ok(kept),
         seqno => Err(format!("the last sequence number is {seqno}, after {operations} operations")),
     }
 }
 
-/// Point reads and a scan backward agree, and a verification finds nothing.
-fn check_other_reads(db: &Db, expected: &Map) -> Result<(), String> {
-    let backward = db.iter().rev().map(|entry| Ok(entry?.0.to_vec())).collect::<Result<Vec<_>, Error>>();
-    let backward = backward.map_err(|error| format!("a scan backward fails: {error}"))?;
-    if !backward.iter().eq(expected.keys().rev()) {
-        return Err("a scan backward differs from one forward".to_owned());
+/// The first place where the state is another one.
+fn difference(found: &State, events: &[Event], kept: Kept, time: u64) -> String {
+    let expected = state_after(&kept.of(events), time);
+    if !found.keys().eq(expected.keys()) {
+        return format!(": keyspaces {:?}, expected {:?}", found.keys(), expected.keys());
     }
-    for n in 0..crate::script::KEYS {
-        let key = crate::script::key(n);
-        let found = db.get(&key).map_err(|error| format!("a read fails: {error}"))?;
-        if found.as_deref() != expected.get(&key).map(Vec::as_slice) {
-            return Err(format!("a read of {} differs from a scan", key.escape_ascii()));
+    let differs = |name: &&String| found[*name] != expected[*name];
+    let Some(name) = found.keys().find(differs) else { return String::new() };
+    let (found, expected) = (&found[name], &expected[name]);
+    let key = expected.keys().chain(found.keys()).find(|key| found.get(*key) != expected.get(*key));
+    format!(": see keyspace {name:?}, key {:?}", key.map(|key| key.escape_ascii().to_string()))
+}
+
+/// Point reads and scans backward agree, and a verification finds nothing.
+fn check_other_reads(db: &Db, expected: &State) -> Result<(), String> {
+    for keyspace in keyspaces(db).map_err(|error| format!("a keyspace is missing: {error}"))? {
+        let expected = &expected[keyspace.name()];
+        let backward = keyspace.iter().rev().map(|entry| Ok(entry?.0.to_vec())).collect::<Result<Vec<_>, Error>>();
+        let backward = backward.map_err(|error| format!("a scan backward fails: {error}"))?;
+        if !backward.iter().eq(expected.keys().rev()) {
+            return Err("a scan backward differs from one forward".to_owned());
+        }
+        for key in (0..crate::script::KEYS).map(crate::script::key) {
+            let found = keyspace.get(&key).map_err(|error| format!("a read fails: {error}"))?;
+            if found.as_deref() != expected.get(&key).map(Vec::as_slice) {
+                return Err(format!("a read of {} differs from a scan", key.escape_ascii()));
+            }
         }
     }
     let problems = db.verify().map_err(|error| format!("verify fails: {error}"))?.problems;

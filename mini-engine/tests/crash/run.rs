@@ -6,11 +6,13 @@ use crate::prelude::*;
 /// Where every database is.
 pub(crate) const DIR: &str = "/db";
 
-/// A word of a record: which of the three numbers of [`Progress`] reached which value.
+/// A word of a record: how far the writing has come, as of [`Progress`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Note {
     Begun(usize),
+    /// If this is the creation or the drop of a keyspace, it is durable.
     Acknowledged(usize),
+    /// All events up to this one are durable.
     Synced(usize),
 }
 
@@ -29,8 +31,11 @@ impl Note {
         let n = word as u32 as usize;
         match word >> 32 {
             0 => progress.begun = n,
-            1 => progress.acknowledged = n,
-            _ => progress.synced = n,
+            1 => {
+                progress.acknowledged = n;
+                progress.durable.keyspaces = progress.durable.keyspaces.max(n);
+            }
+            _ => progress.durable = progress.durable.max(Kept::all(n)),
         }
     }
 }
@@ -38,6 +43,10 @@ impl Note {
 /// The time of a clock of the tests.
 pub(crate) fn second(n: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(n)
+}
+
+fn durability(synced: bool) -> Durability {
+    if synced { Durability::Synced } else { Durability::Buffered }
 }
 
 /// A database being written to, on a disk in memory.
@@ -49,11 +58,13 @@ pub(crate) struct Run {
     policy: Compaction,
     settles: bool,
     tables_refused: bool,
-    /// What the clock shows, in seconds: the number of the newest batch that was ever begun.
+    /// What the clock shows, in seconds: the number of the newest event that was ever begun.
     pub(crate) time: u64,
     pub(crate) db: Option<Db>,
-    pub(crate) batches: Vec<Batch>,
+    pub(crate) events: Vec<Event>,
     pub(crate) progress: Progress,
+    /// The number of transactions that were refused.
+    pub(crate) refused: u64,
 }
 
 impl Run {
@@ -81,8 +92,9 @@ impl Run {
             settles: script.settles(),
             tables_refused: false,
             db: None,
-            batches: Vec::new(),
+            events: Vec::new(),
             progress: Progress::default(),
+            refused: 0,
         }
     }
 
@@ -121,11 +133,11 @@ impl Run {
         self.mem.note(note.word());
     }
 
-    /// Takes `batches` as the contents of the database. It has been opened, so they are durable.
-    pub(crate) fn adopt(&mut self, batches: &[Batch]) {
-        self.batches = batches.to_vec();
-        let all = batches.len();
-        self.progress = Progress { begun: all, acknowledged: all, synced: all };
+    /// Takes `events` as the contents of the database. It has been opened, so they are durable.
+    pub(crate) fn adopt(&mut self, events: Vec<Event>) {
+        let all = events.len();
+        self.events = events;
+        [Note::Begun(all), Note::Acknowledged(all), Note::Synced(all)].into_iter().for_each(|note| self.note(note));
     }
 
     /// All that was written so far is durable.
@@ -134,10 +146,16 @@ impl Run {
         self.note(Note::Synced(all));
     }
 
+    /// The names of the keyspaces, without the default one.
+    pub(crate) fn live(&self) -> Vec<Name> {
+        entries_after(&self.events).into_keys().filter(|name| !name.is_empty()).collect()
+    }
+
     pub(crate) fn act(&mut self, act: &Act) -> Result<(), Error> {
         match act {
             Act::Write { batch, synced } => self.write(batch, *synced)?,
             Act::Transact { batch, synced } => self.transact(batch, *synced)?,
+            Act::Keyspace(event) => self.change_keyspaces(event)?,
             Act::Persist => {
                 self.db().persist(Durability::Synced)?;
                 self.note_all_synced();
@@ -151,6 +169,9 @@ impl Run {
             },
             Act::CompactRange => {
                 self.db().compact_range("key2".."key6")?;
+                for name in self.live() {
+                    keyspace(self.db(), name)?.compact_range("key3"..)?;
+                }
                 self.note_all_synced();
             }
             Act::Reopen { close } => {
@@ -172,9 +193,11 @@ impl Run {
     }
 
     pub(crate) fn write(&mut self, batch: &Batch, synced: bool) -> Result<(), Error> {
-        self.noted(batch, synced, |db, durability| {
+        self.noted(&Event::Batch(batch.clone()), |db| {
             let mut writes = WriteBatch::new();
-            for change in batch.iter() {
+            for (name, change) in batch.iter() {
+                let keyspace = keyspace(db, name)?;
+                let mut writes = writes.keyspace(&keyspace);
                 match change {
                     Change::Set(key, value) => writes.insert(key, value)?,
                     Change::SetUntil(key, value, at) => writes.insert_with_expiry(key, value, second(*at))?,
@@ -182,46 +205,73 @@ impl Run {
                     Change::RemoveRange(from, Some(to)) => writes.remove_range(from..to)?,
                     Change::RemoveRange(from, None) => writes.remove_range(from..)?,
                     // A load is durable.
-                    Change::Load(entries) => return db.ingest(entries).map(|_| Durability::Synced),
+                    Change::Load(entries) => return keyspace.ingest(entries).map(|_| Durability::Synced),
                 }
             }
-            db.write(writes, durability).map(|_| durability)
+            db.write(writes, durability(synced)).map(|_| durability(synced))
         })
     }
 
-    /// Makes the changes in a transaction that also reads, so that its commit checks what it has read.
+    /// Makes the changes in a transaction that also reads, so that its commit checks what it has read. Another one, which began at the same time, is
+    /// refused after it: nothing of that may ever be seen.
     fn transact(&mut self, batch: &Batch, synced: bool) -> Result<(), Error> {
-        self.noted(batch, synced, |db, durability| {
+        let (live, mut late) = (self.live(), None);
+        self.noted(&Event::Batch(batch.clone()), |db| {
+            let refused = db.transaction();
+            refused.get(COUNT)?;
+            for name in live.iter().chain(&[""]) {
+                refused.keyspace(&keyspace(db, name)?).insert("key1", "of a refused transaction")?;
+            }
+            late = Some(refused);
             let transaction = db.transaction();
             transaction.get(COUNT)?;
-            for change in batch.iter() {
+            for (name, change) in batch.iter() {
+                let writes = transaction.keyspace(&keyspace(db, name)?);
                 match change {
-                    Change::Set(key, value) => transaction.insert(key, value)?,
-                    Change::SetUntil(key, value, at) => transaction.insert_with_expiry(key, value, second(*at))?,
-                    Change::Remove(key) => transaction.remove(key)?,
-                    Change::RemoveRange(from, Some(to)) => transaction.remove_range(from..to)?,
-                    Change::RemoveRange(from, None) => transaction.remove_range(from..)?,
+                    Change::Set(key, value) => writes.insert(key, value)?,
+                    Change::SetUntil(key, value, at) => writes.insert_with_expiry(key, value, second(*at))?,
+                    Change::Remove(key) => writes.remove(key)?,
+                    Change::RemoveRange(from, Some(to)) => writes.remove_range(from..to)?,
+                    Change::RemoveRange(from, None) => writes.remove_range(from..)?,
                     Change::Load(_) => unreachable!("a load is a write of its own"),
                 }
             }
             transaction.range("key2".."key6").try_for_each(|entry| entry.map(drop))?;
-            transaction.commit(durability).map(|_| durability)
+            for name in live {
+                transaction.keyspace(&keyspace(db, name)?).iter().try_for_each(|entry| entry.map(drop))?;
+            }
+            transaction.commit(durability(synced)).map(|_| durability(synced))
+        })?;
+        match late.expect("begun").commit(durability(synced)) {
+            Err(Error::Conflict { .. }) => {
+                self.refused += 1;
+                Ok(())
+            }
+            committed => committed.map(|seqno| panic!("committed at {seqno}, although what it has read has changed")),
+        }
+    }
+
+    pub(crate) fn change_keyspaces(&mut self, event: &Event) -> Result<(), Error> {
+        self.noted(event, |db| match event {
+            Event::Create(name) => {
+                let created = db.keyspace(name)?;
+                assert_eq!(created.name(), *name);
+                // Batches before it need not be.
+                Ok(Durability::Buffered)
+            }
+            Event::Drop(name) => db.drop_keyspace(name).map(|()| Durability::Synced),
+            Event::Batch(_) => unreachable!("a batch is written"),
         })
     }
 
-    /// Notes how far `write` has come with the batch.
-    fn noted(
-        &mut self,
-        batch: &Batch,
-        synced: bool,
-        write: impl FnOnce(&Db, Durability) -> Result<Durability, Error>,
-    ) -> Result<(), Error> {
-        self.batches.push(batch.clone());
-        let number = self.batches.len();
+    /// Notes how far `write` has come with the event.
+    fn noted(&mut self, event: &Event, write: impl FnOnce(&Db) -> Result<Durability, Error>) -> Result<(), Error> {
+        self.events.push(event.clone());
+        let number = self.events.len();
         self.time = self.time.max(number as u64);
         self.fs.set_time(second(self.time));
         self.note(Note::Begun(number));
-        let durability = write(self.db(), if synced { Durability::Synced } else { Durability::Buffered })?;
+        let durability = write(self.db())?;
         self.note(Note::Acknowledged(number));
         if durability == Durability::Synced {
             self.note(Note::Synced(number));

@@ -32,17 +32,22 @@ pub(crate) const SHAPES: [Shape; 6] =
 /// The policies under which tables are compacted.
 pub(crate) const POLICIES: [Compaction; Compaction::ALL.len()] = *Compaction::ALL.first_chunk().unwrap();
 
+/// The names of the keyspaces that are created and dropped.
+const NAMES: [Name; 2] = ["a", "b"];
+
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
     Write {
         batch: Batch,
         synced: bool,
     },
-    /// The same by a transaction.
+    /// The same by a transaction. Another one, which has read what it changes, is refused.
     Transact {
         batch: Batch,
         synced: bool,
     },
+    /// An event that is no batch.
+    Keyspace(Event),
     Persist,
     Flush,
     CompactRange,
@@ -66,10 +71,16 @@ pub(crate) struct Script {
 impl Script {
     pub(crate) fn new(shape: Shape, seed: u64) -> Script {
         let mut random = Random(seed);
-        let mut acts = Vec::new();
+        let (mut acts, mut live) = (Vec::new(), Vec::new());
         let mut number = 0;
         let len = 14 + random.below(10);
         for at in 0..len {
+            // The first one comes early.
+            let one_in = if at == 1 && live.is_empty() { 1 } else { 4 };
+            if let Some(event) = keyspace_event(&mut live, &random.at(0), one_in) {
+                number += 1;
+                acts.push(Act::Keyspace(event));
+            }
             let act = match (shape, random.below(10)) {
                 (Shape::Flushes, 0..4) | (Shape::Reopens | Shape::Mingled, 0..2) => Act::Flush,
                 (Shape::Reopens, 2..5) | (Shape::Mingled, 2) => Act::Reopen { close: random.one_in(2) },
@@ -83,7 +94,7 @@ impl Script {
                 _ => {
                     number += 1;
                     let synced = random.one_in(if shape == Shape::Batches { 8 } else { 4 });
-                    let batch = batch(shape, number, seed, &mut random);
+                    let batch = batch(shape, (number, seed), &live, &mut random);
                     // Every third one: a draw would change the acts of all seeds, some of which were chosen.
                     match number % 3 == 1 {
                         true => Act::Transact { batch: of_transaction(&batch), synced },
@@ -116,12 +127,34 @@ impl Script {
     }
 }
 
+/// Creates or drops, one time in `n`, a keyspace; `live` has the names of those that there are. It draws for itself: more draws of `random` would
+/// change the acts of all seeds, some of which were chosen.
+pub(crate) fn keyspace_event(live: &mut Vec<Name>, random: &Random, n: u64) -> Option<Event> {
+    let mut random = random.clone();
+    if !random.one_in(n) {
+        return None;
+    }
+    let name = NAMES[random.index(NAMES.len())];
+    Some(match live.iter().position(|live| *live == name) {
+        None => {
+            live.push(name);
+            Event::Create(name)
+        }
+        Some(at) => {
+            live.remove(at);
+            Event::Drop(name)
+        }
+    })
+}
+
 /// Those changes of a batch of which each is an operation if a transaction makes them: one range, then each key once.
 fn of_transaction(batch: &Batch) -> Batch {
-    let range = batch.iter().find(|change| matches!(change, Change::RemoveRange(..)));
-    let of_keys = batch.iter().filter_map(|change| match change {
-        Change::Set(key, _) | Change::SetUntil(key, ..) | Change::Remove(key) => Some((key, change)),
-        Change::RemoveRange(..) | Change::Load(_) => None,
+    let range = batch.iter().find(|(_, change)| matches!(change, Change::RemoveRange(..)));
+    let of_keys = batch.iter().filter_map(|of_keyspace| match of_keyspace {
+        (name, Change::Set(key, _) | Change::SetUntil(key, ..) | Change::Remove(key)) => {
+            Some(((name, key), of_keyspace))
+        }
+        (_, Change::RemoveRange(..) | Change::Load(_)) => None,
     });
     let keys: BTreeMap<_, _> = of_keys.collect();
     Arc::new(range.into_iter().chain(keys.into_values()).cloned().collect())
@@ -132,40 +165,46 @@ fn load(number: u64, origin: u64, random: &mut Random) -> Batch {
     let value = |n: u64| format!("load {number} of {origin:x}: {}", ".".repeat(40 * n as usize)).into_bytes();
     let keys = (0..KEYS).filter(|_| random.one_in(2)).map(|n| (key(n), value(n)));
     let load = keys.chain([(COUNT.to_vec(), number.to_le_bytes().to_vec())]).collect();
-    Arc::new(vec![Change::Load(load)])
+    Arc::new(vec![("", Change::Load(load))])
 }
 
-/// Batch `number`. Its values name their origin: `origin` differs for each branch of a history, so that a lost value that comes back is not taken
-/// for the one that was written instead.
-pub(crate) fn batch(shape: Shape, number: u64, origin: u64, random: &mut Random) -> Batch {
+/// Batch `number`, with changes in the default keyspace and in those that are `live`. Its values name their origin: `origin` differs for each branch of
+/// a history, so that a lost value that comes back is not taken for the one that was written instead.
+pub(crate) fn batch(shape: Shape, (number, origin): (u64, u64), live: &[Name], random: &mut Random) -> Batch {
     let ops = if shape == Shape::Singles { 1 } else { 1 + random.below(5) };
+    // As in `keyspace_event`.
+    let mut of_keyspaces = random.at(1);
     let mut batch = Vec::new();
     for _ in 0..ops {
-        let n = random.below(KEYS);
-        let key = key(n);
-        if random.one_in(8) {
-            let has_end = n + 1 < KEYS && !random.one_in(4);
-            let to = has_end.then(|| self::key(n + 1 + random.below(KEYS - n - 1)));
-            batch.push(Change::RemoveRange(key, to));
-            continue;
-        }
-        let value = (!random.one_in(4)).then(|| {
-            let len = match random.below(8) {
-                0 => 3000,
-                1 | 2 if shape == Shape::Batches => 11_000,
-                _ => 60,
-            };
-            let mut value = format!("{number} of {origin:x} for {}: ", key.escape_ascii()).into_bytes();
-            value.resize_with(value.len() + random.below(len) as usize, || random.next() as u8);
-            value
-        });
-        batch.push(match value {
-            // It has expired already, or does when one of the next batches is begun.
-            Some(value) if random.one_in(4) => Change::SetUntil(key, value, number + random.below(4)),
-            Some(value) => Change::Set(key, value),
-            None => Change::Remove(key),
-        });
+        let name = if live.is_empty() || of_keyspaces.one_in(3) { "" } else { live[of_keyspaces.index(live.len())] };
+        batch.push((name, change(shape, (number, origin), name, random)));
     }
-    batch.push(Change::Set(COUNT.to_vec(), number.to_le_bytes().to_vec()));
+    batch.push(("", Change::Set(COUNT.to_vec(), number.to_le_bytes().to_vec())));
     Arc::new(batch)
+}
+
+fn change(shape: Shape, (number, origin): (u64, u64), name: Name, random: &mut Random) -> Change {
+    let n = random.below(KEYS);
+    let key = key(n);
+    if random.one_in(8) {
+        let has_end = n + 1 < KEYS && !random.one_in(4);
+        let to = has_end.then(|| self::key(n + 1 + random.below(KEYS - n - 1)));
+        return Change::RemoveRange(key, to);
+    }
+    let value = (!random.one_in(4)).then(|| {
+        let len = match random.below(8) {
+            0 => 3000,
+            1 | 2 if shape == Shape::Batches => 11_000,
+            _ => 60,
+        };
+        let mut value = format!("{number} of {origin:x} for {name:?} {}: ", key.escape_ascii()).into_bytes();
+        value.resize_with(value.len() + random.below(len) as usize, || random.next() as u8);
+        value
+    });
+    match value {
+        // It has expired already, or does when one of the next batches is begun.
+        Some(value) if random.one_in(4) => Change::SetUntil(key, value, number + random.below(4)),
+        Some(value) => Change::Set(key, value),
+        None => Change::Remove(key),
+    }
 }

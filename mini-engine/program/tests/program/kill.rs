@@ -1,5 +1,5 @@
 //! A process that imports is killed with SIGKILL at a random point, fifty times. The database must then hold the first lines of the input, at least
-//! those that were acknowledged, and a second import must add the rest.
+//! those that were acknowledged, and a second import must add the rest. Every second import fills a keyspace.
 //!
 //! `KILL_SEED=n` repeats a run. `KILL_ROUNDS=n` makes it longer. `KILL_LINES=n` gives each round an input of `n` lines, with batches and memtables
 //! that are smaller in proportion: rounds become shorter, so there are more kills in the same time.
@@ -16,8 +16,8 @@ use std::process::{Child, ChildStdout};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use mini_engine::Db;
 use mini_engine::random::Random;
+use mini_engine::{Db, Keyspace};
 
 use crate::cases::step;
 use crate::support::{Room, finished, kill_seed, number, piped, program};
@@ -68,10 +68,18 @@ fn state_after(lines: &[(String, String)]) -> State {
     lines.iter().map(|(key, value)| (key.clone().into_bytes(), value.clone().into_bytes())).collect()
 }
 
-fn start_import(database: &Path, size: Size) -> Child {
+/// The database of a round, and the keyspace in it that the import fills: rounds take turns.
+#[derive(Clone, Copy)]
+struct Target<'a> {
+    database: &'a Path,
+    keyspace: Option<&'a str>,
+}
+
+fn start_import(target: Target<'_>, size: Size) -> Child {
     let (memtable_bytes, batch) = (size.memtable_bytes().to_string(), size.batch().to_string());
     let mut import = program();
-    import.args(["import", "--synced", "--memtable-bytes", &memtable_bytes, "--batch", &batch]).arg(database).arg("-");
+    import.args(["import", "--synced", "--memtable-bytes", &memtable_bytes, "--batch", &batch]);
+    import.args(target.keyspace.iter().flat_map(|name| ["--keyspace", name])).arg(target.database).arg("-");
     piped(import)
 }
 
@@ -86,8 +94,8 @@ fn next_ack(stdout: &mut BufReader<ChildStdout>) -> Option<usize> {
 
 /// Starts an import of `text`. Kills it after it has acknowledged `batches` batches and continued for `part` of the time of one batch. Returns how
 /// many lines it acknowledged.
-fn killed_import(database: &Path, size: Size, text: &str, batches: usize, part: f64) -> usize {
-    let mut child = start_import(database, size);
+fn killed_import(target: Target<'_>, size: Size, text: &str, batches: usize, part: f64) -> usize {
+    let mut child = start_import(target, size);
     let mut stdin = child.stdin.take().expect("piped");
     let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
     let mut acked = 0;
@@ -121,9 +129,11 @@ fn killed_import(database: &Path, size: Size, text: &str, batches: usize, part: 
     acked
 }
 
-fn read_all(database: &Path) -> State {
-    let db = Db::open(database).expect("a killed import leaves a sound database");
-    let state = db.iter().map(|record| record.map(|(key, value)| (key.to_vec(), value.to_vec())));
+fn read_all(target: Target<'_>) -> State {
+    let db = Db::open(target.database).expect("a killed import leaves a sound database");
+    let keyspace = target.keyspace.map_or_else(|| Keyspace::clone(&db), |name| db.keyspace(name).expect("a keyspace"));
+    assert!(target.keyspace.is_none() || db.first().expect("readable").is_none());
+    let state = keyspace.iter().map(|record| record.map(|(key, value)| (key.to_vec(), value.to_vec())));
     let state = state.collect::<Result<State, _>>().expect("readable");
     assert!(db.verify().expect("verify").problems.is_empty());
     db.close().expect("close");
@@ -148,8 +158,8 @@ fn has_rotated(database: &Path) -> bool {
     ending(".log") > 1 || ending(".sst") > 0
 }
 
-fn import_rest(database: &Path, size: Size, lines: &[(String, String)]) {
-    let mut child = start_import(database, size);
+fn import_rest(target: Target<'_>, size: Size, lines: &[(String, String)]) {
+    let mut child = start_import(target, size);
     let mut stdin = child.stdin.take().expect("piped");
     let rest = text(lines);
     thread::scope(|threads| {
@@ -178,20 +188,21 @@ fn every_acknowledged_line_survives_a_kill_and_the_rest_can_follow() {
         let part = random.index(2000) as f64 / 1000.0;
         let room = Room::new();
         let database = room.database();
+        let target = Target { database: &database, keyspace: (round % 2 == 1).then_some("users") };
 
-        let acked = killed_import(&database, size, &text(offered), batches, part);
+        let acked = killed_import(target, size, &text(offered), batches, part);
         rotated += usize::from(has_rotated(&database));
         midway += usize::from(0 < acked && acked < size.lines);
 
-        let state = read_all(&database);
+        let state = read_all(target);
         let survived = lines_in(&state);
         let context = format!("round {round}: {acked} lines acknowledged, {survived} found");
         assert!(acked <= survived, "{context}");
         assert!(survived <= offered.len() && survived.is_multiple_of(size.batch()), "{context}: part of a batch");
         assert!(state == state_after(&lines[..survived]), "{context}: not the first lines of the input");
 
-        import_rest(&database, size, &lines[survived..]);
-        assert!(read_all(&database) == state_after(&lines), "{context}: the rest did not follow");
+        import_rest(target, size, &lines[survived..]);
+        assert!(read_all(target) == state_after(&lines), "{context}: the rest did not follow");
     }
     println!("{midway} of {rounds} killed midway, {rotated} past a rotation");
     assert!(midway * 3 >= rounds, "only {midway} of {rounds} imports were killed midway");

@@ -9,6 +9,7 @@ use super::words::is;
 use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::Args;
 use crate::state::context::Context;
+use crate::state::databases::Database;
 use crate::state::keyspace::Keyspace;
 use crate::state::process::{cpu_seconds, memory_of_machine, resident_bytes};
 use crate::state::shared::Shared;
@@ -20,7 +21,7 @@ type Section = (&'static str, fn(&Shared, &Metrics) -> Fields);
 #[rustfmt::skip]
 const SECTIONS: [Section; 13] = [
     ("Server", server), ("Clients", clients), ("Memory", memory), ("Persistence", persistence), ("Stats", stats),
-    ("Replication", replication), ("CPU", cpu), ("Cluster", cluster), ("Keyspace", keyspace), ("Writes", writes), ("Damage", damage), ("Engine", engine),
+    ("Replication", replication), ("CPU", cpu), ("Cluster", cluster), ("Keyspace", |_, _| Vec::new()), ("Writes", writes), ("Damage", damage), ("Engine", engine),
     ("Commandstats", |_, _| Vec::new()),
 ];
 
@@ -42,8 +43,10 @@ pub(super) fn info(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) 
         for (name, value) in fields(context.shared, &metrics) {
             write!(text, "{name}:{value}\r\n").ok();
         }
-        if section == "Commandstats" {
-            command_stats(context.shared, &mut text);
+        match section {
+            "Commandstats" => command_stats(context.shared, &mut text),
+            "Keyspace" => databases(context.shared, &metrics, &mut text),
+            _ => {}
         }
     }
     Ok(Reply::Text(text))
@@ -189,8 +192,18 @@ fn engine(_: &Shared, metrics: &Metrics) -> Fields {
     ]
 }
 
-fn keyspace(_: &Shared, metrics: &Metrics) -> Fields {
-    vec![("db0", format!("keys={},expires=0,avg_ttl=0", metrics.estimated_keys))]
+/// The databases that exist. Their keys are estimated: those of database 0 with what is in memory of all, those of the others from tables alone.
+fn databases(shared: &Shared, metrics: &Metrics, text: &mut String) {
+    let all = Database::all(&shared.db, shared.settings.databases).unwrap_or_default();
+    // A tombstone and what it hides are no keys.
+    let keys = |database: &Database| {
+        database.stored.approximate_size().map_or(0, |size| size.entries.saturating_sub(2 * size.tombstones))
+    };
+    let others: Vec<_> = all.iter().skip(1).map(|database| (database.number, keys(database))).collect();
+    let rest = metrics.estimated_keys.saturating_sub(others.iter().map(|(_, keys)| keys).sum());
+    for (number, keys) in std::iter::once((0, rest)).chain(others) {
+        write!(text, "db{number}:keys={keys},expires=0,avg_ttl=0\r\n").ok();
+    }
 }
 
 fn command_stats(shared: &Shared, text: &mut String) {

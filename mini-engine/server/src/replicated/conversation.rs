@@ -7,14 +7,14 @@ use std::time::Instant;
 
 use super::front::Front;
 use super::next::{Access, Next, Redirect};
-use super::proposal::{Kind, Transaction, Watched, Write};
+use super::proposal::{self, Kind, Watched, Write};
 use super::request::{MAX_REQUEST_BYTES, Request, encode};
 use super::slots::{slot_of, slot_of_all, slot_of_named};
 use crate::commands::{self, Command, Scope, transaction};
 use crate::protocol::reply::{Refusal, Reply, Version};
 use crate::protocol::request::{Args, OwnedArgs, Parser, is_http};
 use crate::session::{find, record, run_alone};
-use crate::state::context::{After, Client, Context};
+use crate::state::context::{After, Client, Context, Transaction};
 use crate::state::databases::Database;
 use crate::state::shared::Shared;
 
@@ -82,6 +82,12 @@ impl Conversation {
         }
         self.watched.extend(watched);
         self.answer(&Reply::OK, out);
+    }
+
+    /// Bytes of memory that it keeps between requests: a part of one, the commands that MULTI has queued, and what is watched.
+    pub fn size(&self) -> usize {
+        let queued = self.client.transaction.as_ref().map_or(0, Transaction::size);
+        self.parser.size() + queued + self.watched.iter().map(Watched::size).sum::<usize>()
     }
 
     /// Appends a reply.
@@ -222,13 +228,19 @@ impl Conversation {
             self.answer(&Reply::Array(Vec::new()), call.out);
             return Ok(Next::Answered);
         }
+        let sizes = watched.iter().map(Watched::size).chain(requests.iter().map(Request::size));
+        if sizes.sum::<usize>() > MAX_REQUEST_BYTES {
+            return Err(Refusal::new(format!(
+                "EXECABORT a transaction and what it watches have at most {MAX_REQUEST_BYTES} bytes"
+            )));
+        }
         let mut slots: Vec<Option<u16>> = watched.iter().map(|watched| Some(slot_of(watched.key()))).collect();
         for request in &requests {
             let named = commands::find(request.args())?.named(request.args())?;
             slots.push(slot_of_named(&named, call.is_one_group)?);
         }
         let slot = call.direct(slot_of_all(slots.into_iter())?, Access::Write)?;
-        let transaction = Transaction { is_version_3: version == Version::Resp3, watched, requests };
+        let transaction = proposal::Transaction { is_version_3: version == Version::Resp3, watched, requests };
         Ok(Next::Write { write: Write(Kind::Transaction(transaction)), slot })
     }
 

@@ -33,7 +33,6 @@ use crate::state::context::{After, Client, Context, Transaction};
 use crate::state::databases::Database;
 use crate::state::listing::Listing;
 use crate::state::shared::Shared;
-use crate::state::watched::Watched;
 
 /// What a client speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,8 +183,7 @@ impl Session {
     pub(crate) fn size(&self) -> usize {
         let transaction = self.client.transaction.as_ref().map_or(0, Transaction::size);
         let listing = self.client.listing.as_ref().map_or(0, Listing::size);
-        let watched = self.client.watched.as_ref().map_or(0, Watched::size);
-        self.parser.size() + self.pipeline.size() + transaction + listing + watched
+        self.parser.size() + self.pipeline.size() + transaction + listing
     }
 }
 

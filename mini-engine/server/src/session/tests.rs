@@ -601,6 +601,19 @@ fn each_database_has_keys_of_its_own() {
 }
 
 #[test]
+fn info_shows_the_keys_of_each_database() {
+    // Catches keys that are counted for database 0 as well as for their own.
+    let mut server = Server::new();
+    server.talk("mset a 0 b 0 => +OK | select 2 => +OK | set a 2 => +OK");
+    server.shared.db.flush().expect("flush");
+    let said = server.said("info keyspace\r\n");
+    let shown = |number, keys| format!("db{number}:keys={keys},expires=0,avg_ttl=0\r\n");
+    // Of a table that both share, either may get the greater part.
+    let is_shown = |(first, other)| said.contains(&format!("# Keyspace\r\n{}{}", shown(0, first), shown(2, other)));
+    assert!([(2, 1), (1, 2)].into_iter().any(is_shown), "{said}");
+}
+
+#[test]
 fn a_transaction_waits_for_a_database_before_it_begins() {
     // Catches a transaction that is carried out in part, or forgotten, when one of its commands needs a database that does not exist.
     let mut server = Server::new();

@@ -4,45 +4,25 @@ use mini_engine::{Db, Error, Result, Transaction};
 
 use super::databases::Database;
 
-/// Watched keys, from the first WATCH on.
+/// Watched keys, from the first WATCH on: what a transaction has read, which notices every write and every expiry since it began.
 #[derive(Debug)]
-pub(crate) struct Watched {
-    /// Reads the keys, and so notices every write since it began.
-    transaction: Transaction,
-    /// The keys that were there: their expiry is no write.
-    present: Vec<(Database, Vec<u8>)>,
-}
+pub(crate) struct Watched(Transaction);
 
 impl Watched {
     pub(crate) fn new(db: &Db) -> Self {
-        Self { transaction: db.transaction(), present: Vec::new() }
+        Self(db.transaction())
     }
 
     /// # Errors
     /// Those of reading a key, and [`Error::Full`] if they are too many.
     pub(crate) fn add(&mut self, database: &Database, key: &[u8]) -> Result<()> {
-        if self.transaction.keyspace(&database.stored).contains_key(key)? {
-            self.present.push((database.clone(), key.to_vec()));
-        }
-        Ok(())
+        self.0.keyspace(&database.stored).contains_key(key).map(drop)
     }
 
     pub(crate) fn is_unchanged(&self) -> Result<bool> {
-        match self.transaction.check() {
-            Err(Error::Conflict { .. }) => return Ok(false),
-            checked => checked?,
+        match self.0.check() {
+            Err(Error::Conflict { .. }) => Ok(false),
+            checked => checked.map(|()| true),
         }
-        for (database, key) in &self.present {
-            if !database.stored.contains_key(key)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Bytes of memory, without the transaction's.
-    pub(crate) fn size(&self) -> usize {
-        let keys = self.present.iter().map(|(_, key)| key.capacity()).sum::<usize>();
-        keys + self.present.capacity() * size_of::<(Database, Vec<u8>)>()
     }
 }

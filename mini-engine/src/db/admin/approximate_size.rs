@@ -16,6 +16,8 @@ pub struct KeyspaceSize {
     pub bytes: u64,
     /// Entries in tables: versions of keys, and tombstones.
     pub entries: u64,
+    /// Tombstones among them.
+    pub tombstones: u64,
 }
 
 pub(crate) fn approximate_size(core: &Core, keyspace: &KeyspaceRef) -> Result<KeyspaceSize> {
@@ -26,7 +28,9 @@ pub(crate) fn approximate_size(core: &Core, keyspace: &KeyspaceRef) -> Result<Ke
     for table in view.tables().filter(|table| overlaps_bounds(&table.meta(), &bounds)) {
         let (part, meta) = (bytes_within(table, &bounds), table.meta());
         size.bytes += part;
-        size.entries += (u128::from(meta.entries) * u128::from(part) / u128::from(meta.size.max(1))) as u64;
+        let share = |count: u64| (u128::from(count) * u128::from(part) / u128::from(meta.size.max(1))) as u64;
+        size.entries += share(meta.entries);
+        size.tombstones += share(meta.tombstones);
     }
     Ok(size)
 }

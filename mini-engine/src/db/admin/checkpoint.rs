@@ -24,6 +24,10 @@ pub(crate) fn checkpoint(core: &Core, dir: &Path) -> Result<()> {
     check_free(&**fs, dir)?;
     flush_all(core)?;
     let (state, tables): (_, Vec<_>) = {
+        // What a caller moves to another keyspace after the flush, before it drops the old one, would be in neither. So a drop waits for a second
+        // flush, of what came during the first.
+        let _undropped = core.keyspaces.hold();
+        flush_all(core)?;
         // Both change together, under the manifest's lock.
         let manifest = lock(&core.manifest);
         (manifest.state().clone(), core.view.load().tables().map(RunTable::table).cloned().collect())

@@ -1,11 +1,12 @@
 //! Makes, finds and drops keyspaces.
 
 use crate::db::core::{Core, fail_on_unwind};
+use crate::db::write::persist;
 use crate::error::{Error, Result};
 use crate::lock::lock;
 use crate::manifest::KeyspaceMeta;
 use crate::options::KeyspaceOptions;
-use crate::types::KeyspaceRef;
+use crate::types::{Durability, KeyspaceRef};
 
 /// The keyspace `name`, which is made if there is none, with `options`; without them, as it is or with the default ones.
 pub(crate) fn keyspace(core: &Core, name: &str, options: Option<KeyspaceOptions>) -> Result<KeyspaceRef> {
@@ -37,9 +38,18 @@ pub(crate) fn keyspace(core: &Core, name: &str, options: Option<KeyspaceOptions>
 /// Drops the keyspace `name`.
 pub(crate) fn drop_keyspace(core: &Core, name: &str) -> Result<()> {
     core.check_open()?;
+    let find = || core.keyspaces.get(name).ok_or_else(|| Error::NoKeyspace { name: name.to_owned() });
+    find()?;
+    let _alone = core.keyspaces.hold();
+    // The caller may have moved the contents elsewhere. If the drop survives a power cut, so must those writes.
+    persist(core, Durability::Synced)?;
     let mut manifest = lock(&core.manifest);
-    let open = core.keyspaces.get(name).ok_or_else(|| Error::NoKeyspace { name: name.to_owned() })?;
+    let open = find()?;
     core.check_writable(&core.lock())?;
     tracing::debug!(name, id = open.prefix.id(), "drops a keyspace");
-    fail_on_unwind(core, || core.forget_keyspace(&mut manifest, &open))
+    let dropped = fail_on_unwind(core, || core.forget_keyspace(&mut manifest, &open));
+    // A worker that looks for work has the lock when it finds none: it has seen the drop, or is woken.
+    drop(core.lock());
+    core.wake_all();
+    dropped
 }

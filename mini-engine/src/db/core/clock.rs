@@ -10,9 +10,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 use crate::fs::FileSystem;
-use crate::types::{Millis, millis};
+use crate::types::{Millis, millis, system_time};
 
 #[derive(Debug)]
 pub(crate) struct Clock {
@@ -41,6 +42,11 @@ impl Clock {
         if now <= latest { latest } else { self.latest.fetch_max(now, Ordering::Relaxed).max(now) }
     }
 
+    /// The time at which an entry expires that is inserted now and has this `lifetime`.
+    pub(crate) fn end_of(&self, lifetime: Millis) -> SystemTime {
+        system_time(self.begin().saturating_add(lifetime))
+    }
+
     /// The latest instant that anyone has read.
     #[inline]
     pub(crate) fn latest(&self) -> Millis {
@@ -50,7 +56,7 @@ impl Clock {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, SystemTime};
+    use std::time::Duration;
 
     use super::*;
     use crate::fs::{FaultFs, MemFs};

@@ -99,7 +99,7 @@ impl Core {
     pub(crate) fn set_keyspace(&self, manifest: &mut Manifest, meta: KeyspaceMeta) -> Result<Arc<OpenKeyspace>> {
         self.append_keyspaces(manifest, KeyspaceEdit { set: vec![meta.clone()], ..KeyspaceEdit::default() })?;
         self.publish_keyspaces(manifest);
-        Ok(self.keyspaces.add(&meta))
+        Ok(self.keyspaces.set(&meta))
     }
 
     /// Records that `keyspace` is no more: after a crash it is whole, or there is none. Writes that come between the record and the mark go with it.
@@ -118,7 +118,7 @@ impl Core {
     }
 
     fn append_keyspaces(&self, manifest: &mut Manifest, keyspaces: KeyspaceEdit) -> Result<()> {
-        let appended = manifest.append(VersionEdit { keyspaces, ..VersionEdit::default() });
+        let appended = manifest.append(VersionEdit { keyspaces, clock: self.clock.latest(), ..VersionEdit::default() });
         let appended = appended.inspect_err(|error| {
             if !manifest.is_usable() || !error.is_transient() {
                 self.fail(error);

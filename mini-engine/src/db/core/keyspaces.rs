@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::error::Result;
 use crate::lock::lock;
@@ -18,6 +18,8 @@ static NEXT_DATABASE: AtomicU64 = AtomicU64::new(0);
 pub(crate) struct Keyspaces {
     database: u64,
     by_name: Mutex<BTreeMap<Arc<str>, Arc<OpenKeyspace>>>,
+    /// Held by a drop, and while a checkpoint chooses its tables. Taken before all other locks.
+    drops: Mutex<()>,
 }
 
 impl Keyspaces {
@@ -25,17 +27,19 @@ impl Keyspaces {
         // Relaxed: it only has to differ from the others.
         let database = NEXT_DATABASE.fetch_add(1, Ordering::Relaxed);
         let by_name = set.iter().map(|meta| (meta.name.clone(), open(meta, database))).collect();
-        Keyspaces { database, by_name: Mutex::new(by_name) }
+        Keyspaces { database, by_name: Mutex::new(by_name), drops: Mutex::new(()) }
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<Arc<OpenKeyspace>> {
         lock(&self.by_name).get(name).cloned()
     }
 
-    /// Adds the keyspace, unless it is there.
-    pub(super) fn add(&self, meta: &KeyspaceMeta) -> Arc<OpenKeyspace> {
+    /// Adds the keyspace, or gives it its new options.
+    pub(super) fn set(&self, meta: &KeyspaceMeta) -> Arc<OpenKeyspace> {
         let mut by_name = lock(&self.by_name);
-        by_name.entry(meta.name.clone()).or_insert_with(|| open(meta, self.database)).clone()
+        let open = by_name.entry(meta.name.clone()).or_insert_with(|| open(meta, self.database));
+        open.set_expire_after(meta.options.expire_after);
+        open.clone()
     }
 
     pub(super) fn remove(&self, name: &str) {
@@ -53,6 +57,11 @@ impl Keyspaces {
         keyspace.open().map_or(Ok(()), |keyspace| keyspace.check_in(self.database))
     }
 
+    /// As long as this is held, no keyspace is dropped by another thread.
+    pub(crate) fn hold(&self) -> MutexGuard<'_, ()> {
+        lock(&self.drops)
+    }
+
     /// Their names, in order.
     pub(crate) fn names(&self) -> Vec<String> {
         lock(&self.by_name).keys().map(|name| name.to_string()).collect()
@@ -60,5 +69,7 @@ impl Keyspaces {
 }
 
 fn open(meta: &KeyspaceMeta, database: u64) -> Arc<OpenKeyspace> {
-    Arc::new(OpenKeyspace::new(&meta.name, KeyPrefix::of(meta.id), database))
+    let open = OpenKeyspace::new(&meta.name, KeyPrefix::of(meta.id), database);
+    open.set_expire_after(meta.options.expire_after);
+    Arc::new(open)
 }

@@ -5,13 +5,13 @@ use std::sync::{Arc, MutexGuard};
 use super::state::{Core, State};
 use crate::compaction::{Context, Plan, Work, pick};
 use crate::error::{Error, Result};
-use crate::manifest::Version;
+use crate::manifest::{KeyspaceSet, Version};
 
 /// The plan that `pick` chooses for the wanted `work`; `None` if no work is wanted. The current view has its inputs.
 ///
 /// Picking takes time in proportion to the number of tables, and writers need the lock. So `pick` runs on copies, without the lock, and runs again
 /// if its inputs have changed when the lock is taken again. A flush does not invalidate a plan: its table is newer than all tables of the plan. If
-/// nothing was picked, the flush may have made a compaction due.
+/// nothing was picked, the flush, or the drop of a keyspace, may have made a compaction due.
 pub(crate) fn pick_unlocked<'a, W: Copy + PartialEq>(
     core: &'a Core,
     mut state: MutexGuard<'a, State>,
@@ -21,16 +21,15 @@ pub(crate) fn pick_unlocked<'a, W: Copy + PartialEq>(
     loop {
         let Some(wanted) = work(&state) else { return (state, None) };
         // Not a copy of the view, which would keep the files of tables that a compaction replaces meanwhile.
-        let (version, is_scanned_often) = now(core);
+        let inputs @ (version, keyspaces, is_scanned_often) = &now(core);
         let in_progress = state.compacting.in_progress.clone();
         drop(state);
-        let (options, keyspaces) = (&core.store.options, core.store.keyspaces.load_full());
         let context = Context {
-            version: &version,
-            options,
+            version,
+            options: &core.store.options,
             in_progress: &in_progress,
-            is_scanned_often,
-            keyspaces: &keyspaces,
+            is_scanned_often: *is_scanned_often,
+            keyspaces,
             instant: core.snapshots.oldest_instant(|| core.clock.now()),
         };
         let plan = pick(&context, wanted);
@@ -40,22 +39,24 @@ pub(crate) fn pick_unlocked<'a, W: Copy + PartialEq>(
         }
         match plan {
             Some(plan) => return (state, Some(plan)),
-            None if is_as(core, &version, is_scanned_often) => return (state, None),
+            None if is_as(core, inputs) => return (state, None),
             None => {}
         }
     }
 }
 
-/// The version, and whether many scans have merged its runs.
-fn now(core: &Core) -> (Arc<Version>, bool) {
+/// The version, the keyspaces, and whether many scans have merged the version's runs.
+type Picked = (Arc<Version>, Arc<KeyspaceSet>, bool);
+
+fn now(core: &Core) -> Picked {
     let view = core.view.load();
-    (view.version.clone(), view.scans.is_at_limit())
+    (view.version.clone(), core.store.keyspaces.load_full(), view.scans.is_at_limit())
 }
 
 /// Whether nothing has changed since then.
-fn is_as(core: &Core, version: &Arc<Version>, is_scanned_often: bool) -> bool {
-    let (version_now, is_scanned_now) = now(core);
-    Arc::ptr_eq(&version_now, version) && is_scanned_now == is_scanned_often
+fn is_as(core: &Core, (version, keyspaces, is_scanned_often): &Picked) -> bool {
+    let (version_now, keyspaces_now, is_scanned_now) = now(core);
+    Arc::ptr_eq(&version_now, version) && Arc::ptr_eq(&keyspaces_now, keyspaces) && is_scanned_now == *is_scanned_often
 }
 
 impl Core {

@@ -1,7 +1,7 @@
 //! The core of an open database: the state shared by handles, snapshots, iterators and workers.
 //!
-//! Lock order: `manifest`, then `state`, then `spare`; the snapshot registry, the names of keyspaces and the locks of a log come last. `state` is the write lock. It guards
-//! the places in the log, the sequence numbers and the publishing of views. No thread waits for the device while holding it, with two exceptions: a
+//! Lock order: that of drops (`keyspaces.rs`), `manifest`, then `state`, then `spare`; the snapshot registry, the names of keyspaces and the locks of a
+//! log come last. `state` is the write lock. It guards the places in the log, the sequence numbers and the publishing of views. No thread waits for the device while holding it, with two exceptions: a
 //! write that finds no space cuts the log (`wal/writer.rs`, W4), and the condition of a write may read a block that is not in the cache any more
 //! (`conditional.rs`), or, at its last try, a newer table (`transaction/commit.rs`). Both condition variables belong to it: `work` wakes the
 //! workers, `room` wakes all threads that wait for the workers.
@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, TryLockError};
 use std::thread::yield_now;
+use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 
@@ -32,7 +33,7 @@ use crate::error::{Error, Result};
 use crate::lock::{lock, on_unwind, wait};
 use crate::manifest::Manifest;
 use crate::memtables::MemtableFactory;
-use crate::types::SeqNo;
+use crate::types::{KeyspaceRef, SeqNo};
 use crate::wal;
 
 /// The reason for refusing writes from a fork of the process that opened the database.
@@ -203,6 +204,12 @@ impl Core {
             cancel: AtomicBool::new(false),
             _lock: opened.lock,
         }
+    }
+
+    /// The expiry of an entry that is inserted into `keyspace` now, without one of its own.
+    #[inline]
+    pub(crate) fn default_expiry(&self, keyspace: &KeyspaceRef) -> Option<SystemTime> {
+        keyspace.expire_after().map(|lifetime| self.clock.end_of(lifetime))
     }
 
     pub(crate) fn dir(&self) -> &PathBuf {

@@ -4,6 +4,9 @@
 //! number and the batch's own first number belongs to a key or a range that was read, the reads would give the same results directly before the
 //! batch: the transaction takes effect as a whole at its own number. Transactions, and all other writes, are serial in the order of their numbers.
 //!
+//! The expiry of an entry is a change without a number. So the clock is asked under the lock too: what was there when it was read must still be there.
+//! What had expired stays absent, unless it is written, because the clock never goes back.
+//!
 //! The batch gets its numbers under the write lock, and only there is it known which writes come before it. Most of the check is done before the lock
 //! is taken, up to the number that is visible then. Under the lock, only later versions are looked for: in memory, if no flush has come between. If
 //! one has, and a table would have to be read, the lock is given back and the check done again without it. After [`ROUNDS`] times a table is read
@@ -67,6 +70,8 @@ fn write_if_unchanged(
             if core.visible() > checked {
                 reads.check(&view, read_at, checked)?;
             }
+            // After what may take time.
+            check_time(core, (reads, read_at))?;
             Ok(true)
         };
         if let Some(seqno) = write_if(core, batch, durability, &is_unchanged)? {
@@ -74,6 +79,11 @@ fn write_if_unchanged(
         }
         rounds -= 1;
     }
+}
+
+/// Checks that no entry that was read at `read_at` has expired.
+pub(super) fn check_time(core: &Core, (reads, read_at): (&Reads, SeqNo)) -> Result<()> {
+    reads.check_time(read_at, || core.clock.now())
 }
 
 fn has_table_since(view: &View, since: SeqNo) -> bool {

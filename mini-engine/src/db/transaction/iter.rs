@@ -5,15 +5,18 @@
 
 use std::cell::RefCell;
 use std::ops::Bound;
+use std::time::SystemTime;
 
 use super::pending::Pending;
 use super::reads::RangeSlot;
 use crate::db::read::Iter;
 use crate::error::Result;
 use crate::iter::Direction;
-use crate::types::{KeyPrefix, OwnedBounds, Slice};
+use crate::types::{KeyPrefix, OwnedBounds, Slice, millis};
 
 type Entry = (Slice, Slice);
+/// An entry, and the time from which on its key is absent; an own entry is not looked at again.
+type Expiring = (Slice, Slice, Option<SystemTime>);
 
 /// The entries of a range in key order, from both ends, as a [`Transaction`](crate::Transaction) sees them: yields `Result<(key, value)>`.
 ///
@@ -37,7 +40,7 @@ pub struct TransactionIter<'a> {
 #[derive(Debug, Default)]
 struct End {
     /// The next committed entry, if it was taken from the iterator and not yielded yet.
-    next: Option<Entry>,
+    next: Option<Expiring>,
     /// The range that was read from this end.
     slot: RangeSlot,
 }
@@ -60,7 +63,7 @@ impl<'a> TransactionIter<'a> {
         }
         let entry = self.next_entry(direction).and_then(|entry| {
             self.note(direction, entry.as_ref())?;
-            Ok(entry)
+            Ok(entry.map(|(key, value, _)| (key, value)))
         });
         self.is_over = !matches!(entry, Ok(Some(_)));
         let without_prefix = |(key, value): Entry| {
@@ -70,7 +73,7 @@ impl<'a> TransactionIter<'a> {
         entry.map(|entry| entry.map(without_prefix)).transpose()
     }
 
-    fn next_entry(&mut self, direction: Direction) -> Result<Option<Entry>> {
+    fn next_entry(&mut self, direction: Direction) -> Result<Option<Expiring>> {
         let pending = self.pending.borrow();
         let own = if is_inverted(&self.rest) { None } else { pending.written_at_end(&self.rest, direction) };
         let is_before_own = |key: &Slice| {
@@ -79,24 +82,24 @@ impl<'a> TransactionIter<'a> {
                 Direction::Backward => key > own,
             })
         };
-        while let Some(committed) = self.next_committed(direction)?.take_if(|(key, _)| is_before_own(key)) {
+        while let Some(committed) = self.next_committed(direction)?.take_if(|(key, ..)| is_before_own(key)) {
             if pending.written(&committed.0).is_none() {
                 return Ok(Some(committed));
             }
         }
-        Ok(own)
+        Ok(own.map(|(key, value)| (key, value, None)))
     }
 
     /// The place of the committed entry that comes next. If none is left, it is the one that the other end has taken.
-    fn next_committed(&mut self, direction: Direction) -> Result<&mut Option<Entry>> {
+    fn next_committed(&mut self, direction: Direction) -> Result<&mut Option<Expiring>> {
         let (end, other) = match direction {
             Direction::Forward => (&mut self.front, &mut self.back),
             Direction::Backward => (&mut self.back, &mut self.front),
         };
         if end.next.is_none() {
             let next = match direction {
-                Direction::Forward => self.committed.next(),
-                Direction::Backward => self.committed.next_back(),
+                Direction::Forward => self.committed.next_with_expiry(),
+                Direction::Backward => self.committed.next_back_with_expiry(),
             };
             end.next = next.transpose()?.or_else(|| other.next.take());
         }
@@ -104,9 +107,10 @@ impl<'a> TransactionIter<'a> {
     }
 
     /// Notes that the range was read up to `entry`, or as a whole.
-    fn note(&mut self, direction: Direction, entry: Option<&Entry>) -> Result<()> {
-        let mut read = self.bounds.clone();
-        if let Some((key, _)) = entry {
+    fn note(&mut self, direction: Direction, entry: Option<&Expiring>) -> Result<()> {
+        let (mut read, mut pending) = (self.bounds.clone(), self.pending.borrow_mut());
+        if let Some((key, _, at)) = entry {
+            pending.note_expiry(key, at.map(millis));
             let (upto, rest) = match direction {
                 Direction::Forward => (&mut read.1, &mut self.rest.0),
                 Direction::Backward => (&mut read.0, &mut self.rest.1),
@@ -118,7 +122,7 @@ impl<'a> TransactionIter<'a> {
             Direction::Forward => &mut self.front,
             Direction::Backward => &mut self.back,
         };
-        self.pending.borrow_mut().note_range(&mut end.slot, read)
+        pending.note_range(&mut end.slot, read)
     }
 }
 

@@ -28,15 +28,16 @@ impl<'a> KeyspaceTransaction<'a> {
     /// As [`Transaction::get`](crate::Transaction::get).
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.key_prefix().with_stored(key.as_ref(), |key| {
-            self.state.read_key(&self.keyspace, key, |own| own.cloned(), |point| point.get(key))
+            self.state.read_key(&self.keyspace, key, Slice::clone, |point| point.get_with_expiry(key))
         })
     }
 
     /// As [`Transaction::contains_key`](crate::Transaction::contains_key).
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.key_prefix().with_stored(key.as_ref(), |key| {
-            self.state.read_key(&self.keyspace, key, |own| own.is_some(), |point| point.contains(key))
-        })
+        let found = self.key_prefix().with_stored(key.as_ref(), |key| {
+            self.state.read_key(&self.keyspace, key, |_| (), |point| point.contains_with_expiry(key))
+        });
+        found.map(|found| found.is_some())
     }
 
     /// As [`Transaction::get_many`](crate::Transaction::get_many).
@@ -57,8 +58,18 @@ impl<'a> KeyspaceTransaction<'a> {
             }
         }
         let (places, keys): (Vec<_>, Vec<_>) = unwritten.into_iter().unzip();
-        let found = source.read(&self.keyspace, |point| point.get_many(&keys))?;
-        places.into_iter().zip(found).for_each(|(at, value)| values[at] = value);
+        if source.instant() == 0 {
+            // There is no entry that expires (K2 of `core/clock.rs`).
+            let found = source.read(&self.keyspace, |point| point.get_many(&keys))?;
+            places.into_iter().zip(found).for_each(|(at, value)| values[at] = value);
+            return Ok(values);
+        }
+        for (place, key) in places.into_iter().zip(keys) {
+            if let Some((value, at)) = source.read(&self.keyspace, |point| point.get_with_expiry(key))? {
+                pending.note_expiry(key, at);
+                values[place] = Some(value);
+            }
+        }
         Ok(values)
     }
 
@@ -92,6 +103,9 @@ impl<'a> KeyspaceTransaction<'a> {
 
     /// As [`Transaction::insert`](crate::Transaction::insert).
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        if let Some(at) = self.state.core.default_expiry(&self.keyspace) {
+            return self.insert_with_expiry(key, value, at);
+        }
         check_value(value.as_ref())?;
         self.write_key(key.as_ref(), Some((value.as_ref(), None)))
     }

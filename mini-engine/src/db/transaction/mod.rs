@@ -14,7 +14,7 @@ mod writes;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use self::commit::check_now;
+use self::commit::{check_now, check_time};
 use self::state::TransactionState;
 use super::core::Core;
 use crate::error::{Error, Result};
@@ -32,9 +32,12 @@ const TRIES: usize = 1000;
 ///
 /// A transaction reads the database as it was when the transaction began, and its own writes, which nobody else sees before the commit.
 /// [`Transaction::commit`] writes all of them in one batch, unless another write has changed what was read: a key, present or not, or any key in a
-/// range, as far as it was read. Then the commit is an [`Error::Conflict`], and nothing is written. What was only written does not conflict. So all
-/// transactions, and all other writes, are *strictly serializable*: they have the effect of one after the other, in the order of their sequence
-/// numbers, and what was acknowledged before a transaction began comes before it.
+/// range, as far as it was read. Then the commit is an [`Error::Conflict`], and nothing is written. A key that was there and has expired by the commit
+/// counts as changed; what was only written does not conflict. So all transactions, and all other writes, are *strictly serializable*: they have the
+/// effect of one after the other, in the order of their sequence numbers, and what was acknowledged before a transaction began comes before it.
+///
+/// A read of many entries that expire soon is a conflict as soon as the first of them does: such a range is better read in a
+/// [`Snapshot`](crate::Snapshot).
 ///
 /// It holds no lock, and waits for nobody before its commit. A dropped transaction has done nothing. While it lives it keeps versions, as a
 /// [`Snapshot`](crate::Snapshot) does. Its reads and writes take memory, at most
@@ -155,18 +158,20 @@ impl Transaction {
         self.default().remove_prefix(prefix)
     }
 
-    /// Fails if something that was read has changed by now: then a commit would fail too. A long transaction may ask that before it goes on. Costs the
-    /// first part of a commit, and waits for nobody.
+    /// Fails if something that was read has changed or expired by now: then a commit would fail too. A long transaction may ask that before it goes
+    /// on. Costs the first part of a commit, and waits for nobody.
     ///
     /// # Errors
     /// [`Error::Conflict`], with the key that was changed; the errors of reading tables.
     pub fn check(&self) -> Result<()> {
         let read_at = self.state.source()?.seqno();
-        check_now(&self.state.core, (&self.state.pending.borrow().reads, read_at), read_at).map(drop)
+        let (core, pending) = (&self.state.core, self.state.pending.borrow());
+        check_now(core, (&pending.reads, read_at), read_at)?;
+        check_time(core, (&pending.reads, read_at))
     }
 
-    /// Writes everything, if nothing has changed what was read. Returns the sequence number of the last operation; after that number the writes are
-    /// visible, and they survive as those of [`Db::write`](crate::Db::write) do.
+    /// Writes everything, if nothing has changed what was read, and no key of it has expired. Returns the sequence number of the last operation; after
+    /// that number the writes are visible, and they survive as those of [`Db::write`](crate::Db::write) do.
     ///
     /// A transaction that has written nothing succeeds without a check, and returns the number at which it has read: it has seen one moment. It
     /// syncs nothing. A transaction that has read nothing writes without a check.

@@ -4,7 +4,7 @@ use super::reads::{RangeSlot, Reads};
 use super::writes::{Expiring, Writes, bytes_of};
 use crate::error::{Error, Result};
 use crate::iter::Direction;
-use crate::types::{KeyspaceRef, OwnedBounds, Slice, WriteBatch};
+use crate::types::{KeyspaceRef, Millis, OwnedBounds, Slice, WriteBatch};
 
 #[derive(Debug)]
 pub(super) struct Pending {
@@ -33,6 +33,11 @@ impl Pending {
         self.check_room(self.reads.bytes_for_key(key))?;
         self.reads.add_key(key);
         Ok(())
+    }
+
+    /// Notes that the entry of `key` was read and expires at this instant, if it does.
+    pub(super) fn note_expiry(&mut self, key: &[u8], at: Option<Millis>) {
+        self.reads.note_expiry(key, at);
     }
 
     /// Notes that `range` was read, instead of the one in `slot`.

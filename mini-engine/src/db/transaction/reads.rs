@@ -7,7 +7,9 @@ use std::sync::Arc;
 use crate::db::core::View;
 use crate::db::read::{newer_version, newer_within};
 use crate::error::{Error, Result};
-use crate::types::{DEFAULT_KEYSPACE, KeyspaceRef, OpenKeyspace, OwnedBounds, SeqNo, Shown, Slice, split_stored};
+use crate::types::{
+    DEFAULT_KEYSPACE, KeyspaceRef, Millis, OpenKeyspace, OwnedBounds, SeqNo, Shown, Slice, split_stored,
+};
 
 /// An upper estimate of the memory that a key or a range takes besides its bytes.
 const READ_BYTES: usize = 96;
@@ -19,6 +21,8 @@ pub(super) type RangeSlot = Option<usize>;
 pub(crate) struct Reads {
     keys: BTreeSet<Slice>,
     ranges: Vec<OwnedBounds>,
+    /// The first instant at which an entry that was read expires, and its key.
+    expires: Option<(Millis, Slice)>,
     /// The keyspaces of the transaction, except the default one; also those that it only writes.
     keyspaces: Vec<Arc<OpenKeyspace>>,
     bytes: usize,
@@ -64,6 +68,14 @@ impl Reads {
         self.keys.insert(Slice::from(key));
     }
 
+    /// Notes that the entry of `key` was read and expires at this instant, if it does.
+    pub(crate) fn note_expiry(&mut self, key: &[u8], at: Option<Millis>) {
+        let is_first = |at: &Millis| self.expires.as_ref().is_none_or(|(first, _)| at < first);
+        if let Some(at) = at.filter(is_first) {
+            self.expires = Some((at, Slice::from(key)));
+        }
+    }
+
     /// Adds `range`, or replaces the one in `slot`.
     pub(super) fn set_range(&mut self, slot: &mut RangeSlot, range: OwnedBounds) {
         let at = *slot.get_or_insert_with(|| {
@@ -93,6 +105,19 @@ impl Reads {
             }
         }
         Ok(())
+    }
+
+    /// Checks that no entry that was read at `read_at` has expired; asks for the time only if one expires.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`].
+    pub(super) fn check_time(&self, read_at: SeqNo, now: impl FnOnce() -> Millis) -> Result<()> {
+        match &self.expires {
+            Some((at, key)) if *at <= now() => {
+                Err(self.conflict(key, |key| format!("{key} was read at {read_at}, and has expired since")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The conflict at the stored key `stored`, which `what` describes.

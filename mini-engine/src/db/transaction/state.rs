@@ -7,7 +7,7 @@ use super::pending::Pending;
 use crate::db::core::Core;
 use crate::db::read::{ReadPoint, Registered};
 use crate::error::{Error, Result};
-use crate::types::{KeyspaceRef, Slice};
+use crate::types::{KeyspaceRef, Millis, Slice};
 
 #[derive(Debug)]
 pub(super) struct TransactionState {
@@ -34,20 +34,22 @@ impl TransactionState {
         self.source()
     }
 
-    /// Reads the stored key `key`: what the transaction has `written`, or what was `committed`.
+    /// The value of the stored key `key`, if it has one: what the transaction has `written`, or what was `committed`, with its expiry.
     pub(super) fn read_key<T>(
         &self,
         keyspace: &KeyspaceRef,
         key: &[u8],
-        written: impl FnOnce(Option<&Slice>) -> T,
-        committed: impl FnOnce(ReadPoint<'_>) -> Result<T>,
-    ) -> Result<T> {
+        written: impl FnOnce(&Slice) -> T,
+        committed: impl FnOnce(ReadPoint<'_>) -> Result<Option<(T, Option<Millis>)>>,
+    ) -> Result<Option<T>> {
         let source = self.source_of(keyspace)?;
         let mut pending = self.pending.borrow_mut();
         if let Some(own) = pending.written(key) {
-            return Ok(written(own));
+            return Ok(own.map(written));
         }
         pending.note_key(key)?;
-        source.read(keyspace, committed)
+        let Some((value, at)) = source.read(keyspace, committed)? else { return Ok(None) };
+        pending.note_expiry(key, at);
+        Ok(Some(value))
     }
 }

@@ -70,7 +70,10 @@ pub(crate) fn write_one(
     let mut batch = BATCH_OF_ONE.try_with(Cell::take).unwrap_or_default();
     let prefix = keyspace.prefix;
     let op = match value {
-        Some(value) => batch.insert_in(prefix, key, value).map(|()| Op::Put { key, value })?,
+        Some(value) => {
+            batch.insert_until_in(prefix, key, value, core.default_expiry(keyspace))?;
+            Op::Put { key, value }
+        }
         None => batch.remove_in(prefix, key).map(|()| Op::Delete { key })?,
     };
     if prefix.is_plain(key) {

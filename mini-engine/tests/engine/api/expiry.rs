@@ -109,6 +109,27 @@ fn a_key_is_absent_from_its_instant_on_in_every_read_wherever_it_is() {
 }
 
 #[test]
+fn an_entry_that_has_expired_by_its_flush_or_compaction_still_hides_older_versions_in_other_tables() {
+    // Catches an expired entry that is dropped like an old version instead of leaving a tombstone: the version below it returns.
+    let fs = clocked();
+    let db = builder(&fs).open().unwrap();
+    for key in ["a", "b", "c"] {
+        db.insert(key, "old").unwrap();
+    }
+    db.compact_range(..).unwrap();
+    db.insert_with_expiry("a", "new", at(1010)).unwrap();
+    db.insert_with_expiry("b", "new", at(1020)).unwrap();
+    fs.set_time(at(1010));
+    db.flush().unwrap();
+    check(&db, &[("b", "new"), ("c", "old")]);
+    fs.set_time(at(1020));
+    check(&db, &[("c", "old")]);
+    db.flush().unwrap();
+    db.compact_range(..).unwrap();
+    check(&db, &[("c", "old")]);
+}
+
+#[test]
 fn a_later_write_replaces_the_value_with_its_expiry() {
     // Catches an expiry that outlives its value, and a value that lost its own.
     in_each_place(|fs, db, settle| {
@@ -336,4 +357,59 @@ fn salvage_keeps_expiries_and_leaves_out_what_has_expired() {
     fs.set_time(at(1040));
     check(&saved, &[("d", "in the next")]);
     assert_eq!(saved.get_with_expiry("d").unwrap().unwrap().1, Some(at(1050)));
+}
+
+#[test]
+fn entries_of_a_keyspace_with_a_lifetime_expire_unless_they_have_an_expiry_of_their_own() {
+    // Catches a way to insert that forgets the lifetime of the keyspace, one that uses it elsewhere or instead of the given time, and an option that a
+    // change or a reopen loses.
+    let fs = &clocked();
+    let lifetime = |seconds| KeyspaceOptions::default().expire_after(Duration::from_secs(seconds));
+    let expiry_of = |keyspace: &Keyspace, key: &str| keyspace.get_with_expiry(key).unwrap().unwrap().1;
+    let db = builder(fs).open().unwrap();
+    let (plain, brief) = (db.keyspace("plain").unwrap(), db.keyspace_with("brief", lifetime(10)).unwrap());
+    brief.insert("inserted", "").unwrap();
+    brief.insert_with_expiry("own", "", at(1030)).unwrap();
+    brief.insert("kept", "").unwrap();
+    assert!(brief.set_expiry("kept", None).unwrap());
+    brief.compare_and_swap("swapped", None, Some(b"")).unwrap().unwrap();
+    brief.ingest([("a-loaded", "")]).unwrap();
+    let mut batch = WriteBatch::new();
+    batch.keyspace(&brief).insert("batched", "").unwrap();
+    batch.keyspace(&plain).insert("batched", "").unwrap();
+    batch.insert("batched", "").unwrap();
+    db.write(batch, Durability::Buffered).unwrap();
+    db.transact(|transaction| {
+        transaction.keyspace(&plain).insert("transacted", "")?;
+        transaction.keyspace(&brief).insert("transacted", "")
+    })
+    .unwrap();
+    for key in ["inserted", "swapped", "batched", "transacted"] {
+        assert_eq!(expiry_of(&brief, key), Some(at(1010)), "{key}");
+    }
+    assert_eq!(expiry_of(&brief, "own"), Some(at(1030)));
+    for (keyspace, key) in
+        [(&brief, "kept"), (&brief, "a-loaded"), (&plain, "batched"), (&plain, "transacted"), (&*db, "batched")]
+    {
+        assert_eq!(expiry_of(keyspace, key), None, "{key}");
+    }
+    drop((plain, brief));
+    db.close().unwrap();
+
+    let db = builder(fs).open().unwrap();
+    let brief = db.keyspace("brief").unwrap();
+    brief.insert("reopened", "").unwrap();
+    db.keyspace_with("brief", lifetime(20)).unwrap();
+    brief.insert("changed", "").unwrap();
+    db.keyspace_with("brief", KeyspaceOptions::default()).unwrap();
+    brief.insert("without", "").unwrap();
+    let expiries = ["reopened", "changed", "without"].map(|key| expiry_of(&brief, key));
+    assert_eq!(expiries, [Some(at(1010)), Some(at(1020)), None]);
+    for wrong in [Duration::ZERO, Duration::from_micros(999), Duration::MAX] {
+        let refused = db.keyspace_with("wrong", KeyspaceOptions::default().expire_after(wrong));
+        assert!(matches!(refused, Err(Error::InvalidArgument(_))), "{wrong:?}");
+    }
+    fs.set_time(at(1010));
+    let left: Vec<_> = pairs(brief.iter()).into_iter().map(|(key, _)| String::from_utf8(key).unwrap()).collect();
+    assert_eq!(left, ["a-loaded", "changed", "kept", "own", "without"]);
 }

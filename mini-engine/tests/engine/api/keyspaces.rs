@@ -133,6 +133,8 @@ fn a_dropped_keyspace_is_gone_for_every_handle_and_its_name_is_free() {
         no_keyspace(old.pop_first(), "a");
         no_keyspace(old.iter().next().unwrap(), "a");
         no_keyspace(old.cursor().seek_to_first(), "a");
+        no_keyspace(old.compact_range(..), "a");
+        no_keyspace(old.approximate_size(), "a");
         no_keyspace(snapshot.get("k"), "a");
         no_keyspace(db.snapshot().keyspace(&old).iter().next().unwrap(), "a");
         no_keyspace(db.write(&batch, Durability::Buffered), "a");

@@ -5,6 +5,7 @@ mod bounds;
 mod checkpoint;
 mod concurrency;
 mod conditional;
+mod drops;
 mod expiry;
 mod ingest;
 mod keyspaces;

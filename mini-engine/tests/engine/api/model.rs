@@ -1,165 +1,62 @@
-//! Random operations against an ordinary map; after every step, everything readable is compared.
+//! Random operations against ordinary maps, one for each keyspace; after every step, everything readable is compared.
+
+mod contents;
+mod steps;
 
 use std::time::SystemTime;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use self::contents::Model;
+use self::steps::{BatchStep, Chosen, Key, SPACES, Step, chosen, step};
 use crate::support::*;
-
-type Key = Vec<u8>;
-
-#[derive(Clone, Debug)]
-enum Step {
-    Insert(Key, usize),
-    /// For this many seconds.
-    InsertFor(Key, usize, u64),
-    /// From now on for this many seconds, or for ever.
-    SetExpiry(Key, Option<u64>),
-    /// Seconds pass.
-    Pass(u64),
-    Remove(Key),
-    RemoveRange(Bound<Key>, Bound<Key>),
-    Batch(Vec<BatchStep>, bool),
-    /// Sorted entries from outside, of this many keys.
-    Load(Vec<Key>, usize),
-    PopFirst,
-    PopLast,
-    Flush,
-    Persist,
-    TakeSnapshot,
-    DropSnapshot,
-    /// By `close`, or by a plain drop; and with other options.
-    Reopen(bool, Chosen),
-    CompactRange(Bound<Key>, Bound<Key>),
-    WaitForCompactions,
-    /// A walk of a range from both ends, in the order that the bits give, with a seek in between.
-    Walk(Bound<Key>, Bound<Key>, Vec<bool>, Option<Key>),
-    Prefix(Key),
-    Cursor(Key, Vec<bool>),
-}
-
-/// An operation of a batch.
-#[derive(Clone, Debug)]
-enum BatchStep {
-    Insert(Key, usize),
-    InsertFor(Key, usize, u64),
-    Remove(Key),
-    RemoveRange(Bound<Key>, Bound<Key>),
-}
-
-/// Short keys of few letters, or many neighbours that share so much that they are copied in one chunk, or in several.
-fn key() -> impl Strategy<Value = Key> {
-    let neighbour = (prop::sample::select(&[0usize, 15, 16, 17, 37][..]), 0u8..60);
-    prop_oneof![
-        3 => vec(prop::sample::select(&[0u8, b'a', b'b', 0xff][..]), 0..4),
-        2 => neighbour.prop_map(|(shared, last)| [std::vec![b'a'; shared], std::vec![last]].concat()),
-    ]
-}
-
-fn bound() -> impl Strategy<Value = Bound<Key>> {
-    prop_oneof![Just(Bound::Unbounded), key().prop_map(Bound::Included), key().prop_map(Bound::Excluded)]
-}
-
-/// Options that must not change the results of reads.
-#[derive(Clone, Debug)]
-struct Chosen {
-    policy: Compaction,
-    ratio: u64,
-    memtable: MemtableKind,
-    filter_bits: u32,
-}
-
-const MEMTABLES: [MemtableKind; 2] = [MemtableKind::SkipList, MemtableKind::Vector];
-
-fn chosen() -> impl Strategy<Value = Chosen> {
-    let options = (prop::sample::select(&POLICIES[..]), 2..5u64, prop::sample::select(&MEMTABLES[..]), any::<bool>());
-    options.prop_map(|(policy, ratio, memtable, is_filtered)| Chosen {
-        policy,
-        ratio,
-        memtable,
-        filter_bits: if is_filtered { 10 } else { 0 },
-    })
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let len = 0..900usize;
-    let in_batch = prop_oneof![
-        6 => (key(), len.clone()).prop_map(|(key, len)| BatchStep::Insert(key, len)),
-        2 => (key(), len.clone(), 0..9u64).prop_map(|(key, len, seconds)| BatchStep::InsertFor(key, len, seconds)),
-        6 => key().prop_map(BatchStep::Remove),
-        1 => (bound(), bound()).prop_map(|(lower, upper)| BatchStep::RemoveRange(lower, upper)),
-    ];
-    let batch = vec(in_batch, 0..20);
-    prop_oneof![
-        12 => (key(), len.clone()).prop_map(|(key, len)| Step::Insert(key, len)),
-        5 => (key(), len.clone(), 0..9u64).prop_map(|(key, len, seconds)| Step::InsertFor(key, len, seconds)),
-        2 => (key(), prop::option::of(0..9u64)).prop_map(|(key, seconds)| Step::SetExpiry(key, seconds)),
-        3 => (1..5u64).prop_map(Step::Pass),
-        5 => key().prop_map(Step::Remove),
-        3 => (bound(), bound()).prop_map(|(lower, upper)| Step::RemoveRange(lower, upper)),
-        // Up to several memtables in one batch.
-        4 => (batch, any::<bool>()).prop_map(|(ops, synced)| Step::Batch(ops, synced)),
-        2 => (vec(key(), 1..9), len.clone()).prop_map(|(keys, len)| Step::Load(keys, len)),
-        2 => Just(Step::PopFirst),
-        2 => Just(Step::PopLast),
-        1 => Just(Step::Flush),
-        1 => Just(Step::Persist),
-        2 => Just(Step::TakeSnapshot),
-        1 => Just(Step::DropSnapshot),
-        2 => (any::<bool>(), chosen()).prop_map(|(close, chosen)| Step::Reopen(close, chosen)),
-        1 => (bound(), bound()).prop_map(|(lower, upper)| Step::CompactRange(lower, upper)),
-        1 => Just(Step::WaitForCompactions),
-        4 => (bound(), bound(), vec(any::<bool>(), 0..30), prop::option::of(key()))
-            .prop_map(|(lower, upper, ends, seek)| Step::Walk(lower, upper, ends, seek)),
-        1 => key().prop_map(Step::Prefix),
-        2 => (key(), vec(any::<bool>(), 0..20)).prop_map(|(key, moves)| Step::Cursor(key, moves)),
-    ]
-}
 
 struct Run {
     dir: TempDir,
     fs: FaultFs,
     db: Option<Db>,
-    model: Map,
-    /// The seconds at which keys of the model expire.
-    expiries: BTreeMap<Key, u64>,
-    time: u64,
-    snapshots: Vec<(Snapshot, Map)>,
+    /// The number of the keyspace of the steps.
+    space: usize,
+    model: Model,
+    snapshots: Vec<(Snapshot, [Map; SPACES.len()])>,
     written: u64,
+    /// The numbers of transactions that were committed and refused.
+    committed: u64,
+    refused: u64,
 }
 
 impl Run {
     fn new(chosen: &Chosen) -> Run {
-        let (dir, fs, time) = (TempDir::new().unwrap(), faulty(), 1_000_000);
-        fs.set_time(second(time));
+        let (dir, fs) = (TempDir::new().unwrap(), faulty());
+        let model = Model { time: 1_000_000, ..Model::default() };
+        fs.set_time(second(model.time));
         let db = Some(open(&dir, &fs, chosen));
-        Run { dir, fs, db, model: Map::new(), expiries: BTreeMap::new(), time, snapshots: Vec::new(), written: 0 }
-    }
-
-    /// Notes the expiry of a key that was written.
-    fn note(&mut self, key: &[u8], expiry: Option<u64>) {
-        match expiry {
-            Some(at) => self.expiries.insert(key.to_vec(), at),
-            None => self.expiries.remove(key),
-        };
-        self.expire();
-    }
-
-    /// Removes the keys of the model that have expired.
-    fn expire(&mut self) {
-        let Run { model, expiries, time, .. } = self;
-        expiries.retain(|key, at| {
-            let is_over = *at <= *time;
-            if is_over {
-                model.remove(key);
-            }
-            !is_over && model.contains_key(key)
-        });
+        Run { dir, fs, db, space: 0, model, snapshots: Vec::new(), written: 0, committed: 0, refused: 0 }
     }
 
     fn db(&self) -> &Db {
         self.db.as_ref().expect("open between steps")
+    }
+
+    /// The keyspace of this number.
+    fn keyspace(&self, number: usize) -> Keyspace {
+        match SPACES[number] {
+            ("", _) => Keyspace::clone(self.db()),
+            (name, None) => self.db().keyspace(name).unwrap(),
+            (name, Some(compression)) => {
+                self.db().keyspace_with(name, KeyspaceOptions::default().compression(compression)).unwrap()
+            }
+        }
+    }
+
+    /// The keyspace of the steps.
+    fn here(&self) -> Keyspace {
+        self.keyspace(self.space)
+    }
+
+    fn map(&mut self) -> &mut Map {
+        &mut self.model.maps[self.space]
     }
 
     /// Bytes that differ for each write, so that an old version is never taken for a new one.
@@ -174,96 +71,166 @@ impl Run {
         match step {
             Step::Insert(key, len) => {
                 let value = self.value(len);
-                self.db().insert(&key, &value).unwrap();
-                self.note(&key, None);
-                self.model.insert(key, value);
+                self.here().insert(&key, &value).unwrap();
+                self.model.insert(self.space, key, value, None);
             }
             Step::InsertFor(key, len, seconds) => {
-                let (value, at) = (self.value(len), self.time + seconds);
-                self.db().insert_with_expiry(&key, &value, second(at)).unwrap();
-                self.model.insert(key.clone(), value);
-                self.note(&key, Some(at));
+                let (value, at) = (self.value(len), self.model.time + seconds);
+                self.here().insert_with_expiry(&key, &value, second(at)).unwrap();
+                self.model.insert(self.space, key, value, Some(at));
             }
             Step::SetExpiry(key, seconds) => {
-                let at = seconds.map(|seconds| self.time + seconds);
-                let is_there = self.db().set_expiry(&key, at.map(second)).unwrap();
-                assert_eq!(is_there, self.model.contains_key(&key));
-                if is_there {
-                    self.note(&key, at);
+                let at = seconds.map(|seconds| self.model.time + seconds);
+                let is_there = self.here().set_expiry(&key, at.map(second)).unwrap();
+                let value = self.map().get(&key).cloned();
+                assert_eq!(is_there, value.is_some());
+                if let Some(value) = value {
+                    self.model.insert(self.space, key, value, at);
                 }
             }
             Step::Pass(seconds) => {
-                self.time += seconds;
-                self.fs.set_time(second(self.time));
-                self.expire();
+                self.model.time += seconds;
+                self.fs.set_time(second(self.model.time));
+                self.model.expire();
             }
             Step::Remove(key) => {
-                self.db().remove(&key).unwrap();
-                self.model.remove(&key);
+                self.here().remove(&key).unwrap();
+                self.map().remove(&key);
             }
             Step::RemoveRange(lower, upper) => {
-                self.db().remove_range((lower.clone(), upper.clone())).unwrap();
-                remove_range(&mut self.model, (lower, upper));
+                self.here().remove_range((lower.clone(), upper.clone())).unwrap();
+                self.model.remove_range(self.space, &(lower, upper));
             }
             Step::Batch(ops, synced) => self.batch(ops, synced),
+            Step::Transact(ops, foreign) => self.transact(ops, foreign),
             Step::Load(keys, len) => {
                 let load: Map = keys.into_iter().map(|key| (key, self.value(len))).collect();
-                self.db().ingest(&load).unwrap();
-                load.keys().for_each(|key| self.note(key, None));
-                self.model.extend(load);
+                self.here().ingest(&load).unwrap();
+                load.into_iter().for_each(|(key, value)| self.model.insert(self.space, key, value, None));
             }
-            Step::PopFirst => assert_eq!(self.db().pop_first().unwrap().map(owned_entry), self.model.pop_first()),
-            Step::PopLast => assert_eq!(self.db().pop_last().unwrap().map(owned_entry), self.model.pop_last()),
+            Step::PopFirst => assert_eq!(self.here().pop_first().unwrap().map(owned_entry), self.map().pop_first()),
+            Step::PopLast => assert_eq!(self.here().pop_last().unwrap().map(owned_entry), self.map().pop_last()),
             Step::Flush => self.db().flush().unwrap(),
             Step::Persist => self.db().persist(Durability::Synced).unwrap(),
-            Step::TakeSnapshot => self.snapshots.push((self.db().snapshot(), self.model.clone())),
+            Step::TakeSnapshot => self.snapshots.push((self.db().snapshot(), self.model.maps.clone())),
             Step::DropSnapshot => drop((!self.snapshots.is_empty()).then(|| self.snapshots.remove(0))),
+            Step::Enter(space) => self.space = space,
+            Step::DropKeyspace => self.drop_keyspace(),
             Step::Reopen(close, chosen) => self.reopen(close, &chosen),
-            Step::CompactRange(lower, upper) => self.db().compact_range((lower, upper)).unwrap(),
+            Step::CompactRange(lower, upper) => self.here().compact_range((lower, upper)).unwrap(),
             Step::WaitForCompactions => self.db().wait_for_compactions().unwrap(),
             Step::Walk(lower, upper, ends, seek) => {
-                let iter = self.db().range((lower.clone(), upper.clone()));
-                walk(iter, &self.model, (lower, upper), &ends, seek);
+                let iter = self.here().range((lower.clone(), upper.clone()));
+                walk(iter, self.map(), (lower, upper), &ends, seek);
             }
             Step::Prefix(prefix) => {
-                let expected: Vec<_> = self.model.iter().filter(|(key, _)| key.starts_with(&prefix)).collect();
-                assert_eq!(pairs(self.db().prefix(&prefix)), owned(&expected));
+                let here = self.here();
+                let expected: Vec<_> = self.map().iter().filter(|(key, _)| key.starts_with(&prefix)).collect();
+                assert_eq!(pairs(here.prefix(&prefix)), owned(&expected));
                 let rest: Vec<_> = expected.into_iter().rev().collect();
-                assert_eq!(pairs(self.db().prefix(&prefix).rev()), owned(&rest));
+                assert_eq!(pairs(here.prefix(&prefix).rev()), owned(&rest));
             }
             Step::Cursor(key, moves) => self.cursor(&key, &moves),
         }
     }
 
+    /// Drops the keyspace of the steps, unless it is the default one. Snapshots show it no more.
+    fn drop_keyspace(&mut self) {
+        let (space, name) = (self.space, SPACES[self.space].0);
+        if !name.is_empty() {
+            let old = self.here();
+            self.db().drop_keyspace(name).unwrap();
+            assert!(matches!(old.get("a"), Err(Error::NoKeyspace { .. })));
+            self.map().clear();
+            self.snapshots.iter_mut().for_each(|(_, maps)| maps[space].clear());
+        }
+    }
+
+    /// The operations, each with the number of its keyspace and a value: every fourth one is of the next keyspace.
+    fn spread(&mut self, ops: Vec<BatchStep>) -> Vec<(usize, BatchStep, Vec<u8>)> {
+        let mut spread = Vec::new();
+        for (at, op) in ops.into_iter().enumerate() {
+            let (BatchStep::Insert(_, len) | BatchStep::InsertFor(_, len, _)) = op else {
+                spread.push((at, op, Vec::new()));
+                continue;
+            };
+            spread.push((at, op, self.value(len)));
+        }
+        spread.iter_mut().for_each(|(at, ..)| *at = (self.space + usize::from(*at % 4 == 3)) % SPACES.len());
+        spread
+    }
+
     fn batch(&mut self, ops: Vec<BatchStep>, synced: bool) {
         let mut batch = WriteBatch::new();
-        for op in ops {
-            match op {
-                BatchStep::Insert(key, len) => {
-                    let value = self.value(len);
-                    batch.insert(&key, &value).unwrap();
-                    self.note(&key, None);
-                    self.model.insert(key, value);
+        for (space, op, value) in self.spread(ops) {
+            let (keyspace, time) = (self.keyspace(space), self.model.time);
+            let mut batch = batch.keyspace(&keyspace);
+            match &op {
+                BatchStep::Insert(key, _) => batch.insert(key, &value).unwrap(),
+                BatchStep::InsertFor(key, _, seconds) => {
+                    batch.insert_with_expiry(key, &value, second(time + seconds)).unwrap();
                 }
-                BatchStep::InsertFor(key, len, seconds) => {
-                    let (value, at) = (self.value(len), self.time + seconds);
-                    batch.insert_with_expiry(&key, &value, second(at)).unwrap();
-                    self.model.insert(key.clone(), value);
-                    self.note(&key, Some(at));
-                }
-                BatchStep::Remove(key) => {
-                    batch.remove(&key).unwrap();
-                    self.model.remove(&key);
-                }
-                BatchStep::RemoveRange(lower, upper) => {
-                    batch.remove_range((lower.clone(), upper.clone())).unwrap();
-                    remove_range(&mut self.model, (lower, upper));
-                }
+                BatchStep::Remove(key) => batch.remove(key).unwrap(),
+                BatchStep::RemoveRange(lower, upper) => batch.remove_range((lower.clone(), upper.clone())).unwrap(),
             }
+            self.model.apply(space, op, value);
         }
         let durability = if synced { Durability::Synced } else { Durability::Buffered };
         let (before, count) = (self.db().snapshot().seqno(), batch.len() as u64);
         assert_eq!(self.db().write(batch, durability).unwrap(), before + count);
+    }
+
+    /// After each operation the transaction reads all of its keyspace. So it is refused if the other write is in one of them.
+    fn transact(&mut self, ops: Vec<BatchStep>, foreign: Option<(usize, Key)>) {
+        let (transaction, before) = (self.db().transaction(), self.model.clone());
+        let mut read = BTreeSet::new();
+        // The removal of an inverted range is no operation.
+        let is_writer = ops.iter().any(|op| !matches!(op, BatchStep::RemoveRange(..)));
+        // None expires at once: as long as nothing in the database expires, a transaction has no time.
+        let later = |op| match op {
+            BatchStep::InsertFor(key, len, seconds) => BatchStep::InsertFor(key, len, seconds.max(1)),
+            op => op,
+        };
+        let ops = ops.into_iter().map(later).collect();
+        for (space, op, value) in self.spread(ops) {
+            let (keyspace, time) = (self.keyspace(space), self.model.time);
+            let own = transaction.keyspace(&keyspace);
+            match &op {
+                BatchStep::Insert(key, _) => own.insert(key, &value).unwrap(),
+                BatchStep::InsertFor(key, _, seconds) => {
+                    own.insert_with_expiry(key, &value, second(time + seconds)).unwrap();
+                }
+                BatchStep::Remove(key) => own.remove(key).unwrap(),
+                BatchStep::RemoveRange(lower, upper) => own.remove_range((lower.clone(), upper.clone())).unwrap(),
+            }
+            self.model.apply(space, op, value);
+            let all: Vec<_> = self.model.maps[space].iter().collect();
+            assert_eq!(pairs(own.iter()), owned(&all));
+            let backward: Vec<_> = all.into_iter().rev().collect();
+            assert_eq!(pairs(own.iter().rev()), owned(&backward));
+            read.insert(space);
+        }
+        let foreign = foreign.map(|(space, key)| (space, key, self.value(9)));
+        if let Some((space, key, value)) = &foreign {
+            self.keyspace(*space).insert(key, value).unwrap();
+        }
+        let is_late = foreign.as_ref().is_some_and(|(space, ..)| read.contains(space));
+        match transaction.commit(Durability::Buffered) {
+            Ok(_) => {
+                assert!(!(is_late && is_writer), "what it has read has changed: {foreign:?}");
+                self.committed += 1;
+            }
+            Err(Error::Conflict { keyspace, key, .. }) => {
+                let at = foreign.as_ref().filter(|_| is_late).map(|(space, key, _)| (SPACES[*space].0, &key[..]));
+                assert_eq!(Some((&*keyspace, &key[..])), at);
+                self.model = before;
+                self.refused += 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+        if let Some((space, key, value)) = foreign {
+            self.model.insert(space, key, value, None);
+        }
     }
 
     fn reopen(&mut self, close: bool, chosen: &Chosen) {
@@ -283,8 +250,8 @@ impl Run {
     }
 
     fn cursor(&self, key: &[u8], moves: &[bool]) {
-        let all: Vec<(&Key, &Vec<u8>)> = self.model.iter().collect();
-        let mut cursor = self.db().cursor();
+        let all: Vec<(&Key, &Vec<u8>)> = self.model.maps[self.space].iter().collect();
+        let mut cursor = self.here().cursor();
         cursor.seek_for_prev(key).unwrap();
         let last_at_or_before = all.partition_point(|(k, _)| k.as_slice() <= key).checked_sub(1);
         assert_eq!(cursor.valid().then(|| cursor.key().to_vec()), last_at_or_before.map(|at| all[at].0.clone()));
@@ -300,15 +267,18 @@ impl Run {
     }
 
     fn compare(&self) {
-        let db = self.db();
-        let all: Vec<_> = self.model.iter().collect();
-        assert_eq!(pairs(db.iter()), owned(&all));
+        for number in 0..SPACES.len() {
+            let all: Vec<_> = self.model.maps[number].iter().collect();
+            assert_eq!(pairs(self.keyspace(number).iter()), owned(&all), "keyspace {number}");
+        }
+        let (db, map) = (self.here(), &self.model.maps[self.space]);
+        let all: Vec<_> = map.iter().collect();
         let backward: Vec<_> = all.iter().rev().copied().collect();
         assert_eq!(pairs(db.iter().rev()), owned(&backward));
         let keys: Vec<Key> = [&[][..], b"a", b"b", b"ab", b"\xff", b"\xff\xff\xff", b"b\0a", b"never", b"b"]
             .map(<[u8]>::to_vec)
             .to_vec();
-        let expected: Vec<Option<Key>> = keys.iter().map(|key| self.model.get(key).cloned()).collect();
+        let expected: Vec<Option<Key>> = keys.iter().map(|key| map.get(key).cloned()).collect();
         let answers = db.get_many(&keys).unwrap().into_iter().map(|value| value.map(|v| v.to_vec()));
         assert!(answers.eq(expected.iter().cloned()));
         for limit in [0, 1, 300, 1500] {
@@ -318,10 +288,11 @@ impl Run {
             assert_eq!(db.get(key).unwrap().map(|v| v.to_vec()).as_ref(), value.as_ref());
             assert_eq!(db.contains_key(key).unwrap(), value.is_some());
             let with_expiry = db.get_with_expiry(key).unwrap();
-            let expiry = self.expiries.get(key).filter(|_| value.is_some()).map(|at| second(*at));
+            let expiry = self.model.expiries[self.space].get(key).filter(|_| value.is_some()).map(|at| second(*at));
             assert_eq!(with_expiry.map(|(value, at)| (value.to_vec(), at)), value.clone().map(|value| (value, expiry)));
         }
-        for (snapshot, model) in &self.snapshots {
+        for (snapshot, maps) in &self.snapshots {
+            let (snapshot, model) = (snapshot.keyspace(&db), &maps[self.space]);
             let all: Vec<_> = model.iter().collect();
             assert_eq!(pairs(snapshot.iter()), owned(&all));
             let many = snapshot.get_many(&keys).unwrap();
@@ -332,10 +303,6 @@ impl Run {
             }
         }
     }
-}
-
-fn remove_range(model: &mut Map, bounds: (Bound<Key>, Bound<Key>)) {
-    model.retain(|key, _| !std::ops::RangeBounds::contains(&bounds, key));
 }
 
 fn second(n: u64) -> SystemTime {
@@ -412,7 +379,8 @@ proptest! {
     ) {
         // Catches any mistake of a memtable of either kind, a flush, a load, a compaction, a recovery or an iterator about order, versions,
         // tombstones, removed ranges, bounds and directions, under each policy and after a change from any policy to any other; combined reads that
-        // differ from single reads, or that exceed their limit; and an end of the order that pops remember wrongly.
+        // differ from single reads, or that exceed their limit; an end of the order that pops remember wrongly; keyspaces that see each other; a
+        // transaction that does not see its own writes, misses a conflict, meets one that is none, or leaves a trace when it is refused.
         let mut run = Run::new(&chosen);
         for step in steps {
             run.run(step);
@@ -437,4 +405,19 @@ fn the_model_workload_rotates_flushes_and_compacts() {
     // The compactions that are still due end before the close of the next open does.
     wait_while(|| run.db().metrics().compactions == 0);
     run.compare();
+}
+
+#[test]
+fn the_model_workload_commits_and_refuses_transactions() {
+    // Catches transactions of the model test that are never refused, or never committed, and so show nothing about conflicts.
+    let (policy, memtable) = (Compaction::Leveled, MemtableKind::SkipList);
+    let mut run = Run::new(&Chosen { policy, ratio: 10, memtable, filter_bits: 10 });
+    for n in 0..40u8 {
+        let ops = || (0..6).map(|at| BatchStep::InsertFor(vec![n, at], 50, 3)).collect();
+        run.run(Step::Enter(usize::from(n) % SPACES.len()));
+        run.run(Step::Transact(ops(), (n % 2 == 0).then(|| (usize::from(n / 2) % SPACES.len(), vec![n]))));
+        run.run(Step::Pass(1));
+        run.compare();
+    }
+    assert!(run.committed > 5 && run.refused > 5, "{} committed, {} refused", run.committed, run.refused);
 }

@@ -147,7 +147,10 @@ impl Manifest {
                 10 => pointers_done.push(number(&mut bytes)?),
                 11 => quarantined.push(table(&mut bytes)?),
                 12 => dropped.push(number(&mut bytes)?),
-                13 => {
+                13 | 17 => {
+                    if tag == 17 {
+                        need(number(&mut bytes)? > 0, "no lifetime")?;
+                    }
                     let id = keyspace_id(&mut bytes)?;
                     need(bytes.varint()? <= 24, "an unknown compression of a keyspace")?;
                     let name = String::from_utf8(bytes.prefixed()?.to_vec()).map_err(|error| error.to_string())?;

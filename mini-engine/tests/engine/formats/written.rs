@@ -132,6 +132,7 @@ fn keyspaces_read_by_the_page_alone_hold_what_was_written_to_each() {
         let dense = KeyspaceOptions::default().compression(Compression::Zstd { level: 3 });
         match n % 50 {
             0 => drop(db.keyspace_with(&name, dense).unwrap()),
+            2 => drop(db.keyspace_with(&name, dense.expire_after(Duration::from_secs(365 * 86_400))).unwrap()),
             1 => {
                 space.insert("dropped", "with it").unwrap();
                 db.drop_keyspace(&name).unwrap();

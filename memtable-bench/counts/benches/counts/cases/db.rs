@@ -5,7 +5,7 @@ use std::hint::black_box;
 use bench_keys::KeySet::{self, Random};
 use bench_keys::{SHORTEST_KEY, absent};
 use gungraun::{library_benchmark, library_benchmark_group};
-use mini_engine::{Db, Durability};
+use mini_engine::{Db, Durability, WriteBatch};
 use tempfile::TempDir;
 
 use super::{BATCH, Keys, OPERATIONS, VALUE, keys, shuffled};
@@ -55,6 +55,17 @@ fn compacted_and_absent_keys(set: KeySet) -> Input {
 #[bench::random(Random)]
 fn put(input: Input) -> Input {
     fill(&input.0, &input.1);
+    input
+}
+
+#[library_benchmark(setup = empty)]
+#[bench::random(Random)]
+fn put_batch(input: Input) -> Input {
+    for keys in input.1.chunks(BATCH) {
+        let mut batch = WriteBatch::new();
+        keys.iter().for_each(|key| assert!(batch.insert(key, VALUE).is_ok()));
+        assert!(input.0.write(batch, Durability::Buffered).is_ok());
+    }
     input
 }
 
@@ -121,5 +132,6 @@ fn table_cursor(input: Input) -> Input {
 
 library_benchmark_group!(
     name = engine,
-    benchmarks = [put, get, table_get, table_get_absent, table_get_many, table_iter, table_iter_rev, table_cursor]
+    benchmarks =
+        [put, put_batch, get, table_get, table_get_absent, table_get_many, table_iter, table_iter_rev, table_cursor]
 );

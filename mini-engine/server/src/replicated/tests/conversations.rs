@@ -99,12 +99,20 @@ fn what_is_watched_is_bounded() {
     let value = "v".repeat(MAX_REQUEST_BYTES / 2);
     node.propose(LONG_AGO, vec![Request::new(["set", "a", &value]).into()]);
     client.talk(&mut node, "watch a a a a => +OK");
+    assert!(client.conversation.size() > MAX_REQUEST_BYTES / 2);
     assert!(client.say(&mut node, LONG_AGO, "watch a").starts_with("-ERR what is watched is longer"));
     let names: Vec<String> = (0..9).map(|n| format!("{{a}}{n}")).collect();
     for name in &names {
         node.write(LONG_AGO, &[&format!("copy a {name}")]);
     }
-    client.talk(&mut node, "unwatch => +OK");
+    client.talk(&mut node, "multi => +OK");
+    let append = format!("*3\r\n$6\r\nAPPEND\r\n$1\r\na\r\n${}\r\n{value}\r\n", value.len());
+    let queued = client.conversation.next(&node.front, append.as_bytes(), &|_, _| None, &mut Vec::new());
+    assert!(matches!(queued, (len, Next::Answered) if len == append.len()));
+    assert!(client.say(&mut node, LONG_AGO, "exec").starts_with("-EXECABORT a transaction and what it watches have"));
+    client.talk(&mut node, "watch a => +OK");
+    client.talk(&mut node, "unwatch => +OK | multi => +OK | append a x => +QUEUED | discard => +OK");
+    assert!(client.conversation.size() < 1 << 20);
     assert!(
         client.say(&mut node, LONG_AGO, &format!("watch {}", names.join(" "))).starts_with("-ERR what is watched is")
     );

@@ -1,0 +1,86 @@
+//! What an exploration has met.
+
+use crate::prelude::*;
+
+/// Counts of the situations that an exploration must meet, by name:
+/// * `points`: crashes whose recovery was judged; `kills`: those of them that were kills; `nested`: crashes during a recovery or after it, before
+///   the database was closed;
+/// * `cut flushes`, `cut compactions`, and these by the number of their policy: the worker's next operation did not take place;
+/// * `below level 0`, `several runs` (on a level below), `narrowed` (a compaction had taken a piece and was to go on) and
+///   `range tombstones`: recoveries of a database with such tables;
+/// * `expired` and `expiring`: recoveries of a database with entries that had expired, and with others that were going to; `expired elsewhere`: with
+///   ones that had expired in another keyspace than the default one;
+/// * `keyspaces`: recoveries of a database with keyspaces that had entries; `dropped`, `created again`: after which a keyspace with entries was gone,
+///   and after which there was another one with its name;
+/// * `cut creations`, `cut drops`: recoveries that showed that the call that was under way had taken effect; `uncut creations`, `uncut drops`: that it
+///   had not;
+/// * `cut batches`: recoveries from a crash during a batch that spans keyspaces; `outlived`: recoveries that found a keyspace, and not a batch before
+///   its creation;
+/// * `refused transactions`: runs in which a transaction was refused;
+/// * `holes`, `torn blocks`, `lost entries`, and `reordered entries` (one is kept that came after a lost one): losses by a power cut;
+/// * `torn tails`, `torn manifests`, `set aside`, `orphans`: what recoveries found;
+/// * `recycled`: recoveries that found a log in a file that was another log before; `recycled torn`: logs torn as well;
+/// * `torn fills`, `torn kills`: recoveries from a kill that found the logs torn, of a run that met no error: in the middle of a write,
+///   and while there was none, so that there was nothing to be torn;
+/// * `shortened`: recoveries after which fewer batches were there than had been acknowledged, none of them as synced.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counts(BTreeMap<String, u64>);
+
+impl Counts {
+    pub(crate) fn of(&self, name: &str) -> u64 {
+        self.0.get(name).copied().unwrap_or_default()
+    }
+
+    /// Adds to each number that of `other`.
+    pub(crate) fn add(&mut self, other: &Counts) {
+        other.0.iter().for_each(|(name, more)| *self.0.entry(name.clone()).or_default() += more);
+    }
+
+    pub(crate) fn note(&mut self, name: impl Into<String>, is_met: bool) {
+        *self.0.entry(name.into()).or_default() += u64::from(is_met);
+    }
+
+    pub(crate) fn note_losses(&mut self, losses: Losses) {
+        self.note("holes", losses.holes > 0);
+        self.note("torn blocks", losses.torn_blocks > 0);
+        self.note("lost entries", losses.lost_entries > 0);
+        self.note("reordered entries", losses.reordered_entries > 0);
+    }
+
+    /// Notes the `entries` that a recovery has found.
+    pub(crate) fn note_entries(&mut self, entries: &Entries, time: u64) {
+        let all = || entries.iter().flat_map(|(name, map)| map.values().map(|(_, at)| (*name, *at)));
+        let is_over = |at: Option<u64>| at.is_some_and(|at| at <= time);
+        self.note("expired", all().any(|(_, at)| is_over(at)));
+        self.note("expired elsewhere", all().any(|(name, at)| !name.is_empty() && is_over(at)));
+        self.note("expiring", all().any(|(_, at)| at.is_some() && !is_over(at)));
+        self.note("keyspaces", all().any(|(name, _)| !name.is_empty()));
+    }
+
+    /// Notes which of `events`, with how much `progress`, a recovery has `found`.
+    pub(crate) fn note_keyspaces(&mut self, events: &[Event], progress: Progress, found: Kept) {
+        let kept = found.of(events);
+        let (mut dropped, mut created_again) = (BTreeSet::new(), false);
+        for (at, event) in kept.iter().enumerate() {
+            match event {
+                Event::Drop(name) if entries_after(&kept[..at])[name].is_empty() => {}
+                Event::Drop(name) => {
+                    dropped.insert(*name);
+                }
+                Event::Create(name) => created_again |= dropped.contains(name),
+                Event::Batch(_) => {}
+            }
+        }
+        self.note("dropped", !dropped.is_empty());
+        self.note("created again", created_again);
+        let under_way = events[progress.acknowledged..progress.begun].first();
+        let is_there = found.keyspaces == progress.begun;
+        self.note("cut creations", is_there && matches!(under_way, Some(Event::Create(_))));
+        self.note("cut drops", is_there && matches!(under_way, Some(Event::Drop(_))));
+        self.note("uncut creations", !is_there && matches!(under_way, Some(Event::Create(_))));
+        self.note("uncut drops", !is_there && matches!(under_way, Some(Event::Drop(_))));
+        self.note("cut batches", under_way.is_some_and(Event::spans_keyspaces));
+        let mut lost = events[found.batches..found.keyspaces].iter().skip_while(|event| event.batch().is_none());
+        self.note("outlived", lost.any(|event| matches!(event, Event::Create(_))));
+    }
+}

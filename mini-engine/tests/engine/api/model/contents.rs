@@ -1,0 +1,51 @@
+//! What a database holds, as ordinary maps.
+
+use super::steps::{BatchStep, Key, SPACES};
+use crate::support::*;
+
+/// The contents of each keyspace, and the seconds at which keys expire.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Model {
+    pub(super) maps: [Map; SPACES.len()],
+    pub(super) expiries: [BTreeMap<Key, u64>; SPACES.len()],
+    pub(super) time: u64,
+}
+
+impl Model {
+    /// Writes an entry, which expires at `expiry`, if it does.
+    pub(super) fn insert(&mut self, space: usize, key: Key, value: Vec<u8>, expiry: Option<u64>) {
+        match expiry {
+            Some(at) => self.expiries[space].insert(key.clone(), at),
+            None => self.expiries[space].remove(&key),
+        };
+        self.maps[space].insert(key, value);
+        self.expire();
+    }
+
+    pub(super) fn remove_range(&mut self, space: usize, bounds: &(Bound<Key>, Bound<Key>)) {
+        self.maps[space].retain(|key, _| !std::ops::RangeBounds::contains(bounds, key));
+    }
+
+    /// Does what the operation does, with this value.
+    pub(super) fn apply(&mut self, space: usize, op: BatchStep, value: Vec<u8>) {
+        match op {
+            BatchStep::Insert(key, _) => self.insert(space, key, value, None),
+            BatchStep::InsertFor(key, _, seconds) => self.insert(space, key, value, Some(self.time + seconds)),
+            BatchStep::Remove(key) => drop(self.maps[space].remove(&key)),
+            BatchStep::RemoveRange(lower, upper) => self.remove_range(space, &(lower, upper)),
+        }
+    }
+
+    /// Removes the keys that have expired.
+    pub(super) fn expire(&mut self) {
+        for (map, expiries) in self.maps.iter_mut().zip(&mut self.expiries) {
+            expiries.retain(|key, at| {
+                let is_over = *at <= self.time;
+                if is_over {
+                    map.remove(key);
+                }
+                !is_over && map.contains_key(key)
+            });
+        }
+    }
+}

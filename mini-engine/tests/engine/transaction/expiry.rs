@@ -1,0 +1,78 @@
+//! Entries that expire while a transaction lives.
+
+use std::time::SystemTime;
+
+use crate::support::*;
+
+fn at(seconds: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+}
+
+#[test]
+fn what_was_read_and_has_expired_by_the_commit_is_a_conflict_and_nothing_else_is() {
+    // Catches an expiry that no check sees because it has no number, by each kind of read; one that counts although the entry was not read or was absent
+    // before; and a key that expires for the transaction itself while it lives.
+    type Read = fn(&Transaction) -> bool;
+    let reads: [(Read, bool); 8] = [
+        (|tx| tx.get("soon").unwrap().is_some(), true),
+        (|tx| tx.contains_key("soon").unwrap(), true),
+        (|tx| tx.get_many(["late", "soon"]).unwrap().iter().all(Option::is_some), true),
+        (|tx| tx.iter().count() == 3, true),
+        (|tx| tx.last().unwrap().unwrap().0.as_ref() == b"soon", true),
+        (|tx| tx.first().unwrap().unwrap().0.as_ref() == b"late", false),
+        (|tx| !tx.contains_key("gone").unwrap() && tx.get_many(["gone", "late", "plain"]).unwrap()[0].is_none(), false),
+        (|tx| tx.insert("soon", "own").is_ok() && tx.get("soon").unwrap().is_some(), false),
+    ];
+    for is_flushed in [false, true] {
+        for (number, (read, is_conflict)) in reads.into_iter().enumerate() {
+            let fs = FaultFs::new(Arc::new(MemFs::default()));
+            fs.set_time(at(1000));
+            let db = Db::builder(DB).file_system(Arc::new(fs.clone())).open().unwrap();
+            db.insert_with_expiry("gone", "", at(1005)).unwrap();
+            db.insert_with_expiry("late", "", at(2000)).unwrap();
+            db.insert("plain", "").unwrap();
+            db.insert_with_expiry("soon", "", at(1010)).unwrap();
+            fs.set_time(at(1006));
+            if is_flushed {
+                db.flush().unwrap();
+            }
+            let transaction = db.transaction();
+            assert!(read(&transaction), "read {number}");
+            fs.set_time(at(1009) + Duration::from_millis(999));
+            transaction.check().unwrap();
+            fs.set_time(at(1010));
+            assert!(read(&transaction), "read {number} again: the transaction has one instant");
+            assert_eq!(transaction.check().is_err(), is_conflict, "{number}");
+            transaction.insert("own", "").unwrap();
+            let committed = transaction.commit(Durability::Buffered);
+            match is_conflict {
+                true => assert!(
+                    matches!(&committed, Err(Error::Conflict { key, .. }) if key == b"soon"),
+                    "{number}: {committed:?}"
+                ),
+                false => assert!(committed.is_ok(), "{number}: {committed:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_key_that_expires_during_a_conditional_write_is_absent_for_it() {
+    // Catches a key that comes back because its expiry was taken away after it had expired.
+    let fs = FaultFs::new(Arc::new(MemFs::default()));
+    fs.set_time(at(1000));
+    let db = Db::builder(DB).file_system(Arc::new(fs.clone())).open().unwrap();
+    db.insert_with_expiry("a", "1", at(1010)).unwrap();
+    let mut tries = 0;
+    let seen = db.transact(|transaction| {
+        tries += 1;
+        let value = transaction.get("a")?;
+        transaction.insert("b", value.as_deref().unwrap_or(b"absent"))?;
+        fs.set_time(at(1010));
+        Ok(value.is_some())
+    });
+    assert_eq!((seen.unwrap(), tries), (false, 2));
+    assert_eq!(db.get("b").unwrap().as_deref(), Some(&b"absent"[..]));
+    assert!(!db.set_expiry("a", None).unwrap());
+    assert_eq!(db.compare_and_swap("a", Some(b"1"), Some(b"2")).unwrap().unwrap_err().current, None);
+}
