@@ -185,10 +185,10 @@ const SIZES: [(usize, u64); 4] = [(64, 32), (16, 8), (4, 4), (1, 1)];
 
 fn memory() {
     println!("memtable, MiB  cache, MiB  most memory, MiB  write amplification  hits  get, ns");
-    for at in 0..SIZES.len() {
+    for (at, sizes) in SIZES.iter().enumerate() {
         let program = env::current_exe().expect("this program has a path");
         let done = Command::new(program).args(["memory-of", &at.to_string()]).status().expect("this program starts");
-        assert!(done.success(), "the measurement of {:?} failed", SIZES[at]);
+        assert!(done.success(), "the measurement of {sizes:?} failed");
     }
 }
 

@@ -33,14 +33,13 @@ pub(crate) async fn run(local: Arc<Local>, listener: TcpListener) {
     loop {
         let accepted = async {
             let place = Arc::clone(&unproven).acquire_owned().await.map_err(Error::other)?;
-            Ok((listener.accept().await?.0, place))
+            Ok::<_, Error>((listener.accept().await?.0, place))
         };
         tokio::select! {
             Some(_) = connections.join_next() => {}
             accepted = accepted, if connections.len() < MOST_CONNECTIONS => match accepted {
                 Ok((stream, place)) => drop(connections.spawn(serve(Arc::clone(&local), stream, place))),
                 Err(error) => {
-                    let error: Error = error;
                     tracing::warn!(%error, "could not accept a connection of a node");
                     sleep(PAUSE).await;
                 }

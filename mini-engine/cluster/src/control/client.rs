@@ -302,8 +302,8 @@ fn check_new(
 ) -> Result<Option<u64>> {
     let begun = found.iter().find_map(|node| node.identity).map(|identity| identity.cluster);
     let has_members = |group: u32| {
-        let described = found.iter().filter_map(|node| node.groups.get(group as usize));
-        described.into_iter().any(|group| !group.members.is_empty())
+        let mut described = found.iter().filter_map(|node| node.groups.get(group as usize));
+        described.any(|group| !group.members.is_empty())
     };
     let (is_begun, is_made) = ((0..groups).any(has_members), (0..groups).all(has_members));
     for (at, (address, node)) in addresses.iter().zip(found).enumerate() {

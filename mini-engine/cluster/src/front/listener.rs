@@ -84,7 +84,7 @@ pub(crate) async fn run(local: Arc<Local>, doors: Doors) -> Result<()> {
 fn turn_away(stream: TcpStream, is_tls: bool) {
     if let (false, Ok(mut stream)) = (is_tls, stream.into_std()) {
         // Whoever does not read it learns from the end of the connection.
-        stream.write(TOO_MANY).ok();
+        stream.write_all(TOO_MANY).ok();
     }
 }
 

@@ -5,7 +5,7 @@ use std::slice::from_ref;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::support::Cluster;
+use super::support::{Cluster, wait_for};
 use crate::{Clients, ControlClient, Error, Node, NodeTls, Security, Settings};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -92,9 +92,14 @@ async fn a_node_that_has_lost_a_part_of_its_files_does_not_start() {
     assert_eq!(cluster.ask("SET a 1").await, "+OK");
     cluster.stop(1).await;
     let (dir, settings) = (cluster.dir.path().join("1"), cluster.settings(1));
-    let refused = async || match Node::start(settings.clone()).await {
-        Ok(_) => panic!("it has started"),
-        Err(error) => error.to_string(),
+    let refused = async || {
+        wait_for("a free directory", async || match Node::start(settings.clone()).await {
+            Ok(_) => panic!("it has started"),
+            // Tasks of the node before it still hold the databases for a moment.
+            Err(Error::Engine(mini_engine::Error::Locked { .. })) => None,
+            Err(error) => Some(error.to_string()),
+        })
+        .await
     };
     let aside = cluster.dir.path().join("aside");
     std::fs::rename(dir.join("log"), &aside).unwrap();
