@@ -142,7 +142,7 @@ fn wrong_engines_are_found_out() {
         (engine::<WRONG_VALUE>(Get), "get: expected 700 right values, found 700, not all of them right"),
         (engine::<WRONG_VALUE>(YcsbF), "get: expected"),
         (engine::<FINDS_WHAT_IS_ABSENT>(Miss), "get: expected"),
-        (engine::<ENDS_SCANS_EARLY>(Scan100), "scan-100: expected"),
+        (engine::<ENDS_SCANS_EARLY>(Scan100), "scan-10: expected"),
         (engine::<ENDS_SCANS_EARLY>(YcsbE), "ycsb-e: expected"),
         (engine::<KEEPS_OLD_VALUES>(Overwrite), "expected 700 entries in order, found 700, of which"),
         (engine::<KEEPS_OLD_VALUES>(YcsbA), "ycsb-a: expected"),
