@@ -47,9 +47,5 @@ pub(crate) fn drop_keyspace(core: &Core, name: &str) -> Result<()> {
     let open = find()?;
     core.check_writable(&core.lock())?;
     tracing::debug!(name, id = open.prefix.id(), "drops a keyspace");
-    let dropped = fail_on_unwind(core, || core.forget_keyspace(&mut manifest, &open));
-    // A worker that looks for work has the lock when it finds none: it has seen the drop, or is woken.
-    drop(core.lock());
-    core.wake_all();
-    dropped
+    fail_on_unwind(core, || core.forget_keyspace(&mut manifest, &open))
 }

@@ -110,9 +110,10 @@ impl Core {
         let mut state = self.lock();
         keyspace.set_dropped();
         state.entry_bounds.forget(id);
-        drop(state);
-        // Only now may compactions drop its entries: a reader that pins a view without them finds the mark.
+        // Only now may compactions drop its entries: a reader that pins a view without them finds the mark. Under the lock, which a worker that looks
+        // for work has when it finds none: it has seen the drop, or is woken.
         self.publish_keyspaces(manifest);
+        drop(state);
         self.wake_all();
         Ok(())
     }
