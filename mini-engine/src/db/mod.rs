@@ -388,7 +388,7 @@ impl Db {
             core.record_clock()
         });
         if flushed.is_err()
-            && let Err(error) = write::sync_logs(core)
+            && let Err(error) = core.sync_logs()
         {
             tracing::warn!(%error, "closed without syncing the logs");
         }

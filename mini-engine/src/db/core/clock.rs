@@ -7,6 +7,9 @@
 //! K3 A compaction turns entries that have expired into tombstones. Whoever reads its output must be at that instant or later. A reader without a
 //! registered instant pins its view first and reads the clock after that, as with the visible number (rule 16). Snapshots register theirs under a
 //! lock under which compactions read the registered ones and the clock (`snapshots.rs`).
+//! K4 Before an edit raises the recorded clock, the logs are synced: what was visible when the clock showed that instant is durable with it. Otherwise
+//! a power cut could take writes and leave a later instant than theirs. A replicated state machine that applies them again would then find keys
+//! expired that were there for it the first time, and are for the other nodes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -10,7 +10,7 @@ use crate::lock::lock;
 use crate::manifest::{KeyspaceEdit, KeyspaceMeta, Manifest, Version, VersionEdit};
 use crate::metrics::Counters;
 use crate::table::Table;
-use crate::types::OpenKeyspace;
+use crate::types::{Millis, OpenKeyspace};
 use crate::wal::Segment;
 
 impl Core {
@@ -48,12 +48,12 @@ impl Core {
         outputs: Vec<Arc<Table>>,
         count: impl FnOnce(&Counters),
     ) -> Result<()> {
-        // Whatever has expired, also because of this edit, has expired at the next open too.
-        let edit = VersionEdit { clock: self.clock.latest(), ..edit };
         let flushed_before = edit.log_number;
         let loaded = edit.last_seqno;
         let mut manifest = lock(&self.manifest);
         check(&manifest.state().version)?;
+        // Whatever has expired, also because of this edit, has expired at the next open too.
+        let edit = VersionEdit { clock: self.durable_clock(&manifest)?, ..edit };
         let version =
             manifest.append(edit).inspect_err(|error| match manifest.is_usable() && error.is_transient() {
                 // The edit did not happen. It is tried again with other tables, and until then these would waste space.
@@ -119,13 +119,23 @@ impl Core {
     }
 
     fn append_keyspaces(&self, manifest: &mut Manifest, keyspaces: KeyspaceEdit) -> Result<()> {
-        let appended = manifest.append(VersionEdit { keyspaces, clock: self.clock.latest(), ..VersionEdit::default() });
+        let clock = self.durable_clock(manifest)?;
+        let appended = manifest.append(VersionEdit { keyspaces, clock, ..VersionEdit::default() });
         let appended = appended.inspect_err(|error| {
             if !manifest.is_usable() || !error.is_transient() {
                 self.fail(error);
             }
         });
         appended.map(drop)
+    }
+
+    /// The clock for an edit of the manifest (K4 of the clock). The logs are synced if it has gone on since the last edit.
+    fn durable_clock(&self, manifest: &Manifest) -> Result<Millis> {
+        let latest = self.clock.latest();
+        if latest > manifest.state().clock {
+            self.sync_logs()?;
+        }
+        Ok(latest)
     }
 
     /// Lets flushes and compactions that begin from now on know the present set.

@@ -380,6 +380,16 @@ impl Core {
         self.sync_whole(log)
     }
 
+    /// Makes everything that was written so far durable, in every phase.
+    pub(crate) fn sync_logs(&self) -> Result<()> {
+        let state = self.lock();
+        let (log, end, last_seqno) = (state.log.segment().clone(), state.log.end(), state.last_seqno);
+        drop(state);
+        self.wait_visible(last_seqno)?;
+        log.complete(end);
+        self.sync_whole(&log)
+    }
+
     /// Makes the log and all earlier ones durable. A log without frames needs no sync itself, but the logs before it may. So this does not take the
     /// shortcut of [`sync_log`](Self::sync_log), which needs a frame's end. A failure ends writing, and so does a sync that unwinds: its effect is
     /// unknown, and the next sync would not report it (rule 7).

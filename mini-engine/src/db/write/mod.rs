@@ -28,7 +28,7 @@
 mod commit;
 mod room;
 
-use std::cell::Cell;
+use std::cell::RefCell;
 
 use fastskip::Op;
 
@@ -51,8 +51,8 @@ pub(crate) fn write(core: &Core, batch: &WriteBatch, durability: Durability) -> 
 }
 
 thread_local! {
-    /// The batch of the thread's writes of one operation, empty between them: they share its memory.
-    static BATCH_OF_ONE: Cell<WriteBatch> = const { Cell::new(WriteBatch::new()) };
+    /// The batch of the thread's writes of one operation: they share its memory. It may hold what an earlier one left.
+    static BATCH_OF_ONE: RefCell<WriteBatch> = const { RefCell::new(WriteBatch::new()) };
 }
 
 /// The largest batch of one operation whose memory its thread keeps, in bytes.
@@ -66,29 +66,58 @@ pub(crate) fn write_one(
     value: Option<&[u8]>,
     durability: Durability,
 ) -> Result<()> {
-    // A thread that is ending may have dropped it.
-    let mut batch = BATCH_OF_ONE.try_with(Cell::take).unwrap_or_default();
-    let prefix = keyspace.prefix;
-    let op = match value {
-        Some(value) => {
-            batch.insert_until_in(prefix, key, value, core.default_expiry(keyspace))?;
-            Op::Put { key, value }
+    let written = BATCH_OF_ONE.try_with(|kept| {
+        let mut batch = kept.try_borrow_mut().ok()?;
+        let written = match keyspace.prefix.is_plain(key) {
+            true => write_plain(core, &mut batch, key, value, durability),
+            false => write_any(core, &mut batch, keyspace, key, value, durability),
+        };
+        if batch.payload().len() > MAX_KEPT {
+            *batch = WriteBatch::new();
         }
-        None => batch.remove_in(prefix, key).map(|()| Op::Delete { key })?,
+        Some(written)
+    });
+    match written {
+        Ok(Some(written)) => written,
+        // The thread is ending and has dropped the batch, or writes with it.
+        _ => write_any(core, &mut WriteBatch::new(), keyspace, key, value, durability),
+    }
+}
+
+/// [`write_one`] for a key that is its own stored key: it is in the default keyspace, where nothing expires by itself. Nothing has to be decoded.
+#[inline(always)]
+fn write_plain(
+    core: &Core,
+    batch: &mut WriteBatch,
+    key: &[u8],
+    value: Option<&[u8]>,
+    durability: Durability,
+) -> Result<()> {
+    batch.clear();
+    let op = match value {
+        Some(value) => batch.insert_plain(key, value).map(|()| Op::Put { key, value })?,
+        None => batch.remove(key).map(|()| Op::Delete { key })?,
     };
-    if prefix.is_plain(key) {
-        // Nothing has to be decoded.
-        fail_on_unwind(core, || commit_ops(core, &batch, &[op], durability, None, Patience::Wait))?;
-    } else {
-        batch.note_keyspace(keyspace);
-        fail_on_unwind(core, || commit(core, &batch, durability, None, Patience::Wait))?;
+    fail_on_unwind(core, || commit_ops(core, batch, &[op], durability, None, Patience::Wait)).map(drop)
+}
+
+/// [`write_one`] for any key.
+#[inline(never)]
+fn write_any(
+    core: &Core,
+    batch: &mut WriteBatch,
+    keyspace: &KeyspaceRef,
+    key: &[u8],
+    value: Option<&[u8]>,
+    durability: Durability,
+) -> Result<()> {
+    batch.clear();
+    match value {
+        Some(value) => batch.insert_until_in(keyspace.prefix, key, value, core.default_expiry(keyspace))?,
+        None => batch.remove_in(keyspace.prefix, key)?,
     }
-    if batch.payload().len() <= MAX_KEPT {
-        batch.clear();
-        // As above: then it is dropped here.
-        let _ = BATCH_OF_ONE.try_with(|kept| kept.set(batch));
-    }
-    Ok(())
+    batch.note_keyspace(keyspace);
+    fail_on_unwind(core, || commit(core, batch, durability, None, Patience::Wait)).map(drop)
 }
 
 /// Like [`write`], but returns `None`, and writes nothing, if it would have to wait for another thread's work.
@@ -122,16 +151,43 @@ pub(crate) fn persist(core: &Core, durability: Durability) -> Result<()> {
     drop(state);
     match durability {
         Durability::Buffered => Ok(()),
-        Durability::Synced => sync_logs(core),
+        Durability::Synced => core.sync_logs(),
     }
 }
 
-/// Makes the logs durable in every phase, also for a close whose flush failed.
-pub(crate) fn sync_logs(core: &Core) -> Result<()> {
-    let state = core.lock();
-    let (log, end, last_seqno) = (state.log.segment().clone(), state.log.end(), state.last_seqno);
-    drop(state);
-    core.wait_visible(last_seqno)?;
-    log.complete(end);
-    core.sync_whole(&log)
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+    use crate::Db;
+
+    #[test]
+    fn what_a_write_leaves_behind_is_not_in_the_next_one() {
+        // Catches a batch of the thread that keeps the operation of a write that has unwound, or that a refused one left: the next write of the
+        // thread, perhaps into another database, would have it too.
+        let dir = tempfile::tempdir().expect("a directory");
+        let db = Db::open(dir.path()).expect("a database");
+        let unwound = catch_unwind(AssertUnwindSafe(|| {
+            BATCH_OF_ONE.with_borrow_mut(|batch| {
+                batch.insert("left", "behind").expect("small");
+                panic!("in a write");
+            })
+        }));
+        assert!(unwound.is_err());
+        db.insert("a", "1").expect("a write");
+        BATCH_OF_ONE.with_borrow_mut(|batch| batch.insert("left", "behind").expect("small"));
+        db.keyspace("other").and_then(|other| other.insert("b", "2")).expect("a write");
+        let found = ["left", "a"].map(|key| db.contains_key(key).expect("a read"));
+        assert_eq!(found, [false, true]);
+    }
+
+    #[test]
+    fn a_write_inside_of_a_write_has_a_batch_of_its_own() {
+        // Catches a panic where the thread's batch is in use.
+        let dir = tempfile::tempdir().expect("a directory");
+        let db = Db::open(dir.path()).expect("a database");
+        BATCH_OF_ONE.with_borrow_mut(|_| db.insert("a", "1")).expect("a write");
+        assert!(db.contains_key("a").expect("a read"));
+    }
 }

@@ -413,3 +413,31 @@ fn entries_of_a_keyspace_with_a_lifetime_expire_unless_they_have_an_expiry_of_th
     let left: Vec<_> = pairs(brief.iter()).into_iter().map(|(key, _)| String::from_utf8(key).unwrap()).collect();
     assert_eq!(left, ["a-loaded", "changed", "kept", "own", "without"]);
 }
+
+#[test]
+fn no_recorded_instant_survives_a_power_cut_without_the_writes_before_it() {
+    // Catches an edit of the manifest that is durable with the clock of writes which are not (K4 of the clock).
+    for is_load in [false, true] {
+        let mem = MemFs::default();
+        let fs = FaultFs::new(Arc::new(mem.clone()));
+        fs.set_time(at(1000));
+        let db = builder(&fs).open().unwrap();
+        db.insert_with_expiry("a", "1", at(5000)).unwrap();
+        db.persist(Durability::Synced).unwrap();
+        fs.set_time(at(2000));
+        let mut batch = WriteBatch::new();
+        batch.insert_with_expiry("b", "2", at(1500)).unwrap();
+        batch.insert("c", "3").unwrap();
+        db.write(batch, Durability::Buffered).unwrap();
+        match is_load {
+            true => drop(db.ingest([("z", "")]).unwrap()),
+            false => drop(db.keyspace("new").unwrap()),
+        }
+        for draw in 0..8 {
+            let left = builder(&FaultFs::new(Arc::new(MemFs::on(mem.disk().after_power_cut(draw).0)))).open().unwrap();
+            let is_recorded = left.contains_key("z").unwrap() || left.keyspaces().contains(&"new".to_owned());
+            assert!(is_recorded, "draw {draw}: the edit is durable when the call returns");
+            assert_eq!(left.get("c").unwrap().as_deref(), Some(&b"3"[..]), "draw {draw}, a load: {is_load}");
+        }
+    }
+}
