@@ -71,7 +71,12 @@ impl Keyspace {
     /// [`Error::Io`] and [`Error::Corruption`] of a table that may hold the key: never an older value instead;
     /// [`Error::Closed`].
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        self.read_key(key.as_ref(), |point, key| point.get(key))
+        let key = key.as_ref();
+        // Not by `read_key`: it has the read twice, and neither would be inlined.
+        match self.keyspace.prefix.is_plain(key) {
+            true => read_now(self.core(), |point| point.get(key)),
+            false => self.read_prefixed(key, |point, key| point.get(key)),
+        }
     }
 
     /// The values of `keys`, in their order, all as of one moment.

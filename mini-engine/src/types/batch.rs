@@ -109,6 +109,14 @@ impl WriteBatch {
         self.push(Kind::Value as u8, (before, key), Some(value))
     }
 
+    /// Like [`insert`](Self::insert), of a key that is its own stored key.
+    #[inline(always)]
+    pub(crate) fn insert_plain(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        check_key(&[], key)?;
+        check_value(value)?;
+        self.push(Kind::Value as u8, (&[], key), Some(value))
+    }
+
     /// Adds the insertion of a value that is absent from `at` on, or that does not expire, in the keyspace of `prefix`.
     #[inline]
     pub(crate) fn insert_until_in(
@@ -235,7 +243,7 @@ impl WriteBatch {
     }
 
     /// Begins an operation of `kind` on the key `first`, which `before` precedes, and which `second_len` further bytes follow.
-    #[inline]
+    #[inline(always)]
     fn begin(&mut self, kind: u8, (before, first): (&[u8], &[u8]), second_len: usize) -> Result<()> {
         let bytes = before.len() + first.len() + second_len;
         // The count cannot overflow before the payload does: an operation has at least two bytes.

@@ -130,7 +130,7 @@ impl KeyPrefix {
     /// The user's key of a stored key of this keyspace.
     #[inline(always)]
     pub(crate) fn strip<'a>(&self, stored: &'a [u8]) -> &'a [u8] {
-        stored.get(self.len_in(stored)..).unwrap_or_default()
+        if self.is_plain(stored) { stored } else { stored.get(self.len.into()..).unwrap_or_default() }
     }
 
     /// The length of the prefix in a stored key of this keyspace, of which at least the first byte is given.

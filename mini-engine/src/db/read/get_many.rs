@@ -9,7 +9,7 @@ use super::read_point::ReadPoint;
 use crate::codec::key_hash;
 use crate::error::Result;
 use crate::table::OpenRun;
-use crate::types::{Slice, shown_slice};
+use crate::types::{Kind, Slice, shown_slice};
 
 /// `Some(result)`, with the result of `get`, if the search reached the key; `None` if it ended before.
 pub(crate) type Answer = Option<Option<Slice>>;
@@ -91,7 +91,10 @@ fn ask_run(point: ReadPoint<'_>, run: &OpenRun, pending: &mut PendingKeys<'_>, a
             let PendingKeys { keys, hashes, positions, answered } = pending;
             let asked = table.get_many(&keys[from..to], &hashes[from..to], seqno, |at, kind, value| {
                 answered[from + at] = true;
-                let value = shown_slice(kind, value, || point.now()).map(|(value, _)| value);
+                let value = match kind {
+                    Kind::Value => Some(value),
+                    kind => shown_slice(kind, value, || point.now()).map(|(value, _)| value),
+                };
                 answers.take(positions[from + at], value)
             })?;
             if asked.is_break() {

@@ -6,7 +6,8 @@ use arc_swap::Guard;
 use fastskip::{InsertError, Op};
 
 use super::room::{
-    enlarge_memtable, is_fast_enough, is_large, missing, rotate, slow_down, wait_for, wait_for_room, want_log_ahead,
+    enlarge_memtable, is_fast_enough, is_large, is_ready, missing, rotate, slow_down, wait_for, wait_for_room,
+    want_log_ahead,
 };
 use crate::db::core::{Core, EntryBounds, State, View};
 use crate::error::{Error, Result};
@@ -100,7 +101,11 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
     // The reason for closing the log.
     let mut no_space = None;
     loop {
-        match missing(core, &mut state, commit.memory, payload)? {
+        let missing = match is_ready(core, &mut state, commit.memory, payload) {
+            true => None,
+            false => missing(core, &mut state, commit.memory, payload)?,
+        };
+        match missing {
             None if is_admitted || is_fast_enough(core, &mut state, bytes) => is_admitted = true,
             Some(missing) if commit.patience == Patience::Wait => {
                 state = wait_for(missing, core, state, payload)?;

@@ -86,9 +86,19 @@ pub(super) enum Missing {
     Log,
 }
 
+/// Whether nothing is [`missing`], which is so for nearly every write: this asks no more than these few words.
+#[inline(always)]
+pub(super) fn is_ready(core: &Core, state: &mut State, memory: usize, payload: usize) -> bool {
+    core.check_writable(state).is_ok()
+        && !state.is_ingesting
+        && !state.log.waits_for_space(payload)
+        && !state.log.is_closed()
+        && !is_full(core, state, memory)
+}
+
 /// Step 1, without waiting. If it returns that nothing is missing, the active memtable may take a write of `memory` bytes, and its log a frame with
 /// `payload` bytes.
-#[inline]
+#[cold]
 pub(super) fn missing(core: &Core, state: &mut State, memory: usize, payload: usize) -> Result<Option<Missing>> {
     loop {
         core.check_writable(state)?;
@@ -170,14 +180,18 @@ fn memory_usage(core: &Core) -> usize {
     core.view.load().active.memory_usage()
 }
 
+/// Whether the active memtable must not get a write of `memory` bytes beside what it has.
 #[inline]
+fn is_full(core: &Core, state: &mut State, memory: usize) -> bool {
+    state.active.is_full || has_reached(core, state, core.store.options.memtable_bytes) || is_large(core, memory)
+}
+
 fn needs_rotation(core: &Core, state: &mut State, memory: usize) -> Result<bool> {
     // A closed log accepts nothing more, even if its memtable is empty.
     if state.log.is_closed() {
         return Ok(true);
     }
-    let is_full = state.active.is_full || has_reached(core, state, core.store.options.memtable_bytes);
-    if !is_full && !is_large(core, memory) {
+    if !is_full(core, state, memory) {
         return Ok(false);
     }
     // A write under way may not be in the memtable yet.
