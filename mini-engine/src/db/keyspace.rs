@@ -217,10 +217,14 @@ impl Keyspace {
     /// it as it passed since the last flush or compaction. A snapshot, an iterator and a cursor see the database at the time when they were made,
     /// also what has expired since.
     ///
-    /// Each such entry takes 8 bytes for its time; other entries and databases without such entries pay nothing.
+    /// With `None` instead of a time the entry stays for ever, also in a keyspace whose entries expire by default
+    /// ([`KeyspaceOptions::expire_after`](crate::KeyspaceOptions::expire_after)). So `at` may be what [`Keyspace::get_with_expiry`] has returned.
+    ///
+    /// Each entry that expires takes 8 bytes for its time; other entries and databases without such entries pay nothing.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a key past its limit, or a value longer than 8 bytes less than its limit, and those of [`Db::write`](crate::Db::write).
+    /// [`Error::InvalidArgument`] for a key past its limit, or a value longer than its limit, which is 8 bytes less for one that expires, and those of
+    /// [`Db::write`](crate::Db::write).
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
@@ -237,10 +241,15 @@ impl Keyspace {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn insert_with_expiry(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, at: SystemTime) -> Result<()> {
+    pub fn insert_with_expiry(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        at: impl Into<Option<SystemTime>>,
+    ) -> Result<()> {
         let mut batch = WriteBatch::new();
         batch.note_keyspace(&self.keyspace);
-        batch.insert_with_expiry_in(self.keyspace.prefix, key.as_ref(), value.as_ref(), at)?;
+        batch.insert_until_in(self.keyspace.prefix, key.as_ref(), value.as_ref(), at.into())?;
         write(self.core(), &batch, self.durability()).map(drop)
     }
 
@@ -260,8 +269,8 @@ impl Keyspace {
     ///
     /// # Errors
     /// Those of [`Keyspace::get`] and [`Keyspace::insert_with_expiry`].
-    pub fn set_expiry(&self, key: impl AsRef<[u8]>, at: Option<SystemTime>) -> Result<bool> {
-        set_expiry(self.core(), &self.keyspace, key.as_ref(), at)
+    pub fn set_expiry(&self, key: impl AsRef<[u8]>, at: impl Into<Option<SystemTime>>) -> Result<bool> {
+        set_expiry(self.core(), &self.keyspace, key.as_ref(), at.into())
     }
 
     /// The entry with the smallest key. O(sources * log n), plus the tombstones before it, which the next compaction drops.
@@ -505,9 +514,15 @@ impl KeyspaceBatch<'_> {
         self.batch.insert_until_in(self.prefix, key.as_ref(), value.as_ref(), self.expiry)
     }
 
-    /// Adds the insertion of `value` under `key`, which is absent from `at` on. Errors as of [`WriteBatch::insert_with_expiry`].
-    pub fn insert_with_expiry(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, at: SystemTime) -> Result<()> {
-        self.batch.insert_with_expiry_in(self.prefix, key.as_ref(), value.as_ref(), at)
+    /// Adds the insertion of `value` under `key`, which is absent from `at` on, or stays for ever with `None`. Errors as of
+    /// [`WriteBatch::insert_with_expiry`].
+    pub fn insert_with_expiry(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        at: impl Into<Option<SystemTime>>,
+    ) -> Result<()> {
+        self.batch.insert_until_in(self.prefix, key.as_ref(), value.as_ref(), at.into())
     }
 
     /// Adds the removal of `key`, whether or not it exists. Errors as of [`WriteBatch::remove`].

@@ -28,8 +28,8 @@ impl KeyspaceOptions {
     /// [`Keyspace::set_expiry`](crate::Keyspace::set_expiry) another one: 1 ms to 1,000 years, in whole milliseconds. By default entries do not
     /// expire. Cassandra calls it the default time to live. It counts from the call that inserts, in a batch from
     /// [`WriteBatch::keyspace`](crate::WriteBatch::keyspace). Existing entries stay as they are, and those of
-    /// [`Keyspace::ingest`](crate::Keyspace::ingest) do not expire. An entry that is to stay for ever needs `set_expiry(key, None)` after its insertion, also
-    /// where it is imported or rewritten.
+    /// [`Keyspace::ingest`](crate::Keyspace::ingest) do not expire. An entry that is to stay for ever is inserted by
+    /// [`Keyspace::insert_with_expiry`](crate::Keyspace::insert_with_expiry) with `None` instead of a time, also where it is imported or rewritten.
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
@@ -42,6 +42,8 @@ impl KeyspaceOptions {
     /// let sessions = db.keyspace_with("sessions", hour)?;
     /// sessions.insert("session", "alice")?;
     /// assert!(sessions.get_with_expiry("session")?.unwrap().1.is_some());
+    /// sessions.insert_with_expiry("root", "admin", None)?;
+    /// assert!(sessions.get_with_expiry("root")?.unwrap().1.is_none());
     /// # Ok(())
     /// # }
     /// ```

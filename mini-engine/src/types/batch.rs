@@ -60,13 +60,18 @@ impl WriteBatch {
         self.insert_in(KeyPrefix::DEFAULT, key.as_ref(), value.as_ref())
     }
 
-    /// Adds the insertion of `value` under `key`, which is absent from `at` on, as if it were removed then. See
-    /// [`Keyspace::insert_with_expiry`](crate::Keyspace::insert_with_expiry).
+    /// Adds the insertion of `value` under `key`, which is absent from `at` on, a [`SystemTime`], as if it were removed then; with `None` it stays for
+    /// ever. See [`Keyspace::insert_with_expiry`](crate::Keyspace::insert_with_expiry).
     ///
     /// # Errors
-    /// The same as for [`WriteBatch::insert`]; the value may have 8 bytes less.
-    pub fn insert_with_expiry(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, at: SystemTime) -> Result<()> {
-        self.insert_with_expiry_in(KeyPrefix::DEFAULT, key.as_ref(), value.as_ref(), at)
+    /// The same as for [`WriteBatch::insert`]; a value that expires may have 8 bytes less.
+    pub fn insert_with_expiry(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        at: impl Into<Option<SystemTime>>,
+    ) -> Result<()> {
+        self.insert_until_in(KeyPrefix::DEFAULT, key.as_ref(), value.as_ref(), at.into())
     }
 
     /// Adds the removal of `key`, whether or not it exists.

@@ -9,7 +9,8 @@ use crate::prelude::*;
 /// * `below level 0`, `several runs` (on a level below), `narrowed` (a compaction had taken a piece and was to go on) and
 ///   `range tombstones`: recoveries of a database with such tables;
 /// * `expired` and `expiring`: recoveries of a database with entries that had expired, and with others that were going to; `expired elsewhere`: with
-///   ones that had expired in another keyspace than the default one;
+///   ones that had expired in another keyspace than the default one; `expired by default`, `expiring by default`: with ones whose expiry is that of
+///   all entries of their keyspace;
 /// * `keyspaces`: recoveries of a database with keyspaces that had entries; `dropped`, `created again`: after which a keyspace with entries was gone,
 ///   and after which there was another one with its name;
 /// * `cut creations`, `cut drops`: recoveries that showed that the call that was under way had taken effect; `uncut creations`, `uncut drops`: that it
@@ -55,6 +56,23 @@ impl Counts {
         self.note("expired elsewhere", all().any(|(name, at)| !name.is_empty() && is_over(at)));
         self.note("expiring", all().any(|(_, at)| at.is_some() && !is_over(at)));
         self.note("keyspaces", all().any(|(name, _)| !name.is_empty()));
+    }
+
+    /// Notes the entries with the expiry of their keyspace that a recovery has found, which has kept these events.
+    pub(crate) fn note_lifetimes(&mut self, kept: &[Event], time: u64) {
+        let entries = entries_after(kept);
+        let changes = kept.iter().filter_map(Event::batch).flat_map(|batch| batch.iter());
+        let expiries = || {
+            changes.clone().filter_map(|(name, change)| match change {
+                Change::SetByDefault(key, value, at) => {
+                    let is_there = entries.get(name)?.get(key) == Some(&(value.clone(), Some(*at)));
+                    is_there.then_some(*at)
+                }
+                _ => None,
+            })
+        };
+        self.note("expired by default", expiries().any(|at| at <= time));
+        self.note("expiring by default", expiries().any(|at| at > time));
     }
 
     /// Notes which of `events`, with how much `progress`, a recovery has `found`.

@@ -173,6 +173,7 @@ impl Explorer {
         let kept = found.of(struck.events);
         self.note_report(&run, found.batches < last_batch(&struck.events[..acknowledged]));
         self.counts.note_entries(&entries_after(&kept), run.time);
+        self.counts.note_lifetimes(&kept, run.time);
         self.counts.note_keyspaces(struck.events, struck.progress, found);
         let torn = run.db().recovery().torn.is_some();
         self.counts.note("recycled", recycled);

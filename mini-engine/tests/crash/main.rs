@@ -33,7 +33,7 @@ mod prelude {
     pub(crate) use mini_engine::fs::{Disk, Fault, FaultFs, FileSystem, Losses, MemFs, Operation, Repeat, Step};
     pub(crate) use mini_engine::random::Random;
     pub(crate) use mini_engine::{
-        Builder, Compaction, Db, Durability, Error, Keyspace, RecoveryMode, TableReads, WriteBatch,
+        Builder, Compaction, Db, Durability, Error, Keyspace, KeyspaceOptions, RecoveryMode, TableReads, WriteBatch,
         incomplete_directory,
     };
 
@@ -47,7 +47,7 @@ mod prelude {
     };
     pub(crate) use crate::points::seed;
     pub(crate) use crate::run::{DIR, Note, Run, second};
-    pub(crate) use crate::script::{Act, POLICIES, SHAPES, Script, Shape, batch, keyspace_event};
+    pub(crate) use crate::script::{Act, POLICIES, SHAPES, Script, Shape, batch, keyspace_event, lifetime};
 }
 
 /// A number from the environment.

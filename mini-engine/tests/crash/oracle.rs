@@ -23,8 +23,10 @@ pub(crate) type Name = &'static str;
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     Set(Vec<u8>, Vec<u8>),
-    /// The same for a time: from this second on the key is absent.
-    SetUntil(Vec<u8>, Vec<u8>, u64),
+    /// The same with an expiry of its own: from this second on the key is absent, or never.
+    SetUntil(Vec<u8>, Vec<u8>, Option<u64>),
+    /// The same without one, in a keyspace whose entries expire by default: at this second.
+    SetByDefault(Vec<u8>, Vec<u8>, u64),
     Remove(Vec<u8>),
     /// All keys from the first on and before the second, or to the end of the keyspace if there is no second.
     RemoveRange(Vec<u8>, Option<Vec<u8>>),
@@ -57,19 +59,18 @@ impl Event {
 /// The contents of a keyspace.
 pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// The contents of all keyspaces.
-type State = BTreeMap<String, Map>;
+/// The same, each value with the time at which it expires, if it does.
+type Expiring = BTreeMap<Vec<u8>, (Vec<u8>, Option<SystemTime>)>;
 
-/// The same, each value with the second at which it expires, if it does.
+/// The contents of all keyspaces.
+type State = BTreeMap<String, Expiring>;
+
+/// What was written to each keyspace and not removed, each value with the second at which it expires, if it does.
 pub(crate) type Entries = BTreeMap<Name, BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>>;
 
 /// The contents of the default keyspace.
 pub(crate) fn contents(db: &Db) -> Map {
-    contents_of(db).unwrap()
-}
-
-fn contents_of(keyspace: &Keyspace) -> Result<Map, Error> {
-    keyspace.iter().map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec()))).collect()
+    db.iter().map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec()))).collect::<Result<_, _>>().unwrap()
 }
 
 /// The keyspace `name`, which there is.
@@ -88,6 +89,12 @@ fn keyspaces(db: &Db) -> Result<Vec<Keyspace>, Error> {
 
 fn state_of(db: &Db) -> Result<State, Error> {
     keyspaces(db)?.iter().map(|keyspace| Ok((keyspace.name().to_owned(), contents_of(keyspace)?))).collect()
+}
+
+fn contents_of(keyspace: &Keyspace) -> Result<Expiring, Error> {
+    let mut iter = keyspace.iter();
+    let entries = std::iter::from_fn(|| iter.next_with_expiry());
+    entries.map(|entry| entry.map(|(key, value, at)| (key.to_vec(), (value.to_vec(), at)))).collect()
 }
 
 /// Which events a database has, or must have: batches up to this number, creations and drops up to that one.
@@ -153,7 +160,8 @@ pub(crate) fn entries_after(events: &[Event]) -> Entries {
 fn make(change: &Change, map: &mut BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>) {
     match change {
         Change::Set(key, value) => drop(map.insert(key.clone(), (value.clone(), None))),
-        Change::SetUntil(key, value, at) => drop(map.insert(key.clone(), (value.clone(), Some(*at)))),
+        Change::SetUntil(key, value, at) => drop(map.insert(key.clone(), (value.clone(), *at))),
+        Change::SetByDefault(key, value, at) => drop(map.insert(key.clone(), (value.clone(), Some(*at)))),
         Change::Remove(key) => drop(map.remove(key)),
         Change::Load(load) => map.extend(load.iter().map(|(key, value)| (key.clone(), (value.clone(), None)))),
         Change::RemoveRange(from, to) => {
@@ -164,7 +172,9 @@ fn make(change: &Change, map: &mut BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>) {
 
 /// The contents of the maps after `events`, at `time`.
 fn state_after(events: &[Event], time: u64) -> State {
-    let shown = |(key, (value, at)): (_, (_, Option<u64>))| at.is_none_or(|at| at > time).then_some((key, value));
+    let shown = |(key, (value, at)): (_, (_, Option<u64>))| {
+        at.is_none_or(|at| at > time).then_some((key, (value, at.map(second))))
+    };
     entries_after(events)
         .into_iter()
         .map(|(name, map)| (name.to_owned(), map.into_iter().filter_map(shown).collect()))
@@ -181,7 +191,7 @@ pub(crate) fn last_batch(events: &[Event]) -> usize {
 pub(crate) fn judge(db: &Db, events: &[Event], (least, most): (Kept, usize), time: u64) -> Result<Kept, String> {
     let found = state_of(db).map_err(|error| format!("a scan fails: {error}"))?;
     let count = match found[""].get(COUNT) {
-        Some(value) => u64::from_le_bytes(value[..].try_into().map_err(|_| "the count is damaged")?) as usize,
+        Some((value, _)) => u64::from_le_bytes(value[..].try_into().map_err(|_| "the count is damaged")?) as usize,
         None => 0,
     };
     let promised = last_batch(&events[..least.batches]);
@@ -239,7 +249,7 @@ fn check_other_reads(db: &Db, expected: &State) -> Result<(), String> {
         }
         for key in (0..crate::script::KEYS).map(crate::script::key) {
             let found = keyspace.get(&key).map_err(|error| format!("a read fails: {error}"))?;
-            if found.as_deref() != expected.get(&key).map(Vec::as_slice) {
+            if found.as_deref() != expected.get(&key).map(|(value, _)| value.as_slice()) {
                 return Err(format!("a read of {} differs from a scan", key.escape_ascii()));
             }
         }

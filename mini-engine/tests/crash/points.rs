@@ -14,8 +14,9 @@ const EFFORT: Effort = Effort { draws: 3, nested_one_in: 80, depth: 2 };
 /// The situations that must be met at each commit, of [`Counts`].
 const WANTED: &str = "kills, nested, cut flushes, cut compactions, holes, torn blocks, lost entries, torn tails, torn manifests, set aside, \
                       orphans, shortened, recycled, recycled torn, torn fills, below level 0, narrowed, range tombstones, \
-                      expired, expiring, expired elsewhere, keyspaces, dropped, created again, cut creations, cut drops, \
-                      uncut creations, uncut drops, cut batches, outlived, refused transactions";
+                      expired, expiring, expired elsewhere, expired by default, expiring by default, keyspaces, dropped, \
+                      created again, cut creations, cut drops, uncut creations, uncut drops, cut batches, outlived, \
+                      refused transactions";
 
 /// The seed from `CRASH_SEED`, or a new one; printed.
 pub(crate) fn seed() -> u64 {

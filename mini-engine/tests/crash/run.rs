@@ -192,15 +192,38 @@ impl Run {
         Ok(())
     }
 
+    /// The second in which the next event takes place.
+    fn next_second(&self) -> u64 {
+        self.time.max(self.events.len() as u64 + 1)
+    }
+
+    /// The batch as the next event: in keyspaces whose entries expire by default, values without an expiry of their own get that one, or, in every
+    /// other event, are there for ever.
+    fn with_default_expiries(&self, batch: &Batch) -> Batch {
+        let (second, is_for_ever) = (self.next_second(), self.events.len().is_multiple_of(2));
+        let with_default_expiry = |(name, change): &(Name, Change)| {
+            let change = match (change, lifetime(name)) {
+                (Change::Set(key, value), Some(_)) if is_for_ever => Change::SetUntil(key.clone(), value.clone(), None),
+                (Change::Set(key, value), Some(lifetime)) => {
+                    Change::SetByDefault(key.clone(), value.clone(), second + lifetime)
+                }
+                (change, _) => change.clone(),
+            };
+            (*name, change)
+        };
+        Arc::new(batch.iter().map(with_default_expiry).collect())
+    }
+
     pub(crate) fn write(&mut self, batch: &Batch, synced: bool) -> Result<(), Error> {
+        let batch = self.with_default_expiries(batch);
         self.noted(&Event::Batch(batch.clone()), |db| {
             let mut writes = WriteBatch::new();
             for (name, change) in batch.iter() {
                 let keyspace = keyspace(db, name)?;
                 let mut writes = writes.keyspace(&keyspace);
                 match change {
-                    Change::Set(key, value) => writes.insert(key, value)?,
-                    Change::SetUntil(key, value, at) => writes.insert_with_expiry(key, value, second(*at))?,
+                    Change::Set(key, value) | Change::SetByDefault(key, value, _) => writes.insert(key, value)?,
+                    Change::SetUntil(key, value, at) => writes.insert_with_expiry(key, value, at.map(second))?,
                     Change::Remove(key) => writes.remove(key)?,
                     Change::RemoveRange(from, Some(to)) => writes.remove_range(from..to)?,
                     Change::RemoveRange(from, None) => writes.remove_range(from..)?,
@@ -215,7 +238,7 @@ impl Run {
     /// Makes the changes in a transaction that also reads, so that its commit checks what it has read. Another one, which began at the same time, is
     /// refused after it: nothing of that may ever be seen.
     fn transact(&mut self, batch: &Batch, synced: bool) -> Result<(), Error> {
-        let (live, mut late) = (self.live(), None);
+        let (batch, live, mut late) = (self.with_default_expiries(batch), self.live(), None);
         self.noted(&Event::Batch(batch.clone()), |db| {
             let refused = db.transaction();
             refused.get(COUNT)?;
@@ -228,8 +251,8 @@ impl Run {
             for (name, change) in batch.iter() {
                 let writes = transaction.keyspace(&keyspace(db, name)?);
                 match change {
-                    Change::Set(key, value) => writes.insert(key, value)?,
-                    Change::SetUntil(key, value, at) => writes.insert_with_expiry(key, value, second(*at))?,
+                    Change::Set(key, value) | Change::SetByDefault(key, value, _) => writes.insert(key, value)?,
+                    Change::SetUntil(key, value, at) => writes.insert_with_expiry(key, value, at.map(second))?,
                     Change::Remove(key) => writes.remove(key)?,
                     Change::RemoveRange(from, Some(to)) => writes.remove_range(from..to)?,
                     Change::RemoveRange(from, None) => writes.remove_range(from..)?,
@@ -254,7 +277,13 @@ impl Run {
     pub(crate) fn change_keyspaces(&mut self, event: &Event) -> Result<(), Error> {
         self.noted(event, |db| match event {
             Event::Create(name) => {
-                let created = db.keyspace(name)?;
+                let created = match lifetime(name) {
+                    Some(seconds) => {
+                        let options = KeyspaceOptions::default().expire_after(Duration::from_secs(seconds));
+                        db.keyspace_with(name, options)?
+                    }
+                    None => db.keyspace(name)?,
+                };
                 assert_eq!(created.name(), *name);
                 // Batches before it need not be.
                 Ok(Durability::Buffered)
@@ -266,9 +295,9 @@ impl Run {
 
     /// Notes how far `write` has come with the event.
     fn noted(&mut self, event: &Event, write: impl FnOnce(&Db) -> Result<Durability, Error>) -> Result<(), Error> {
+        self.time = self.next_second();
         self.events.push(event.clone());
         let number = self.events.len();
-        self.time = self.time.max(number as u64);
         self.fs.set_time(second(self.time));
         self.note(Note::Begun(number));
         let durability = write(self.db())?;

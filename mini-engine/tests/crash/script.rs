@@ -35,6 +35,11 @@ pub(crate) const POLICIES: [Compaction; Compaction::ALL.len()] = *Compaction::AL
 /// The names of the keyspaces that are created and dropped.
 const NAMES: [Name; 2] = ["a", "b"];
 
+/// The seconds after which entries of the keyspace expire by default, if they do.
+pub(crate) fn lifetime(name: &str) -> Option<u64> {
+    (name == NAMES[1]).then_some(4)
+}
+
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
     Write {
@@ -151,9 +156,10 @@ pub(crate) fn keyspace_event(live: &mut Vec<Name>, random: &Random, n: u64) -> O
 fn of_transaction(batch: &Batch) -> Batch {
     let range = batch.iter().find(|(_, change)| matches!(change, Change::RemoveRange(..)));
     let of_keys = batch.iter().filter_map(|of_keyspace| match of_keyspace {
-        (name, Change::Set(key, _) | Change::SetUntil(key, ..) | Change::Remove(key)) => {
-            Some(((name, key), of_keyspace))
-        }
+        (
+            name,
+            Change::Set(key, _) | Change::SetUntil(key, ..) | Change::SetByDefault(key, ..) | Change::Remove(key),
+        ) => Some(((name, key), of_keyspace)),
         (_, Change::RemoveRange(..) | Change::Load(_)) => None,
     });
     let keys: BTreeMap<_, _> = of_keys.collect();
@@ -203,7 +209,7 @@ fn change(shape: Shape, (number, origin): (u64, u64), name: Name, random: &mut R
     });
     match value {
         // It has expired already, or does when one of the next batches is begun.
-        Some(value) if random.one_in(4) => Change::SetUntil(key, value, number + random.below(4)),
+        Some(value) if random.one_in(4) => Change::SetUntil(key, value, Some(number + random.below(4))),
         Some(value) => Change::Set(key, value),
         None => Change::Remove(key),
     }

@@ -181,11 +181,7 @@ impl Keyspace {
 
     /// Sets `key` to `value` until `expiry`, or for ever. It is absent if that time has come already.
     pub(crate) fn insert_until(&mut self, key: &[u8], value: &[u8], expiry: Option<SystemTime>) -> Result<()> {
-        let mut batch = self.batch.keyspace(&self.database.stored);
-        match expiry {
-            Some(at) => batch.insert_with_expiry(key, value, at)?,
-            None => batch.insert(key, value)?,
-        }
+        self.batch.keyspace(&self.database.stored).insert_with_expiry(key, value, expiry)?;
         self.bytes += key.len() + value.len();
         let is_there = self.overlays.is_some() && expiry.is_none_or(|at| at > self.now());
         if let Some(overlay) = self.overlay_mut() {

@@ -105,8 +105,7 @@ impl Overlay {
         self.removed.iter().try_for_each(|bounds| batch.remove_range(bounds.clone()))?;
         for (key, value) in &self.values {
             match value {
-                Some(Held { value, expiry: Some(Some(at)) }) => batch.insert_with_expiry(key, value, *at)?,
-                Some(Held { value, expiry: Some(None) | None }) => batch.insert(key, value)?,
+                Some(Held { value, expiry }) => batch.insert_with_expiry(key, value, expiry.flatten())?,
                 None => batch.remove(key)?,
             }
         }

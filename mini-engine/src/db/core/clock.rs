@@ -2,8 +2,9 @@
 //!
 //! K1 `latest` only rises. Every edit of the manifest records it, and an open goes on from there: so a key that was absent stays absent, unless a
 //! crash loses the last edits and the system's clock was set back.
-//! K2 `latest` is 0 as long as no entry of the database expires; then nobody reads the time. The first write of such an entry begins the clock
-//! before the entry is visible, and a reader loads the visible number first: so one that sees the entry finds the clock running.
+//! K2 `latest` is 0 as long as no entry of the database expires; then nobody reads the time, except a transaction that writes such an entry. The first
+//! write of such an entry begins the clock before the entry is visible, and a reader loads the visible number first: so one that sees the entry finds
+//! the clock running.
 //! K3 A compaction turns entries that have expired into tombstones. Whoever reads its output must be at that instant or later. A reader without a
 //! registered instant pins its view first and reads the clock after that, as with the visible number (rule 16). Snapshots register theirs under a
 //! lock under which compactions read the registered ones and the clock (`snapshots.rs`).
@@ -45,6 +46,12 @@ impl Clock {
         if now <= latest { latest } else { self.latest.fetch_max(now, Ordering::Relaxed).max(now) }
     }
 
+    /// The present instant, which does not begin the clock.
+    #[inline(never)]
+    pub(crate) fn peek(&self) -> Millis {
+        millis(self.fs.now()).max(1).max(self.latest())
+    }
+
     /// The time at which an entry expires that is inserted now and has this `lifetime`.
     pub(crate) fn end_of(&self, lifetime: Millis) -> SystemTime {
         system_time(self.begin().saturating_add(lifetime))
@@ -71,15 +78,16 @@ mod tests {
         let set = |millis| fs.set_time(SystemTime::UNIX_EPOCH + Duration::from_millis(millis));
         set(500);
         let clock = Clock::new(Arc::new(fs.clone()), 0);
-        assert_eq!((clock.now(), clock.latest()), (0, 0));
+        assert_eq!((clock.now(), clock.peek(), clock.now(), clock.latest()), (0, 500, 0, 0));
         assert_eq!((clock.begin(), clock.now()), (500, 500));
         set(400);
-        assert_eq!((clock.now(), clock.latest()), (500, 500));
+        assert_eq!((clock.now(), clock.peek(), clock.latest()), (500, 500, 500));
         set(600);
         assert_eq!((clock.now(), clock.latest()), (600, 600));
         let reopened = Clock::new(Arc::new(fs.clone()), 700);
         assert_eq!(reopened.now(), 700);
         set(0);
-        assert_eq!(Clock::new(Arc::new(fs.clone()), 0).begin(), 1, "it runs, whatever the time");
+        let clock = Clock::new(Arc::new(fs.clone()), 0);
+        assert_eq!((clock.peek(), clock.begin()), (1, 1), "it runs, whatever the time");
     }
 }

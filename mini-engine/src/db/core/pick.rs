@@ -84,3 +84,35 @@ impl Core {
         state.compacting.in_progress.damage.cause().or(failure).cloned()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::path::Path;
+
+    use super::*;
+    use crate::db::admin::{drop_keyspace, keyspace};
+    use crate::db::recovery::open;
+    use crate::fs::MemFs;
+    use crate::options::Options;
+
+    #[test]
+    fn nothing_is_due_only_if_no_keyspace_was_dropped_while_a_plan_was_looked_for() {
+        // Catches a worker that finds nothing to do before a drop, and sleeps after it: the keyspace would take its space until the next flush.
+        let (core, _) = open(Arc::new(MemFs::default()), Path::new("/db"), Options::default()).unwrap();
+        keyspace(&core, "a", None).unwrap();
+        let found = RefCell::new(Vec::new());
+        let pick = |context: &Context<'_>, ()| {
+            let is_there = context.keyspaces.named("a").is_some();
+            found.borrow_mut().push(is_there);
+            if is_there {
+                drop_keyspace(&core, "a").unwrap();
+            }
+            None
+        };
+        let (state, plan) = pick_unlocked(&core, core.lock(), |_| Some(()), pick);
+        drop(state);
+        assert!(plan.is_none());
+        assert_eq!(found.into_inner(), [true, false]);
+    }
+}

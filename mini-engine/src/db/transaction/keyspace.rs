@@ -103,20 +103,17 @@ impl<'a> KeyspaceTransaction<'a> {
 
     /// As [`Transaction::insert`](crate::Transaction::insert).
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        if let Some(at) = self.state.core.default_expiry(&self.keyspace) {
-            return self.insert_with_expiry(key, value, at);
-        }
-        check_value(value.as_ref())?;
-        self.write_key(key.as_ref(), Some((value.as_ref(), None)))
+        self.insert_until(key.as_ref(), value.as_ref(), self.state.core.default_expiry(&self.keyspace))
     }
 
     /// As [`Transaction::insert_with_expiry`](crate::Transaction::insert_with_expiry).
-    pub fn insert_with_expiry(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, at: SystemTime) -> Result<()> {
-        let value = value.as_ref();
-        check_expiring_value(value)?;
-        // For this transaction it is the moment of its reads.
-        let is_later = millis(at) > self.state.source()?.instant();
-        self.write_key(key.as_ref(), is_later.then_some((value, Some(millis(at)))))
+    pub fn insert_with_expiry(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        at: impl Into<Option<SystemTime>>,
+    ) -> Result<()> {
+        self.insert_until(key.as_ref(), value.as_ref(), at.into())
     }
 
     /// As [`Transaction::remove`](crate::Transaction::remove).
@@ -134,6 +131,16 @@ impl<'a> KeyspaceTransaction<'a> {
     /// As [`Transaction::remove_prefix`](crate::Transaction::remove_prefix).
     pub fn remove_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
         self.remove_range(prefix_bounds(prefix.as_ref()))
+    }
+
+    fn insert_until(&self, key: &[u8], value: &[u8], at: Option<SystemTime>) -> Result<()> {
+        let Some(at) = at.map(millis) else {
+            check_value(value)?;
+            return self.write_key(key, Some((value, None)));
+        };
+        check_expiring_value(value)?;
+        let is_later = at > self.state.instant()?;
+        self.write_key(key, is_later.then_some((value, Some(at))))
     }
 
     fn write_key(&self, key: &[u8], value: Option<Expiring<&[u8]>>) -> Result<()> {

@@ -127,11 +127,18 @@ impl Transaction {
         self.default().insert(key, value)
     }
 
-    /// Like [`Transaction::insert`], and the key is absent from `at` on. If that time had come when the transaction began, the key is removed.
+    /// Like [`Transaction::insert`], and the key is absent from `at` on, a [`SystemTime`]; with `None` it stays for ever, as with
+    /// [`Keyspace::insert_with_expiry`](crate::Keyspace::insert_with_expiry). If that time had come when the transaction began, the key is removed. If
+    /// nothing in the database could expire then, the time of the transaction's first such call counts instead.
     ///
     /// # Errors
-    /// Those of [`Transaction::insert`]; the value may have 8 bytes less. [`Error::Closed`].
-    pub fn insert_with_expiry(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, at: SystemTime) -> Result<()> {
+    /// Those of [`Transaction::insert`]; a value that expires may have 8 bytes less. [`Error::Closed`].
+    pub fn insert_with_expiry(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        at: impl Into<Option<SystemTime>>,
+    ) -> Result<()> {
         self.default().insert_with_expiry(key, value, at)
     }
 
@@ -183,7 +190,7 @@ impl Transaction {
     /// # Errors
     /// [`Error::Conflict`], with the key that was changed; the errors of [`Db::write`](crate::Db::write), and of reading tables.
     pub fn commit(self, durability: Durability) -> Result<SeqNo> {
-        let TransactionState { core, source, pending } = self.state;
+        let TransactionState { core, source, pending, .. } = self.state;
         let read_at = source?;
         let (batch, reads) = pending.into_inner().finish()?;
         match batch.is_empty() {

@@ -1,6 +1,6 @@
 //! [`TransactionState`]: what a transaction has, shared by its faces in all keyspaces.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
 use super::pending::Pending;
@@ -15,20 +15,31 @@ pub(super) struct TransactionState {
     /// The number at which it reads.
     pub(super) source: Result<Arc<Registered>>,
     pub(super) pending: RefCell<Pending>,
+    /// The instant of its own writes, if its reads have none; known once it is asked for.
+    own_instant: OnceCell<Millis>,
 }
 
 impl TransactionState {
     /// Reads what is visible now.
     pub(super) fn now(core: &Arc<Core>) -> TransactionState {
         let pending = RefCell::new(Pending::new(core.store.options.max_transaction_bytes));
-        TransactionState { core: core.clone(), source: Registered::now(core), pending }
+        TransactionState { core: core.clone(), source: Registered::now(core), pending, own_instant: OnceCell::new() }
     }
 
     pub(super) fn source(&self) -> Result<&Arc<Registered>> {
         self.source.as_ref().map_err(Error::clone)
     }
 
-    /// The same, to read `keyspace`.
+    /// The instant at which it sees its own writes: that of its reads. If nothing in the database could expire when it began, it is the moment of
+    /// the first question.
+    pub(super) fn instant(&self) -> Result<Millis> {
+        Ok(match self.source()?.instant() {
+            0 => *self.own_instant.get_or_init(|| self.core.clock.peek()),
+            instant => instant,
+        })
+    }
+
+    /// As [`source`](Self::source), to read `keyspace`.
     pub(super) fn source_of(&self, keyspace: &KeyspaceRef) -> Result<&Arc<Registered>> {
         self.core.keyspaces.check_one(keyspace)?;
         self.source()

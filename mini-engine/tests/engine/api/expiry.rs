@@ -372,15 +372,19 @@ fn entries_of_a_keyspace_with_a_lifetime_expire_unless_they_have_an_expiry_of_th
     brief.insert_with_expiry("own", "", at(1030)).unwrap();
     brief.insert("kept", "").unwrap();
     assert!(brief.set_expiry("kept", None).unwrap());
+    brief.insert_with_expiry("inserted for ever", "", None).unwrap();
     brief.compare_and_swap("swapped", None, Some(b"")).unwrap().unwrap();
     brief.ingest([("a-loaded", "")]).unwrap();
     let mut batch = WriteBatch::new();
     batch.keyspace(&brief).insert("batched", "").unwrap();
+    batch.keyspace(&brief).insert_with_expiry("batched for ever", "", None).unwrap();
+    batch.insert_with_expiry("batched for ever", "", None).unwrap();
     batch.keyspace(&plain).insert("batched", "").unwrap();
     batch.insert("batched", "").unwrap();
     db.write(batch, Durability::Buffered).unwrap();
     db.transact(|transaction| {
         transaction.keyspace(&plain).insert("transacted", "")?;
+        transaction.keyspace(&brief).insert_with_expiry("transacted for ever", "", None)?;
         transaction.keyspace(&brief).insert("transacted", "")
     })
     .unwrap();
@@ -388,9 +392,9 @@ fn entries_of_a_keyspace_with_a_lifetime_expire_unless_they_have_an_expiry_of_th
         assert_eq!(expiry_of(&brief, key), Some(at(1010)), "{key}");
     }
     assert_eq!(expiry_of(&brief, "own"), Some(at(1030)));
-    for (keyspace, key) in
-        [(&brief, "kept"), (&brief, "a-loaded"), (&plain, "batched"), (&plain, "transacted"), (&*db, "batched")]
-    {
+    let of_brief = ["kept", "a-loaded", "inserted for ever", "batched for ever", "transacted for ever"];
+    let of_others = [(&plain, "batched"), (&plain, "transacted"), (&*db, "batched"), (&*db, "batched for ever")];
+    for (keyspace, key) in of_brief.map(|key| (&brief, key)).into_iter().chain(of_others) {
         assert_eq!(expiry_of(keyspace, key), None, "{key}");
     }
     drop((plain, brief));
@@ -411,7 +415,19 @@ fn entries_of_a_keyspace_with_a_lifetime_expire_unless_they_have_an_expiry_of_th
     }
     fs.set_time(at(1010));
     let left: Vec<_> = pairs(brief.iter()).into_iter().map(|(key, _)| String::from_utf8(key).unwrap()).collect();
-    assert_eq!(left, ["a-loaded", "changed", "kept", "own", "without"]);
+    assert_eq!(
+        left,
+        [
+            "a-loaded",
+            "batched for ever",
+            "changed",
+            "inserted for ever",
+            "kept",
+            "own",
+            "transacted for ever",
+            "without"
+        ]
+    );
 }
 
 #[test]

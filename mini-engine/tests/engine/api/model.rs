@@ -41,12 +41,12 @@ impl Run {
 
     /// The keyspace of this number.
     fn keyspace(&self, number: usize) -> Keyspace {
-        match SPACES[number] {
-            ("", _) => Keyspace::clone(self.db()),
-            (name, None) => self.db().keyspace(name).unwrap(),
-            (name, Some(compression)) => {
-                self.db().keyspace_with(name, KeyspaceOptions::default().compression(compression)).unwrap()
-            }
+        let (db, space) = (self.db(), &SPACES[number]);
+        match space.name {
+            "" => Keyspace::clone(db),
+            // With the options that the database has kept.
+            name if db.keyspaces().iter().any(|known| known == name) => db.keyspace(name).unwrap(),
+            name => db.keyspace_with(name, space.options()).unwrap(),
         }
     }
 
@@ -72,12 +72,12 @@ impl Run {
             Step::Insert(key, len) => {
                 let value = self.value(len);
                 self.here().insert(&key, &value).unwrap();
-                self.model.insert(self.space, key, value, None);
+                self.model.insert(self.space, key, value, self.model.default_expiry(self.space));
             }
             Step::InsertFor(key, len, seconds) => {
-                let (value, at) = (self.value(len), self.model.time + seconds);
-                self.here().insert_with_expiry(&key, &value, second(at)).unwrap();
-                self.model.insert(self.space, key, value, Some(at));
+                let (value, at) = (self.value(len), seconds.map(|seconds| self.model.time + seconds));
+                self.here().insert_with_expiry(&key, &value, at.map(second)).unwrap();
+                self.model.insert(self.space, key, value, at);
             }
             Step::SetExpiry(key, seconds) => {
                 let at = seconds.map(|seconds| self.model.time + seconds);
@@ -136,7 +136,7 @@ impl Run {
 
     /// Drops the keyspace of the steps, unless it is the default one. Snapshots show it no more.
     fn drop_keyspace(&mut self) {
-        let (space, name) = (self.space, SPACES[self.space].0);
+        let (space, name) = (self.space, SPACES[self.space].name);
         if !name.is_empty() {
             let old = self.here();
             self.db().drop_keyspace(name).unwrap();
@@ -168,7 +168,7 @@ impl Run {
             match &op {
                 BatchStep::Insert(key, _) => batch.insert(key, &value).unwrap(),
                 BatchStep::InsertFor(key, _, seconds) => {
-                    batch.insert_with_expiry(key, &value, second(time + seconds)).unwrap();
+                    batch.insert_with_expiry(key, &value, seconds.map(|seconds| second(time + seconds))).unwrap();
                 }
                 BatchStep::Remove(key) => batch.remove(key).unwrap(),
                 BatchStep::RemoveRange(lower, upper) => batch.remove_range((lower.clone(), upper.clone())).unwrap(),
@@ -186,19 +186,13 @@ impl Run {
         let mut read = BTreeSet::new();
         // The removal of an inverted range is no operation.
         let is_writer = ops.iter().any(|op| !matches!(op, BatchStep::RemoveRange(..)));
-        // None expires at once: as long as nothing in the database expires, a transaction has no time.
-        let later = |op| match op {
-            BatchStep::InsertFor(key, len, seconds) => BatchStep::InsertFor(key, len, seconds.max(1)),
-            op => op,
-        };
-        let ops = ops.into_iter().map(later).collect();
         for (space, op, value) in self.spread(ops) {
             let (keyspace, time) = (self.keyspace(space), self.model.time);
             let own = transaction.keyspace(&keyspace);
             match &op {
                 BatchStep::Insert(key, _) => own.insert(key, &value).unwrap(),
                 BatchStep::InsertFor(key, _, seconds) => {
-                    own.insert_with_expiry(key, &value, second(time + seconds)).unwrap();
+                    own.insert_with_expiry(key, &value, seconds.map(|seconds| second(time + seconds))).unwrap();
                 }
                 BatchStep::Remove(key) => own.remove(key).unwrap(),
                 BatchStep::RemoveRange(lower, upper) => own.remove_range((lower.clone(), upper.clone())).unwrap(),
@@ -221,7 +215,7 @@ impl Run {
                 self.committed += 1;
             }
             Err(Error::Conflict { keyspace, key, .. }) => {
-                let at = foreign.as_ref().filter(|_| is_late).map(|(space, key, _)| (SPACES[*space].0, &key[..]));
+                let at = foreign.as_ref().filter(|_| is_late).map(|(space, key, _)| (SPACES[*space].name, &key[..]));
                 assert_eq!(Some((&*keyspace, &key[..])), at);
                 self.model = before;
                 self.refused += 1;
@@ -229,7 +223,7 @@ impl Run {
             Err(error) => panic!("{error}"),
         }
         if let Some((space, key, value)) = foreign {
-            self.model.insert(space, key, value, None);
+            self.model.insert(space, key, value, self.model.default_expiry(space));
         }
     }
 
@@ -413,7 +407,7 @@ fn the_model_workload_commits_and_refuses_transactions() {
     let (policy, memtable) = (Compaction::Leveled, MemtableKind::SkipList);
     let mut run = Run::new(&Chosen { policy, ratio: 10, memtable, filter_bits: 10 });
     for n in 0..40u8 {
-        let ops = || (0..6).map(|at| BatchStep::InsertFor(vec![n, at], 50, 3)).collect();
+        let ops = || (0..6).map(|at| BatchStep::InsertFor(vec![n, at], 50, Some(3))).collect();
         run.run(Step::Enter(usize::from(n) % SPACES.len()));
         run.run(Step::Transact(ops(), (n % 2 == 0).then(|| (usize::from(n / 2) % SPACES.len(), vec![n]))));
         run.run(Step::Pass(1));

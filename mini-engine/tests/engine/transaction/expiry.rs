@@ -57,6 +57,42 @@ fn what_was_read_and_has_expired_by_the_commit_is_a_conflict_and_nothing_else_is
 }
 
 #[test]
+fn a_transaction_has_a_time_for_its_own_writes_also_while_nothing_in_the_database_expires() {
+    // Catches an entry that has expired already, and is there for the transaction that inserts it because the clock of the database stands still; an
+    // instant that moves on while the transaction lives; and a clock that begins although nothing is committed that expires.
+    let fs = FaultFs::new(Arc::new(MemFs::default()));
+    fs.set_time(at(1000));
+    let db = Db::builder(DB).file_system(Arc::new(fs.clone())).open().unwrap();
+    db.insert("past", "older").unwrap();
+    let there = |transaction: &Transaction| {
+        let keys: Vec<_> = transaction.iter().map(|entry| entry.unwrap().0.to_vec()).collect();
+        for key in ["past", "now", "soon"] {
+            assert_eq!(transaction.contains_key(key).unwrap(), keys.contains(&key.into()), "{key}");
+        }
+        keys
+    };
+    for is_committed in [false, true] {
+        let transaction = db.transaction();
+        for (key, seconds) in [("past", 999), ("now", 1000), ("soon", 1001)] {
+            transaction.insert_with_expiry(key, "", at(seconds)).unwrap();
+        }
+        assert_eq!(there(&transaction), [b"soon"]);
+        fs.set_time(at(1001));
+        transaction.insert_with_expiry("soon", "", at(1001)).unwrap();
+        assert_eq!(there(&transaction), [b"soon"], "the transaction has one instant");
+        fs.set_time(at(1000));
+        assert!(!db.has_expiring_entries());
+        if is_committed {
+            transaction.commit(Durability::Buffered).unwrap();
+        }
+    }
+    assert!(db.has_expiring_entries());
+    assert_eq!(keys(&db), ["soon"]);
+    fs.set_time(at(1001));
+    assert_eq!(keys(&db), [""; 0]);
+}
+
+#[test]
 fn a_key_that_expires_during_a_conditional_write_is_absent_for_it() {
     // Catches a key that comes back because its expiry was taken away after it had expired.
     let fs = FaultFs::new(Arc::new(MemFs::default()));

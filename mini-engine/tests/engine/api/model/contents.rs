@@ -22,6 +22,11 @@ impl Model {
         self.expire();
     }
 
+    /// The second at which an entry expires that is inserted now without an expiry of its own.
+    pub(super) fn default_expiry(&self, space: usize) -> Option<u64> {
+        SPACES[space].lifetime.map(|seconds| self.time + seconds)
+    }
+
     pub(super) fn remove_range(&mut self, space: usize, bounds: &(Bound<Key>, Bound<Key>)) {
         self.maps[space].retain(|key, _| !std::ops::RangeBounds::contains(bounds, key));
     }
@@ -29,8 +34,10 @@ impl Model {
     /// Does what the operation does, with this value.
     pub(super) fn apply(&mut self, space: usize, op: BatchStep, value: Vec<u8>) {
         match op {
-            BatchStep::Insert(key, _) => self.insert(space, key, value, None),
-            BatchStep::InsertFor(key, _, seconds) => self.insert(space, key, value, Some(self.time + seconds)),
+            BatchStep::Insert(key, _) => self.insert(space, key, value, self.default_expiry(space)),
+            BatchStep::InsertFor(key, _, seconds) => {
+                self.insert(space, key, value, seconds.map(|seconds| self.time + seconds));
+            }
             BatchStep::Remove(key) => drop(self.maps[space].remove(&key)),
             BatchStep::RemoveRange(lower, upper) => self.remove_range(space, &(lower, upper)),
         }

@@ -5,17 +5,41 @@ use proptest::prelude::*;
 
 use crate::support::*;
 
-/// The names of the keyspaces, with the compression of each; the default one comes first.
-pub(super) const SPACES: [(&str, Option<Compression>); 3] =
-    [("", None), ("a", None), ("b", Some(Compression::Zstd { level: 1 }))];
+/// A keyspace of the model.
+pub(super) struct Space {
+    pub(super) name: &'static str,
+    pub(super) compression: Option<Compression>,
+    /// The seconds after which its entries expire by default.
+    pub(super) lifetime: Option<u64>,
+}
+
+/// The default keyspace comes first.
+pub(super) const SPACES: [Space; 3] = [
+    Space { name: "", compression: None, lifetime: None },
+    Space { name: "a", compression: None, lifetime: Some(6) },
+    Space { name: "b", compression: Some(Compression::Zstd { level: 1 }), lifetime: None },
+];
+
+impl Space {
+    pub(super) fn options(&self) -> KeyspaceOptions {
+        let mut options = KeyspaceOptions::default();
+        if let Some(compression) = self.compression {
+            options = options.compression(compression);
+        }
+        if let Some(seconds) = self.lifetime {
+            options = options.expire_after(Duration::from_secs(seconds));
+        }
+        options
+    }
+}
 
 pub(super) type Key = Vec<u8>;
 
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     Insert(Key, usize),
-    /// For this many seconds.
-    InsertFor(Key, usize, u64),
+    /// For this many seconds, or for ever, whatever the keyspace's lifetime.
+    InsertFor(Key, usize, Option<u64>),
     /// From now on for this many seconds, or for ever.
     SetExpiry(Key, Option<u64>),
     /// Seconds pass.
@@ -51,7 +75,7 @@ pub(super) enum Step {
 #[derive(Clone, Debug)]
 pub(super) enum BatchStep {
     Insert(Key, usize),
-    InsertFor(Key, usize, u64),
+    InsertFor(Key, usize, Option<u64>),
     Remove(Key),
     RemoveRange(Bound<Key>, Bound<Key>),
 }
@@ -92,9 +116,10 @@ pub(super) fn chosen() -> impl Strategy<Value = Chosen> {
 
 pub(super) fn step() -> impl Strategy<Value = Step> {
     let len = 0..900usize;
+    let seconds = || prop::option::weighted(0.8, 0..9u64);
     let in_batch = prop_oneof![
         6 => (key(), len.clone()).prop_map(|(key, len)| BatchStep::Insert(key, len)),
-        2 => (key(), len.clone(), 0..9u64).prop_map(|(key, len, seconds)| BatchStep::InsertFor(key, len, seconds)),
+        2 => (key(), len.clone(), seconds()).prop_map(|(key, len, seconds)| BatchStep::InsertFor(key, len, seconds)),
         6 => key().prop_map(BatchStep::Remove),
         1 => (bound(), bound()).prop_map(|(lower, upper)| BatchStep::RemoveRange(lower, upper)),
     ]
@@ -103,7 +128,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
     let foreign = prop::option::of((0..SPACES.len(), key()));
     prop_oneof![
         12 => (key(), len.clone()).prop_map(|(key, len)| Step::Insert(key, len)),
-        5 => (key(), len.clone(), 0..9u64).prop_map(|(key, len, seconds)| Step::InsertFor(key, len, seconds)),
+        5 => (key(), len.clone(), seconds()).prop_map(|(key, len, seconds)| Step::InsertFor(key, len, seconds)),
         2 => (key(), prop::option::of(0..9u64)).prop_map(|(key, seconds)| Step::SetExpiry(key, seconds)),
         3 => (1..5u64).prop_map(Step::Pass),
         5 => key().prop_map(Step::Remove),
