@@ -32,6 +32,9 @@ pub(crate) struct ReportArgs {
     /// Write the page, index.html, and each plot beside it to this directory, which is made if it is not there
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Begin the page with a link to the book, of which it is a part
+    #[arg(long, value_name = "URL", requires = "out")]
+    book: Option<String>,
     /// Print the table of the README as Markdown
     #[arg(long)]
     readme: bool,
@@ -43,7 +46,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<(), Error> {
     let runs = args.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
     let results = Results::new(runs)?;
     match &args.out {
-        Some(directory) => write(&results, directory),
+        Some(directory) => write(&results, directory, args.book.as_deref()),
         None => print(&readme::table(&results)?),
     }
 }
@@ -53,7 +56,7 @@ fn read(file: &Path) -> Result<Run, String> {
     Run::parse(&text).map_err(|error| format!("{} is no result of memtable --json: {error}", file.display()))
 }
 
-fn write(results: &Results, directory: &Path) -> Result<(), Error> {
+fn write(results: &Results, directory: &Path, book: Option<&str>) -> Result<(), Error> {
     if directory.exists() && !directory.is_dir() {
         return Err(format!("cannot write to {}: it is not a directory", directory.display()).into());
     }
@@ -64,13 +67,13 @@ fn write(results: &Results, directory: &Path) -> Result<(), Error> {
         fs::write(&path, &plot.svg).map_err(Error::io("write", &path))?;
     }
     let path = directory.join("index.html");
-    let page = html(results, &sections).map_err(io::Error::other);
+    let page = html(results, &sections, book).map_err(io::Error::other);
     page.and_then(|page| fs::write(&path, page)).map_err(Error::io("write", &path))?;
     print(&format!("{}\n", path.display()))
 }
 
 /// Fails only if the template is wrong.
-fn html(results: &Results, sections: &Sections) -> Result<String, minijinja::Error> {
+fn html(results: &Results, sections: &Sections, book: Option<&str>) -> Result<String, minijinja::Error> {
     let mut environment = Environment::new();
     environment.add_template("page.html", include_str!("page.html"))?;
     let checks = goals::checks(&results.cells);
@@ -82,6 +85,7 @@ fn html(results: &Results, sections: &Sections) -> Result<String, minijinja::Err
     let colour = |subject: &Subject| (name(*subject), format!("#{:06x}", subject.colour()));
     environment.get_template("page.html")?.render(context! {
         style => include_str!("page.css"),
+        book,
         headline => results.headline().map(|shape| shape.to_string()),
         optimised => results.runs.iter().all(|run| run.optimised),
         tiles => HEADLINES.iter().filter_map(|headline| tile(results, headline)).collect::<Vec<_>>(),

@@ -16,8 +16,8 @@ const BAR_STEP: u32 = 28;
 const TIMELINE_STEP: u32 = 44;
 const LEGEND_WIDTH: i32 = 190;
 const LEGEND_STEP: i32 = 20;
-/// The place for labels beside the plotting area.
-const LABELS: u32 = 150;
+/// The place for labels beside the plotting area: enough for the longest name of ours.
+const LABELS: u32 = 180;
 const INK: RGBColor = RGBColor(27, 31, 36);
 const SOFT: RGBColor = RGBColor(89, 99, 110);
 const GRID: RGBColor = RGBColor(223, 227, 232);

@@ -149,8 +149,11 @@ fn stalls(results: &Results) -> Vec<Plot> {
         let line = |&subject: &Subject| {
             let timeline = of.timeline(subject, workload)?;
             let seconds = timeline.moment_ms as f64 / 1e3;
-            let point = |(at, &operations): (usize, &u64)| ((at as f64 + 0.5) * seconds, operations as f64 / seconds);
-            Some((subject, timeline.operations.iter().enumerate().map(point).collect()))
+            // A step for each moment, so that a round of a single moment is seen too.
+            let step = |(at, &operations): (usize, &u64)| {
+                [at, at + 1].map(|edge| (edge as f64 * seconds, operations as f64 / seconds))
+            };
+            Some((subject, timeline.operations.iter().enumerate().flat_map(step).collect()))
         };
         let series: Vec<Series> = of.cell.subjects.iter().filter_map(line).collect();
         let title = format!("{}: {}", workload.title(), of.cell.shape.brief());

@@ -24,7 +24,8 @@ use crate::subjects::store::{Done, Store};
 
 /// How often memory is looked at.
 const LOOK: Duration = Duration::from_millis(20);
-/// Scans before the first one that is measured, at least.
+/// Scans before the first one that is measured, at least, unless there are fewer entries: those of a small database make an engine do nothing, and as
+/// many of them would take a loaded machine longer than a round may.
 const SCANS_BEFORE: usize = 20_000;
 
 pub(super) fn run<S: Store>(work: &Work<'_>, wanted: &[Workload]) -> Done<Vec<Sample>> {
@@ -163,7 +164,8 @@ impl Round<'_> {
 
     /// Lets an engine do what it does because of many scans, such as merging runs, before scans are measured. Then all is read once more.
     fn scan_often<S: Store>(&mut self, db: &S, scans: &Ops, reads: &Ops) -> Done {
-        let enough = SCANS_BEFORE.max(self.work.shape().entries / 20);
+        let entries = self.work.shape().entries;
+        let enough = SCANS_BEFORE.max(entries / 20).min(entries);
         for _ in 0..enough.div_ceil(scans.count.max(1)) {
             self.work.perform(db, Workload::Scan10, scans)?;
         }

@@ -100,10 +100,11 @@ fn measured(line: &str) -> Measured {
 fn page_of(files: &str) -> (String, Vec<String>) {
     let directory = tempdir().expect("a directory");
     let out = directory.path().join("made/here");
-    let made = done(&format!("report {files} --out {}", out.display()));
+    let made = done(&format!("report {files} --out {} --book ../plots.html", out.display()));
     assert_eq!(Path::new(made.trim()), out.join("index.html"));
     let page = fs::read_to_string(out.join("index.html")).expect("a page");
     check_tags(&page);
+    assert!(page.contains("<nav><a href=\"../plots.html\">"), "no way back to the book");
     for outside in ["http://", "https://", "src=", "@import", "url("] {
         assert!(!page.contains(outside), "{outside}");
     }

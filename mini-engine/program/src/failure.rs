@@ -10,7 +10,7 @@ use crate::size::counted;
 
 /// The key does not exist.
 pub(crate) const NOT_FOUND: u8 = 1;
-/// Wrong arguments, a directory that is no database, a format newer than this program.
+/// Wrong arguments, a directory that is no database, a keyspace that is not there, a format newer than this program.
 pub(crate) const WRONG_USE: u8 = 2;
 /// Stored bytes are damaged.
 pub(crate) const CORRUPTION: u8 = 3;
@@ -109,6 +109,7 @@ fn engine_exit_code(error: &Error) -> u8 {
         Error::Corruption { .. } => CORRUPTION,
         Error::Stalled { cause, .. } => engine_exit_code(cause),
         Error::InvalidArgument(_)
+        | Error::NoKeyspace { .. }
         | Error::NotADatabase { .. }
         | Error::UnsupportedVersion { .. }
         | Error::Unsupported { .. } => WRONG_USE,
