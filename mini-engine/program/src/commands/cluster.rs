@@ -48,8 +48,8 @@ struct InitArgs {
     /// Groups, each with a part of the keys and a leader of its own. The number never changes
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_GROUPS)))]
     groups: u32,
-    /// Nodes that hold each group: those after one another, for each group from the next one on. Three survive
-    /// the loss of one node, five that of two [default: all nodes]
+    /// Nodes that hold each group: the first N of them for the first group, for the next one those from the second
+    /// node on, and so on. Three survive the loss of one, five that of two [default: all nodes]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     replicas: Option<u32>,
     #[command(flatten)]
@@ -84,7 +84,7 @@ struct RemoveArgs {
     /// The groups, as 1,3 [default: all]
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     groups: Option<Vec<u32>>,
-    /// Remove it also where most of the other nodes of a group do not answer, so that the group stands still
+    /// Remove it also where most of the other nodes of a group do not answer this command
     #[arg(long)]
     force: bool,
     #[command(flatten)]
