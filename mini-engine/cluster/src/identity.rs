@@ -1,8 +1,9 @@
-//! Which node of which cluster a directory belongs to: the file `node.json`.
+//! Which node of which cluster a directory belongs to, and which groups are in it: the file `node.json`.
 //!
-//! It is written once, when the node becomes a member of a cluster: to a temporary file, which is synced and renamed. A directory with data and
-//! without it is refused: under another number a node could vote twice.
+//! It is written whenever that changes: to a temporary file, which is synced and renamed. A directory with data and without it is refused: under
+//! another number a node could vote twice. What the directory has of groups that are not in it does not count, and is removed.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -11,17 +12,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, io};
 use crate::settings::MAX_GROUPS;
+use crate::types::Position;
 
 const FILE: &str = "node.json";
 const TEMPORARY: &str = "node.json.new";
 /// The version of the file's format.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
+/// The version in which every node had all groups.
+const ALL_GROUPS: u32 = 1;
 
 /// A node's place in its cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Identity {
-    format: u32,
     /// The number of the cluster, drawn when it was made.
     pub cluster: u64,
     /// The node's number. It is never used again in the cluster.
@@ -30,12 +32,55 @@ pub struct Identity {
     pub groups: u32,
 }
 
+/// Groups of a node, by their numbers. Behind each is the position in the group's log since which the node is a member; nothing while it is being added.
+pub(crate) type Joined = BTreeMap<u32, Option<Position>>;
+
+/// What `node.json` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) identity: Identity,
+    /// The groups that are in this directory.
+    pub(crate) joined: Joined,
+    /// Where to ask for the places of groups at the start: the addresses of other nodes.
+    pub(crate) others: BTreeSet<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stored {
+    format: u32,
+    cluster: u64,
+    node: u64,
+    groups: u32,
+    joined: Option<Joined>,
+    others: Option<BTreeSet<String>>,
+}
+
 impl Identity {
-    pub(crate) fn new(cluster: u64, node: u64, groups: u32) -> Self {
-        Self { format: FORMAT, cluster, node, groups }
+    /// Whether such a node can be.
+    pub(crate) fn check(&self) -> std::result::Result<(), String> {
+        match self.node > 0 && (1..=MAX_GROUPS).contains(&self.groups) {
+            true => Ok(()),
+            false => Err(format!("expected a node from 1 and 1 to {MAX_GROUPS} groups, found {self:?}")),
+        }
+    }
+}
+
+impl Record {
+    /// A node that has no groups yet.
+    pub(crate) fn new(identity: Identity) -> Self {
+        Self { identity, joined: Joined::new(), others: BTreeSet::new() }
     }
 
-    /// The identity in directory `dir`, if it has one.
+    /// Adds groups. The newest position at which the node became a member counts, unless it is being added again.
+    pub(crate) fn join(&mut self, joined: Joined) {
+        for (group, since) in joined {
+            let present = self.joined.entry(group).or_default();
+            *present = since.map(|since| present.unwrap_or_default().max(since));
+        }
+    }
+
+    /// The record in directory `dir`, if it has one.
     pub(crate) fn read(dir: &Path) -> Result<Option<Self>> {
         let file = dir.join(FILE);
         let bytes = match fs::read(&file) {
@@ -44,27 +89,27 @@ impl Identity {
             Err(error) => return Err(io("read", file.display())(error)),
         };
         let invalid = |reason: String| Error::Identity { file: file.clone(), reason };
-        let found: Self = serde_json::from_slice(&bytes).map_err(|error| invalid(error.to_string()))?;
-        if found.format != FORMAT {
-            return Err(invalid(format!("expected format {FORMAT}, found {}", found.format)));
-        }
-        found.check().map_err(invalid)?;
-        Ok(Some(found))
+        let stored: Stored = serde_json::from_slice(&bytes).map_err(|error| invalid(error.to_string()))?;
+        stored.into_record().map(Some).map_err(invalid)
     }
 
-    /// Whether such a node can be.
+    /// Whether such a node can be, with such groups.
     pub(crate) fn check(&self) -> std::result::Result<(), String> {
-        match self.node > 0 && (1..=MAX_GROUPS).contains(&self.groups) {
-            true => Ok(()),
-            false => Err(format!("expected a node from 1 and 1 to {MAX_GROUPS} groups, found {self:?}")),
+        self.identity.check()?;
+        match self.joined.keys().find(|group| **group >= self.identity.groups) {
+            None => Ok(()),
+            Some(group) => Err(format!("expected groups below {}, found {group}", self.identity.groups)),
         }
     }
 
-    /// Makes it the identity of directory `dir`, durably.
+    /// Makes it the record of directory `dir`, durably.
     pub(crate) fn write(&self, dir: &Path) -> Result<()> {
         let (file, temporary) = (dir.join(FILE), dir.join(TEMPORARY));
+        let Identity { cluster, node, groups } = self.identity;
+        let (joined, others) = (Some(self.joined.clone()), Some(self.others.clone()));
+        let stored = Stored { format: FORMAT, cluster, node, groups, joined, others };
         let written = || {
-            let mut bytes = serde_json::to_vec_pretty(self)?;
+            let mut bytes = serde_json::to_vec_pretty(&stored)?;
             bytes.push(b'\n');
             let mut new = File::create(&temporary)?;
             new.write_all(&bytes)?;
@@ -76,18 +121,43 @@ impl Identity {
     }
 }
 
-/// Fails if the directory has a state, although it has no identity.
-fn without_file(dir: &Path, file: PathBuf) -> Result<()> {
-    let state = dir.join("state-0");
-    match state.try_exists().map_err(io("look for", state.display()))? {
-        false => Ok(()),
-        true => Err(Error::Identity {
-            file,
-            reason: "expected the number of this node, found no file, although there is data beside it; remove this node from its cluster and add \
-                     it with an empty directory"
-                .into(),
-        }),
+impl Stored {
+    fn into_record(self) -> std::result::Result<Record, String> {
+        let Stored { format, cluster, node, groups, joined, others } = self;
+        let identity = Identity { cluster, node, groups };
+        identity.check()?;
+        let (joined, others) = match (format, joined, others) {
+            (FORMAT, Some(joined), Some(others)) => (joined, others),
+            (ALL_GROUPS, None, None) => {
+                ((0..groups).map(|group| (group, Some(Position::default()))).collect(), BTreeSet::new())
+            }
+            (FORMAT | ALL_GROUPS, ..) => return Err(format!("the fields are not those of format {format}")),
+            _ => return Err(format!("expected format {ALL_GROUPS} or {FORMAT}, found {format}")),
+        };
+        let record = Record { identity, joined, others };
+        record.check().map(|()| record)
     }
+}
+
+/// The directory of a group's state in the directory of a node.
+pub(crate) fn state_of(dir: &Path, group: u32) -> PathBuf {
+    dir.join(format!("state-{group}"))
+}
+
+/// Fails if the directory has a state, although it has no record.
+fn without_file(dir: &Path, file: PathBuf) -> Result<()> {
+    for group in 0..MAX_GROUPS {
+        let state = state_of(dir, group);
+        if state.try_exists().map_err(io("look for", state.display()))? {
+            return Err(Error::Identity {
+                file,
+                reason: "expected the number of this node, found no file, although there is data beside it; remove this node from its cluster and \
+                         add it with an empty directory"
+                    .into(),
+            });
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -95,30 +165,51 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_identity_is_read_as_it_was_written_and_a_wrong_one_is_refused() {
-        // Catches a node that starts under another number, or as a new one beside data of an old one, and so votes twice.
+    fn a_record_is_read_as_it_was_written_and_a_wrong_one_is_refused() {
+        // Catches a node that starts under another number, or as a new one beside data of an old one, and so votes twice; and a group that comes back.
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(Identity::read(dir.path()).unwrap(), None);
-        let identity = Identity::new(u64::MAX, 7, 3);
-        identity.write(dir.path()).unwrap();
-        assert_eq!(Identity::read(dir.path()).unwrap(), Some(identity));
+        assert_eq!(Record::read(dir.path()).unwrap(), None);
+        let identity = Identity { cluster: u64::MAX, node: 7, groups: 3 };
+        let position = Position { term: 2, leader: 1, index: 9 };
+        let record = Record {
+            joined: BTreeMap::from([(0, Some(position)), (2, None)]),
+            others: BTreeSet::from(["h:1".to_owned()]),
+            ..Record::new(identity)
+        };
+        record.write(dir.path()).unwrap();
+        assert_eq!(Record::read(dir.path()).unwrap(), Some(record));
         assert!(!dir.path().join(TEMPORARY).exists());
         for wrong in [
             "",
             "{}",
+            r#"{"format":3,"cluster":1,"node":1,"groups":1,"joined":{},"others":[]}"#,
             r#"{"format":2,"cluster":1,"node":1,"groups":1}"#,
+            r#"{"format":2,"cluster":1,"node":1,"groups":1,"joined":{"1":null},"others":[]}"#,
+            r#"{"format":1,"cluster":1,"node":1,"groups":1,"joined":{},"others":[]}"#,
             r#"{"format":1,"cluster":1,"node":0,"groups":1}"#,
             r#"{"format":1,"cluster":1,"node":1,"groups":0}"#,
             r#"{"format":1,"cluster":1,"node":1,"groups":1000000}"#,
             r#"{"format":1,"cluster":1,"node":1,"groups":1,"more":1}"#,
         ] {
             fs::write(dir.path().join(FILE), wrong).unwrap();
-            let error = Identity::read(dir.path()).unwrap_err().to_string();
+            let error = Record::read(dir.path()).unwrap_err().to_string();
             assert!(error.contains("node.json: "), "{wrong}: {error}");
         }
         fs::remove_file(dir.path().join(FILE)).unwrap();
-        fs::create_dir(dir.path().join("state-0")).unwrap();
-        let error = Identity::read(dir.path()).unwrap_err().to_string();
+        fs::create_dir(dir.path().join("state-2")).unwrap();
+        let error = Record::read(dir.path()).unwrap_err().to_string();
         assert!(error.contains("found no file, although there is data"), "{error}");
+    }
+
+    #[test]
+    fn a_node_of_the_format_without_groups_has_all_of_them() {
+        // Catches a node that drops its data after an update of the program.
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(FILE), r#"{"format":1,"cluster":5,"node":2,"groups":3}"#).unwrap();
+        let record = Record::read(dir.path()).unwrap().unwrap();
+        assert_eq!(record.identity, Identity { cluster: 5, node: 2, groups: 3 });
+        assert!(record.joined.keys().copied().eq(0..3));
+        record.write(dir.path()).unwrap();
+        assert_eq!(Record::read(dir.path()).unwrap(), Some(record));
     }
 }

@@ -10,7 +10,8 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::control::answer::{answer, find};
-use crate::local::{Groups, Local};
+use crate::group::Group;
+use crate::local::Local;
 use crate::network::receive;
 use crate::types::Vote;
 use crate::wire::frames::Frames;
@@ -51,7 +52,7 @@ pub(crate) async fn run(local: Arc<Local>, listener: TcpListener) {
 async fn serve(local: Arc<Local>, stream: TcpStream, place: OwnedSemaphorePermit) {
     let peer = stream.peer_addr().map_or_else(|_| "a node".to_owned(), |peer| peer.to_string());
     let served = async {
-        let mut frames = local.dialer.accept(stream, local.audience()).await?;
+        let mut frames = local.parts.dialer.accept(stream, local.audience()).await?;
         drop(place);
         loop {
             let call = timeout(IDLE, frames.receive::<Numbered<Call>>()).await??;
@@ -74,29 +75,27 @@ async fn serve(local: Arc<Local>, stream: TcpStream, place: OwnedSemaphorePermit
 }
 
 async fn carry_out(local: &Local, frames: &mut Frames, call: Numbered<Call>) -> Result<Answer> {
-    let groups = || local.groups().ok_or_else(|| Error::other("this node is in no cluster"));
     match call.body {
         Call::Control(ask) => answer(local, ask).await.map(Answer::Control),
         Call::Append(group, request) => {
-            let response = find(&*groups()?, group)?.raft().append_entries(request).await;
+            let response = find(local, group)?.raft().append_entries(request).await;
             response.map(Answer::Append).map_err(Error::other)
         }
         Call::Vote(group, request) => {
-            find(&*groups()?, group)?.raft().vote(request).await.map(Answer::Vote).map_err(Error::other)
+            find(local, group)?.raft().vote(request).await.map(Answer::Vote).map_err(Error::other)
         }
         Call::PreVote(group, request) => {
-            find(&*groups()?, group)?.raft().pre_vote(request).await.map(Answer::Vote).map_err(Error::other)
+            find(local, group)?.raft().pre_vote(request).await.map(Answer::Vote).map_err(Error::other)
         }
         Call::Transfer(group, request) => {
-            let response = find(&*groups()?, group)?.raft().handle_transfer_leader(request).await;
+            let response = find(local, group)?.raft().handle_transfer_leader(request).await;
             response.map(Answer::Transfer).map_err(Error::other)
         }
-        Call::Snapshot(group, vote) => snapshot(&*groups()?, group, vote, frames, call.number).await,
+        Call::Snapshot(group, vote) => snapshot(&*find(local, group)?, vote, frames, call.number).await,
     }
 }
 
-async fn snapshot(groups: &Groups, group: u32, vote: Vote, frames: &mut Frames, number: u64) -> Result<Answer> {
-    let group = find(groups, group)?;
+async fn snapshot(group: &Group, vote: Vote, frames: &mut Frames, number: u64) -> Result<Answer> {
     let received = receive(frames, number, group.state()).await?;
     tracing::info!(group = group.number(), snapshot = %received.meta, "a snapshot of the leader is complete");
     group.install(vote, received).await.map(Answer::Snapshot)

@@ -20,7 +20,7 @@
 //! };
 //! let node = Node::start(settings).await?;
 //! // Once, when all nodes run.
-//! ControlClient::new(&Security::default())?.init(&["127.0.0.1:17001".into()], 1).await?;
+//! ControlClient::new(&Security::default())?.init(&["127.0.0.1:17001".into()], 1, 1).await?;
 //! # node.stop().await
 //! # }
 //! ```
@@ -32,20 +32,22 @@
 //! | | |
 //! |---|---|
 //! | `error`, `settings` | |
-//! | `slots`, `identity`, `clock`, `types` | which group has a slot; which node this is; the time of a group; what openraft is told |
+//! | `slots`, `clock`, `types` | which group has a slot; the time of a group; what openraft is told |
+//! | `identity`, `places` | which node this is, with which groups; where all groups are |
 //! | `wire` | what nodes say to each other: frames, the proof of the secret, TLS, messages |
 //! | `network` | openraft's network; snapshots on their way |
 //! | `application` | what a log entry does to the database |
 //! | `group` | a Raft group on this node: proposals, barriers before reads, members |
-//! | `local` | this node, and its groups |
+//! | `local` | this node, and the groups that are on it |
 //! | `control` | making, changing and showing a cluster: a node's answers, and the side of the commands |
-//! | `inbound`, `front` | the connections of other nodes, and those of clients |
+//! | `inbound`, `gossip`, `front` | the connections of other nodes; what they know of groups elsewhere; the connections of clients |
 //! | `node` | starts and stops all of it |
 //!
 //! # What waits for what
 //!
 //! A write waits in the queue of its group while a few proposals are under way, then for its proposal: 5 seconds at most. A read waits for a barrier,
-//! which reads that come meanwhile share: 5 seconds at most. Every call to another node has a deadline, and so has every client that takes no replies.
+//! which reads that come meanwhile share: 5 seconds at most. No request waits for news of a group elsewhere: it is
+//! answered by what is known. Every call to another node has a deadline, and so has every client that takes no replies.
 #![forbid(unsafe_code)]
 
 mod application;
@@ -53,23 +55,26 @@ mod clock;
 mod control;
 mod error;
 mod front;
+mod gossip;
 mod group;
 mod identity;
 mod inbound;
 mod local;
 mod network;
 mod node;
+mod places;
 mod settings;
 mod slots;
 mod types;
 mod wire;
 
-pub use control::{ControlClient, NodeStatus, Status};
+pub use control::{ControlClient, NodeStatus, Removed, Status};
 pub use error::{Error, Result};
 pub use identity::Identity;
 pub use node::Node;
+pub use places::{Membership, Place, Places};
 pub use settings::{Clients, MAX_GROUPS, NodeTls, Security, Settings};
-pub use types::Member;
+pub use types::{Member, Position};
 pub use wire::control::{Description, GroupDescription};
 
 #[cfg(test)]

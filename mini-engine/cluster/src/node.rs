@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use futures_util::future::{join_all, select_all};
+use futures_util::future::join_all;
 use openraft_mini_engine::Logs;
 use tokio::net::{TcpListener, lookup_host};
 use tokio::sync::watch;
@@ -12,10 +12,11 @@ use tokio::task::JoinHandle;
 use crate::clock::{WallClock, system_clock};
 use crate::error::{Error, Result, io};
 use crate::front::{self, Doors};
-use crate::group::Group;
-use crate::identity::Identity;
+use crate::gossip;
+use crate::group::Parts;
+use crate::identity::Record;
 use crate::inbound;
-use crate::local::{Local, Parts};
+use crate::local::Local;
 use crate::network::Dialer;
 use crate::settings::{Clients, Security, Settings};
 use crate::types::Member;
@@ -28,6 +29,7 @@ pub struct Node {
     stop: watch::Sender<bool>,
     front: JoinHandle<Result<()>>,
     inbound: JoinHandle<()>,
+    gossip: JoinHandle<()>,
     clients: SocketAddr,
     nodes: SocketAddr,
 }
@@ -54,12 +56,12 @@ impl Node {
         std::fs::create_dir_all(&dir).map_err(io("create", dir.display()))?;
         // Its lock keeps other processes out of the whole directory.
         let log = dir.join("log");
-        let identity = Identity::read(&dir)?;
-        if identity.is_some() && !log.join("CURRENT").try_exists().map_err(io("look for", log.display()))? {
+        let record = Record::read(&dir)?;
+        if record.is_some() && !log.join("CURRENT").try_exists().map_err(io("look for", log.display()))? {
             return Err(Error::forgotten(log));
         }
         let logs = Logs::open(&log).map_err(io("open", log.display()))?;
-        if identity.is_none() && logs.db().range(..).next().is_some() {
+        if record.is_none() && logs.db().range(..).next().is_some() {
             return Err(Error::Identity {
                 file: log,
                 reason: "expected no log, since no file node.json says which node this is".into(),
@@ -69,10 +71,11 @@ impl Node {
         let local = Arc::new(Local::new(Parts { dir, member, dialer, logs, clock, election_timeout }));
         local.go_on().await?;
         let (stop, stopped) = watch::channel(false);
+        let gossip = tokio::spawn(gossip::run(Arc::clone(&local), stopped.clone()));
         let doors = Doors { listener: front_listener, address: clients, settings: settings.clients, stop: stopped };
         let front = tokio::spawn(front::run(Arc::clone(&local), doors));
         let inbound = tokio::spawn(inbound::run(Arc::clone(&local), listener));
-        Ok(Node { local, stop, front, inbound, clients, nodes })
+        Ok(Node { local, stop, front, inbound, gossip, clients, nodes })
     }
 
     /// The address for clients.
@@ -94,12 +97,9 @@ impl Node {
     pub async fn failed(&mut self) -> Error {
         let mut becomes = self.local.watch();
         let failed = async {
-            let groups = match becomes.wait_for(Option::is_some).await {
-                Ok(groups) => groups.clone(),
-                Err(_) => None,
-            };
+            let groups = becomes.wait_for(Option::is_some).await.ok().and_then(|groups| groups.clone());
             match groups {
-                Some(groups) => select_all(groups.all.iter().map(|group| Box::pin(group.ended()))).await.0,
+                Some(groups) => groups.failed().await,
                 None => std::future::pending().await,
             }
         };
@@ -121,13 +121,14 @@ impl Node {
         if !self.front.is_finished() {
             (&mut self.front).await.ok();
         }
-        let groups = self.local.groups();
-        let groups = || groups.iter().flat_map(|groups| &groups.all);
-        join_all(groups().map(Group::hand_over)).await;
+        // It may have to end a group, and no group may go while all are ended.
+        (&mut self.gossip).await.ok();
+        let here = self.local.groups().map(|groups| groups.here()).unwrap_or_default();
+        join_all(here.values().map(|group| group.hand_over())).await;
         self.inbound.abort();
         (&mut self.inbound).await.ok();
-        join_all(groups().map(Group::stop)).await;
-        self.local.logs.clone().close().map_err(io("close", "the log"))
+        join_all(here.values().map(|group| group.stop())).await;
+        self.local.parts.logs.clone().close().map_err(io("close", "the log"))
     }
 }
 

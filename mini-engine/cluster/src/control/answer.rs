@@ -1,6 +1,7 @@
-//! A node's answers to commands.
+//! A node's answers to commands, and to other nodes that seek a group.
 
 use std::io::{Error, Result};
+use std::sync::Arc;
 
 use crate::group::Group;
 use crate::local::{Groups, Local};
@@ -10,7 +11,9 @@ use crate::wire::control::{Ask, Told};
 pub(crate) async fn answer(local: &Local, ask: Ask) -> Result<Told> {
     match ask {
         Ask::Describe => Ok(Told::Description(Box::new(local.describe()))),
-        Ask::Become(identity) => local.become_node(identity).await.map(|()| Told::Done).map_err(Error::other),
+        Ask::Become { identity, joined, others } => {
+            local.become_node(identity, joined, others).await.map(|()| Told::Done).map_err(Error::other)
+        }
         Ask::Initialize { group, members } => of(local, group, async |group| group.initialize(members).await).await,
         Ask::AddLearner { group, node, member } => {
             of(local, group, async |group| group.add_learner(node, member).await).await
@@ -20,14 +23,20 @@ pub(crate) async fn answer(local: &Local, ask: Ask) -> Result<Told> {
     }
 }
 
-/// Does something with a group of this node.
+/// Does something with a group, if it is on this node.
 async fn of(local: &Local, group: u32, run: impl AsyncFnOnce(&Group) -> Result<Told>) -> Result<Told> {
-    let groups = local.groups().ok_or_else(|| Error::other("this node is in no cluster"))?;
-    run(find(&groups, group)?).await
+    match groups(local)?.get(group) {
+        Some(group) => run(&group).await,
+        None => Ok(Told::NotLeader(None)),
+    }
 }
 
-/// The group of this number.
-pub(crate) fn find(groups: &Groups, number: u32) -> Result<&Group> {
-    let count = groups.all.len();
-    groups.get(number).ok_or_else(|| Error::other(format!("expected a group below {count}, found {number}")))
+/// The group of this number, which must be on this node.
+pub(crate) fn find(local: &Local, number: u32) -> Result<Arc<Group>> {
+    let group = groups(local)?.get(number);
+    group.ok_or_else(|| Error::other(format!("group {number} is not on this node")))
+}
+
+fn groups(local: &Local) -> Result<Arc<Groups>> {
+    local.groups().ok_or_else(|| Error::other("this node is in no cluster"))
 }

@@ -2,7 +2,10 @@
 
 pub(crate) mod answer;
 mod client;
+mod init;
+mod members;
 mod status;
 
 pub use client::ControlClient;
+pub use members::Removed;
 pub use status::{NodeStatus, Status};

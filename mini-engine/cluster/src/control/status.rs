@@ -1,5 +1,13 @@
 //! [`Status`]: a whole cluster, as its nodes see it.
 
+use std::collections::BTreeMap;
+
+use futures_util::future::join_all;
+
+use super::client::ControlClient;
+use crate::clock::system_clock;
+use crate::error::Result;
+use crate::places::Places;
 use crate::slots::slots_of;
 use crate::types::Member;
 use crate::wire::control::{Description, GroupDescription};
@@ -13,6 +21,8 @@ pub struct Status {
     pub groups: u32,
     /// Its nodes, by their numbers.
     pub nodes: Vec<NodeStatus>,
+    /// Where the groups are, as far as any of the nodes knows.
+    pub places: Places,
     /// Milliseconds since 1970, by the clock of the machine that asked.
     pub clock: u64,
 }
@@ -25,7 +35,40 @@ pub struct NodeStatus {
     /// Its addresses.
     pub member: Member,
     /// What it says of itself, or why it says nothing.
-    pub description: Result<Description, String>,
+    pub description: std::result::Result<Description, String>,
+}
+
+impl ControlClient {
+    /// The cluster of the node at `address`. Every node is asked.
+    ///
+    /// # Errors
+    /// If that node cannot be reached, or belongs to no cluster.
+    pub async fn status(&self, address: &str) -> Result<Status> {
+        let (cluster, mut places) = self.cluster(address).await?;
+        let own = self.describe(address).await?.member;
+        let mut nodes = BTreeMap::from([(cluster.node, self.status_of(cluster.node, own).await)]);
+        loop {
+            // One may know more members than the one that was asked first.
+            let others = places.members().into_iter().filter(|(node, _)| !nodes.contains_key(node));
+            let asked = join_all(others.map(|(node, member)| self.status_of(node, member))).await;
+            if asked.is_empty() {
+                break;
+            }
+            nodes.extend(asked.into_iter().map(|status| (status.node, status)));
+            for description in nodes.values().flat_map(|status| &status.description) {
+                description.places.0.iter().for_each(|(group, place)| places.learn(*group, place));
+            }
+        }
+        let members = places.members();
+        nodes.retain(|node, _| *node == cluster.node || members.contains_key(node));
+        let nodes = nodes.into_values().collect();
+        Ok(Status { cluster: cluster.cluster, groups: cluster.groups, nodes, places, clock: system_clock()() })
+    }
+
+    async fn status_of(&self, node: u64, member: Member) -> NodeStatus {
+        let description = self.describe(&member.cluster).await.map_err(|error| error.to_string());
+        NodeStatus { node, member, description }
+    }
 }
 
 impl NodeStatus {
@@ -40,7 +83,7 @@ impl Status {
     /// The leader of a group, if a node is one and says so itself.
     pub fn leader(&self, group: u32) -> Option<u64> {
         let leads = |node: &&NodeStatus| {
-            let group = node.description.as_ref().ok()?.groups.get(group as usize)?;
+            let group = node.description.as_ref().ok()?.groups.get(&group)?;
             (group.leader? == node.node).then_some(group.term)
         };
         // A node that was cut off may still think that it leads.
@@ -51,7 +94,7 @@ impl Status {
     /// A group as one of its nodes sees it.
     pub fn group(&self, node: u64, group: u32) -> Option<&GroupDescription> {
         let found = self.nodes.iter().find(|status| status.node == node)?;
-        found.description.as_ref().ok()?.groups.get(group as usize)
+        found.description.as_ref().ok()?.groups.get(&group)
     }
 
     /// The first and the last slot of a group.
@@ -66,9 +109,14 @@ impl Status {
         Some(leader.last.saturating_sub(self.group(node, group)?.applied))
     }
 
-    /// Whether a node votes in every group, as its leader knows.
+    /// The groups that a node holds, or gets now, as a member.
+    pub fn groups_of(&self, node: u64) -> Vec<u32> {
+        let members = |group: &u32| self.places.get(*group).members().any(|(member, _)| member == node);
+        (0..self.groups).filter(members).collect()
+    }
+
+    /// Whether a node votes in every group of which it is a member.
     pub fn votes(&self, node: u64) -> bool {
-        let votes = |group| Some(self.group(self.leader(group)?, group)?.voters.contains(&node));
-        (0..self.groups).all(|group| votes(group).unwrap_or(true))
+        self.groups_of(node).into_iter().all(|group| self.places.get(group).votes(node))
     }
 }

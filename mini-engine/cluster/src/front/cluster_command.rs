@@ -1,16 +1,18 @@
 //! CLUSTER: the map of slots and nodes, from which clients learn whom to ask.
 //!
 //! A node of ours may lead one group and follow in another. Where Redis Cluster has masters and their replicas, a leader is the master of its group's
-//! slots, and all other members are replicas. CLUSTER NODES names each node once: as a master if it leads any group.
+//! slots, and all other members are replicas. CLUSTER NODES names each node once: as a master if it leads any group, and otherwise as a replica in the
+//! first of its groups. Groups that are not on this node are described by what it has heard of them.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use mini_engine_server::replicated::{Reply, Request, SLOTS, slot_of};
 
 use crate::local::Groups;
+use crate::places::Place;
 use crate::slots::slots_of;
 use crate::types::Member;
-use crate::wire::control::GroupDescription;
 
 /// The name of a node: 40 digits, as in Redis.
 fn name(groups: &Groups, node: u64) -> String {
@@ -27,30 +29,36 @@ fn host_and_port(address: &str) -> (&str, u16) {
 struct Part {
     first: u16,
     last: u16,
-    group: GroupDescription,
+    place: Place,
+    /// The last applied entry, if the group is on this node.
+    applied: u64,
 }
 
 impl Part {
-    fn leader(&self) -> Option<(u64, &Member)> {
-        let leader = self.group.leader?;
-        Some((leader, self.group.members.get(&leader)?))
+    fn leader(&self) -> Option<u64> {
+        self.place.leader().map(|(leader, _)| leader)
+    }
+
+    fn term(&self) -> u64 {
+        self.place.leader.map_or(0, |(term, _)| term)
     }
 
     /// The leader first, then the other voters. A node that is being added has nothing to read yet.
     fn members(&self) -> impl Iterator<Item = (u64, &Member)> {
-        let leader = self.leader();
-        let voters = self.group.members.iter().filter(|(node, _)| self.group.voters.contains(node));
-        let others = voters.map(|(node, member)| (*node, member));
-        leader.into_iter().chain(others.filter(move |(node, _)| Some(*node) != leader.map(|(node, _)| node)))
+        let leader = self.place.leader();
+        let is_other = move |node: &u64| self.place.votes(*node) && Some(*node) != leader.map(|(leader, _)| leader);
+        leader.into_iter().chain(self.place.members().filter(move |(node, _)| is_other(node)))
     }
 }
 
 fn parts(groups: &Groups) -> Vec<Part> {
-    let of_group = |group: &crate::group::Group| {
-        let slots = slots_of(group.number(), groups.identity.groups);
-        Part { first: slots.start, last: slots.end - 1, group: group.describe() }
+    let places = groups.places();
+    let of_group = |number: u32| {
+        let slots = slots_of(number, groups.identity.groups);
+        let applied = groups.get(number).map_or(0, |group| group.applied());
+        Part { first: slots.start, last: slots.end - 1, place: places.get(number), applied }
     };
-    groups.all.iter().map(of_group).collect()
+    (0..groups.identity.groups).map(of_group).collect()
 }
 
 /// The reply to CLUSTER.
@@ -102,7 +110,7 @@ fn slots(groups: &Groups) -> Reply {
 fn shards(groups: &Groups) -> Reply {
     let pair = |name: &str, value| (bulk(name), value);
     let shard = |part: &Part| {
-        let leader = part.leader().map(|(node, _)| node);
+        let leader = part.leader();
         let node = |(node, member): (u64, &Member)| {
             let (host, port) = host_and_port(&member.clients);
             let role = if Some(node) == leader { "master" } else { "replica" };
@@ -112,7 +120,7 @@ fn shards(groups: &Groups) -> Reply {
                 pair("ip", bulk(host)),
                 pair("endpoint", bulk(host)),
                 pair("role", bulk(role)),
-                pair("replication-offset", Reply::Integer(part.group.applied as i64)),
+                pair("replication-offset", Reply::Integer(part.applied as i64)),
                 pair("health", bulk("online")),
             ])
         };
@@ -133,14 +141,15 @@ fn nodes(groups: &Groups) -> String {
     members.dedup_by_key(|(node, _)| *node);
     let mut text = String::new();
     for (node, member) in members {
-        let led = || parts.iter().filter(|part| part.leader().is_some_and(|(leader, _)| leader == node));
+        let led = || parts.iter().filter(|part| part.leader() == Some(node));
         let myself = if node == groups.identity.node { "myself," } else { "" };
-        let master = parts.iter().find_map(|part| part.leader().map(|(leader, _)| leader));
+        let followed = parts.iter().filter(|part| part.place.votes(node));
+        let master = followed.filter_map(Part::leader).next();
         let (role, master) = match (led().next(), master) {
             (None, Some(master)) => ("slave", name(groups, master)),
             _ => ("master", "-".into()),
         };
-        let epoch = led().map(|part| part.group.term).max().unwrap_or(0);
+        let epoch = led().map(Part::term).max().unwrap_or(0);
         let (_, cluster_port) = host_and_port(&member.cluster);
         let name = name(groups, node);
         write!(text, "{name} {}@{cluster_port} {myself}{role} {master} 0 0 {epoch} connected", member.clients).ok();
@@ -154,14 +163,11 @@ fn nodes(groups: &Groups) -> String {
 
 fn info(groups: &Groups) -> String {
     let parts = parts(groups);
-    let led = || parts.iter().filter_map(Part::leader);
     let count_slots = |part: &Part| u32::from(part.last) - u32::from(part.first) + 1;
     let ok: u32 = parts.iter().filter(|part| part.leader().is_some()).map(count_slots).sum();
-    let mut leaders: Vec<u64> = led().map(|(node, _)| node).collect();
-    leaders.sort_unstable();
-    leaders.dedup();
-    let known = parts.iter().map(|part| part.group.members.len()).max().unwrap_or(0);
-    let epoch = parts.iter().map(|part| part.group.term).max().unwrap_or(0);
+    let leaders: BTreeSet<u64> = parts.iter().filter_map(Part::leader).collect();
+    let known = parts.iter().flat_map(|part| part.place.members()).map(|(node, _)| node).collect::<BTreeSet<_>>().len();
+    let epoch = parts.iter().map(Part::term).max().unwrap_or(0);
     let all = u32::from(SLOTS);
     let state = if ok == all { "ok" } else { "fail" };
     format!(

@@ -1,13 +1,13 @@
 //! One client's connection.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
 use futures_util::future::join_all;
-use mini_engine_server::replicated::{Conversation, Executor, Request, Watched, Write};
+use mini_engine_server::replicated::{Conversation, Request, Watched, Write};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::task::block_in_place;
@@ -35,8 +35,6 @@ pub(super) struct Connection {
     house: Arc<House>,
     socket: Box<dyn Socket>,
     conversation: Conversation,
-    /// For each group, once it is needed.
-    executors: Vec<Option<Executor>>,
     input: BytesMut,
     held: Held,
     out: Vec<u8>,
@@ -53,7 +51,6 @@ impl Connection {
     ) -> Result<()> {
         let mut connection = Connection {
             conversation: Conversation::new(&house.front, addresses),
-            executors: house.groups.all.iter().map(|_| None).collect(),
             share: house.budget.share(),
             house,
             socket,
@@ -150,7 +147,7 @@ impl Connection {
     async fn write(&mut self, writes: Vec<(u16, Write)>) {
         let (mut of_groups, mut order) = (BTreeMap::<u32, Vec<Write>>::new(), Vec::with_capacity(writes.len()));
         for (slot, write) in writes {
-            let group = self.house.groups.of_slot(slot).number();
+            let group = self.house.groups.of_slot(slot);
             order.push((slot, group));
             of_groups.entry(group).or_default().push(write);
         }
@@ -179,14 +176,18 @@ impl Connection {
         let house = Arc::clone(&self.house);
         // Reads that may be stale need none, also of a leader: without a majority they go on.
         let exact = reads.iter().filter(|read| !read.may_be_stale).map(|read| house.groups.of_slot(read.slot));
-        let settled: BTreeMap<u32, &Group> = exact.map(|group| (group.number(), group)).collect();
-        let settled = settled.into_values().map(async |group: &Group| (group.number(), group.settle().await));
-        let settled: BTreeMap<_, _> = join_all(settled).await.into_iter().collect();
+        let numbers = exact.collect::<BTreeSet<_>>().into_iter();
+        let settled = join_all(numbers.map(async |number| (number, house.settled(number).await))).await;
+        let settled: BTreeMap<_, _> = settled.into_iter().collect();
         for Read { request, slot, may_be_stale } in reads {
-            let group = house.groups.of_slot(slot);
-            match settled.get(&group.number()) {
-                Some(Err(refused)) if !may_be_stale => self.conversation.refuse(&refused.text(slot), &mut self.out),
-                _ => self.read_one(group, &request),
+            let number = house.groups.of_slot(slot);
+            let group = match settled.get(&number) {
+                Some(settled) if !may_be_stale => settled.clone(),
+                _ => house.groups.get(number).ok_or(Refused::NotLeader(None)),
+            };
+            match group {
+                Ok(group) => self.read_one(&group, &request, slot),
+                Err(refused) => self.conversation.refuse(&refused.text(slot), &mut self.out),
             }
             if self.out.len() >= ENOUGH_REPLIES {
                 self.flush().await?;
@@ -195,37 +196,40 @@ impl Connection {
         Ok(())
     }
 
-    fn read_one(&mut self, group: &Group, request: &Request) {
+    fn read_one(&mut self, group: &Group, request: &Request, slot: u16) {
         let begun = self.out.len();
         let mut read = || {
-            let house = Arc::clone(&self.house);
-            let executor = executor(&mut self.executors, group);
-            with_present(group, |db| executor.read(&house.front, db, request, &mut self.out))
+            let (front, out) = (&self.house.front, &mut self.out);
+            group.read(|executor| with_present(group, |db| executor.read(front, db, request, out)))
         };
         let outcome = if takes_long(request) { block_in_place(read) } else { read() };
         if let Err(error) = outcome {
             self.out.truncate(begun);
-            self.conversation.refuse(&format!("IOERR {error}"), &mut self.out);
+            self.refuse_read(&error, slot);
         }
     }
 
     async fn watch(&mut self, keys: &[Vec<u8>], slot: u16) {
-        let house = Arc::clone(&self.house);
-        let group = house.groups.of_slot(slot);
-        if let Err(refused) = group.settle().await {
-            return self.conversation.refuse(&refused.text(slot), &mut self.out);
-        }
-        let executor = executor(&mut self.executors, group);
-        let watched: mini_engine::Result<Vec<Watched>> = with_present(group, |db| executor.watch(db, keys));
+        let group = match self.house.settled(self.house.groups.of_slot(slot)).await {
+            Ok(group) => group,
+            Err(refused) => return self.conversation.refuse(&refused.text(slot), &mut self.out),
+        };
+        let watched: mini_engine::Result<Vec<Watched>> =
+            group.read(|executor| with_present(&group, |db| executor.watch(db, keys)));
         match watched {
             Ok(watched) => self.conversation.watch(watched, &mut self.out),
-            Err(error) => self.conversation.refuse(&format!("IOERR {error}"), &mut self.out),
+            Err(error) => self.refuse_read(&error, slot),
         }
     }
-}
 
-fn executor<'a>(executors: &'a mut [Option<Executor>], group: &Group) -> &'a mut Executor {
-    executors[group.number() as usize].get_or_insert_with(|| Executor::new(group.instant()))
+    fn refuse_read(&mut self, error: &mini_engine::Error, slot: u16) {
+        let text = match error {
+            // The group has left this node.
+            mini_engine::Error::Closed => Refused::NotLeader(None).text(slot),
+            _ => format!("IOERR {error}"),
+        };
+        self.conversation.refuse(&text, &mut self.out);
+    }
 }
 
 /// Does something with the group's database. If a snapshot replaces it meanwhile, with the new one.

@@ -42,23 +42,24 @@ pub(crate) struct Doors {
 pub(crate) async fn run(local: Arc<Local>, doors: Doors) -> Result<()> {
     let tls = doors.settings.tls.as_ref().map(tls::for_clients).transpose()?;
     let (mut stop, mut becomes) = (doors.stop.clone(), local.watch());
-    let (mut house, mut connections) = (None::<Arc<House>>, JoinSet::new());
+    let (mut house, mut changes, mut connections) = (None::<Arc<House>>, None, JoinSet::new());
     loop {
         if house.is_none()
             && let Some(groups) = local.groups()
         {
-            house = Some(Arc::new(House::new(groups, doors.address, &doors.settings)));
+            changes = Some(groups.watch());
+            let logs = local.parts.logs.db().clone();
+            house = Some(Arc::new(House::new(groups, logs, doors.address, &doors.settings)));
         }
-        let replaced = async {
-            match &house {
-                Some(house) => house.groups.all[0].replaced().await,
-                None => std::future::pending().await,
+        let changed = async {
+            match (&house, &mut changes) {
+                (Some(house), Some(changes)) => house.changed(changes).await,
+                _ => std::future::pending().await,
             }
         };
         tokio::select! {
             () = stopped(&mut stop) => break,
-            // A snapshot: INFO describes the new database from now on.
-            () = replaced => house.iter().for_each(|house| house.front.use_db(house.groups.all[0].db())),
+            () = changed => house.iter().for_each(|house| house.describe_present()),
             _ = becomes.changed(), if house.is_none() => {}
             Some(_) = connections.join_next() => {}
             accepted = doors.listener.accept() => match accepted {

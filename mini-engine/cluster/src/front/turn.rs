@@ -127,10 +127,11 @@ impl Turn {
 
 /// Why this node does not carry out a request for a slot; `None` if it does.
 fn redirection(groups: &Groups, slot: u16, access: Access) -> Option<String> {
-    if access == Access::StaleRead {
+    let number = groups.of_slot(slot);
+    if access == Access::StaleRead && groups.get(number).is_some_and(|group| group.votes()) {
         return None;
     }
-    match groups.of_slot(slot).leader() {
+    match groups.leader(number) {
         Leader::Here => None,
         Leader::There(member) => Some(Refused::NotLeader(Some(member)).text(slot)),
         Leader::Unknown => Some(Refused::NotLeader(None).text(slot)),

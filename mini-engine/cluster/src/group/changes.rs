@@ -9,7 +9,7 @@ use openraft::async_runtime::WatchReceiver;
 use tokio::time::timeout;
 
 use super::handle::{Group, Leader};
-use crate::types::Member;
+use crate::types::{Member, Position};
 use crate::wire::control::Told;
 
 /// A change that is not committed by then is reported as such; it may be committed later.
@@ -29,7 +29,7 @@ impl Group {
         let told = self.change(ChangeMembers::AddNodes(BTreeMap::from([(node, member.clone())])), true).await?;
         let known = self.metrics.borrow_watched().membership_config.membership().get_node(&node).cloned();
         match (&told, known) {
-            (Told::Done, Some(known)) if known != member => {
+            (Told::Changed(_), Some(known)) if known != member => {
                 Err(Error::other(format!("node {node} is at {} already", known.cluster)))
             }
             _ => Ok(told),
@@ -50,7 +50,7 @@ impl Group {
             (voters.contains(&node), membership.get_node(&node).is_some(), voters.len())
         };
         if is_voter && voters == 1 {
-            return Err(Error::other("the last node cannot be removed"));
+            return Err(Error::other(format!("node {node} is the last one of group {}", self.number())));
         }
         if !is_member && self.leader() == Leader::Here {
             return Ok(Told::Done);
@@ -62,7 +62,7 @@ impl Group {
 
     async fn change(&self, change: ChangeMembers<u64, Member>, keeps_learners: bool) -> Result<Told> {
         match timeout(DEADLINE, self.raft.change_membership(change, keeps_learners)).await? {
-            Ok(_) => Ok(Told::Done),
+            Ok(changed) => Ok(Told::Changed(Position::of(&changed.log_id))),
             Err(error) => match error.forward_to_leader() {
                 Some(forward) => Ok(Told::NotLeader(forward.leader_node.clone())),
                 None => Err(Error::other(error)),

@@ -1,9 +1,11 @@
 //! A group as this node sees it.
 
 use openraft::async_runtime::WatchReceiver;
-use openraft::{LogIdOptionExt, ServerState};
+use openraft::{LogIdOptionExt, RaftMetrics, ServerState};
 
 use super::handle::Group;
+use crate::places::{Membership, Place};
+use crate::types::{Position, TypeConfig};
 use crate::wire::control::GroupDescription;
 
 impl Group {
@@ -12,10 +14,7 @@ impl Group {
         let membership = metrics.membership_config.membership();
         let matched = metrics.replication.iter().flatten();
         GroupDescription {
-            // A node that says of itself that it leads must do so.
-            leader: metrics
-                .current_leader
-                .filter(|leader| *leader != metrics.id || metrics.state == ServerState::Leader),
+            leader: leader(&metrics),
             term: metrics.current_term,
             last: metrics.last_log_index.unwrap_or(0),
             applied: metrics.last_applied.index().unwrap_or(0),
@@ -25,4 +24,25 @@ impl Group {
             matched: matched.map(|(node, last)| (*node, last.index().unwrap_or(0))).collect(),
         }
     }
+    /// The index of the last applied entry; 0 if there is none.
+    pub(crate) fn applied(&self) -> u64 {
+        self.metrics.borrow_watched().last_applied.index().unwrap_or(0)
+    }
+
+    /// Where the group is, as this node knows for certain.
+    pub(crate) fn place(&self) -> Place {
+        let metrics = self.metrics.borrow_watched();
+        let stored = &metrics.committed_membership_config;
+        let membership = stored.log_id().as_ref().map(|log_id| Membership {
+            since: Position::of(log_id),
+            members: stored.nodes().map(|(node, member)| (*node, member.clone())).collect(),
+            voters: stored.voter_ids().collect(),
+        });
+        Place { membership, leader: leader(&metrics).map(|leader| (metrics.current_term, leader)) }
+    }
+}
+
+/// A node that says of itself that it leads must do so.
+fn leader(metrics: &RaftMetrics<TypeConfig>) -> Option<u64> {
+    metrics.current_leader.filter(|leader| *leader != metrics.id || metrics.state == ServerState::Leader)
 }

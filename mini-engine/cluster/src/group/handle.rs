@@ -1,47 +1,37 @@
 //! [`Group`]: opens a group, and passes what it is asked for to its tasks.
 
 use std::io;
-use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mini_engine::{Db, Options};
-use mini_engine_server::replicated::{AppliedInstant, Write};
+use mini_engine_server::replicated::{AppliedInstant, Executor, Write};
 use openraft::async_runtime::WatchReceiver;
 use openraft::storage::{RaftLogStorage, RaftStateMachine};
 use openraft::type_config::alias::{SnapshotOf, WatchReceiverOf};
 use openraft::{RaftLogReader, RaftMetrics, ServerState};
-use openraft_mini_engine::{Checkpoint, Logs, State, StateMachine};
+use openraft_mini_engine::{Checkpoint, State, StateMachine};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::barrier::{self, Waiting};
 use super::config;
+use super::parts::Parts;
 use super::proposals::{self, Submission};
 use super::raft::Raft;
 use super::refused::Refused;
 use crate::application::Application;
-use crate::clock::{ClockFs, WallClock};
+use crate::clock::ClockFs;
 use crate::error::{Error, Result, io};
-use crate::identity::Identity;
-use crate::network::{Dialer, Peers};
+use crate::identity::{Identity, state_of};
+use crate::network::Peers;
 use crate::types::{Member, SnapshotResponse, TypeConfig, Vote};
 
 /// A write or a barrier takes no longer.
 const LIMIT: Duration = Duration::from_secs(5);
 /// A node that stops waits no longer for the next leader.
 const HAND_OVER: Duration = Duration::from_secs(1);
-
-/// What all groups of a node share.
-pub(crate) struct Place<'a> {
-    pub(crate) dir: &'a Path,
-    pub(crate) logs: &'a Logs,
-    pub(crate) dialer: &'a Arc<Dialer>,
-    pub(crate) identity: Identity,
-    pub(crate) clock: WallClock,
-    pub(crate) election_timeout: Duration,
-}
 
 /// The leader of a group, as far as this node knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,17 +51,19 @@ pub(crate) struct Group {
     writes: mpsc::UnboundedSender<Submission>,
     reads: mpsc::UnboundedSender<Waiting>,
     replaced: Notify,
+    /// For reads that have ended. They hold the database, so they are not for longer than the group.
+    executors: Mutex<Vec<Executor>>,
 }
 
 impl Group {
     /// Opens the group's log and database, and begins to take part in it.
-    pub(crate) async fn open(place: &Place<'_>, number: u32) -> Result<Group> {
-        let dir = place.dir.join(format!("state-{number}"));
+    pub(crate) async fn open(parts: &Parts, identity: Identity, number: u32) -> Result<Group> {
+        let dir = state_of(&parts.dir, number);
         let (instant, applied_bytes) = (AppliedInstant::default(), Arc::new(AtomicU64::new(0)));
         let fs = Arc::new(ClockFs::new(instant.clone()));
         let application = Application::new(instant.clone(), Arc::clone(&applied_bytes));
         let mut log =
-            place.logs.group::<TypeConfig>(number).map_err(io("open", format!("the log of group {number}")))?;
+            parts.logs.group::<TypeConfig>(number).map_err(io("open", format!("the log of group {number}")))?;
         let mut machine =
             StateMachine::open_with(&dir, application, Options::default(), fs).map_err(io("open", dir.display()))?;
         let state = machine.state();
@@ -79,28 +71,29 @@ impl Group {
         let has_voted = log.get_log_reader().await.read_vote().await.map_err(io("read", "the vote"))?.is_some();
         let (applied, _) = machine.applied_state().await.map_err(io("read", dir.display()))?;
         if applied.is_some() && !has_voted {
-            return Err(Error::forgotten(place.dir.join("log")));
+            return Err(Error::forgotten(parts.dir.join("log")));
         }
-        let Identity { cluster, node, .. } = place.identity;
-        let peers = Peers { dialer: Arc::clone(place.dialer), cluster, group: number };
-        let config = config::of(place.election_timeout)?;
+        let Identity { cluster, node, .. } = identity;
+        let peers = Peers { dialer: Arc::clone(&parts.dialer), cluster, group: number };
+        let config = config::of(parts.election_timeout)?;
         let raft = Raft::new(node, config, peers, log, machine).await;
         let raft = raft.map_err(|fatal| Error::Ended { group: number, reason: fatal.to_string() })?;
 
         let (writes, queue) = mpsc::unbounded_channel();
         let (reads, waiting) = mpsc::unbounded_channel();
         let metrics = raft.metrics();
-        tokio::spawn(proposals::run(raft.clone(), instant.clone(), Arc::clone(&place.clock), queue));
+        tokio::spawn(proposals::run(raft.clone(), instant.clone(), Arc::clone(&parts.clock), queue));
         let barrier = barrier::Barrier {
             raft: raft.clone(),
             state: state.clone(),
             instant: instant.clone(),
-            clock: Arc::clone(&place.clock),
+            clock: Arc::clone(&parts.clock),
             writes: writes.downgrade(),
         };
         tokio::spawn(barrier.run(waiting));
         tokio::spawn(config::purge_by_bytes(raft.clone(), applied_bytes));
-        Ok(Group { number, raft, metrics, state, instant, writes, reads, replaced: Notify::new() })
+        let (replaced, executors) = (Notify::new(), Mutex::default());
+        Ok(Group { number, raft, metrics, state, instant, writes, reads, replaced, executors })
     }
 
     pub(crate) fn number(&self) -> u32 {
@@ -120,8 +113,22 @@ impl Group {
         self.state.clone()
     }
 
-    pub(crate) fn instant(&self) -> AppliedInstant {
-        self.instant.clone()
+    /// Reads with an executor, of which each is used by one client at a time.
+    pub(crate) fn read<T>(&self, run: impl FnOnce(&mut Executor) -> T) -> T {
+        let unused = self.executors().pop();
+        let mut executor = unused.unwrap_or_else(|| Executor::new(self.instant.clone()));
+        let done = run(&mut executor);
+        self.executors().push(executor);
+        done
+    }
+
+    fn executors(&self) -> MutexGuard<'_, Vec<Executor>> {
+        self.executors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether this node votes, as far as it knows. One that is being added does not, and lacks what the others have.
+    pub(crate) fn votes(&self) -> bool {
+        self.metrics.borrow_watched().state != ServerState::Learner
     }
 
     pub(crate) fn leader(&self) -> Leader {

@@ -8,9 +8,11 @@ mod changes;
 mod config;
 mod describe;
 mod handle;
+mod parts;
 mod proposals;
 mod raft;
 mod refused;
 
-pub(crate) use self::handle::{Group, Leader, Place};
+pub(crate) use self::handle::{Group, Leader};
+pub(crate) use self::parts::Parts;
 pub(crate) use self::refused::Refused;

@@ -46,17 +46,22 @@ impl RaftNetworkFactory<TypeConfig> for Peers {
 }
 
 impl Peer {
-    async fn call(&mut self, call: Call, deadline: Duration) -> Result<Answer, RPCError<TypeConfig>> {
-        self.link.call(call, deadline).await.map_err(|error| match error.kind() {
+    /// The answer to a call, if it is one of those that `expected` takes.
+    async fn call<T>(
+        &mut self,
+        call: Call,
+        deadline: Duration,
+        expected: impl FnOnce(Answer) -> Option<T>,
+    ) -> Result<T, RPCError<TypeConfig>> {
+        let answer = self.link.call(call, deadline).await.map_err(|error| match error.kind() {
             // Worth another try at once.
             io::ErrorKind::TimedOut => RPCError::Network(NetworkError::new(&error)),
             _ => RPCError::Unreachable(Unreachable::new(&error)),
+        })?;
+        expected(answer).ok_or_else(|| {
+            let what = format!("the answer of {} is not one to this question", self.link.address());
+            RPCError::Unreachable(Unreachable::from_string(what))
         })
-    }
-
-    fn unexpected(&self) -> RPCError<TypeConfig> {
-        let what = format!("the answer of {} is not one to this question", self.link.address());
-        RPCError::Unreachable(Unreachable::from_string(what))
     }
 }
 
@@ -68,17 +73,11 @@ impl RaftNetworkV2<TypeConfig> for Peer {
         request: AppendEntriesRequest,
         _: RPCOption,
     ) -> Result<AppendEntriesResponse, RPCError<TypeConfig>> {
-        match self.call(Call::Append(self.group, request), APPEND_DEADLINE).await? {
-            Answer::Append(response) => Ok(response),
-            _ => Err(self.unexpected()),
-        }
+        self.call(Call::Append(self.group, request), APPEND_DEADLINE, Answer::into_append).await
     }
 
     async fn vote(&mut self, request: VoteRequest, option: RPCOption) -> Result<VoteResponse, RPCError<TypeConfig>> {
-        match self.call(Call::Vote(self.group, request), option.hard_ttl()).await? {
-            Answer::Vote(response) => Ok(response),
-            _ => Err(self.unexpected()),
-        }
+        self.call(Call::Vote(self.group, request), option.hard_ttl(), Answer::into_vote).await
     }
 
     async fn pre_vote(
@@ -86,10 +85,7 @@ impl RaftNetworkV2<TypeConfig> for Peer {
         request: VoteRequest,
         option: RPCOption,
     ) -> Result<VoteResponse, RPCError<TypeConfig>> {
-        match self.call(Call::PreVote(self.group, request), option.hard_ttl()).await? {
-            Answer::Vote(response) => Ok(response),
-            _ => Err(self.unexpected()),
-        }
+        self.call(Call::PreVote(self.group, request), option.hard_ttl(), Answer::into_vote).await
     }
 
     async fn transfer_leader(
@@ -97,10 +93,7 @@ impl RaftNetworkV2<TypeConfig> for Peer {
         request: TransferRequest,
         option: RPCOption,
     ) -> Result<TransferResponse, RPCError<TypeConfig>> {
-        match self.call(Call::Transfer(self.group, request), option.hard_ttl()).await? {
-            Answer::Transfer(response) => Ok(response),
-            _ => Err(self.unexpected()),
-        }
+        self.call(Call::Transfer(self.group, request), option.hard_ttl(), Answer::into_transfer).await
     }
 
     async fn full_snapshot(

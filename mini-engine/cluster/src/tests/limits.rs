@@ -16,7 +16,7 @@ async fn clients_are_let_in_by_a_password_and_bounded_in_number_and_in_memory() 
     let limits = Limits { clients: 2, buffer_bytes: 1 << 20, ..Limits::default() };
     let clients = Clients { password: Some(b"open".to_vec()), limits, ..Clients::default() };
     let node = Node::start(Settings { clients, ..cluster.settings(1) }).await.unwrap();
-    cluster.control.init(from_ref(&node.cluster_address().to_string()), 1).await.unwrap();
+    cluster.control.init(from_ref(&node.cluster_address().to_string()), 1, 1).await.unwrap();
     let address = node.clients_address().to_string();
 
     let mut one = Client::connect(&address).await;

@@ -8,7 +8,7 @@ use super::support::{Cluster, wait_for};
 
 /// Makes the log of a node's group begin behind everything that was applied.
 async fn purge(cluster: &Cluster, node: u64) {
-    let raft = cluster.groups(node).all[0].raft().clone();
+    let raft = cluster.groups(node).get(0).unwrap().raft().clone();
     raft.trigger().snapshot().await.unwrap();
     let last = wait_for("a snapshot", async || raft.metrics().borrow_watched().snapshot).await;
     raft.trigger().purge_log(last.index).await.unwrap();
@@ -27,15 +27,15 @@ async fn a_node_that_is_added_gets_a_snapshot_and_a_vote_and_one_that_is_removed
         purge(&cluster, node).await;
     }
     cluster.start(4).await;
-    let added = cluster.control.add(&cluster.address(4), &cluster.address(1), |_, _| ()).await.unwrap();
+    let added = cluster.control.add(&cluster.address(4), &cluster.address(1), None, |_, _| ()).await.unwrap();
     assert!(added > 3);
     cluster.wait_for_stale(4, "GET key299", &format!("${value}299")).await;
     cluster.wait_for_stale(4, "GET key0", &format!("${value}0")).await;
     let installed = cluster.dir.path().join("4/state-0/state-000001");
     assert!(installed.exists(), "the entries before the snapshot are purged");
 
-    let removed = cluster.control.remove("1", &cluster.address(2)).await.unwrap();
-    assert_eq!(removed, 1);
+    let removed = cluster.control.remove("1", &cluster.address(2), None, false).await.unwrap();
+    assert_eq!((removed.node, removed.is_member), (1, false));
     cluster.stop(1).await;
     let status = cluster.control.status(&cluster.address(4)).await.unwrap();
     assert_eq!(status.nodes.iter().map(|node| node.node).collect::<Vec<_>>(), [2, 3, added]);
@@ -47,6 +47,18 @@ async fn a_node_that_is_added_gets_a_snapshot_and_a_vote_and_one_that_is_removed
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_is_not_removed_if_those_that_remain_are_no_majority() {
+    // Catches a cluster that stands still, and cannot be changed any more, because a node was removed while another one was down.
+    let mut cluster = Cluster::new(3, 1).await;
+    cluster.stop(3).await;
+    let refused = cluster.control.remove("2", &cluster.address(1), None, false).await.unwrap_err().to_string();
+    assert!(refused.contains("of the 2 voters that group 0 would have without node 2, 1 answer"), "{refused}");
+    assert_eq!(cluster.ask("SET a 1").await, "+OK");
+    assert_eq!(cluster.control.remove("3", &cluster.address(1), None, false).await.unwrap().node, 3);
+    assert_eq!(cluster.ask("GET a").await, "$1");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_that_would_break_a_cluster_are_refused_and_those_that_were_given_before_are_not() {
     // Catches a node that is stolen from its cluster, a cluster without nodes, and a number that two nodes have.
     let mut cluster = Cluster::new(1, 1).await;
@@ -54,29 +66,33 @@ async fn commands_that_would_break_a_cluster_are_refused_and_those_that_were_giv
     let refused = |error: crate::Error, expected: &str| {
         assert!(error.to_string().contains(expected), "{error}");
     };
-    refused(cluster.control.init(from_ref(&one), 1).await.unwrap_err(), "is node 1 of cluster");
-    refused(cluster.control.remove("1", &one).await.unwrap_err(), "the last node cannot be removed");
-    refused(cluster.control.remove("7", &one).await.unwrap_err(), "expected the number or an address of a member");
+    refused(cluster.control.init(from_ref(&one), 1, 1).await.unwrap_err(), "is node 1 of cluster");
+    refused(cluster.control.remove("1", &one, None, false).await.unwrap_err(), "node 1 is the last one of group 0");
+    refused(
+        cluster.control.remove("7", &one, None, false).await.unwrap_err(),
+        "expected the number or an address of a member",
+    );
     cluster.start(2).await;
     let two = cluster.address(2);
     refused(cluster.control.status(&two).await.unwrap_err(), "it is in no cluster");
-    refused(cluster.control.init(&[two.clone(), two.clone()], 1).await.unwrap_err(), "named twice");
-    refused(cluster.control.init(from_ref(&two), 0).await.unwrap_err(), "expected 1 to 64, found 0");
+    refused(cluster.control.init(&[two.clone(), two.clone()], 1, 2).await.unwrap_err(), "named twice");
+    refused(cluster.control.init(from_ref(&two), 0, 1).await.unwrap_err(), "expected 1 to 64, found 0");
     let reply = cluster.client(2).await.receive().await;
     assert!(reply.starts_with("-CLUSTERDOWN ") && reply.contains("cluster init"), "{reply}");
 
-    let added = cluster.control.add(&two, &one, |_, _| ()).await.unwrap();
-    assert_eq!(cluster.control.add(&two, &one, |_, _| ()).await.unwrap(), added, "a command that is given again");
+    let added = cluster.control.add(&two, &one, None, |_, _| ()).await.unwrap();
+    assert_eq!(cluster.control.add(&two, &one, None, |_, _| ()).await.unwrap(), added, "a command that is given again");
     cluster.start(3).await;
     let other = cluster.address(3);
-    cluster.control.init(from_ref(&other), 1).await.unwrap();
-    refused(cluster.control.add(&other, &one, |_, _| ()).await.unwrap_err(), "of cluster");
+    cluster.control.init(from_ref(&other), 1, 1).await.unwrap();
+    refused(cluster.control.add(&other, &one, None, |_, _| ()).await.unwrap_err(), "of cluster");
     // A number that is forgotten is not given again.
     cluster.start(4).await;
     let four = cluster.address(4);
-    refused(cluster.control.init(&[one.clone(), four.clone()], 1).await.unwrap_err(), "is node 1 of cluster");
+    refused(cluster.control.init(&[one.clone(), four.clone()], 1, 2).await.unwrap_err(), "is node 1 of cluster");
     refused(cluster.control.status(&four).await.unwrap_err(), "it is in no cluster");
-    assert_eq!(cluster.control.remove(&two, &one).await.unwrap(), added, "by its address");
-    refused(cluster.control.add(&two, &one, |_, _| ()).await.unwrap_err(), "was removed");
+    assert_eq!(cluster.control.remove(&two, &one, None, false).await.unwrap().node, added, "by its address");
+    // It may come back under its number, whether or not it has freed the space by now.
+    assert_eq!(cluster.control.add(&two, &one, None, |_, _| ()).await.unwrap(), added);
     assert_eq!(cluster.ask("SET a 1").await, "+OK");
 }

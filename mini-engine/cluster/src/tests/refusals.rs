@@ -75,7 +75,7 @@ async fn with_tls_only_who_shows_a_certificate_of_the_authority_is_let_in() {
     let settings = Settings { security: security.clone(), clients: Clients::default(), ..unused.settings(1) };
     let node = Node::start(settings).await.unwrap();
     let address = node.cluster_address().to_string();
-    ControlClient::new(&security).unwrap().init(from_ref(&address), 1).await.unwrap();
+    ControlClient::new(&security).unwrap().init(from_ref(&address), 1, 1).await.unwrap();
     let without = ControlClient::new(&Security { secret: secret.clone(), tls: None }).unwrap();
     let wrong = ControlClient::new(&of(&others)).unwrap();
     for stranger in [without, wrong] {

@@ -42,11 +42,16 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// Nodes 1 to `nodes`, in a cluster of so many groups.
+    /// Nodes 1 to `nodes`, in a cluster of so many groups, which all of them hold.
     pub(super) async fn new(nodes: u64, groups: u32) -> Cluster {
+        Cluster::spread(nodes, groups, nodes as u32).await
+    }
+
+    /// The same, where each group is on `replicas` nodes.
+    pub(super) async fn spread(nodes: u64, groups: u32, replicas: u32) -> Cluster {
         let cluster = Cluster::without_init(nodes).await;
         let addresses: Vec<String> = (1..=nodes).map(|node| cluster.address(node)).collect();
-        let members = cluster.control.init(&addresses, groups).await.expect("a cluster");
+        let members = cluster.control.init(&addresses, groups, replicas).await.expect("a cluster");
         assert!(members.keys().copied().eq(1..=nodes));
         for group in 0..groups {
             cluster.leader(group).await;
@@ -128,11 +133,11 @@ impl Cluster {
         wait_for("a leader", async || {
             let leads = |node: &u64| {
                 let groups = self.nodes[node].local().groups();
-                groups.is_some_and(|groups| groups.all[group as usize].leader() == Leader::Here)
+                groups.is_some_and(|groups| groups.leader(group) == Leader::Here)
             };
             let node = self.nodes.keys().copied().find(leads)?;
             // It has a majority, and so the office.
-            self.groups(node).all[group as usize].settle().await.ok().map(|()| node)
+            self.groups(node).get(group)?.settle().await.ok().map(|()| node)
         })
         .await
     }
@@ -144,7 +149,7 @@ impl Cluster {
             if leader == node {
                 return Some(());
             }
-            self.groups(leader).all[0].raft().trigger().transfer_leader(node).await.expect("it runs");
+            self.groups(leader).get(0)?.raft().trigger().transfer_leader(node).await.expect("it runs");
             None
         })
         .await;

@@ -1,18 +1,24 @@
-//! What the commands that make, change and show a cluster ask of a node, and what they are told.
+//! What commands, and nodes that seek a group, ask of a node, and what they are told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::identity::Identity;
-use crate::types::Member;
+use crate::identity::{Identity, Joined};
+use crate::places::Places;
+use crate::types::{Member, Position};
 
-/// A question of a command.
+/// A question.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Ask {
     Describe,
-    /// The node becomes this one. Its groups have no members yet, or learn of them from a leader.
-    Become(Identity),
+    /// The node becomes this one, if it is none yet, and has these groups beside those that it has. They have no members yet, or learn of them from a
+    /// leader. The node asks the others, which are given by their addresses, for the places of groups.
+    Become {
+        identity: Identity,
+        joined: Joined,
+        others: BTreeSet<String>,
+    },
     /// The group's first members. Only one node is asked, once.
     Initialize {
         group: u32,
@@ -41,6 +47,8 @@ pub(crate) enum Ask {
 pub(crate) enum Told {
     Description(Box<Description>),
     Done,
+    /// The members are changed by the entry at this position, which is committed.
+    Changed(Position),
     /// The leader is another node, if one is known.
     NotLeader(Option<Member>),
 }
@@ -56,8 +64,10 @@ pub struct Description {
     pub clock: u64,
     /// Bytes that its disk has left, if that is known.
     pub disk_free: Option<u64>,
-    /// Its groups, by their numbers.
-    pub groups: Vec<GroupDescription>,
+    /// The groups that are on it, by their numbers.
+    pub groups: BTreeMap<u32, GroupDescription>,
+    /// Where the groups are, these and others.
+    pub places: Places,
 }
 
 /// A group, as one of its nodes sees it.

@@ -37,6 +37,20 @@ pub(crate) enum Answer {
     Failed(String),
 }
 
+impl Answer {
+    pub(crate) fn into_append(self) -> Option<AppendEntriesResponse> {
+        if let Self::Append(response) = self { Some(response) } else { None }
+    }
+
+    pub(crate) fn into_vote(self) -> Option<VoteResponse> {
+        if let Self::Vote(response) = self { Some(response) } else { None }
+    }
+
+    pub(crate) fn into_transfer(self) -> Option<TransferResponse> {
+        if let Self::Transfer(response) = self { Some(response) } else { None }
+    }
+}
+
 /// A part of a snapshot.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Part {

@@ -1,7 +1,7 @@
 //! `cluster`: makes, changes and shows a cluster.
 
 use clap::{Args, Subcommand};
-use mini_engine_cluster::{ControlClient, MAX_GROUPS};
+use mini_engine_cluster::{ControlClient, MAX_GROUPS, Removed};
 
 use crate::failure::{Exit, Failure};
 use crate::node::security::SecurityArgs;
@@ -20,7 +20,12 @@ Examples:
   redis-cli -c -p 7001 set milk '2 litres'
   mini-engine cluster status 127.0.0.1:17001
   mini-engine cluster add 127.0.0.1:17004 --to 127.0.0.1:17001
-  mini-engine cluster remove 2 --from 127.0.0.1:17001")]
+  mini-engine cluster remove 2 --from 127.0.0.1:17001
+
+  Five machines A to E, of which each holds three fifths of the data, and then group 1 moves from B to F:
+  mini-engine cluster init A:17001 B:17001 C:17001 D:17001 E:17001 --groups 5 --replicas 3
+  mini-engine cluster add F:17001 --to A:17001 --groups 1
+  mini-engine cluster remove B:17001 --from A:17001 --groups 1")]
 pub(crate) struct ClusterArgs {
     #[command(subcommand)]
     asked: Asked,
@@ -43,11 +48,15 @@ struct InitArgs {
     /// Groups, each with a part of the keys and a leader of its own. The number never changes
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_GROUPS)))]
     groups: u32,
+    /// Nodes that hold each group: the first N of them for the first group, for the next one those from the second
+    /// node on, and so on. Three survive the loss of one, five that of two [default: all nodes]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    replicas: Option<u32>,
     #[command(flatten)]
     security: SecurityArgs,
 }
 
-/// Make a running node a member of a cluster. It gets the data first, and then a vote
+/// Make a running node, which may be one of the cluster already, a member of groups. It gets their data first, and then a vote
 #[derive(Args)]
 struct AddArgs {
     /// The new node, as given with --cluster-listen
@@ -56,11 +65,14 @@ struct AddArgs {
     /// Any node of the cluster
     #[arg(long, value_name = "ADDR")]
     to: String,
+    /// The groups, as 1,3 [default: all, if every node holds all]
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    groups: Option<Vec<u32>>,
     #[command(flatten)]
     security: SecurityArgs,
 }
 
-/// Take a node out of a cluster, whether it runs or not. Its directory cannot be used for another node
+/// Take a node out of groups, whether it runs or not. It frees their space when it hears of it
 #[derive(Args)]
 struct RemoveArgs {
     /// The number or an address of the node
@@ -69,11 +81,17 @@ struct RemoveArgs {
     /// Any node of the cluster that stays
     #[arg(long, value_name = "ADDR")]
     from: String,
+    /// The groups, as 1,3 [default: all]
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    groups: Option<Vec<u32>>,
+    /// Remove it also where most of the other nodes of a group do not answer this command
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     security: SecurityArgs,
 }
 
-/// Show the nodes of a cluster: who leads, how far each is behind, its clock and the space on its disk
+/// Show the nodes of a cluster: which groups each holds and leads, how far it is behind, its clock and the space on its disk
 #[derive(Args)]
 struct StatusArgs {
     /// Any node of the cluster
@@ -101,7 +119,8 @@ pub(crate) fn run(args: &ClusterArgs) -> Result<Exit, Failure> {
 }
 
 async fn init(args: &InitArgs, output: &mut Output) -> Result<(), Failure> {
-    let members = ControlClient::new(&args.security.read()?)?.init(&args.nodes, args.groups).await?;
+    let replicas = args.replicas.unwrap_or(args.nodes.len() as u32);
+    let members = ControlClient::new(&args.security.read()?)?.init(&args.nodes, args.groups, replicas).await?;
     output.write(|out| {
         members.iter().try_for_each(|(node, member)| writeln!(out, "node {node} ({})", member.cluster))?;
         writeln!(out, "the cluster is made")
@@ -117,13 +136,18 @@ async fn add(args: &AddArgs, output: &mut Output) -> Result<(), Failure> {
             output::say(format_args!("group {group}: {behind} log entries to go"));
         }
     };
-    let node = ControlClient::new(&args.security.read()?)?.add(&args.node, &args.to, progress).await?;
+    let client = ControlClient::new(&args.security.read()?)?;
+    let node = client.add(&args.node, &args.to, args.groups.as_deref(), progress).await?;
     output.write(|out| writeln!(out, "node {node} ({}) added", args.node))
 }
 
 async fn remove(args: &RemoveArgs, output: &mut Output) -> Result<(), Failure> {
-    let node = ControlClient::new(&args.security.read()?)?.remove(&args.node, &args.from).await?;
-    output.write(|out| writeln!(out, "node {node} removed; end its process, and delete its directory"))
+    let client = ControlClient::new(&args.security.read()?)?;
+    let Removed { node, is_member } = client.remove(&args.node, &args.from, args.groups.as_deref(), args.force).await?;
+    output.write(|out| match is_member {
+        true => writeln!(out, "node {node} removed; it frees the space of what it does not hold any more"),
+        false => writeln!(out, "node {node} removed; end its process, and delete its directory"),
+    })
 }
 
 async fn show(args: &StatusArgs, output: &mut Output) -> Result<(), Failure> {

@@ -51,7 +51,7 @@ pub(crate) struct NodeArgs {
 }
 
 /// Options that concern only a server of its own.
-const NOT_IN_A_CLUSTER: [&str; 10] = [
+const NOT_IN_A_CLUSTER: [&str; 12] = [
     "protocol",
     "durability",
     "metrics",
@@ -62,6 +62,8 @@ const NOT_IN_A_CLUSTER: [&str; 10] = [
     "memtable_bytes",
     "wait",
     "quarantine",
+    "slow",
+    "max_pipeline",
 ];
 
 impl NodeArgs {

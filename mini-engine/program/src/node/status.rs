@@ -16,24 +16,26 @@ pub(crate) fn print(status: &Status, out: &mut dyn Write) -> io::Result<()> {
     let nodes = counted(status.nodes.len() as u64, "node", "nodes");
     let groups = counted(u64::from(status.groups), "group", "groups");
     writeln!(out, "cluster {:016x}: {nodes}, {groups}", status.cluster)?;
-    let lines: Vec<[String; 7]> = status.nodes.iter().map(|node| line(status, node)).collect();
-    let head = ["node", "clients", "nodes", "role", "lag", "clock", "disk free"].map(str::to_owned);
+    let lines: Vec<[String; 8]> = status.nodes.iter().map(|node| line(status, node)).collect();
+    let head = ["node", "clients", "nodes", "groups", "role", "lag", "clock", "disk free"].map(str::to_owned);
     let width = |column: usize| lines.iter().chain([&head]).map(|line| line[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 7] = std::array::from_fn(width);
+    let widths: [usize; 8] = std::array::from_fn(width);
     for line in [&head].into_iter().chain(&lines) {
         let cells = line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
         writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
     }
     for group in 0..status.groups {
         let (first, last) = status.slots(group);
+        let nodes: Vec<u64> = status.places.get(group).members().map(|(node, _)| node).collect();
+        let place = format!("group {group}: slots {first}-{last}, nodes {}", list(&nodes));
         match status.leader(group).and_then(|leader| Some((leader, status.group(leader, group)?))) {
             Some((leader, found)) => writeln!(
                 out,
-                "group {group}: slots {first}-{last}, leader node {leader}, term {}, {}",
+                "{place}, leader node {leader}, term {}, {}",
                 found.term,
                 counted(found.last, "log entry", "log entries")
             )?,
-            None => writeln!(out, "group {group}: slots {first}-{last}, no leader")?,
+            None => writeln!(out, "{place}, no leader")?,
         }
     }
     for node in &status.nodes {
@@ -54,9 +56,10 @@ pub(crate) fn print(status: &Status, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn line(status: &Status, node: &NodeStatus) -> [String; 7] {
+fn line(status: &Status, node: &NodeStatus) -> [String; 8] {
     let unknown = || "-".to_owned();
-    let lags = (0..status.groups).map(|group| status.lag(node.node, group));
+    let groups = status.groups_of(node.node);
+    let lags = groups.iter().map(|group| status.lag(node.node, *group));
     // The largest of its groups.
     let lag = lags.collect::<Option<Vec<_>>>().and_then(|lags| lags.into_iter().max());
     let disk = node.description.as_ref().ok().and_then(|description| description.disk_free);
@@ -64,6 +67,7 @@ fn line(status: &Status, node: &NodeStatus) -> [String; 7] {
         node.node.to_string(),
         node.member.clients.clone(),
         node.member.cluster.clone(),
+        list(&groups),
         role(status, node),
         lag.map_or_else(unknown, |lag| lag.to_string()),
         node.clock_offset(status.clock).map_or_else(unknown, |offset| format!("{offset:+} ms")),
@@ -75,23 +79,26 @@ fn role(status: &Status, node: &NodeStatus) -> String {
     if node.description.is_err() {
         return "unreachable".into();
     }
-    let led: Vec<String> = (0..status.groups)
-        .filter(|group| status.leader(*group) == Some(node.node))
-        .map(|group| group.to_string())
-        .collect();
+    let groups = status.groups_of(node.node);
+    let led: Vec<u32> = groups.iter().copied().filter(|group| status.leader(*group) == Some(node.node)).collect();
     match (led.is_empty(), status.groups) {
+        (true, _) if groups.is_empty() => "none".into(),
         (true, _) if status.votes(node.node) => "follower".into(),
         (true, _) => "learner".into(),
         (false, 1) => "leader".into(),
-        (false, _) => format!("leader of {}", led.join(" ")),
+        (false, _) => format!("leader of {}", list(&led)),
     }
+}
+
+fn list<T: ToString>(numbers: &[T]) -> String {
+    numbers.iter().map(T::to_string).collect::<Vec<_>>().join(" ")
 }
 
 /// For programs.
 pub(crate) fn to_json(status: &Status) -> Value {
     let nodes = status.nodes.iter().map(|node| {
         let description = node.description.as_ref().ok();
-        let groups = (0..status.groups).map(|group| {
+        let groups = status.groups_of(node.node).into_iter().map(|group| {
             let found = status.group(node.node, group);
             json!({
                 "group": group,
@@ -115,7 +122,8 @@ pub(crate) fn to_json(status: &Status) -> Value {
     });
     let groups = (0..status.groups).map(|group| {
         let (first, last) = status.slots(group);
-        json!({ "group": group, "first_slot": first, "last_slot": last, "leader": status.leader(group) })
+        let nodes: Vec<u64> = status.places.get(group).members().map(|(node, _)| node).collect();
+        json!({ "group": group, "first_slot": first, "last_slot": last, "leader": status.leader(group), "nodes": nodes })
     });
     json!({
         "cluster": format!("{:016x}", status.cluster),

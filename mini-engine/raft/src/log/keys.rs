@@ -48,6 +48,12 @@ impl Keys {
         self.entry(*indexes.start())..=self.entry(*indexes.end())
     }
 
+    /// The keys of everything that a group has.
+    pub(super) fn all(self) -> RangeInclusive<[u8; 5]> {
+        let [a, b, c, d] = self.group.to_be_bytes();
+        [a, b, c, d, 0]..=[a, b, c, d, u8::MAX]
+    }
+
     /// The index of the entry with this key; `None` if it is no key of an entry.
     pub(super) fn index(key: &[u8]) -> Option<u64> {
         let (_, rest) = key.split_at_checked(4)?;
@@ -70,7 +76,9 @@ mod tests {
         for key in [Record::Vote, Record::Committed, Record::Purged].map(|record| one.record(record)) {
             assert!(key[..] < one.entry(0)[..] || key[..] > one.entry(u64::MAX)[..]);
             assert_eq!(Keys::index(&key), None);
+            assert!(one.all().contains(&key) && !two.all().contains(&key));
         }
+        assert!(one.all().start()[..] < one.entry(0)[..] && one.all().end()[..] > one.entry(u64::MAX)[..]);
         assert_eq!(Keys::index(&two.entry(300)), Some(300));
     }
 }

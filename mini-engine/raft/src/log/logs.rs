@@ -6,6 +6,8 @@
 //!
 //! One tombstone for each purge would be worse: each scan that is opened gathers them. A tombstone without the compaction would leave the space to be
 //! found by chance.
+//!
+//! A whole group is removed by the same thread, behind the purges of that group: one that came later would take entries of the group that begins anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,7 +16,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use mini_engine::fs::{FileSystem, StdFs};
-use mini_engine::{Compression, Db, Durability, Options, Result, WriteBatch};
+use mini_engine::{Compression, Db, Durability, KeyBounds, Options, Result, WriteBatch};
 
 use super::keys::Keys;
 use crate::worker::Worker;
@@ -54,8 +56,14 @@ struct Shared {
     /// The groups that have a [`LogStore`](crate::LogStore).
     open: Mutex<BTreeSet<u32>>,
     syncs: Worker<AfterSync>,
-    /// Groups, and the last purged index of each.
-    removals: Worker<(u32, u64)>,
+    removals: Worker<Removal>,
+}
+
+enum Removal {
+    /// The entries of a group up to this one, which were purged.
+    Purged { group: u32, last: u64 },
+    /// Everything of a group, and who waits for it.
+    Group { group: u32, removed: mpsc::Sender<Result<()>> },
 }
 
 impl Logs {
@@ -95,6 +103,30 @@ impl Logs {
         Ok(self.shared.db.clone().close()?).and(synced)
     }
 
+    /// Removes everything of a group: its entries, its vote and the other records. They are gone for good when this returns, and [`Logs::group`] begins
+    /// anew. Waits for the disk.
+    ///
+    /// # Errors
+    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) while the group has a [`LogStore`](crate::LogStore); those of a write.
+    pub fn remove_group(&self, number: u32) -> io::Result<()> {
+        if !self.take(number) {
+            return Err(open_already(number));
+        }
+        let removed = self.remove_taken(number);
+        self.release(number);
+        removed
+    }
+
+    fn remove_taken(&self, group: u32) -> io::Result<()> {
+        if self.shared.db.range(Keys { group }.all()).next().transpose()?.is_none() {
+            return Ok(());
+        }
+        let (removed, receiver) = mpsc::channel();
+        self.shared.removals.queue(Removal::Group { group, removed });
+        let ended = || io::Error::other("the thread that removes logs has ended");
+        Ok(receiver.recv().map_err(|_| ended())??)
+    }
+
     /// The database, for its [metrics](Db::metrics), checks and so on. Its keys belong to the log stores; write none.
     pub fn db(&self) -> &Db {
         &self.shared.db
@@ -117,7 +149,7 @@ impl Logs {
 
     /// Removes the entries of a group up to `last`, which were purged, in the background.
     pub(super) fn remove_purged(&self, group: u32, last: u64) {
-        self.shared.removals.queue((group, last));
+        self.shared.removals.queue(Removal::Purged { group, last });
     }
 
     fn open_groups(&self) -> MutexGuard<'_, BTreeSet<u32>> {
@@ -137,23 +169,35 @@ fn sync(db: &Db, waiting: Vec<AfterSync>) {
     waiting.into_iter().for_each(|then| then(synced.clone().map_err(Into::into)));
 }
 
-fn remove(db: &Db, purged: Vec<(u32, u64)>) {
+fn remove(db: &Db, removals: Vec<Removal>) {
     // Of several purges of a group, the last one covers the others.
-    let last_of_group: BTreeMap<u32, u64> = purged.into_iter().collect();
+    let (mut last_of_group, mut whole) = (BTreeMap::new(), Vec::new());
+    for removal in removals {
+        match removal {
+            Removal::Purged { group, last } => drop(last_of_group.insert(group, last)),
+            Removal::Group { group, removed } => whole.push((group, removed)),
+        }
+    }
     for (group, last) in last_of_group {
         // Nothing is lost by a failure: purged entries do not count, and the next removal covers them.
-        if let Err(error) = remove_entries(db, Keys { group }, last) {
+        if let Err(error) = remove_range(db, Keys { group }.entries(0..=last), Durability::Buffered) {
             tracing::warn!(group, last, %error, "could not remove purged log entries");
         }
+        tracing::debug!(group, last, "removed purged log entries");
+    }
+    for (group, removed) in whole {
+        // Who waits may have gone.
+        removed.send(remove_range(db, Keys { group }.all(), Durability::Synced)).ok();
     }
 }
 
-fn remove_entries(db: &Db, group: Keys, last: u64) -> Result<()> {
-    let range = group.entries(0..=last);
+fn remove_range(db: &Db, range: impl KeyBounds + Clone, durability: Durability) -> Result<()> {
     let mut batch = WriteBatch::new();
     batch.remove_range(range.clone())?;
-    db.write(batch, Durability::Buffered)?;
-    db.compact_range(range)?;
-    tracing::debug!(group = group.group, last, "removed purged log entries");
-    Ok(())
+    db.write(batch, durability)?;
+    db.compact_range(range)
+}
+
+pub(super) fn open_already(group: u32) -> io::Error {
+    io::Error::new(io::ErrorKind::AlreadyExists, format!("the log of group {group} is open already"))
 }

@@ -22,7 +22,7 @@ use openraft::type_config::alias::{LogIdOf, VoteOf};
 use openraft::{LogIdOptionExt, OptionalSend, RaftTypeConfig};
 
 use super::keys::{Keys, Record};
-use super::logs::{Logs, REMOVED_TOGETHER};
+use super::logs::{Logs, REMOVED_TOGETHER, open_already};
 use super::reader::LogReader;
 use super::sizes::Sizes;
 use crate::codec::encode;
@@ -57,7 +57,7 @@ impl Logs {
     /// stored is not the log of a `C`; the errors of a read.
     pub fn group<C: RaftTypeConfig>(&self, number: u32) -> Result<LogStore<C>> {
         if !self.take(number) {
-            return Err(Error::new(ErrorKind::AlreadyExists, format!("the log of group {number} is open already")));
+            return Err(open_already(number));
         }
         LogStore::open(self.clone(), number).inspect_err(|_| self.release(number))
     }

@@ -41,6 +41,42 @@ fn an_append_that_would_leave_a_hole_or_overwrite_is_refused_and_changes_nothing
 }
 
 #[test]
+fn a_group_that_was_removed_begins_anew_and_the_others_keep_what_they_have() {
+    // Catches a vote or an entry that comes back, a purge of before that takes entries of after, and a neighbour that loses some.
+    let fs = memory();
+    let (logs, mut log) = open_log(&fs);
+    let mut others = [1, 2].map(|group| logs.group::<TypeConfig>(group).unwrap());
+    run(async {
+        for log in others.iter_mut().chain([&mut log]) {
+            // Large enough for the thread that removes what is purged.
+            append(log, (0..1000).map(|index| set(1, index, "v".repeat(10_000)))).await;
+            log.save_vote(&Vote::new(7, 1)).await.unwrap();
+        }
+        others[0].purge(log_id(1, 989)).await.unwrap();
+    });
+    assert_eq!(logs.remove_group(1).unwrap_err().kind(), ErrorKind::AlreadyExists);
+    let [removed, kept] = others;
+    drop(removed);
+    logs.remove_group(1).unwrap();
+    logs.remove_group(1).unwrap();
+    let mut anew = logs.group::<TypeConfig>(1).unwrap();
+    run(async {
+        assert_eq!((vote(&mut anew).await, state(&mut anew).await.last_log_id), (None, None));
+        append(&mut anew, [set(2, 0, "a"), set(2, 1, "b")]).await;
+    });
+    drop((anew, log, kept));
+    logs.close().unwrap();
+    let (logs, mut log) = open_log(&fs);
+    let [mut anew, mut kept] = [1, 2].map(|group| logs.group::<TypeConfig>(group).unwrap());
+    run(async {
+        assert_eq!(indexes(&mut anew).await, [0, 1]);
+        for log in [&mut log, &mut kept] {
+            assert_eq!((vote(log).await, indexes(log).await.len()), (Some(Vote::new(7, 1)), 1000));
+        }
+    });
+}
+
+#[test]
 fn groups_in_one_database_do_not_meet() {
     // Catches a read, a truncation or a purge that reaches the entries of a neighbour.
     let fs = memory();

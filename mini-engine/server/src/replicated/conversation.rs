@@ -15,7 +15,6 @@ use crate::protocol::reply::{Refusal, Reply, Version};
 use crate::protocol::request::{Args, OwnedArgs, Parser, is_http};
 use crate::session::{find, record, run_alone};
 use crate::state::context::{After, Client, Context, Transaction};
-use crate::state::databases::Database;
 use crate::state::shared::Shared;
 
 /// One client's side of the conversation.
@@ -36,7 +35,7 @@ impl Conversation {
         }
         shared.counters.connections += 1;
         shared.counters.clients += 1;
-        let client = Client::new(id, Database::first(&shared.db), shared.settings.password.is_none());
+        let client = Client::new(id, front.selected.clone(), shared.settings.password.is_none());
         Self { parser: Parser::default(), client, may_be_stale: false, watched: Vec::new() }
     }
 

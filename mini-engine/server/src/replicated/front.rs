@@ -9,12 +9,15 @@ use super::request::MAX_REQUEST_BYTES;
 use crate::settings::{Limits, Settings};
 use crate::state::clock::since_1970;
 use crate::state::cursors::Cursors;
+use crate::state::databases::Database;
 use crate::state::shared::Shared;
 
-/// What the connections of a node of a cluster share. It holds the database that it was given last.
+/// What the connections of a node of a cluster share. It holds the database that it was given first, and the one that it was given last.
 pub struct Front {
     shared: Mutex<Shared>,
     cursors: Mutex<Cursors>,
+    /// What clients have selected: none of their requests is carried out there, so it need not be the present one.
+    pub(super) selected: Database,
     pub(super) is_one_group: bool,
 }
 
@@ -25,9 +28,11 @@ impl Front {
         let request_bytes = settings.limits.request_bytes.min(MAX_REQUEST_BYTES);
         let settings = Settings { limits: Limits { request_bytes, ..settings.limits }, databases: 1, ..settings };
         let first_cursor = since_1970(SystemTime::now()).as_nanos() as u64;
+        let selected = Database::first(&db);
         let mut shared = Shared::new(db, settings, first_cursor);
         (shared.is_in_cluster, shared.address, shared.port) = (true, address, port);
-        Self { shared: shared.into(), cursors: Cursors::new(first_cursor).into(), is_one_group: groups == 1 }
+        let cursors = Cursors::new(first_cursor).into();
+        Self { shared: shared.into(), cursors, selected, is_one_group: groups == 1 }
     }
 
     /// From now on INFO describes `db`.

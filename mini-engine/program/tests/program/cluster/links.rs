@@ -45,6 +45,14 @@ impl Links {
         address
     }
 
+    /// The same for a node that is reached without a proxy, and so is never cut off.
+    pub(super) fn direct(&self, node: SocketAddr) -> SocketAddr {
+        let mut state = self.0.state.lock().expect("state");
+        state.proxies.push(node);
+        state.processes.push(None);
+        node
+    }
+
     pub(super) fn set_process(&self, node: usize, process: Option<u32>) {
         self.change(|state| state.processes[node] = process);
     }

@@ -14,6 +14,7 @@ mod load;
 mod majority;
 mod nodes;
 mod path;
+mod placement;
 mod refused;
 mod rounds;
 

@@ -86,6 +86,8 @@ impl Drop for Node {
 pub(super) struct Cluster {
     pub(super) nodes: Vec<Node>,
     pub(super) links: Links,
+    /// Whether nodes are reached without proxies, which take long for the connections of many groups.
+    is_direct: bool,
     /// What slows down the disks.
     tracers: Vec<Child>,
     room: Room,
@@ -94,7 +96,12 @@ pub(super) struct Cluster {
 impl Cluster {
     /// Nodes that run and do not know of each other.
     pub(super) fn started(count: usize) -> Self {
-        let mut cluster = Self { nodes: Vec::new(), links: Links::default(), tracers: Vec::new(), room: Room::new() };
+        Self::started_so(count, false)
+    }
+
+    fn started_so(count: usize, is_direct: bool) -> Self {
+        let (links, tracers, room) = (Links::default(), Vec::new(), Room::new());
+        let mut cluster = Self { nodes: Vec::new(), links, is_direct, tracers, room };
         for _ in 0..count {
             let node = cluster.make_node();
             cluster.start(node);
@@ -109,10 +116,21 @@ impl Cluster {
         cluster
     }
 
+    /// The same, where each group is on so many nodes, which are reached without proxies.
+    pub(super) fn spread(count: usize, groups: usize, replicas: usize) -> Self {
+        let cluster = Self::started_so(count, true);
+        cluster.init_with(groups, &format!("--replicas {replicas}"));
+        cluster
+    }
+
     /// Makes one cluster of the nodes, and waits until it answers.
     pub(super) fn init(&self, groups: usize) {
+        self.init_with(groups, "");
+    }
+
+    fn init_with(&self, groups: usize, options: &str) {
         let addresses: Vec<String> = self.nodes.iter().map(|node| node.advertised.to_string()).collect();
-        self.admin(&format!("init {} --groups {groups}", addresses.join(" "))).text();
+        self.admin(&format!("init {} --groups {groups} {options}", addresses.join(" "))).text();
         let keys: Vec<String> = (0..8 * groups).map(|n| format!("probe {n}")).collect();
         let mut client = self.client();
         keys.iter().for_each(|key| _ = client.must(&["DEL", key]));
@@ -125,7 +143,7 @@ impl Cluster {
             directory: self.room.path(&format!("node-{number}")),
             address: free_address(),
             peers,
-            advertised: self.links.proxy(peers),
+            advertised: if self.is_direct { self.links.direct(peers) } else { self.links.proxy(peers) },
             log: self.room.path(&format!("node-{number}.log")),
             environment: Vec::new(),
             process: None,

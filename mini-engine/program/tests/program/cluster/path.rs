@@ -19,7 +19,7 @@ fn wait_for_value(cluster: &Cluster, node: usize, key: &str, expected: &Reply) {
 }
 
 /// The number by which the cluster knows a node, which is not its place here: the end of its name.
-fn id_of(cluster: &Cluster, node: usize) -> u64 {
+pub(super) fn id_of(cluster: &Cluster, node: usize) -> u64 {
     let mut connection = Connection::open(cluster.nodes[node].address, PATIENCE).expect("connect");
     let Reply::Value(Some(name)) = connection.call(&["CLUSTER", "MYID"]).expect("a reply") else { panic!("no name") };
     assert_eq!(name.len(), 40, "{name}");

@@ -83,3 +83,20 @@ fn nodes_that_belong_to_a_cluster_are_not_made_into_another() {
     let reply = alone.call(&["GET", "k"]).expect("a reply");
     assert!(matches!(&reply, Reply::Error(said) if said.starts_with("CLUSTERDOWN ")), "{reply:?}");
 }
+
+#[test]
+fn numbers_that_make_no_cluster_and_options_without_an_effect_are_refused() {
+    // Catches a group on more nodes than there are, a node that holds nothing, and an option that a user trusts in vain.
+    let cluster = Cluster::started(3);
+    let all: Vec<String> = cluster.nodes.iter().map(|node| node.advertised.to_string()).collect();
+    let all = all.join(" ");
+    check_says(&cluster.admin(&format!("init {all} --replicas 4")).refused(2), "replicas: expected 1 to 3, |found 4");
+    check_says(&cluster.admin(&format!("init {all} --replicas 1")).refused(2), "groups: expected at least 3|found 1");
+    cluster.admin(&format!("init {all} --replicas 1 --groups 3")).text();
+    let room = Room::new();
+    for option in [["--slow", "5"], ["--max-pipeline", "5"], ["--databases", "5"]] {
+        let mut command = serve(&room.path("node"), "127.0.0.1:0", "127.0.0.1:0");
+        command.args(option);
+        check_says(&run_with(command, b"").refused(2), &format!("--cluster|cannot be used with|{}", option[0]));
+    }
+}

@@ -1,0 +1,162 @@
+//! Makes a cluster.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::client::{ControlClient, refused};
+use crate::error::{Error, Result, io};
+use crate::identity::Identity;
+use crate::settings::MAX_GROUPS;
+use crate::types::{Member, Position};
+use crate::wire::control::{Ask, Description};
+
+/// A cluster that is to be made.
+struct Plan {
+    /// The nodes, by their numbers, from 1 on.
+    nodes: BTreeMap<u64, Member>,
+    groups: u32,
+    /// Nodes that hold each group.
+    replicas: u32,
+}
+
+impl ControlClient {
+    /// Makes a cluster of the nodes at these addresses, with so many groups. Each group is held by `replicas` nodes, beginning with the next one in
+    /// turn. Returns the nodes' numbers.
+    ///
+    /// # Errors
+    /// If there cannot be such a cluster, or a node cannot be reached or belongs to another one.
+    pub async fn init(&self, addresses: &[String], groups: u32, replicas: u32) -> Result<BTreeMap<u64, Member>> {
+        check_numbers(addresses.len() as u32, groups, replicas)?;
+        let mut found = Vec::new();
+        for address in addresses {
+            found.push(self.describe(address).await?);
+        }
+        let nodes = (1..).zip(found.iter().map(|node| node.member.clone())).collect();
+        let plan = Plan { nodes, groups, replicas };
+        let cluster = check_new(addresses, &found, &plan)?.map_or_else(draw, Ok)?;
+        let others: BTreeSet<String> = plan.nodes.values().map(|member| member.cluster.clone()).collect();
+        for (node, address) in (1..).zip(addresses) {
+            let identity = Identity { cluster, node, groups };
+            // From the beginning of the log on.
+            let joined = plan.groups_of(node).map(|group| (group, Some(Position::default()))).collect();
+            self.tell(address, None, Ask::Become { identity, joined, others: others.clone() }).await?;
+        }
+        for group in 0..groups {
+            // The node that is asked wants to be the leader: so each leads some of the groups.
+            let at = group as usize % addresses.len();
+            let description = self.describe(&addresses[at]).await?;
+            if description.groups.get(&group).is_some_and(|group| group.members.is_empty()) {
+                let (audience, members) = (Some((cluster, at as u64 + 1)), plan.members_of(group));
+                self.tell(&addresses[at], audience, Ask::Initialize { group, members }).await?;
+            }
+        }
+        // All nodes hear of the leaders, so the addresses are right.
+        for (address, group) in addresses.iter().flat_map(|address| (0..groups).map(move |group| (address, group))) {
+            let found = self.leader(address, group).await?.membership.members;
+            let expected = plan.members_of(group);
+            if found != expected {
+                let (expected, found) = (expected.len(), found.len());
+                let reason = format!("expected {expected} members of group {group}, found {found}, or others");
+                return Err(refused(address, reason));
+            }
+        }
+        Ok(plan.nodes)
+    }
+}
+
+impl Plan {
+    fn members_of(&self, group: u32) -> BTreeMap<u64, Member> {
+        let in_turn = self.nodes.iter().cycle().skip(group as usize % self.nodes.len());
+        in_turn.take(self.replicas as usize).map(|(node, member)| (*node, member.clone())).collect()
+    }
+
+    fn groups_of(&self, node: u64) -> impl Iterator<Item = u32> {
+        (0..self.groups).filter(move |group| self.members_of(*group).contains_key(&node))
+    }
+}
+
+/// Whether each group can have so many nodes, and each node has a group.
+fn check_numbers(nodes: u32, groups: u32, replicas: u32) -> Result<()> {
+    let invalid =
+        |name, expected: String, found: u32| Err(Error::InvalidSettings { name, expected, found: found.to_string() });
+    if !(1..=MAX_GROUPS).contains(&groups) {
+        return invalid("groups", format!("1 to {MAX_GROUPS}"), groups);
+    }
+    if !(1..=nodes).contains(&replicas) {
+        return invalid("replicas", format!("1 to {nodes}, the number of nodes"), replicas);
+    }
+    let used = groups - 1 + replicas;
+    if used < nodes {
+        let expected = format!("at least {}, or more replicas: a node would hold no group", nodes - replicas + 1);
+        return invalid("groups", expected, groups);
+    }
+    Ok(())
+}
+
+/// The number of a new cluster.
+fn draw() -> Result<u64> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(|error| io("draw", "the number of a cluster")(error.into()))?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+/// The cluster that an earlier, interrupted command has begun to make of these nodes, if there is one. Fails if a node was named twice, or belongs to
+/// another cluster, or if this one is made already.
+fn check_new(addresses: &[String], found: &[Description], plan: &Plan) -> Result<Option<u64>> {
+    let begun = found.iter().find_map(|node| node.identity).map(|identity| identity.cluster);
+    let has_members = |group: u32| {
+        let mut described = found.iter().filter_map(|node| node.groups.get(&group));
+        described.any(|group| !group.members.is_empty())
+    };
+    let (is_begun, is_made) = ((0..plan.groups).any(has_members), (0..plan.groups).all(has_members));
+    for ((at, address), node) in (1..).zip(addresses).zip(found) {
+        if found[..at as usize - 1].iter().any(|other| other.member == node.member) {
+            return Err(refused(address, "this node was named twice"));
+        }
+        let Some(identity) = node.identity else {
+            if !is_begun {
+                continue;
+            }
+            // Groups get their members when all nodes have their numbers: this one had one and has forgotten its votes.
+            let reason = "the others are in a cluster already; if it was one of them, remove it there and add it";
+            return Err(refused(address, reason));
+        };
+        let is_of_this_command = (Some(identity.cluster), identity.node, identity.groups) == (begun, at, plan.groups)
+            && node.groups.keys().copied().eq(plan.groups_of(at))
+            && node
+                .groups
+                .iter()
+                .all(|(number, group)| group.members.is_empty() || group.members == plan.members_of(*number));
+        if is_made || !is_of_this_command {
+            let reason = format!("it is node {} of cluster {:016x} already", identity.node, identity.cluster);
+            return Err(refused(address, reason));
+        }
+    }
+    Ok(begun)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_spread_in_turn_and_each_node_has_some() {
+        // Catches a group on two places of one node, a node without a group, and numbers that would make one.
+        for (nodes, groups, replicas) in [(5, 5, 3), (3, 1, 3), (5, 1, 5), (4, 2, 3), (2, 64, 1), (1, 1, 1), (6, 4, 3)]
+        {
+            check_numbers(nodes, groups, replicas).unwrap();
+            let member = |node: u32| Member { cluster: format!("h:{node}"), clients: String::new() };
+            let plan = Plan { nodes: (1..).zip((0..nodes).map(member)).collect(), groups, replicas };
+            let mut held = 0;
+            for node in 1..=u64::from(nodes) {
+                assert!(plan.groups_of(node).next().is_some(), "node {node} of {nodes}, {groups} groups, {replicas}");
+                held += plan.groups_of(node).count() as u32;
+            }
+            assert_eq!(held, groups * replicas);
+            assert!((0..groups).all(|group| plan.members_of(group).len() == replicas as usize));
+        }
+        for (nodes, groups, replicas) in [(3, 0, 3), (3, 65, 3), (3, 1, 0), (3, 1, 4), (5, 1, 3), (5, 2, 3)] {
+            let error = check_numbers(nodes, groups, replicas).unwrap_err().to_string();
+            assert!(error.contains("expected "), "{error}");
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Adds a node to groups, and removes one from them. Both together move a group to another machine.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
+
+use super::client::{ControlClient, PAUSE, refused};
+use super::status::{NodeStatus, Status};
+use crate::error::Result;
+use crate::identity::{Identity, Joined};
+use crate::places::{Membership, Places};
+use crate::wire::control::{Ask, Told};
+
+/// A new node is level within this time; it may have to get a large snapshot first.
+const LEVEL_DEADLINE: Duration = Duration::from_secs(24 * 3600);
+/// A node that is so many entries behind gets a vote: it makes up for them while others are written.
+const LEVEL: u64 = 1000;
+
+/// A node that was removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Removed {
+    /// Its number.
+    pub node: u64,
+    /// Whether it is still a member of other groups.
+    pub is_member: bool,
+}
+
+impl ControlClient {
+    /// Makes the node at `address` a member of these groups of the cluster of the node at `to`; of all, without `groups`, if every other node is. Calls
+    /// `progress` with the number of entries that it is behind in a group. Returns its number.
+    ///
+    /// # Errors
+    /// If a node cannot be reached, or the new one belongs to another cluster, or it is not clear to which groups it is to be added.
+    pub async fn add(
+        &self,
+        address: &str,
+        to: &str,
+        groups: Option<&[u32]>,
+        mut progress: impl FnMut(u32, u64),
+    ) -> Result<u64> {
+        let new = self.describe(address).await?;
+        let status = self.status(to).await?;
+        let groups = match groups {
+            Some(groups) => check_groups(to, &status, groups)?,
+            None => all_groups(to, &status)?,
+        };
+        let node = match new.identity {
+            Some(identity) if identity.cluster != status.cluster => {
+                let reason = format!("it is a node of cluster {:016x} already", identity.cluster);
+                return Err(refused(address, reason));
+            }
+            Some(identity) => identity.node,
+            None => self.unused_number(to, &status).await?,
+        };
+        let identity = identity(&status, node);
+        let others: BTreeSet<String> = status.places.members().into_values().map(|member| member.cluster).collect();
+        let join = async |joined: Joined| {
+            self.tell(address, None, Ask::Become { identity, joined, others: others.clone() }).await
+        };
+        join(groups.iter().map(|group| (*group, None)).collect()).await?;
+        for group in groups.iter().copied() {
+            let ask = Ask::AddLearner { group, node, member: new.member.clone() };
+            if let Told::Changed(position) = self.tell_leader(to, group, ask).await? {
+                join(Joined::from([(group, Some(position))])).await?;
+            }
+        }
+        for group in groups {
+            self.wait_until_level(to, group, node, &mut progress).await?;
+            self.tell_leader(to, group, Ask::Promote { group, node }).await?;
+        }
+        Ok(node)
+    }
+
+    /// Takes a node, which is named by its number or its address, out of these groups of the cluster of the node at `from`; out of all, without
+    /// `groups`. It frees their space when it hears of it. With `force` also where too few of the other voters answer.
+    ///
+    /// # Errors
+    /// If it is not a member, or the last one of a group, or if those that remain would be no majority.
+    pub async fn remove(&self, node: &str, from: &str, groups: Option<&[u32]>, force: bool) -> Result<Removed> {
+        let status = self.status(from).await?;
+        let groups = match groups {
+            Some(groups) => check_groups(from, &status, groups)?,
+            None => (0..status.groups).collect(),
+        };
+        let is_named = |status: &&NodeStatus| {
+            let NodeStatus { node: number, member, .. } = status;
+            number.to_string() == node || member.cluster == node || member.clients == node
+        };
+        let Some(found) = status.nodes.iter().find(is_named).filter(|found| !status.groups_of(found.node).is_empty())
+        else {
+            return Err(refused(from, format!("expected the number or an address of a member, found {node}")));
+        };
+        let node = found.node;
+        let leaves = || of_member(&status.places, node).filter(|(group, _)| groups.contains(group));
+        for (group, membership) in leaves().filter(|(_, membership)| membership.voters.contains(&node)) {
+            check_rest(&status, group, membership, node, force).map_err(|reason| refused(from, reason))?;
+        }
+        if let Ok(description) = &found.description {
+            // A node whose adding was interrupted does not know that it is a member, and would keep the group.
+            let here = leaves().filter(|(group, _)| description.groups.contains_key(group));
+            let joined = here.map(|(group, membership)| (group, Some(membership.since))).collect();
+            let identity = identity(&status, node);
+            let ask = Ask::Become { identity, joined, others: BTreeSet::new() };
+            // It may have gone since.
+            self.tell(&found.member.cluster, Some((status.cluster, node)), ask).await.ok();
+        }
+        for group in groups.iter().copied() {
+            self.tell_leader(from, group, Ask::Remove { group, node }).await?;
+        }
+        let is_member = of_member(&status.places, node).any(|(group, _)| !groups.contains(&group));
+        Ok(Removed { node, is_member })
+    }
+
+    /// A number that no node has or had: greater than all others, and than the number of log entries, of which each change of the members is one.
+    async fn unused_number(&self, address: &str, status: &Status) -> Result<u64> {
+        let mut greatest = status.nodes.iter().map(|status| status.node).max().unwrap_or(0);
+        for group in 0..status.groups {
+            let Some(group) = self.describe_by_leader(address, group).await? else { continue };
+            greatest = greatest.max(group.last).max(group.members.into_keys().max().unwrap_or(0));
+        }
+        Ok(greatest + 1)
+    }
+
+    async fn wait_until_level(
+        &self,
+        address: &str,
+        group: u32,
+        node: u64,
+        progress: &mut impl FnMut(u32, u64),
+    ) -> Result<()> {
+        let begun = Instant::now();
+        while begun.elapsed() < LEVEL_DEADLINE {
+            let found = self.describe_by_leader(address, group).await?;
+            // Only the leader knows. It knows nothing before the node's first answer.
+            if let Some((found, matched)) = found.and_then(|group| Some((group.last, *group.matched.get(&node)?))) {
+                let behind = found.saturating_sub(matched);
+                progress(group, behind);
+                if matched > 0 && behind <= LEVEL {
+                    return Ok(());
+                }
+            }
+            sleep(PAUSE).await;
+        }
+        Err(refused(address, format!("node {node} is not level in {LEVEL_DEADLINE:?}")))
+    }
+}
+
+fn identity(status: &Status, node: u64) -> Identity {
+    Identity { cluster: status.cluster, node, groups: status.groups }
+}
+
+/// The groups of which a node is a member.
+fn of_member(places: &Places, node: u64) -> impl Iterator<Item = (u32, &Membership)> {
+    let memberships = places.0.iter().filter_map(|(group, place)| Some((*group, place.membership.as_ref()?)));
+    memberships.filter(move |(_, membership)| membership.members.contains_key(&node))
+}
+
+fn check_groups(address: &str, status: &Status, groups: &[u32]) -> Result<BTreeSet<u32>> {
+    match groups.iter().find(|group| **group >= status.groups) {
+        None => Ok(groups.iter().copied().collect()),
+        Some(group) => Err(refused(address, format!("expected groups below {}, found {group}", status.groups))),
+    }
+}
+
+/// All groups, if every node is a member of each.
+fn all_groups(address: &str, status: &Status) -> Result<BTreeSet<u32>> {
+    let groups: BTreeSet<u32> = (0..status.groups).collect();
+    let have_all = status.nodes.iter().all(|node| status.groups_of(node.node).len() == groups.len());
+    match have_all {
+        true => Ok(groups),
+        false => Err(refused(address, "expected --groups, since not every node of this cluster holds all of them")),
+    }
+}
+
+/// Whether a group goes on without one of its voters.
+fn check_rest(
+    status: &Status,
+    group: u32,
+    membership: &Membership,
+    node: u64,
+    force: bool,
+) -> std::result::Result<(), String> {
+    let rest: Vec<u64> = membership.voters.iter().copied().filter(|voter| *voter != node).collect();
+    if rest.is_empty() {
+        return Err(format!("node {node} is the last one of group {group}: add another one to it first"));
+    }
+    let living = rest.iter().filter(|voter| status.group(**voter, group).is_some()).count();
+    match force || living > rest.len() / 2 {
+        true => Ok(()),
+        false => Err(format!(
+            "of the {} voters that group {group} would have without node {node}, {living} answer, which is no majority: start the others first, or \
+             give --force",
+            rest.len()
+        )),
+    }
+}

@@ -1,0 +1,111 @@
+//! [`Groups`]: the groups that are on this node, and where the others are.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::future::select_all;
+use tokio::sync::watch;
+
+use crate::error::Error;
+use crate::group::{Group, Leader};
+use crate::identity::Identity;
+use crate::places::{Place, Places};
+use crate::slots::group_of;
+
+/// The groups that are on this node, by their numbers.
+pub(crate) type Here = Arc<BTreeMap<u32, Arc<Group>>>;
+
+/// The groups of the cluster that this node belongs to.
+pub(crate) struct Groups {
+    pub(crate) identity: Identity,
+    here: watch::Sender<Here>,
+    /// What was heard of groups, these and others.
+    heard: Mutex<Places>,
+}
+
+impl Groups {
+    pub(super) fn new(identity: Identity) -> Self {
+        Self { identity, here: watch::Sender::default(), heard: Mutex::default() }
+    }
+
+    /// The number of the group that has a slot.
+    pub(crate) fn of_slot(&self, slot: u16) -> u32 {
+        group_of(slot, self.identity.groups)
+    }
+
+    /// A group that is on this node.
+    pub(crate) fn get(&self, number: u32) -> Option<Arc<Group>> {
+        self.here.borrow().get(&number).cloned()
+    }
+
+    /// The groups that are on this node.
+    pub(crate) fn here(&self) -> Here {
+        Arc::clone(&self.here.borrow())
+    }
+
+    /// Tells when a group comes or goes.
+    pub(crate) fn watch(&self) -> watch::Receiver<Here> {
+        self.here.subscribe()
+    }
+
+    pub(super) fn insert(&self, group: Group) {
+        self.here.send_modify(|here| drop(Arc::make_mut(here).insert(group.number(), Arc::new(group))));
+    }
+
+    pub(super) fn remove(&self, number: u32) -> Option<Arc<Group>> {
+        let mut removed = None;
+        self.here.send_modify(|here| removed = Arc::make_mut(here).remove(&number));
+        removed
+    }
+
+    /// The leader of a group, wherever the group is. A group that is being added to this node knows less than the others say.
+    pub(crate) fn leader(&self, number: u32) -> Leader {
+        if let Some(group) = self.get(number).filter(|group| group.votes()) {
+            return group.leader();
+        }
+        match self.heard().0.get(&number).and_then(Place::leader) {
+            Some((leader, member)) if leader != self.identity.node => Leader::There(member.clone()),
+            // It was this node.
+            Some(_) | None => Leader::Unknown,
+        }
+    }
+
+    /// Where all groups are.
+    pub(crate) fn places(&self) -> Places {
+        let mut places = self.heard().clone();
+        self.here().values().for_each(|group| places.learn(group.number(), &group.place()));
+        places
+    }
+
+    /// Takes what another node has said, and what the groups on this node know, which is kept when they go.
+    pub(crate) fn hear(&self, told: &Places) {
+        let own = self.places();
+        let mut heard = self.heard();
+        let all = told.0.iter().chain(&own.0).filter(|(number, _)| **number < self.identity.groups);
+        all.for_each(|(number, place)| heard.learn(*number, place));
+    }
+
+    fn heard(&self) -> MutexGuard<'_, Places> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until a group that is on this node can store or apply nothing any more. The reason.
+    pub(crate) async fn failed(&self) -> Error {
+        let mut changes = self.watch();
+        loop {
+            let here = Arc::clone(&changes.borrow_and_update());
+            let ended = async {
+                match here.is_empty() {
+                    true => std::future::pending().await,
+                    false => select_all(here.values().map(|group| Box::pin(group.ended()))).await.0,
+                }
+            };
+            tokio::select! {
+                biased;
+                // One that has gone was ended.
+                _ = changes.changed() => {}
+                error = ended => return error,
+            }
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! This node, and the groups that are on it.
+
+mod groups;
+mod node;
+
+pub(crate) use self::groups::{Groups, Here};
+pub(crate) use self::node::Local;

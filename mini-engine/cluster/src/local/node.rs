@@ -1,0 +1,176 @@
+//! [`Local`]: this node, from its start on; and its groups, once it belongs to a cluster.
+//!
+//! Groups come when a command says so, and go when the node hears that it is no member any more. `node.json` says first which groups are here. What
+//! the directory has of others is removed then, at the next start, or before the group comes again.
+
+use std::collections::BTreeSet;
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Mutex, watch};
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+use super::groups::Groups;
+use crate::error::{Error, Result, io};
+use crate::group::{Group, Parts};
+use crate::identity::{Identity, Joined, Record};
+use crate::wire::control::Description;
+use crate::wire::handshake::Audience;
+
+/// A group that was stopped may hold its log for a moment: it is tried again so often.
+const TRIES: usize = 100;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// This node.
+pub(crate) struct Local {
+    pub(crate) parts: Parts,
+    /// Changes once.
+    groups: watch::Sender<Option<Arc<Groups>>>,
+    /// What `node.json` says. Held while groups come and go.
+    record: Mutex<Option<Record>>,
+}
+
+impl Local {
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self { parts, groups: watch::Sender::new(None), record: Mutex::default() }
+    }
+
+    /// The groups, if the node belongs to a cluster.
+    pub(crate) fn groups(&self) -> Option<Arc<Groups>> {
+        self.groups.borrow().clone()
+    }
+
+    /// Tells when the node belongs to a cluster.
+    pub(crate) fn watch(&self) -> watch::Receiver<Option<Arc<Groups>>> {
+        self.groups.subscribe()
+    }
+
+    /// The node as the others know it.
+    pub(crate) fn audience(&self) -> Audience {
+        self.groups().map(|groups| (groups.identity.cluster, groups.identity.node))
+    }
+
+    /// Makes this the node's identity, and takes part in these groups, too.
+    pub(crate) async fn become_node(&self, identity: Identity, joined: Joined, others: BTreeSet<String>) -> Result<()> {
+        let mut record = self.record.lock().await;
+        let refuse = |reason| Err(Error::Refused { address: self.parts.member.cluster.clone(), reason });
+        if let Some(Record { identity: found, .. }) = &*record
+            && *found != identity
+        {
+            return refuse(format!("this is node {} of cluster {:016x} already", found.node, found.cluster));
+        }
+        let mut new = record.clone().unwrap_or_else(|| Record::new(identity));
+        let fresh: Vec<u32> = joined.keys().copied().filter(|number| !new.joined.contains_key(number)).collect();
+        new.join(joined);
+        new.others.extend(others);
+        new.others.remove(&self.parts.member.cluster);
+        if let Err(reason) = new.check() {
+            return refuse(reason);
+        }
+        for number in fresh {
+            self.remove(number).await?;
+        }
+        new.write(&self.parts.dir)?;
+        self.open(record.insert(new)).await
+    }
+
+    /// Takes part in the groups that the directory has, if it belongs to a cluster.
+    pub(crate) async fn go_on(&self) -> Result<()> {
+        let mut record = self.record.lock().await;
+        let Some(found) = Record::read(&self.parts.dir)? else { return Ok(()) };
+        for number in (0..found.identity.groups).filter(|number| !found.joined.contains_key(number)) {
+            self.remove(number).await?;
+        }
+        self.open(record.insert(found)).await
+    }
+
+    /// Opens the groups of the record that are not open.
+    async fn open(&self, record: &Record) -> Result<()> {
+        let groups = self.groups().unwrap_or_else(|| Arc::new(Groups::new(record.identity)));
+        for number in record.joined.keys().copied() {
+            if groups.get(number).is_none() {
+                groups.insert(Group::open(&self.parts, record.identity, number).await?);
+            }
+        }
+        self.groups.send_if_modified(|present| present.replace(groups).is_none());
+        Ok(())
+    }
+
+    /// Ends the groups that this node was a member of and is not any more, and frees their space.
+    pub(crate) async fn leave(&self) -> Result<()> {
+        let mut record = self.record.lock().await;
+        let (Some(groups), Some(present)) = (self.groups(), &mut *record) else { return Ok(()) };
+        let (places, node) = (groups.places(), present.identity.node);
+        let left = |(number, joined): (&u32, &Option<_>)| {
+            let (membership, joined) = (places.get(*number).membership?, (*joined)?);
+            (membership.since > joined && !membership.members.contains_key(&node)).then_some(*number)
+        };
+        let left: Vec<u32> = present.joined.iter().filter_map(left).collect();
+        for number in left {
+            groups.hear(&places);
+            if let Some(group) = groups.get(number) {
+                group.hand_over().await;
+            }
+            let mut rest = present.clone();
+            rest.joined.remove(&number);
+            rest.write(&self.parts.dir)?;
+            *present = rest;
+            if let Some(group) = groups.remove(number) {
+                group.stop().await;
+            }
+            tracing::info!(group = number, "this node is no member any more: the group is removed");
+            self.remove(number).await?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the addresses of other nodes, if they are others than before.
+    pub(crate) async fn remember(&self, others: BTreeSet<String>) -> Result<()> {
+        match &mut *self.record.lock().await {
+            Some(record) if record.others != others => {
+                let new = Record { others, ..record.clone() };
+                new.write(&self.parts.dir)?;
+                *record = new;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The addresses of other nodes that were kept.
+    pub(crate) async fn remembered(&self) -> BTreeSet<String> {
+        self.record.lock().await.as_ref().map(|record| record.others.clone()).unwrap_or_default()
+    }
+
+    /// Removes what a group has on disk.
+    async fn remove(&self, number: u32) -> Result<()> {
+        let mut removed = Ok(());
+        for _ in 0..TRIES {
+            let parts = self.parts.clone();
+            let done = spawn_blocking(move || parts.remove_group(number)).await;
+            removed = done.unwrap_or_else(|panic| Err(io::Error::other(panic)));
+            match &removed {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => sleep(PAUSE).await,
+                _ => break,
+            }
+        }
+        removed.map_err(io("remove", format!("group {number}")))
+    }
+
+    pub(crate) fn describe(&self) -> Description {
+        let groups = self.groups();
+        let space = rustix::fs::statvfs(&self.parts.dir).ok();
+        let here = groups.as_ref().map(|groups| groups.here());
+        let described = here.iter().flat_map(|here| here.values()).map(|group| (group.number(), group.describe()));
+        Description {
+            identity: groups.as_ref().map(|groups| groups.identity),
+            member: self.parts.member.clone(),
+            clock: (self.parts.clock)(),
+            disk_free: space.map(|space| space.f_bavail.saturating_mul(space.f_frsize)),
+            groups: described.collect(),
+            places: groups.map(|groups| groups.places()).unwrap_or_default(),
+        }
+    }
+}

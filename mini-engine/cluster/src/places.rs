@@ -1,0 +1,116 @@
+//! [`Places`]: where the groups of the cluster are, as far as this node knows, which holds only some of them.
+//!
+//! All of it is facts that stay true: these were the members by a committed entry of the log, this node led that term. So of two facts the newer one
+//! counts, whoever told them, and nothing has to be taken back. They tell clients and commands whom to ask; the node that is asked knows better.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::types::{Member, Position};
+
+/// Where a group is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The newest members that are known.
+    pub membership: Option<Membership>,
+    /// The newest leader that is known, behind its term.
+    pub leader: Option<(u64, u64)>,
+}
+
+/// The members of a group by a committed entry of its log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Membership {
+    /// Where that entry is.
+    pub since: Position,
+    /// All members, by their numbers.
+    pub members: BTreeMap<u64, Member>,
+    /// Those of them that vote.
+    pub voters: BTreeSet<u64>,
+}
+
+impl Place {
+    /// Takes from another one what is newer.
+    pub(crate) fn learn(&mut self, other: &Place) {
+        let since = |place: &Place| place.membership.as_ref().map(|membership| membership.since);
+        if since(other) > since(self) {
+            self.membership.clone_from(&other.membership);
+        }
+        self.leader = self.leader.max(other.leader);
+    }
+
+    /// The leader, if it is a member.
+    pub fn leader(&self) -> Option<(u64, &Member)> {
+        let (_, leader) = self.leader?;
+        Some((leader, self.membership.as_ref()?.members.get(&leader)?))
+    }
+
+    /// The members, by their numbers.
+    pub fn members(&self) -> impl Iterator<Item = (u64, &Member)> {
+        self.membership.iter().flat_map(|membership| &membership.members).map(|(node, member)| (*node, member))
+    }
+
+    /// Whether a node votes.
+    pub fn votes(&self, node: u64) -> bool {
+        self.membership.as_ref().is_some_and(|membership| membership.voters.contains(&node))
+    }
+}
+
+/// The places of groups, by the groups' numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Places(pub BTreeMap<u32, Place>);
+
+impl Places {
+    pub(crate) fn learn(&mut self, group: u32, place: &Place) {
+        self.0.entry(group).or_default().learn(place);
+    }
+
+    /// What is known of a group.
+    pub fn get(&self, group: u32) -> Place {
+        self.0.get(&group).cloned().unwrap_or_default()
+    }
+
+    /// The members of any group, by their numbers.
+    pub fn members(&self) -> BTreeMap<u64, Member> {
+        self.0.values().flat_map(Place::members).map(|(node, member)| (node, member.clone())).collect()
+    }
+
+    /// Whether the members of all groups are known, of which there are so many.
+    pub(crate) fn is_complete(&self, groups: u32) -> bool {
+        (0..groups).all(|group| self.0.get(&group).is_some_and(|place| place.membership.is_some()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(index: u64, nodes: &[u64], leader: (u64, u64)) -> Place {
+        let member = |node: &u64| (*node, Member { cluster: format!("h:{node}"), clients: format!("c:{node}") });
+        let membership = Membership {
+            since: Position { term: 1, leader: 1, index },
+            members: nodes.iter().map(member).collect(),
+            voters: nodes.iter().copied().collect(),
+        };
+        Place { membership: Some(membership), leader: Some(leader) }
+    }
+
+    #[test]
+    fn what_is_newer_counts_whoever_says_it_and_in_whatever_order() {
+        // Catches a group that is sought for ever where it was, because a node that knows only that is asked last.
+        let (old, new, elected) = (place(1, &[1, 2], (5, 2)), place(9, &[2, 3], (1, 1)), place(1, &[1, 2], (7, 3)));
+        for order in [[&old, &new, &elected], [&elected, &new, &old], [&new, &old, &elected]] {
+            let mut places = Places::default();
+            assert!(!places.is_complete(1));
+            for place in order {
+                places.learn(0, place);
+            }
+            assert_eq!(places.get(0).leader().map(|(leader, _)| leader), Some(3));
+            assert!(places.members().into_keys().eq([2, 3]) && places.is_complete(1) && !places.is_complete(2));
+        }
+        // A leader that was removed is none that clients can be sent to.
+        let mut left = old;
+        left.learn(&place(9, &[3, 4], (5, 2)));
+        assert_eq!(left.leader(), None);
+    }
+}

@@ -1,0 +1,170 @@
+//! Groups that live on some of the nodes, and move.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use mini_engine_server::replicated::slot_of;
+
+use super::support::{Cluster, wait_for};
+use crate::slots::group_of;
+
+const KEYS: usize = 60;
+
+async fn write_all(cluster: &Cluster) {
+    for n in 0..KEYS {
+        assert_eq!(cluster.ask(&format!("SET key{n} {n}")).await, "+OK");
+    }
+}
+
+async fn read_all(cluster: &Cluster) {
+    for n in 0..KEYS {
+        assert_eq!(cluster.ask(&format!("GET key{n}")).await, format!("${n}"));
+    }
+}
+
+/// A key of a group.
+fn key_of(group: u32, groups: u32) -> String {
+    let mut keys = (0..KEYS).map(|n| format!("key{n}"));
+    keys.find(|key| group_of(slot_of(key.as_bytes()), groups) == group).expect("a key")
+}
+
+fn groups_of(cluster: &Cluster, node: u64) -> Vec<u32> {
+    cluster.groups(node).here().keys().copied().collect()
+}
+
+fn state(cluster: &Cluster, node: u64, group: u32) -> PathBuf {
+    cluster.dir.path().join(format!("{node}/state-{group}"))
+}
+
+/// Waits until a node has nothing of a group: neither a state nor a log.
+async fn wait_for_space(cluster: &Cluster, node: u64, group: u32) {
+    wait_for("the space of a group", async || {
+        let log = cluster.nodes[&node].local().parts.logs.db().range(group.to_be_bytes()..(group + 1).to_be_bytes());
+        let is_gone = !state(cluster, node, group).exists() && log.count() == 0;
+        (is_gone && !groups_of(cluster, node).contains(&group)).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_holds_only_its_groups_and_sends_clients_to_the_others() {
+    // Catches a node that holds everything, and one that knows the leaders of its own groups only.
+    let mut cluster = Cluster::spread(5, 5, 3).await;
+    write_all(&cluster).await;
+    for node in 1..=5 {
+        let expected: BTreeSet<u32> = (0..3).map(|back| ((node + 4 - back) % 5) as u32).collect();
+        assert!(groups_of(&cluster, node).into_iter().eq(expected.iter().copied()), "node {node}: {expected:?}");
+        assert!((0..5).all(|group| state(&cluster, node, group).exists() == expected.contains(&group)));
+        let mut client = cluster.client(node).await;
+        assert_eq!(client.ask("READONLY").await, "+OK");
+        let key = key_of((node % 5) as u32, 5);
+        let (elsewhere, leader) = (slot_of(key.as_bytes()), cluster.leader((node % 5) as u32).await);
+        let moved = format!("-MOVED {elsewhere} {}", cluster.clients(leader));
+        for request in [format!("GET {key}"), format!("SET {key} x"), format!("WATCH {key}")] {
+            wait_for("the way to the leader", async || (client.ask(&request).await == moved).then_some(())).await;
+        }
+        let slots = client.ask("CLUSTER SLOTS").await;
+        assert_eq!((slots.matches("*[:").count(), slots.matches("$127.0.0.1").count()), (5, 15), "{slots}");
+        let nodes = client.ask("CLUSTER NODES").await;
+        assert_eq!((nodes.lines().filter(|line| line.contains('@')).count(), nodes.matches("myself").count()), (5, 1));
+        let info = client.ask("CLUSTER INFO").await;
+        assert!(info.contains("cluster_slots_ok:16384") && info.contains("cluster_known_nodes:5"), "{info}");
+        let status = cluster.control.status(&cluster.address(node)).await.unwrap();
+        assert_eq!(status.nodes.len(), 5);
+        assert!((0..5).all(|group| status.leader(group).is_some()) && status.groups_of(node).len() == 3);
+    }
+    cluster.stop(3).await;
+    read_all(&cluster).await;
+    cluster.start(3).await;
+    for node in 1..=5 {
+        cluster.stop(node).await;
+    }
+    for node in 1..=5 {
+        cluster.start(node).await;
+        assert_eq!(groups_of(&cluster, node).len(), 3);
+    }
+    read_all(&cluster).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_group_moves_to_other_nodes_and_back_and_the_old_ones_free_its_space() {
+    // Catches a group that is sought where it was, data that stays behind, votes of before that count again, and a group without nodes.
+    let mut cluster = Cluster::spread(3, 3, 2).await;
+    write_all(&cluster).await;
+    cluster.start(4).await;
+    let (one, two, four) = (cluster.address(1), cluster.address(2), cluster.address(4));
+    let unclear = cluster.control.add(&four, &one, None, |_, _| ()).await.unwrap_err().to_string();
+    assert!(unclear.contains("expected --groups"), "{unclear}");
+    let unknown = cluster.control.add(&four, &one, Some(&[3]), |_, _| ()).await.unwrap_err().to_string();
+    assert!(unknown.contains("expected groups below 3, found 3"), "{unknown}");
+
+    // Group 1 is on nodes 2 and 3. Node 1 only hears of it.
+    let added = cluster.control.add(&four, &one, Some(&[1]), |_, _| ()).await.unwrap();
+    for node in [2, 3] {
+        let removed = cluster.control.remove(&node.to_string(), &one, Some(&[1]), false).await.unwrap();
+        assert!(removed.node == node && removed.is_member);
+        wait_for_space(&cluster, node, 1).await;
+    }
+    let last = cluster.control.remove(&four, &one, Some(&[1]), false).await.unwrap_err().to_string();
+    assert!(last.contains("is the last one of group 1"), "{last}");
+    assert_eq!((groups_of(&cluster, 2), groups_of(&cluster, 4)), (vec![0], vec![1]));
+    read_all(&cluster).await;
+    assert_eq!(cluster.ask(&format!("SET {} moved", key_of(1, 3))).await, "+OK");
+    let status = cluster.control.status(&one).await.unwrap();
+    assert!(status.groups_of(added) == [1] && status.leader(1) == Some(added) && status.votes(added));
+
+    // The old nodes know where it is after a start, too.
+    for node in [1, 2, 3] {
+        cluster.stop(node).await;
+        cluster.start(node).await;
+    }
+    assert_eq!(cluster.ask(&format!("GET {}", key_of(1, 3))).await, "$moved");
+    assert_eq!(cluster.control.add(&two, &one, Some(&[1]), |_, _| ()).await.unwrap(), 2);
+    let removed = cluster.control.remove(&four, &one, None, false).await.unwrap();
+    assert!(removed.node == added && !removed.is_member);
+    wait_for_space(&cluster, 4, 1).await;
+    cluster.stop(4).await;
+    cluster.stop(2).await;
+    cluster.start(2).await;
+    assert_eq!(groups_of(&cluster, 2), [0, 1]);
+    assert_eq!(cluster.ask(&format!("GET {}", key_of(1, 3))).await, "$moved");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_leaves_a_group_also_if_it_was_down_or_was_interrupted() {
+    // Catches a group that comes back with a node and goes on to vote, and remains of one that count.
+    let mut cluster = Cluster::new(3, 2).await;
+    write_all(&cluster).await;
+    let (one, three) = (cluster.address(1), cluster.address(3));
+    cluster.stop(3).await;
+    cluster.control.remove("3", &one, Some(&[0]), false).await.unwrap();
+    assert!(state(&cluster, 3, 0).exists());
+    cluster.start(3).await;
+    wait_for_space(&cluster, 3, 0).await;
+    assert_eq!(groups_of(&cluster, 3), [1]);
+
+    // As if it had ended after the first step of leaving group 1.
+    cluster.stop(3).await;
+    cluster.control.remove("3", &one, Some(&[1]), false).await.unwrap();
+    let file = cluster.dir.path().join("3/node.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let (begin, rest) = text.split_once("\"joined\": {").expect("groups");
+    let (_, end) = rest.split_once("\n  },").expect("their end");
+    std::fs::write(&file, format!("{begin}\"joined\": {{}},{end}")).unwrap();
+    assert!(state(&cluster, 3, 1).exists());
+    cluster.start(3).await;
+    wait_for_space(&cluster, 3, 1).await;
+    assert_eq!(cluster.control.add(&three, &one, Some(&[0, 1]), |_, _| ()).await.unwrap(), 3);
+
+    // A file of the time when every node had all groups.
+    cluster.stop(3).await;
+    let identity = cluster.groups(1).identity;
+    let old = format!(r#"{{"format":1,"cluster":{},"node":3,"groups":2}}"#, identity.cluster);
+    std::fs::write(&file, old).unwrap();
+    cluster.start(3).await;
+    assert_eq!(groups_of(&cluster, 3), [0, 1]);
+    cluster.stop(2).await;
+    // Two of three are a majority.
+    read_all(&cluster).await;
+    assert_eq!(cluster.ask("SET key0 0").await, "+OK");
+}
