@@ -3,6 +3,7 @@
 mod alone;
 mod classes;
 mod conversations;
+mod power;
 mod proposals;
 
 use std::sync::Arc;
@@ -17,6 +18,9 @@ use crate::settings::Settings;
 /// An instant long ago: a command that asked the system for the time would do something else.
 const LONG_AGO: u64 = 1_000_000_000_000;
 
+/// The key of [`Node::applied`], in the keyspace that clients do not see.
+const APPLIED: &str = "applied";
+
 /// A node of a cluster with one group, unless it has been told otherwise.
 struct Node {
     /// Its time is the applied instant, as in a cluster; checked after each proposal.
@@ -25,6 +29,8 @@ struct Node {
     instant: AppliedInstant,
     /// The greatest instant of any proposal.
     latest: u64,
+    /// The number of proposals, which is stored with each as a cluster stores its place in the log.
+    applied: u64,
     executor: Executor,
     front: Front,
 }
@@ -46,7 +52,9 @@ impl Node {
         let front = Front::new(settings, groups, ("127.0.0.1".to_owned(), 7001), db.clone());
         instant.recover(&db).expect("a sound database");
         fs.set_time(instant.system_time());
-        Self { fs, db, executor: Executor::new(instant.clone()), latest: instant.millis(), instant, front }
+        let applied = db.get(APPLIED).expect("a sound database");
+        let applied = applied.map_or(0, |bytes| u64::from_le_bytes((*bytes).try_into().expect("8 bytes")));
+        Self { fs, db, executor: Executor::new(instant.clone()), latest: instant.millis(), applied, instant, front }
     }
 
     /// The same node after its process was killed.
@@ -67,6 +75,8 @@ impl Node {
         self.fs.set_time(SystemTime::UNIX_EPOCH + Duration::from_millis(raised));
         let replies = self.executor.apply(&self.db, &proposal, &mut batch).expect("a sound disk");
         assert_eq!(self.fs.now(), self.instant.system_time());
+        self.applied += 1;
+        batch.insert(APPLIED, self.applied.to_le_bytes()).expect("small");
         self.db.write(batch, Durability::Buffered).expect("a sound disk");
         replies.0.iter().map(|reply| shown(reply)).collect()
     }
