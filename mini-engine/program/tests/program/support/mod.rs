@@ -19,9 +19,9 @@ use crate::scratch::TempDir;
 /// The time after which a silent process has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The program, not yet started.
+/// The program, not yet started: that of `TESTED_PROGRAM`, which `.ci/platforms` sets to one of another processor, or else this build's.
 pub(crate) fn program() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_mini-engine"))
+    Command::new(std::env::var_os("TESTED_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_mini-engine").into()))
 }
 
 /// The words of a line, separated by spaces that are not within single quotes.
