@@ -41,6 +41,8 @@ pub(crate) struct Record {
     pub(crate) identity: Identity,
     /// The groups that are in this directory.
     pub(crate) joined: Joined,
+    /// The groups that were, and are not any more. None comes back: what the node voted in it is forgotten.
+    pub(crate) left: BTreeSet<u32>,
     /// Where to ask for the places of groups at the start: the addresses of other nodes.
     pub(crate) others: BTreeSet<String>,
 }
@@ -53,6 +55,7 @@ struct Stored {
     node: u64,
     groups: u32,
     joined: Option<Joined>,
+    left: Option<BTreeSet<u32>>,
     others: Option<BTreeSet<String>>,
 }
 
@@ -69,14 +72,14 @@ impl Identity {
 impl Record {
     /// A node that has no groups yet.
     pub(crate) fn new(identity: Identity) -> Self {
-        Self { identity, joined: Joined::new(), others: BTreeSet::new() }
+        Self { identity, joined: Joined::new(), left: BTreeSet::new(), others: BTreeSet::new() }
     }
 
-    /// Adds groups. The newest position at which the node became a member counts, unless it is being added again.
+    /// Adds groups. The newest position at which the node became a member counts.
     pub(crate) fn join(&mut self, joined: Joined) {
         for (group, since) in joined {
             let present = self.joined.entry(group).or_default();
-            *present = since.map(|since| present.unwrap_or_default().max(since));
+            *present = (*present).max(since);
         }
     }
 
@@ -96,9 +99,14 @@ impl Record {
     /// Whether such a node can be, with such groups.
     pub(crate) fn check(&self) -> std::result::Result<(), String> {
         self.identity.check()?;
-        match self.joined.keys().find(|group| **group >= self.identity.groups) {
+        if let Some(group) = self.joined.keys().find(|group| **group >= self.identity.groups) {
+            return Err(format!("expected groups below {}, found {group}", self.identity.groups));
+        }
+        match self.joined.keys().find(|group| self.left.contains(group)) {
             None => Ok(()),
-            Some(group) => Err(format!("expected groups below {}, found {group}", self.identity.groups)),
+            Some(group) => Err(format!(
+                "it was in group {group} and was removed, and has forgotten its votes there: add a node with an empty directory"
+            )),
         }
     }
 
@@ -106,8 +114,8 @@ impl Record {
     pub(crate) fn write(&self, dir: &Path) -> Result<()> {
         let (file, temporary) = (dir.join(FILE), dir.join(TEMPORARY));
         let Identity { cluster, node, groups } = self.identity;
-        let (joined, others) = (Some(self.joined.clone()), Some(self.others.clone()));
-        let stored = Stored { format: FORMAT, cluster, node, groups, joined, others };
+        let (joined, left) = (Some(self.joined.clone()), Some(self.left.clone()));
+        let stored = Stored { format: FORMAT, cluster, node, groups, joined, left, others: Some(self.others.clone()) };
         let written = || {
             let mut bytes = serde_json::to_vec_pretty(&stored)?;
             bytes.push(b'\n');
@@ -123,18 +131,18 @@ impl Record {
 
 impl Stored {
     fn into_record(self) -> std::result::Result<Record, String> {
-        let Stored { format, cluster, node, groups, joined, others } = self;
+        let Stored { format, cluster, node, groups, joined, left, others } = self;
         let identity = Identity { cluster, node, groups };
         identity.check()?;
-        let (joined, others) = match (format, joined, others) {
-            (FORMAT, Some(joined), Some(others)) => (joined, others),
-            (ALL_GROUPS, None, None) => {
-                ((0..groups).map(|group| (group, Some(Position::default()))).collect(), BTreeSet::new())
+        let record = match (format, joined, left, others) {
+            (FORMAT, Some(joined), Some(left), Some(others)) => Record { identity, joined, left, others },
+            (ALL_GROUPS, None, None, None) => {
+                let joined = (0..groups).map(|group| (group, Some(Position::default()))).collect();
+                Record { joined, ..Record::new(identity) }
             }
             (FORMAT | ALL_GROUPS, ..) => return Err(format!("the fields are not those of format {format}")),
             _ => return Err(format!("expected format {ALL_GROUPS} or {FORMAT}, found {format}")),
         };
-        let record = Record { identity, joined, others };
         record.check().map(|()| record)
     }
 }
@@ -173,6 +181,7 @@ mod tests {
         let position = Position { term: 2, leader: 1, index: 9 };
         let record = Record {
             joined: BTreeMap::from([(0, Some(position)), (2, None)]),
+            left: BTreeSet::from([1]),
             others: BTreeSet::from(["h:1".to_owned()]),
             ..Record::new(identity)
         };
@@ -182,10 +191,11 @@ mod tests {
         for wrong in [
             "",
             "{}",
-            r#"{"format":3,"cluster":1,"node":1,"groups":1,"joined":{},"others":[]}"#,
+            r#"{"format":3,"cluster":1,"node":1,"groups":1,"joined":{},"left":[],"others":[]}"#,
             r#"{"format":2,"cluster":1,"node":1,"groups":1}"#,
-            r#"{"format":2,"cluster":1,"node":1,"groups":1,"joined":{"1":null},"others":[]}"#,
-            r#"{"format":1,"cluster":1,"node":1,"groups":1,"joined":{},"others":[]}"#,
+            r#"{"format":2,"cluster":1,"node":1,"groups":1,"joined":{"1":null},"left":[],"others":[]}"#,
+            r#"{"format":2,"cluster":1,"node":1,"groups":1,"joined":{"0":null},"left":[0],"others":[]}"#,
+            r#"{"format":1,"cluster":1,"node":1,"groups":1,"joined":{},"left":[],"others":[]}"#,
             r#"{"format":1,"cluster":1,"node":0,"groups":1}"#,
             r#"{"format":1,"cluster":1,"node":1,"groups":0}"#,
             r#"{"format":1,"cluster":1,"node":1,"groups":1000000}"#,

@@ -121,6 +121,13 @@ impl ControlClient {
     }
 }
 
+/// A random number, for a new cluster or a new node.
+pub(super) fn draw() -> Result<u64> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(|error| io("draw", "a number")(error.into()))?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
 pub(super) fn refused(address: &str, reason: impl Into<String>) -> Error {
     Error::Refused { address: address.to_owned(), reason: reason.into() }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::client::{ControlClient, refused};
-use crate::error::{Error, Result, io};
+use super::client::{ControlClient, draw, refused};
+use crate::error::{Error, Result};
 use crate::identity::Identity;
 use crate::settings::MAX_GROUPS;
 use crate::types::{Member, Position};
@@ -90,13 +90,6 @@ fn check_numbers(nodes: u32, groups: u32, replicas: u32) -> Result<()> {
         return invalid("groups", expected, groups);
     }
     Ok(())
-}
-
-/// The number of a new cluster.
-fn draw() -> Result<u64> {
-    let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).map_err(|error| io("draw", "the number of a cluster")(error.into()))?;
-    Ok(u64::from_le_bytes(bytes))
 }
 
 /// The cluster that an earlier, interrupted command has begun to make of these nodes, if there is one. Fails if a node was named twice, or belongs to

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use super::client::{ControlClient, PAUSE, refused};
+use super::client::{ControlClient, PAUSE, draw, refused};
 use super::status::{NodeStatus, Status};
 use crate::error::Result;
 use crate::identity::{Identity, Joined};
@@ -51,7 +51,7 @@ impl ControlClient {
                 return Err(refused(address, reason));
             }
             Some(identity) => identity.node,
-            None => self.unused_number(to, &status).await?,
+            None => new_number()?,
         };
         let identity = identity(&status, node);
         let others: BTreeSet<String> = status.places.members().into_values().map(|member| member.cluster).collect();
@@ -112,16 +112,6 @@ impl ControlClient {
         Ok(Removed { node, is_member })
     }
 
-    /// A number that no node has or had: greater than all others, and than the number of log entries, of which each change of the members is one.
-    async fn unused_number(&self, address: &str, status: &Status) -> Result<u64> {
-        let mut greatest = status.nodes.iter().map(|status| status.node).max().unwrap_or(0);
-        for group in 0..status.groups {
-            let Some(group) = self.describe_by_leader(address, group).await? else { continue };
-            greatest = greatest.max(group.last).max(group.members.into_keys().max().unwrap_or(0));
-        }
-        Ok(greatest + 1)
-    }
-
     async fn wait_until_level(
         &self,
         address: &str,
@@ -144,6 +134,12 @@ impl ControlClient {
         }
         Err(refused(address, format!("node {node} is not level in {LEVEL_DEADLINE:?}")))
     }
+}
+
+/// A number that no node has or had: one of 2^40, and greater than those that `init` gives. What is greater than all that are known could be that of a
+/// node which was removed, or which another command is adding.
+fn new_number() -> Result<u64> {
+    Ok(1 << 40 | draw()? >> 24)
 }
 
 fn identity(status: &Status, node: u64) -> Identity {

@@ -26,6 +26,11 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
+    /// Whether there is a state of a group on disk.
+    pub(crate) fn has_state(&self, number: u32) -> bool {
+        state_of(&self.dir, number).exists()
+    }
+
     /// Removes what a group has on disk, which must not be open. Waits for the disk.
     pub(crate) fn remove_group(&self, number: u32) -> io::Result<()> {
         self.logs.remove_group(number)?;

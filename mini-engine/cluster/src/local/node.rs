@@ -1,7 +1,8 @@
 //! [`Local`]: this node, from its start on; and its groups, once it belongs to a cluster.
 //!
 //! Groups come when a command says so, and go when the node hears that it is no member any more. `node.json` says first which groups are here. What
-//! the directory has of others is removed then, at the next start, or before the group comes again.
+//! the directory has of others is removed then, or at the next start. A group does not come again: with an emptied log the node would vote a second
+//! time, and lack what it has acknowledged.
 
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
@@ -62,15 +63,11 @@ impl Local {
             return refuse(format!("this is node {} of cluster {:016x} already", found.node, found.cluster));
         }
         let mut new = record.clone().unwrap_or_else(|| Record::new(identity));
-        let fresh: Vec<u32> = joined.keys().copied().filter(|number| !new.joined.contains_key(number)).collect();
         new.join(joined);
         new.others.extend(others);
         new.others.remove(&self.parts.member.cluster);
         if let Err(reason) = new.check() {
             return refuse(reason);
-        }
-        for number in fresh {
-            self.remove(number).await?;
         }
         new.write(&self.parts.dir)?;
         self.open(record.insert(new)).await
@@ -89,12 +86,13 @@ impl Local {
     /// Opens the groups of the record that are not open.
     async fn open(&self, record: &Record) -> Result<()> {
         let groups = self.groups().unwrap_or_else(|| Arc::new(Groups::new(record.identity)));
+        // Before they are opened: if one cannot be, the node goes on with the others.
+        self.groups.send_if_modified(|present| present.replace(Arc::clone(&groups)).is_none());
         for number in record.joined.keys().copied() {
             if groups.get(number).is_none() {
                 groups.insert(Group::open(&self.parts, record.identity, number).await?);
             }
         }
-        self.groups.send_if_modified(|present| present.replace(groups).is_none());
         Ok(())
     }
 
@@ -102,6 +100,7 @@ impl Local {
     pub(crate) async fn leave(&self) -> Result<()> {
         let mut record = self.record.lock().await;
         let (Some(groups), Some(present)) = (self.groups(), &mut *record) else { return Ok(()) };
+        self.note_joined(&groups, present)?;
         let (places, node) = (groups.places(), present.identity.node);
         let left = |(number, joined): (&u32, &Option<_>)| {
             let (membership, joined) = (places.get(*number).membership?, (*joined)?);
@@ -115,13 +114,32 @@ impl Local {
             }
             let mut rest = present.clone();
             rest.joined.remove(&number);
+            rest.left.insert(number);
             rest.write(&self.parts.dir)?;
             *present = rest;
             if let Some(group) = groups.remove(number) {
                 group.stop().await;
             }
             tracing::info!(group = number, "this node is no member any more: the group is removed");
+        }
+        // Also what could not be removed before.
+        for number in present.left.iter().copied().filter(|number| self.parts.has_state(*number)) {
             self.remove(number).await?;
+        }
+        Ok(())
+    }
+
+    /// Notes since when the node is a member, where a command that added it was interrupted before it said so. Only the group's own log tells: it has
+    /// no earlier membership with this node, since groups do not come again.
+    fn note_joined(&self, groups: &Groups, present: &mut Record) -> Result<()> {
+        let (mut noted, node) = (present.clone(), present.identity.node);
+        for (number, joined) in noted.joined.iter_mut().filter(|(_, joined)| joined.is_none()) {
+            let membership = groups.get(*number).and_then(|group| group.place().membership);
+            *joined = membership.filter(|found| found.members.contains_key(&node)).map(|found| found.since);
+        }
+        if noted != *present {
+            noted.write(&self.parts.dir)?;
+            *present = noted;
         }
         Ok(())
     }

@@ -186,16 +186,25 @@ fn remove(db: &Db, removals: Vec<Removal>) {
         tracing::debug!(group, last, "removed purged log entries");
     }
     for (group, removed) in whole {
+        let gone = hide_range(db, Keys { group }.all(), Durability::Synced);
         // Who waits may have gone.
-        removed.send(remove_range(db, Keys { group }.all(), Durability::Synced)).ok();
+        removed.send(gone).ok();
+        // The log is removed whether or not its space is free at once: on a full disk that needs what is removed next.
+        if let Err(error) = db.compact_range(Keys { group }.all()) {
+            tracing::warn!(group, %error, "could not free the space of a removed log");
+        }
     }
 }
 
 fn remove_range(db: &Db, range: impl KeyBounds + Clone, durability: Durability) -> Result<()> {
-    let mut batch = WriteBatch::new();
-    batch.remove_range(range.clone())?;
-    db.write(batch, durability)?;
+    hide_range(db, range.clone(), durability)?;
     db.compact_range(range)
+}
+
+fn hide_range(db: &Db, range: impl KeyBounds, durability: Durability) -> Result<()> {
+    let mut batch = WriteBatch::new();
+    batch.remove_range(range)?;
+    db.write(batch, durability).map(drop)
 }
 
 pub(super) fn open_already(group: u32) -> io::Error {

@@ -50,10 +50,11 @@ impl Core {
     ) -> Result<()> {
         let flushed_before = edit.log_number;
         let loaded = edit.last_seqno;
+        // Whatever has expired, also because of this edit, has expired at the next open too. The device is waited for before the lock is taken.
+        let recorded = lock(&self.manifest).state().clock;
+        let edit = VersionEdit { clock: self.durable_clock(recorded)?, ..edit };
         let mut manifest = lock(&self.manifest);
         check(&manifest.state().version)?;
-        // Whatever has expired, also because of this edit, has expired at the next open too.
-        let edit = VersionEdit { clock: self.durable_clock(&manifest)?, ..edit };
         let version =
             manifest.append(edit).inspect_err(|error| match manifest.is_usable() && error.is_transient() {
                 // The edit did not happen. It is tried again with other tables, and until then these would waste space.
@@ -119,7 +120,7 @@ impl Core {
     }
 
     fn append_keyspaces(&self, manifest: &mut Manifest, keyspaces: KeyspaceEdit) -> Result<()> {
-        let clock = self.durable_clock(manifest)?;
+        let clock = self.durable_clock(manifest.state().clock)?;
         let appended = manifest.append(VersionEdit { keyspaces, clock, ..VersionEdit::default() });
         let appended = appended.inspect_err(|error| {
             if !manifest.is_usable() || !error.is_transient() {
@@ -129,10 +130,10 @@ impl Core {
         appended.map(drop)
     }
 
-    /// The clock for an edit of the manifest (K4 of the clock). The logs are synced if it has gone on since the last edit.
-    fn durable_clock(&self, manifest: &Manifest) -> Result<Millis> {
+    /// The clock for an edit of the manifest (K4 of the clock). The logs are synced if it has gone on since it was recorded.
+    fn durable_clock(&self, recorded: Millis) -> Result<Millis> {
         let latest = self.clock.latest();
-        if latest > manifest.state().clock {
+        if latest > recorded {
             self.sync_logs()?;
         }
         Ok(latest)
