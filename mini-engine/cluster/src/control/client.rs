@@ -1,5 +1,6 @@
 //! [`ControlClient`]: asks nodes, and the leaders of groups.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -50,7 +51,7 @@ impl ControlClient {
             Ok(Answer::Control(told)) => Ok(told),
             Ok(_) => Err(refused(address, "the answer is not one to this question")),
             // What a node has said.
-            Err(error) if matches!(error.kind(), std::io::ErrorKind::Other | std::io::ErrorKind::PermissionDenied) => {
+            Err(error) if matches!(error.kind(), ErrorKind::Other | ErrorKind::PermissionDenied) => {
                 Err(refused(address, error.to_string()))
             }
             Err(error) => Err(io("reach the node at", address)(error)),

@@ -179,11 +179,13 @@ fn remove(db: &Db, removals: Vec<Removal>) {
         }
     }
     for (group, last) in last_of_group {
-        // Nothing is lost by a failure: purged entries do not count, and the next removal covers them.
-        if let Err(error) = remove_range(db, Keys { group }.entries(0..=last), Durability::Buffered) {
-            tracing::warn!(group, last, %error, "could not remove purged log entries");
+        let entries = Keys { group }.entries(0..=last);
+        let hidden = hide_range(db, entries.clone(), Durability::Buffered);
+        match hidden.and_then(|()| db.compact_range(entries)) {
+            Ok(()) => tracing::debug!(group, last, "removed purged log entries"),
+            // Nothing is lost: purged entries do not count, and the next removal covers them.
+            Err(error) => tracing::warn!(group, last, %error, "could not remove purged log entries"),
         }
-        tracing::debug!(group, last, "removed purged log entries");
     }
     for (group, removed) in whole {
         let gone = hide_range(db, Keys { group }.all(), Durability::Synced);
@@ -196,11 +198,7 @@ fn remove(db: &Db, removals: Vec<Removal>) {
     }
 }
 
-fn remove_range(db: &Db, range: impl KeyBounds + Clone, durability: Durability) -> Result<()> {
-    hide_range(db, range.clone(), durability)?;
-    db.compact_range(range)
-}
-
+/// Removes a range from all reads. Its space is freed by compactions.
 fn hide_range(db: &Db, range: impl KeyBounds, durability: Durability) -> Result<()> {
     let mut batch = WriteBatch::new();
     batch.remove_range(range)?;
