@@ -14,6 +14,7 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
+use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -72,11 +73,11 @@ impl<T> Cached<T> {
 
 /// The place of a block that may be in memory.
 #[derive(Debug)]
-pub(crate) struct CacheSlot<T>(ArcSwapOption<Cached<T>>);
+pub(crate) struct CacheSlot<T>(ManuallyDrop<ArcSwapOption<Cached<T>>>);
 
 impl<T> CacheSlot<T> {
     pub(crate) fn several(count: usize) -> Arc<[Self]> {
-        (0..count).map(|_| Self(ArcSwapOption::empty())).collect()
+        (0..count).map(|_| Self(ManuallyDrop::new(ArcSwapOption::empty()))).collect()
     }
 
     /// The content of the slot; not counted as a use.
@@ -84,6 +85,16 @@ impl<T> CacheSlot<T> {
     pub(crate) fn get(&self) -> Option<Hit<T>> {
         let guard = self.0.load();
         guard.is_some().then_some(Hit(guard))
+    }
+}
+
+/// An `ArcSwap` that is dropped looks for readers in the records of all threads, some hundred loads, also if it is empty. A partition has a hundred
+/// slots, of which few were ever filled where the cache is small. An empty one holds nothing that had to be dropped.
+impl<T> Drop for CacheSlot<T> {
+    fn drop(&mut self) {
+        if self.0.load().is_some() {
+            self.0.store(None);
+        }
     }
 }
 

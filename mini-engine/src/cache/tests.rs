@@ -52,6 +52,20 @@ fn a_block_is_found_in_its_own_place_only() {
 }
 
 #[test]
+fn a_block_is_freed_when_its_slot_goes_and_the_last_reader_has_dropped_it() {
+    // Catches a slot that keeps what it holds for ever, and one that frees what is being read.
+    let value: Arc<[u8]> = Arc::from(&b"block"[..]);
+    let held = || Arc::strong_count(&value);
+    let slots = CacheSlot::several(2);
+    let cache = cache(1 << 20);
+    let reader = cache.data.insert((&slots, 1), (1, 8192), Cached::new(value.clone(), 5));
+    drop((slots, cache));
+    assert_eq!((held(), &**reader), (2, &b"block"[..]));
+    drop(reader);
+    assert_eq!(held(), 1);
+}
+
+#[test]
 fn the_cache_stays_within_its_bytes() {
     // Catches a weight of one per block, which would make `cache_bytes` a number of blocks.
     let (cache, group) = (cache(1 << 20), group(2000));

@@ -363,8 +363,8 @@ impl Db {
     }
 
     /// Flushes everything to tables, syncs it, and ends the workers; a read-only handle has nothing to do. Every other handle gets
-    /// [`Error::Closed`] from then on; snapshots and iterators continue to read and keep the directory locked. Due and running compactions are left
-    /// to the next open, except that small tables of level 0 are compacted with each other.
+    /// [`Error::Closed`] from then on; snapshots and iterators continue to read. The directory is locked until the last of all these is dropped.
+    /// Due and running compactions are left to the next open, except that small tables of level 0 are compacted with each other.
     ///
     /// # Errors
     /// [`Error::ReadOnly`] with the first failure, now or earlier; a reopen shows what is durable. Otherwise the errors of [`Db::flush`]: then the

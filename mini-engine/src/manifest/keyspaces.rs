@@ -35,6 +35,7 @@ pub(crate) struct KeyspaceEdit {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct KeyspaceSet {
     by_id: BTreeMap<KeyspaceId, KeyspaceMeta>,
+    by_name: BTreeMap<Arc<str>, KeyspaceId>,
     compressions: Arc<BTreeMap<KeyspaceId, Compression>>,
     /// The greatest number that was ever given. None is given again: keys of a dropped keyspace may remain in tables.
     last: KeyspaceId,
@@ -46,7 +47,7 @@ impl KeyspaceSet {
     }
 
     pub(crate) fn named(&self, name: &str) -> Option<&KeyspaceMeta> {
-        self.iter().find(|meta| &*meta.name == name)
+        self.by_name.get(name).and_then(|id| self.by_id.get(id))
     }
 
     /// Whether the keys of this number may be those of a keyspace. Others belonged to one that was dropped.
@@ -91,29 +92,50 @@ impl KeyspaceSet {
         Ok(KeyspaceMeta { id: id.ok_or_else(full)?, name: name.into(), options })
     }
 
-    /// The keyspaces after `edit`, or a description of the fault in the edit.
-    pub(crate) fn apply(self: &Arc<Self>, edit: &KeyspaceEdit) -> Result<Arc<Self>, String> {
+    /// The keyspaces after `edit`, or a description of the fault in the edit. O(edit) if nobody else holds the set, as in a replay, whatever the
+    /// number of keyspaces; otherwise the set is copied.
+    pub(crate) fn apply(mut self: Arc<Self>, edit: &KeyspaceEdit) -> Result<Arc<Self>, String> {
         if *edit == KeyspaceEdit::default() {
-            return Ok(Arc::clone(self));
+            return Ok(self);
         }
-        let mut set = Self::clone(self);
-        for id in &edit.dropped {
-            set.by_id.remove(id).ok_or_else(|| format!("edit drops keyspace {id}, which there is not"))?;
+        let set = Arc::make_mut(&mut self);
+        for &id in &edit.dropped {
+            set.remove(id)?;
         }
         for meta in &edit.set {
-            let id = meta.id;
-            let others = set.named(&meta.name).is_some_and(|named| named.id != id);
-            let is_again = id <= self.last && !set.by_id.contains_key(&id);
-            if id == DEFAULT_KEYSPACE || others || is_again {
-                let name = Shown(meta.name.as_bytes());
-                return Err(format!("edit adds keyspace {id}, {name}: its number or its name was given before"));
-            }
-            set.by_id.insert(id, meta.clone());
-            set.last = set.last.max(id);
+            set.insert(meta)?;
         }
         set.last = set.last.max(edit.last.unwrap_or(0));
-        set.compressions = Arc::new(set.iter().filter_map(|meta| Some((meta.id, meta.options.compression?))).collect());
-        Ok(Arc::new(set))
+        Ok(self)
+    }
+
+    fn remove(&mut self, id: KeyspaceId) -> Result<(), String> {
+        let meta = self.by_id.remove(&id).ok_or_else(|| format!("edit drops keyspace {id}, which there is not"))?;
+        self.by_name.remove(&meta.name);
+        if meta.options.compression.is_some() {
+            Arc::make_mut(&mut self.compressions).remove(&id);
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, meta: &KeyspaceMeta) -> Result<(), String> {
+        let id = meta.id;
+        let others = self.named(&meta.name).is_some_and(|named| named.id != id);
+        let is_again = id <= self.last && !self.by_id.contains_key(&id);
+        if id == DEFAULT_KEYSPACE || others || is_again {
+            let name = Shown(meta.name.as_bytes());
+            return Err(format!("edit adds keyspace {id}, {name}: its number or its name was given before"));
+        }
+        if self.by_id.contains_key(&id) {
+            self.remove(id)?;
+        }
+        if let Some(compression) = meta.options.compression {
+            Arc::make_mut(&mut self.compressions).insert(id, compression);
+        }
+        self.by_name.insert(Arc::clone(&meta.name), id);
+        self.by_id.insert(id, meta.clone());
+        self.last = self.last.max(id);
+        Ok(())
     }
 
     /// An edit that turns an empty set into this one.
@@ -145,10 +167,10 @@ mod tests {
         // Catches a number that is free again once its keyspace is dropped: the next one would begin with the keys of the old one.
         let set = Arc::<KeyspaceSet>::default();
         assert!(!set.is_used() && set.is_live(0));
-        let set = set.apply(&adding(&set, "a")).unwrap();
-        let set = set.apply(&adding(&set, "b")).unwrap();
+        let set = set.clone().apply(&adding(&set, "a")).unwrap();
+        let set = set.clone().apply(&adding(&set, "b")).unwrap();
         assert_eq!(set.named("b").map(|meta| meta.id), Some(2));
-        let dropped = set.apply(&dropping(2)).unwrap();
+        let dropped = set.clone().apply(&dropping(2)).unwrap();
         assert!(dropped.is_live(1) && !dropped.is_live(2) && dropped.named("b").is_none());
         assert!(dropped.is_live(3), "it may be the next one's");
         assert!(dropped.are_dropped(2, 2) && !dropped.are_dropped(1, 2) && !dropped.are_dropped(2, 3));
@@ -156,20 +178,36 @@ mod tests {
         let rolled = Arc::<KeyspaceSet>::default().apply(&dropped.as_edit()).unwrap();
         assert_eq!(rolled, dropped);
         assert_eq!(rolled.create("b", KeyspaceOptions::default()).unwrap().id, 3);
-        assert!(rolled.apply(&adding(&set, "b")).is_ok());
+        assert!(rolled.clone().apply(&adding(&set, "b")).is_ok());
         let again = KeyspaceEdit { set: vec![set.named("b").unwrap().clone()], ..KeyspaceEdit::default() };
-        assert!(rolled.apply(&again).is_err());
+        assert!(rolled.clone().apply(&again).is_err());
+    }
+
+    #[test]
+    fn a_replay_copies_no_set_and_readers_of_an_older_one_keep_theirs() {
+        // Catches an open that takes a time quadratic in the number of keyspaces, and an edit that shows in a set that was published.
+        let set = Arc::<KeyspaceSet>::default();
+        let at = Arc::as_ptr(&set);
+        let edit = adding(&set, "a");
+        let set = set.apply(&edit).unwrap();
+        let edit = adding(&set, "b");
+        let set = set.apply(&edit).unwrap();
+        assert_eq!(Arc::as_ptr(&set), at);
+        let published = set.clone();
+        let set = set.apply(&dropping(1)).unwrap();
+        assert!(published.named("a").is_some() && set.named("a").is_none());
+        assert!(published.named("b").is_some() && set.named("b").is_some());
     }
 
     #[test]
     fn edits_that_name_a_keyspace_twice_or_drop_none_are_refused() {
         // Catches two keyspaces of one name, of which one could never be reached again, and a damaged manifest that is used.
         let set = Arc::<KeyspaceSet>::default();
-        let set = set.apply(&adding(&set, "a")).unwrap();
-        assert!(set.apply(&adding(&set, "a")).unwrap_err().contains("given before"));
-        assert!(set.apply(&dropping(7)).unwrap_err().contains("there is not"));
+        let set = set.clone().apply(&adding(&set, "a")).unwrap();
+        assert!(set.clone().apply(&adding(&set, "a")).unwrap_err().contains("given before"));
+        assert!(set.clone().apply(&dropping(7)).unwrap_err().contains("there is not"));
         let default = KeyspaceMeta { id: 0, name: "b".into(), options: KeyspaceOptions::default() };
-        assert!(set.apply(&KeyspaceEdit { set: vec![default], ..KeyspaceEdit::default() }).is_err());
+        assert!(set.clone().apply(&KeyspaceEdit { set: vec![default], ..KeyspaceEdit::default() }).is_err());
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub(super) fn read(fs: &dyn FileSystem, dir: &Path, number: u64, limit: u64) -> 
     let mut version = VersionBuilder::new(&empty);
     let mut edits = Edits::of(&path, &bytes, number)?;
     while let Some((at, edit)) = edits.next()? {
-        let before: &ManifestState = state.get_or_insert_default();
+        let before: ManifestState = state.unwrap_or_default();
         let after = before.after(&edit).and_then(|after| version.apply(&edit).map(|()| after));
         state = Some(after.map_err(|what| Error::corruption(&path, at, what))?);
     }

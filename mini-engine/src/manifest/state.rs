@@ -27,11 +27,11 @@ pub(crate) struct ManifestState {
 
 impl ManifestState {
     pub(super) fn apply(&self, edit: &VersionEdit) -> Result<ManifestState, String> {
-        Ok(ManifestState { version: Arc::new(self.version.apply(edit)?), ..self.after(edit)? })
+        Ok(ManifestState { version: Arc::new(self.version.apply(edit)?), ..self.clone().after(edit)? })
     }
 
     /// The state after `edit`, except its version.
-    pub(super) fn after(&self, edit: &VersionEdit) -> Result<ManifestState, String> {
+    pub(super) fn after(self, edit: &VersionEdit) -> Result<ManifestState, String> {
         let last_seqno = edit.last_seqno.unwrap_or(self.last_seqno);
         let log_number = edit.log_number.unwrap_or(self.log_number);
         if last_seqno < self.last_seqno || log_number < self.log_number {
@@ -41,7 +41,7 @@ impl ManifestState {
             ));
         }
         Ok(ManifestState {
-            version: self.version.clone(),
+            version: self.version,
             log_number,
             next_file_number: edit.next_file_number.unwrap_or(0).max(self.next_file_number),
             last_seqno,
