@@ -1,7 +1,7 @@
 //! A small, durable, embedded key-value store: an LSM tree over the `fastskip` memtable.
 //!
 //! Keys and values are bytes, and keys are sorted bytewise. [`Db`] offers atomic batches, snapshots, iteration in both
-//! directions, bulk loads and checkpoints. [`Builder`] and [`Options`] choose among four compaction policies. Each [`Keyspace`] is a set of keys of
+//! directions, bulk loads and checkpoints. [`Builder`] and [`Options`] choose among compaction policies. Each [`Keyspace`] is a set of keys of
 //! its own; a [`Db`] derefs to its default one, so that `db.insert(..)` is [`Keyspace::insert`].
 //!
 //! ```

@@ -1,13 +1,21 @@
 //! Both tables against ordinary maps, with operations that are drawn at random.
 
+use std::env;
+
 use fastskip::ConcurrentSkipList;
 use proptest::prelude::*;
 
 use crate::models::list::skiplist_ops;
 use crate::models::memtable::memtable_ops;
 
+/// `PROPTEST_CASES` gives another number of cases, for slow machines.
+fn config() -> ProptestConfig {
+    let wanted = env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
+    ProptestConfig::with_cases(wanted.unwrap_or(1024))
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1024))]
+    #![proptest_config(config())]
 
     /// Catches any read or write method that differs from a map, with limits, freezes, and snapshots held over later writes.
     #[test]

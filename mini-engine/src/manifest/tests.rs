@@ -287,5 +287,6 @@ fn a_policy_of_a_newer_version_is_a_typed_error() {
     let newer = ManifestState { policy: Some(Compaction::ALL.len() as u64 + 1), ..ManifestState::default() };
     Manifest::create(Arc::new(StdFs), dir.path(), numbers(), newer).unwrap();
     let error = load(&StdFs, dir.path()).unwrap_err();
-    assert!(matches!(&error, Error::Unsupported { what: "compaction policy", found: 5, supported: 4, .. }), "{error}");
+    let Error::Unsupported { what: "compaction policy", found, supported, .. } = error else { panic!("{error}") };
+    assert_eq!((found, supported), (Compaction::ALL.len() as u32 + 1, Compaction::ALL.len() as u32));
 }

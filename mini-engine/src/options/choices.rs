@@ -139,7 +139,9 @@ mod tests {
     fn policies_are_known_by_their_numbers() {
         // Catches a policy that cannot be read back, and two policies with the same number.
         use Compaction::{LazyLeveled, Leveled, Partial, Tiered};
-        assert_eq!([Leveled, Tiered, LazyLeveled, Partial].map(Compaction::id), [1, 2, 3, 4]);
+        let numbers = [(Leveled, 1), (Tiered, 2), (LazyLeveled, 3), (Partial, 4)];
+        let found: Vec<_> = Compaction::ALL.iter().map(|policy| (*policy, policy.id())).collect();
+        assert_eq!(found, numbers, "a new policy comes last, here too");
         assert!(Compaction::ALL.iter().all(|policy| Compaction::from_id(policy.id()) == Some(*policy)));
         let past = Compaction::ALL.len() as u64 + 1;
         assert_eq!((Compaction::from_id(0), Compaction::from_id(past)), (None, None));

@@ -157,9 +157,9 @@ fn compactions_take_little_space_beside_the_data() {
     for (level1_bytes, table_file_bytes) in [(64 << 20, 16 << 10), (256 << 10, 16 << 10), (64 << 20, 4 << 20)] {
         let peaks = POLICIES.map(|policy| peak(policy, level1_bytes, table_file_bytes));
         println!("levels from {level1_bytes}, tables of {table_file_bytes} bytes: {peaks:.2?} with {POLICIES:?}");
-        let [leveled, tiered, lazy, partial] = peaks;
-        assert!(leveled <= 1.3 && partial <= 1.3, "{peaks:.2?}");
-        assert!(lazy <= 1.3 && tiered <= 2.2, "{peaks:.2?}");
+        let [leveled, _, lazy, partial, ..] = peaks;
+        assert!([leveled, lazy, partial].iter().all(|peak| *peak <= 1.3), "{peaks:.2?}");
+        assert!(peaks.iter().all(|peak| *peak <= 2.2), "{peaks:.2?}");
     }
 }
 

@@ -68,7 +68,8 @@ fn a_damaged_table_below_stops_writers_with_its_name_until_it_is_restored_and_le
         // Compactions within level 0, or above the damaged run, went on.
         assert!(written > 1000 && metrics.compactions > 3, "{policy:?}: {written} written, {metrics:?}");
         let has_tiers = [Compaction::Tiered, Compaction::LazyLeveled].contains(&policy);
-        assert!(error.is_some() || has_tiers, "{policy:?}: no stop");
+        let hint = "if it goes on above a damaged table, it belongs to those with tiers";
+        assert!(error.is_some() || has_tiers, "{policy:?}: writers did not stop; {hint}");
         if let Some(error) = error {
             let Error::Stalled { tables, cause } = &error else { panic!("{policy:?}: {error}") };
             assert!(*tables as u64 >= STOP && error.to_string().contains(&damaged.display().to_string()));
