@@ -876,7 +876,7 @@ fn files_are_loaded_from_their_directory_only() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let pairs: Vec<u8> = [(1i32, 10i32), (-2, 20), (3, -30)]
         .iter()
-        .flat_map(|(k, v)| [k.to_ne_bytes(), v.to_ne_bytes()].concat())
+        .flat_map(|(k, v)| [k.to_le_bytes(), v.to_le_bytes()].concat())
         .collect();
     std::fs::write(directory.path().join("0.dat"), &pairs).expect("write");
     std::fs::write(directory.path().join("cut.dat"), &pairs[..12]).expect("write");

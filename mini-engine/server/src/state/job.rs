@@ -107,7 +107,7 @@ fn checkpoints(directory: &Path) -> Result<Vec<u64>, Refusal> {
     Ok(numbers)
 }
 
-/// Stores pairs of 32-bit numbers in the byte order of this machine, as the coursework's generator writes them. An incomplete pair at the end is
+/// Stores pairs of little-endian 32-bit numbers, as the coursework's generator writes them on most machines. An incomplete pair at the end is
 /// refused, after the whole pairs were stored. Synced on return.
 fn load(db: &Db, path: &Path, is_over: &AtomicBool) -> Result<(), Refusal> {
     let file = fs::File::open(path).map_err(io("open", path))?;
@@ -119,7 +119,7 @@ fn load(db: &Db, path: &Path, is_over: &AtomicBool) -> Result<(), Refusal> {
         let len = fill(&mut reader, &mut pair).map_err(io("read", path))?;
         if len == pair.len() {
             let [k0, k1, k2, k3, v0, v1, v2, v3] = pair;
-            let (key, value) = (i32::from_ne_bytes([k0, k1, k2, k3]), i32::from_ne_bytes([v0, v1, v2, v3]));
+            let (key, value) = (i32::from_le_bytes([k0, k1, k2, k3]), i32::from_le_bytes([v0, v1, v2, v3]));
             batch.insert(encode_key(key.into()), value.to_string())?;
         }
         if batch.len() == LOADED_TOGETHER || len < pair.len() {

@@ -250,7 +250,7 @@ fn a_workload_is_answered_line_by_line() {
     let room = Room::new();
     let data = room.path("data");
     std::fs::create_dir(&data).expect("a directory");
-    std::fs::write(data.join("0.dat"), [5i32, 50, 6, 60].map(i32::to_ne_bytes).concat()).expect("write");
+    std::fs::write(data.join("0.dat"), [5i32, 50, 6, 60].map(i32::to_le_bytes).concat()).expect("write");
     let data = data.display().to_string();
     let server = room.server(&["--protocol", "lines", "--load-from", &data]);
     let mut raw = server.raw();
