@@ -5,6 +5,7 @@
 //! Every result of an operation is compared with the input, and so are the contents at the end of each database.
 
 use std::fs;
+use std::io;
 use std::panic;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -288,7 +289,8 @@ fn watched<R>(work: impl FnOnce() -> Done<R>) -> Done<(R, Option<u64>)> {
     })
 }
 
-/// Copies a directory and all that is below it.
+/// Copies a directory and all that is below it, as a kill would leave it: the engine that has it open may remove or rename a file meanwhile, such as
+/// the log that it makes ready for later. If one is missing that is needed, the check of the copy fails.
 fn copy(from: &Path, to: &PathBuf) -> Done {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -296,8 +298,10 @@ fn copy(from: &Path, to: &PathBuf) -> Done {
         let to = to.join(entry.file_name());
         if entry.file_type()?.is_dir() {
             copy(&entry.path(), &to)?;
-        } else {
-            fs::copy(entry.path(), to)?;
+        } else if let Err(error) = fs::copy(entry.path(), to)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(error.into());
         }
     }
     Ok(())
