@@ -28,7 +28,7 @@ struct Subject {
     policy: Compaction,
     size_ratio: u64,
     l0_trigger: usize,
-    /// The most that is hoped for: written, read, kept. Between those of leveled and tiered for what is between them.
+    /// The upper bounds that we aim for: written, read, kept. A policy between leveled and tiered has goals between theirs.
     goal: [f64; 3],
 }
 

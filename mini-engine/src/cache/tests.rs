@@ -53,7 +53,7 @@ fn a_block_is_found_in_its_own_place_only() {
 
 #[test]
 fn a_block_is_freed_when_its_slot_goes_and_the_last_reader_has_dropped_it() {
-    // Catches a slot that keeps what it holds for ever, and one that frees what is being read.
+    // Catches a slot that never frees its block, and a block that is freed while a reader has it.
     let value: Arc<[u8]> = Arc::from(&b"block"[..]);
     let held = || Arc::strong_count(&value);
     let slots = CacheSlot::several(2);

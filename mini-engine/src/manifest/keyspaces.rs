@@ -100,7 +100,7 @@ impl KeyspaceSet {
         }
         let set = Arc::make_mut(&mut self);
         for &id in &edit.dropped {
-            set.remove(id)?;
+            set.remove(id).ok_or_else(|| format!("edit drops keyspace {id}, which there is not"))?;
         }
         for meta in &edit.set {
             set.insert(meta)?;
@@ -109,13 +109,13 @@ impl KeyspaceSet {
         Ok(self)
     }
 
-    fn remove(&mut self, id: KeyspaceId) -> Result<(), String> {
-        let meta = self.by_id.remove(&id).ok_or_else(|| format!("edit drops keyspace {id}, which there is not"))?;
+    fn remove(&mut self, id: KeyspaceId) -> Option<KeyspaceMeta> {
+        let meta = self.by_id.remove(&id)?;
         self.by_name.remove(&meta.name);
         if meta.options.compression.is_some() {
             Arc::make_mut(&mut self.compressions).remove(&id);
         }
-        Ok(())
+        Some(meta)
     }
 
     fn insert(&mut self, meta: &KeyspaceMeta) -> Result<(), String> {
@@ -126,9 +126,7 @@ impl KeyspaceSet {
             let name = Shown(meta.name.as_bytes());
             return Err(format!("edit adds keyspace {id}, {name}: its number or its name was given before"));
         }
-        if self.by_id.contains_key(&id) {
-            self.remove(id)?;
-        }
+        self.remove(id);
         if let Some(compression) = meta.options.compression {
             Arc::make_mut(&mut self.compressions).insert(id, compression);
         }

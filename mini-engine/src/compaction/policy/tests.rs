@@ -39,11 +39,16 @@ proptest! {
 
 /// A world after `rounds` overwrites of its data in flushes of 5 random keys, settled after each flush.
 fn overwritten(policy: Compaction, ratio: u64, rounds: u64) -> World {
+    overwritten_with(policy, ratio, rounds, World::settle)
+}
+
+/// The same, with `settle` after each flush.
+fn overwritten_with(policy: Compaction, ratio: u64, rounds: u64, settle: impl Fn(&mut World)) -> World {
     let mut world = World::new(policy, ratio);
     let mut random = Random(7);
     for _ in 0..rounds * u64::from(KEYS) / 5 {
         world.flush((0..5).map(|_| (random.below(KEYS.into()) as u8, true)));
-        world.settle();
+        settle(&mut world);
     }
     world.check();
     world

@@ -39,6 +39,14 @@ impl World {
         assert!(self.measure(made_from) < before, "nothing is gained by {described}");
     }
 
+    /// Runs all plans of the policy.
+    fn complete_all(&mut self) {
+        let made_from = self.made + 1;
+        while let Some(plan) = pick(&self.context(), Work::Any) {
+            self.complete(plan, made_from);
+        }
+    }
+
     /// Compacts a range of this many keys, and returns the number of compactions for that.
     fn compact_range(&mut self, from: u8, keys: u8) {
         let to = from.saturating_add(keys).min(KEYS - 1);
@@ -60,15 +68,7 @@ fn compactions_of_many_runs_make_progress_too() {
     // Catches the same in a rule for many runs, which the small random worlds below seldom have: an output that is made the newest of the runs that
     // were joined, for example.
     for (policy, ratio) in POLICIES.iter().flat_map(|policy| (2..5).map(move |ratio| (*policy, ratio))) {
-        let (mut world, mut random) = (World::new(policy, ratio), Random(7));
-        for _ in 0..20 * u64::from(KEYS) / 5 {
-            world.flush((0..5).map(|_| (random.below(KEYS.into()) as u8, true)));
-            let made_from = world.made + 1;
-            while let Some(plan) = pick(&world.context(), Work::Any) {
-                world.complete(plan, made_from);
-            }
-        }
-        world.check();
+        overwritten_with(policy, ratio, 20, World::complete_all);
     }
 }
 
@@ -96,10 +96,7 @@ proptest! {
         world.in_progress.damage.forget(1..=world.made);
         world.end_all();
         world.end_range();
-        let made_from = world.made + 1;
-        while let Some(plan) = pick(&world.context(), Work::Any) {
-            world.complete(plan, made_from);
-        }
+        world.complete_all();
         world.check();
         for (from, keys) in ranges {
             world.compact_range(from, keys);
