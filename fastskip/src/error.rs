@@ -15,11 +15,11 @@ pub enum InsertError {
     /// searching. So `Full` is final only once a limit is reached and no reservation is open.
     #[error("table is full")]
     Full,
-    /// The key is longer than [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) (64 KiB - 1), the value is longer than
+    /// The key is longer than [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) (64 KiB + 7), the value is longer than
     /// [`MAX_VALUE_LEN`](crate::MAX_VALUE_LEN) (1 GiB), the tag is greater than [`MAX_TAG`](crate::MAX_TAG), or the entry or batch
     /// would not fit even in an empty table with the same limits.
     #[error(
-        "entry is too large: a key has at most 65535 bytes, a value 1073741824, a tag is at most 63, \
+        "entry is too large: a key has at most 65543 bytes, a value 1073741824, a tag is at most 63, \
          and a write must fit into an empty table with the same limits"
     )]
     TooLarge,

@@ -28,7 +28,7 @@ pub enum Lookup<'a> {
 /// Each write has a sequence number. A read at sequence number `s` sees the newest version of each key that is not newer
 /// than `s`. The result of such a read no longer changes once every write up to `s` has returned. The caller publishes `s`.
 ///
-/// Keys have at most [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) bytes (64 KiB - 1), values at most [`MAX_VALUE_LEN`](crate::MAX_VALUE_LEN)
+/// Keys have at most [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) bytes (64 KiB + 7), values at most [`MAX_VALUE_LEN`](crate::MAX_VALUE_LEN)
 /// (1 GiB), and a table 32 GiB.
 ///
 /// This type is a handle: a clone refers to the same table. The table lives until its last handle is dropped, and the last cursor,

@@ -1,7 +1,7 @@
 //! Entries: their kinds, their limits, and the target of a search for one.
 
-/// The longest key: 64 KiB - 1.
-pub const MAX_KEY_LEN: usize = u16::MAX as usize;
+/// The longest key, in bytes: 64 KiB - 1 of a caller's own, and 8 for what an engine stores with it, such as the number of a column family.
+pub const MAX_KEY_LEN: usize = u16::MAX as usize + 8;
 /// The longest value: 1 GiB.
 pub const MAX_VALUE_LEN: usize = 1 << 30;
 

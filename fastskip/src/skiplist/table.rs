@@ -26,7 +26,7 @@ use crate::list::LazyList;
 /// assert_eq!(list.get_live(&[2]), Some(&b"value"[..]));
 /// ```
 ///
-/// Keys have at most [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) bytes (64 KiB - 1), values at most [`MAX_VALUE_LEN`](crate::MAX_VALUE_LEN)
+/// Keys have at most [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) bytes (64 KiB + 7), values at most [`MAX_VALUE_LEN`](crate::MAX_VALUE_LEN)
 /// (1 GiB), and a list 32 GiB.
 ///
 /// An insert takes expected O(log n) and commits with one compare-and-swap (CAS). If the CAS fails because of another writer,

@@ -20,7 +20,7 @@ use crate::metrics::Counters;
 use crate::options::Options;
 use crate::table::{self, BlockCache, Table, TableCache, TableMeta, TableOptions};
 use crate::types::{
-    Kind, MAX_KEY_LEN, RangeTombstones, SeqNo, ShownKey, Slice, is_stored_plain, place_after, split_stored,
+    Kind, MAX_STORED_KEY_LEN, RangeTombstones, SeqNo, ShownKey, Slice, is_stored_plain, place_after, split_stored,
 };
 
 /// A table ends before a key of another keyspace if it has at least one part in this many of a full one: it is no crumb then (`plan.rs`).
@@ -301,7 +301,7 @@ fn begins_keyspace(last: &[u8], key: &[u8]) -> bool {
 
 /// Whether the place right after `key` can be the first key of a table.
 fn is_followed_by_a_place(key: &[u8]) -> bool {
-    key.len() < MAX_KEY_LEN
+    key.len() < MAX_STORED_KEY_LEN
 }
 
 /// Copies the entries of `inputs` that must be kept. The result has no tables yet. `None` if it was cancelled and cannot be a piece.

@@ -10,9 +10,7 @@ use super::handle::Handle;
 use super::read::{Cursor, Iter, Pinned, ReadPoint, Registered, Snapshot, read_now};
 use super::transaction::{KeyspaceTransaction, Transaction};
 use super::write::{write, write_one};
-#[cfg(doc)]
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::types::{
     CompareAndSwapError, Durability, KeyBounds, KeyPrefix, KeyspaceRef, SeqNo, Slice, WriteBatch, prefix_bounds,
     system_time,
@@ -25,9 +23,9 @@ use crate::types::{
 /// `db.get(..)` and all other methods of this type read and write there. Each keyspace costs its name in memory, and two to six bytes for each key
 /// before the common beginnings of neighbouring keys are left out.
 ///
-/// A key and the prefix of its keyspace have [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) bytes together at most. The prefix has two bytes in the first 247
-/// keyspaces that a database makes, four up to the 65,535th, and six at most. Keys of the default keyspace that begin with the byte 0xff have a prefix
-/// of two bytes, others none.
+/// A key has at most [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) bytes, in every keyspace. It is stored behind the prefix of its keyspace, which has two bytes
+/// in the first 247 keyspaces that a database makes, four up to the 65,535th, and six at most. Keys of the default keyspace that begin with the byte
+/// 0xff have a prefix of two bytes, others none.
 ///
 /// As a [`Db`](crate::Db) does, a handle keeps the database open. After [`Db::drop_keyspace`](crate::Db::drop_keyspace) every call, and every read of
 /// a snapshot, is [`Error::NoKeyspace`], even if a keyspace of that name is made again; iterators that exist by then go on.
@@ -324,7 +322,8 @@ impl Keyspace {
     /// Flushes the memtables first. Other writers wait until it is done, so `entries` must not write to this database itself; readers continue.
     /// Memory: a block, and the index and filter of each table that it makes.
     ///
-    /// # Errors [`Error::InvalidArgument`] for a key that is not after the one before it, or a key or value past its limit; nothing is stored then.
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a key that is not after the one before it, or a key or value past its limit; nothing is stored then.
     /// The errors of [`Db::flush`](crate::Db::flush); [`Error::Io`]; [`Error::Full`] when sequence numbers are used up; [`Error::Closed`].
     ///
     /// ```
@@ -337,7 +336,29 @@ impl Keyspace {
     /// # }
     /// ```
     pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, entries: impl IntoIterator<Item = (K, V)>) -> Result<SeqNo> {
-        ingest(self.core(), &self.keyspace, entries)
+        self.try_ingest(entries.into_iter().map(Ok::<_, Error>))
+    }
+
+    /// As [`Keyspace::ingest`], from a source that can fail. The first error of `entries` is returned, and nothing is stored then.
+    ///
+    /// # Errors
+    /// Those of `entries`, and of [`Keyspace::ingest`].
+    pub fn try_ingest<K: AsRef<[u8]>, V: AsRef<[u8]>, E: From<Error>>(
+        &self,
+        entries: impl IntoIterator<Item = Result<(K, V), E>>,
+    ) -> Result<SeqNo, E> {
+        let mut failure = None;
+        let entries = entries.into_iter().map(|entry| {
+            entry.map_err(|error| {
+                failure = Some(error);
+                Error::InvalidArgument("the source of the entries has failed".into())
+            })
+        });
+        let loaded = ingest(self.core(), &self.keyspace, entries);
+        match failure {
+            Some(error) => Err(error),
+            None => loaded.map_err(E::from),
+        }
     }
 
     /// All entries in key order, from both ends, as they are now. Errors are yielded.
@@ -472,7 +493,7 @@ impl Transaction {
     /// # let dir = tempfile::tempdir().unwrap();
     /// let db = mini_engine::Db::open(dir.path())?;
     /// let (users, emails) = (db.keyspace("users")?, db.keyspace("emails")?);
-    /// let is_new = db.transact(|tx| {
+    /// let is_new = db.transact(|tx| -> mini_engine::Result<bool> {
     ///     if tx.keyspace(&emails).contains_key("ada@example.org")? {
     ///         return Ok(false);
     ///     }

@@ -231,36 +231,50 @@ impl Db {
         Transaction::begin(self.core())
     }
 
-    /// Runs `body` in a transaction and commits it, with the durability of the options. If either is an [`Error::Conflict`], begins again, at
-    /// most 1,000 times; returns the result of the run that was committed. A conflict means that another write was done meanwhile, so all threads
-    /// together get on.
+    /// Runs `body` in a transaction and commits it, with the durability of the options. If the commit, or [`Transaction::check`] in `body`, is an
+    /// [`Error::Conflict`], begins again, at most 1,000 times; returns the result of the run that was committed. A conflict means that another write
+    /// was done meanwhile, so all threads together get on.
     ///
-    /// So `body` may run several times, and should do nothing but read and write the transaction. Any other error of it is returned, and nothing is written.
+    /// So `body` may run several times, and should do nothing but read and write the transaction. An error that it returns, of any type that an
+    /// [`Error`] can become, rolls back: nothing is written. The compiler must be told the type where nothing else does, as below.
     ///
     /// # Errors
     /// Those of `body` and of [`Transaction::commit`].
     ///
     /// ```
-    /// # fn main() -> mini_engine::Result<()> {
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// let db = mini_engine::Db::open(dir.path())?;
     /// db.insert("alice", [100])?;
-    /// let has_paid = db.transact(|tx| {
-    ///     let (alice, bob) = (tx.get("alice")?, tx.get("bob")?);
-    ///     let [alice, bob] = [alice, bob].map(|balance| balance.map_or(0, |value| value[0]));
-    ///     if alice < 70 {
-    ///         return Ok(false);
-    ///     }
-    ///     tx.insert("alice", [alice - 70])?;
-    ///     tx.insert("bob", [bob + 70])?;
-    ///     Ok(true)
-    /// })?;
-    /// assert!(has_paid && db.get("bob")?.as_deref() == Some(&[70]));
+    /// let pay = |amount: u8| {
+    ///     db.transact(|tx| -> Result<(), Box<dyn std::error::Error>> {
+    ///         let (alice, bob) = (tx.get("alice")?, tx.get("bob")?);
+    ///         let [alice, bob] = [alice, bob].map(|balance| balance.map_or(0, |value| value[0]));
+    ///         tx.insert("bob", [bob + amount])?;
+    ///         tx.insert("alice", [alice.checked_sub(amount).ok_or("too little money")?])?;
+    ///         Ok(())
+    ///     })
+    /// };
+    /// pay(70)?;
+    /// assert_eq!(pay(70).unwrap_err().to_string(), "too little money");
+    /// assert_eq!(db.get("bob")?.as_deref(), Some(&[70][..]));
     /// # Ok(())
     /// # }
     /// ```
-    pub fn transact<T>(&self, body: impl FnMut(&Transaction) -> Result<T>) -> Result<T> {
-        transact(self.core(), body)
+    pub fn transact<T, E: From<Error>>(&self, body: impl FnMut(&Transaction) -> Result<T, E>) -> Result<T, E> {
+        self.transact_with(self.core().store.options.durability, body)
+    }
+
+    /// As [`Db::transact`], with this durability.
+    ///
+    /// # Errors
+    /// Those of `body` and of [`Transaction::commit`].
+    pub fn transact_with<T, E: From<Error>>(
+        &self,
+        durability: Durability,
+        body: impl FnMut(&Transaction) -> Result<T, E>,
+    ) -> Result<T, E> {
+        transact(self.core(), durability, body)
     }
 
     /// Gives everything written so far the requested durability. Every write already has [`Durability::Buffered`].

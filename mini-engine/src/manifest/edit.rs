@@ -11,7 +11,7 @@ use crate::manifest::names::MAX_FILE_NUMBER;
 use crate::manifest::version::{CompactPointer, MAX_LEVELS, RunId, VersionEdit};
 use crate::options::{KeyspaceOptions, compression_number, compression_of_number};
 use crate::table::{Expiring, TableMeta};
-use crate::types::{KeyspaceId, MAX_KEY_LEN, MAX_SEQNO, Millis, Slice};
+use crate::types::{KeyspaceId, MAX_SEQNO, MAX_STORED_KEY_LEN, Millis, Slice};
 
 const LOG_NUMBER: u8 = 1;
 const NEXT_FILE_NUMBER: u8 = 2;
@@ -214,7 +214,7 @@ fn level(reader: &mut Reader<'_>) -> Result<usize, Malformed> {
 
 fn key(reader: &mut Reader<'_>, what: &'static str) -> Result<Slice, Malformed> {
     let malformed = reader.malformed(what);
-    reader.prefixed(MAX_KEY_LEN).map(Slice::from).ok_or(malformed)
+    reader.prefixed(MAX_STORED_KEY_LEN).map(Slice::from).ok_or(malformed)
 }
 
 fn up_to(most: u64, reader: &mut Reader<'_>, what: &'static str) -> Result<u64, Malformed> {
@@ -296,7 +296,7 @@ mod tests {
         // Catches an edit that is written and acknowledged, but makes the next open fail.
         let past = MAX_FILE_NUMBER + 1;
         let added = |table: TableMeta| VersionEdit { added: vec![(RunId::LEVEL_0, table)], ..VersionEdit::default() };
-        let long = Slice::from(vec![b'k'; MAX_KEY_LEN + 1]);
+        let long = Slice::from(vec![b'k'; MAX_STORED_KEY_LEN + 1]);
         let good = test_table(3, 5, 9);
         let (seqno, stats) = (MAX_SEQNO + 1, |stats| VersionEdit { stats, ..edit() });
         let mut levels = [LevelStats::default(); MAX_LEVELS];
@@ -321,9 +321,17 @@ mod tests {
             ("a table's tombstones", past, added(TableMeta { tombstones: past, ..good.clone() })),
             ("a table's range tombstones", past, added(TableMeta { range_tombstones: past, ..good.clone() })),
             ("a table's largest sequence number", seqno, added(TableMeta { max_seqno: seqno, ..good.clone() })),
-            ("the length of a table's largest key", 65_536, added(TableMeta { largest: long.clone(), ..good })),
+            (
+                "the length of a table's largest key",
+                MAX_STORED_KEY_LEN as u64 + 1,
+                added(TableMeta { largest: long.clone(), ..good }),
+            ),
             ("a pointer's number", past, pointer(CompactPointer { id: past, ..pointer_at("k") })),
-            ("the length of a pointer's last key", 65_536, pointer(CompactPointer { upto: long, ..pointer_at("k") })),
+            (
+                "the length of a pointer's last key",
+                MAX_STORED_KEY_LEN as u64 + 1,
+                pointer(CompactPointer { upto: long, ..pointer_at("k") }),
+            ),
             ("a pointer's bytes", past, pointer(CompactPointer { bytes: past, ..pointer_at("k") })),
             ("a pointer's output run", past, pointer(CompactPointer { output: run, ..pointer_at("k") })),
             ("the lifetime of a keyspace's entries", past, {

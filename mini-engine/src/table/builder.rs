@@ -20,8 +20,8 @@ use crate::table::format::range_block;
 use crate::table::format::{Footer, Handle, Properties, TableMeta, file_name};
 use crate::table::index::{IndexBuilder, PartitionBuilder, last_fence};
 use crate::types::{
-    DEFAULT_KEYSPACE, KeyspaceId, Kind, MAX_KEY_LEN, MAX_SEQNO, MAX_VALUE_LEN, RangeTombstones, SeqNo, entry_order,
-    is_stored_plain, split_stored,
+    DEFAULT_KEYSPACE, KeyspaceId, Kind, MAX_SEQNO, MAX_STORED_KEY_LEN, MAX_VALUE_LEN, RangeTombstones, SeqNo,
+    entry_order, is_stored_plain, split_stored,
 };
 
 /// The number of bytes that are collected before they are written.
@@ -172,7 +172,7 @@ impl Builder {
 
     fn check(&self, key: &[u8], seqno: SeqNo, value: &[u8]) -> Result<()> {
         let invalid = |what: String| Err(Error::InvalidArgument(format!("table {}: {what}", self.output.number)));
-        if key.len() > MAX_KEY_LEN || value.len() > MAX_VALUE_LEN || seqno > MAX_SEQNO {
+        if key.len() > MAX_STORED_KEY_LEN || value.len() > MAX_VALUE_LEN || seqno > MAX_SEQNO {
             let (key, value) = (key.len(), value.len());
             return invalid(format!("an entry past its limits: key {key} bytes, value {value} bytes, seqno {seqno}"));
         }

@@ -13,8 +13,8 @@ use std::time::SystemTime;
 use crate::codec::{self, Malformed, Reader};
 use crate::error::{Error, Result};
 use crate::types::{
-    EXPIRY_LEN, KeyBounds, KeyPrefix, KeyspaceRef, Kind, MAX_END_LEN, MAX_KEY_LEN, MAX_VALUE_LEN, OpenKeyspace,
-    is_before_end, is_end, millis, prefix_bounds, start_and_end,
+    EXPIRY_LEN, KeyBounds, KeyPrefix, KeyspaceRef, Kind, MAX_END_LEN, MAX_KEY_LEN, MAX_STORED_KEY_LEN, MAX_VALUE_LEN,
+    OpenKeyspace, is_before_end, is_end, millis, prefix_bounds, start_and_end,
 };
 
 /// The largest encoded batch, in bytes (2 GiB - 1): the sum of its keys, values and a few bytes for each.
@@ -109,7 +109,7 @@ impl WriteBatch {
     #[inline]
     pub(crate) fn insert_in(&mut self, prefix: KeyPrefix, key: &[u8], value: &[u8]) -> Result<()> {
         let before = prefix.before(key);
-        check_key(before, key)?;
+        check_key(key)?;
         check_value(value)?;
         self.push(Kind::Value as u8, (before, key), Some(value))
     }
@@ -117,7 +117,7 @@ impl WriteBatch {
     /// Like [`insert`](Self::insert), of a key that is its own stored key.
     #[inline(always)]
     pub(crate) fn insert_plain(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        check_key(&[], key)?;
+        check_key(key)?;
         check_value(value)?;
         self.push(Kind::Value as u8, (&[], key), Some(value))
     }
@@ -146,7 +146,7 @@ impl WriteBatch {
         at: SystemTime,
     ) -> Result<()> {
         let before = prefix.before(key);
-        check_key(before, key)?;
+        check_key(key)?;
         check_expiring_value(value)?;
         let stored_len = EXPIRY_LEN + value.len();
         self.begin(Kind::Expiring as u8, (before, key), stored_len)?;
@@ -161,13 +161,13 @@ impl WriteBatch {
     #[inline]
     pub(crate) fn remove_in(&mut self, prefix: KeyPrefix, key: &[u8]) -> Result<()> {
         let before = prefix.before(key);
-        check_key(before, key)?;
+        check_key(key)?;
         self.push(Kind::Tombstone as u8, (before, key), None)
     }
 
     /// Like [`remove_range`](Self::remove_range), in the keyspace of `prefix`.
     pub(crate) fn remove_range_in(&mut self, prefix: KeyPrefix, bounds: &impl KeyBounds) -> Result<()> {
-        check_bounds(prefix, bounds)?;
+        check_bounds(bounds)?;
         let Some((start, end)) = start_and_end(&prefix.bounds(bounds)) else { return Ok(()) };
         self.remove_between(&start, &end)
     }
@@ -269,10 +269,10 @@ impl WriteBatch {
     }
 }
 
-/// Fails if the stored key, of which `before` comes first, would be too long.
+/// Fails if the key is too long.
 #[inline]
-pub(crate) fn check_key(before: &[u8], key: &[u8]) -> Result<()> {
-    check_len("key", key.len(), MAX_KEY_LEN - before.len())
+pub(crate) fn check_key(key: &[u8]) -> Result<()> {
+    check_len("key", key.len(), MAX_KEY_LEN)
 }
 
 /// Fails if the value is too long.
@@ -286,10 +286,10 @@ pub(crate) fn check_expiring_value(value: &[u8]) -> Result<()> {
     check_len("value", value.len(), MAX_VALUE_LEN - EXPIRY_LEN)
 }
 
-/// Fails if a bound is a key that would be too long in the keyspace of `prefix`.
-pub(crate) fn check_bounds(prefix: KeyPrefix, bounds: &impl KeyBounds) -> Result<()> {
+/// Fails if a bound is a key that is too long.
+pub(crate) fn check_bounds(bounds: &impl KeyBounds) -> Result<()> {
     [bounds.start(), bounds.end()].into_iter().try_for_each(|bound| match bound {
-        Bound::Included(key) | Bound::Excluded(key) => check_key(prefix.before(key), key),
+        Bound::Included(key) | Bound::Excluded(key) => check_key(key),
         Bound::Unbounded => Ok(()),
     })
 }
@@ -363,7 +363,7 @@ impl<'a> BatchOps<'a> {
             return Self::decode_range(reader);
         }
         let kind = Kind::try_from(kind).map_err(|_| reader.malformed("a known kind of operation"))?;
-        let key = reader.prefixed(MAX_KEY_LEN).ok_or(reader.malformed("a key within its limit"))?;
+        let key = reader.prefixed(MAX_STORED_KEY_LEN).ok_or(reader.malformed("a key within its limit"))?;
         match kind {
             Kind::Tombstone => Ok(BatchOp::Remove { key }),
             Kind::Value => {
@@ -378,7 +378,7 @@ impl<'a> BatchOps<'a> {
     }
 
     fn decode_range(reader: &mut Reader<'a>) -> std::result::Result<BatchOp<'a>, Malformed> {
-        let start = reader.prefixed(MAX_KEY_LEN).ok_or(reader.malformed("a key within its limit"))?;
+        let start = reader.prefixed(MAX_STORED_KEY_LEN).ok_or(reader.malformed("a key within its limit"))?;
         let end = reader.prefixed(MAX_END_LEN).filter(|end| is_before_end(start, end) && is_end(end));
         Ok(BatchOp::RemoveRange { start, end: end.ok_or(reader.malformed("an end behind the start of its range"))? })
     }

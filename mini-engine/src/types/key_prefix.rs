@@ -24,7 +24,7 @@ pub(crate) const DEFAULT_KEYSPACE: KeyspaceId = 0;
 /// The first byte of every prefix.
 const ESCAPE: u8 = 0xff;
 /// The length of the longest prefix, in bytes.
-const MAX_LEN: usize = 6;
+pub(super) const MAX_PREFIX_LEN: usize = 6;
 /// The greatest number that takes one byte.
 const MAX_SHORT_ID: u8 = 0xf7;
 /// The end of the default keyspace.
@@ -38,14 +38,14 @@ pub(crate) struct KeyPrefix {
     /// Keys whose first byte is below this one are stored without the prefix.
     plain_below: u8,
     len: u8,
-    bytes: [u8; MAX_LEN],
+    bytes: [u8; MAX_PREFIX_LEN],
 }
 
 impl KeyPrefix {
     pub(crate) const DEFAULT: Self = Self { plain_below: ESCAPE, len: 2, bytes: [ESCAPE, 0, 0, 0, 0, 0] };
 
     /// That of no keyspace: stored keys, as they are.
-    pub(crate) const NONE: Self = Self { plain_below: 0, len: 0, bytes: [0; MAX_LEN] };
+    pub(crate) const NONE: Self = Self { plain_below: 0, len: 0, bytes: [0; MAX_PREFIX_LEN] };
 
     pub(crate) fn of(id: KeyspaceId) -> Self {
         if id == DEFAULT_KEYSPACE {

@@ -7,10 +7,10 @@
 use std::ops::Bound;
 
 use super::key_bounds::after_prefix;
-use crate::types::{KeyBounds, MAX_KEY_LEN, SeqNo, Slice};
+use crate::types::{KeyBounds, MAX_STORED_KEY_LEN, SeqNo, Slice};
 
 /// The longest end of a range, in bytes: the place right after the longest key.
-pub(crate) const MAX_END_LEN: usize = MAX_KEY_LEN + 1;
+pub(crate) const MAX_END_LEN: usize = MAX_STORED_KEY_LEN + 1;
 
 /// The removal of the keys of a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(crate) fn start_and_end(bounds: &impl KeyBounds) -> Option<(Vec<u8>, Vec<u8>
     let start = match bounds.start() {
         Bound::Unbounded => Vec::new(),
         Bound::Included(key) => key.to_vec(),
-        Bound::Excluded(key) if key.len() < MAX_KEY_LEN => place_after(key),
+        Bound::Excluded(key) if key.len() < MAX_STORED_KEY_LEN => place_after(key),
         // No longer key begins with this one.
         Bound::Excluded(key) => after_prefix(key)?,
     };
@@ -63,7 +63,7 @@ pub(crate) fn place_after(key: &[u8]) -> Vec<u8> {
 
 /// The first key at or after a place. No longer key begins with a key of the maximum length.
 fn first_key_at(place: Slice) -> Option<Slice> {
-    match place.split_at_checked(MAX_KEY_LEN) {
+    match place.split_at_checked(MAX_STORED_KEY_LEN) {
         Some((key, [_, ..])) => after_prefix(key).map(Slice::from),
         _ => Some(place),
     }
@@ -76,7 +76,7 @@ pub(crate) fn is_before_end(key: &[u8], end: &[u8]) -> bool {
 
 /// Whether bytes can be an end: if they are longer than any key, they must be the place directly after a key.
 pub(crate) fn is_end(end: &[u8]) -> bool {
-    end.len() <= MAX_KEY_LEN || end.len() == MAX_END_LEN && end.last() == Some(&0)
+    end.len() <= MAX_STORED_KEY_LEN || end.len() == MAX_END_LEN && end.last() == Some(&0)
 }
 
 #[cfg(test)]
@@ -103,10 +103,10 @@ mod tests {
         ] {
             assert_eq!(of(lower, upper), None, "{lower:?}, {upper:?}");
         }
-        let longest = vec![b'k'; MAX_KEY_LEN];
+        let longest = vec![b'k'; MAX_STORED_KEY_LEN];
         let (start, _) = start_and_end(&(Excluded(&longest[..]), Unbounded)).expect("later keys");
         assert_eq!(start, [&longest[1..], b"l"].concat());
-        let last = vec![u8::MAX; MAX_KEY_LEN];
+        let last = vec![u8::MAX; MAX_STORED_KEY_LEN];
         assert_eq!(start_and_end(&(Excluded(&last[..]), Unbounded)), None);
         let (_, end) = start_and_end(&(Unbounded, Included(&last[..]))).expect("all keys");
         assert_eq!(end.len(), MAX_END_LEN);

@@ -19,13 +19,13 @@ use crate::db::write::check_space;
 use crate::error::Result;
 use crate::lock::wait;
 use crate::manifest::{RunId, VersionEdit};
-use crate::types::{KeyspaceRef, Kind, SeqNo, check_seqno};
+use crate::types::{KeyspaceRef, Kind, SeqNo, check_key, check_seqno};
 
 /// Loads `entries` into `keyspace`. Returns the sequence number at which all of them are visible.
 pub(crate) fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     core: &Core,
     keyspace: &KeyspaceRef,
-    entries: impl IntoIterator<Item = (K, V)>,
+    entries: impl IntoIterator<Item = Result<(K, V)>>,
 ) -> Result<SeqNo> {
     keyspace.check()?;
     let _pause = WriterPause::begin(core)?;
@@ -35,7 +35,11 @@ pub(crate) fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     let options = &core.store.options;
     let filter_bits = f64::from(options.filter_bits_per_key);
     let spec = OutputSpec { level: compaction::BOTTOM, table_bytes: options.table_file_bytes, filter_bits };
-    let entries = entries.into_iter().map(|(key, value)| Ok((keyspace.prefix.to_stored(key), Kind::Value, value)));
+    let entries = entries.into_iter().map(|entry| {
+        let (key, value) = entry?;
+        check_key(key.as_ref())?;
+        Ok((keyspace.prefix.to_stored(key), Kind::Value, value))
+    });
     let written = core.store.write_new(entries, last_seqno + 1, spec);
     let mut written = written.inspect_err(|error| fail_if_unsafe(core, &core.lock(), error))?;
     let Some(key_range) = KeyRange::around(written.tables.iter().map(|table| table.meta())) else {

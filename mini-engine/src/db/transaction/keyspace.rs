@@ -123,7 +123,7 @@ impl<'a> KeyspaceTransaction<'a> {
 
     /// As [`Transaction::remove_range`](crate::Transaction::remove_range).
     pub fn remove_range(&self, bounds: impl KeyBounds) -> Result<()> {
-        check_bounds(self.key_prefix(), &bounds)?;
+        check_bounds(&bounds)?;
         let Some((start, end)) = start_and_end(&self.key_prefix().bounds(&bounds)) else { return Ok(()) };
         self.state.pending.borrow_mut().remove_range(Slice::from(start), Slice::from(end))
     }
@@ -144,7 +144,7 @@ impl<'a> KeyspaceTransaction<'a> {
     }
 
     fn write_key(&self, key: &[u8], value: Option<Expiring<&[u8]>>) -> Result<()> {
-        check_key(self.key_prefix().before(key), key)?;
+        check_key(key)?;
         self.key_prefix().with_stored(key, |key| self.state.pending.borrow_mut().set(key, value))
     }
 

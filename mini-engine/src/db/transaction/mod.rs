@@ -173,8 +173,10 @@ impl Transaction {
     pub fn check(&self) -> Result<()> {
         let read_at = self.state.source()?.seqno();
         let (core, pending) = (&self.state.core, self.state.pending.borrow());
-        check_now(core, (&pending.reads, read_at), read_at)?;
-        check_time(core, (&pending.reads, read_at))
+        let checked = check_now(core, (&pending.reads, read_at), read_at);
+        let checked = checked.and_then(|_| check_time(core, (&pending.reads, read_at)));
+        self.state.has_conflict.set(matches!(checked, Err(Error::Conflict { .. })));
+        checked
     }
 
     /// Writes everything, if nothing has changed what was read, and no key of it has expired. Returns the sequence number of the last operation; after
@@ -210,17 +212,29 @@ impl Transaction {
     }
 }
 
-/// Runs `body` on new transactions until one is committed.
-pub(crate) fn transact<T>(core: &Arc<Core>, mut body: impl FnMut(&Transaction) -> Result<T>) -> Result<T> {
+/// Runs `body` on new transactions until one is committed, or `body` fails for another reason than a conflict.
+pub(crate) fn transact<T, E: From<Error>>(
+    core: &Arc<Core>,
+    durability: Durability,
+    mut body: impl FnMut(&Transaction) -> Result<T, E>,
+) -> Result<T, E> {
     let mut tries = TRIES;
     loop {
         let transaction = Transaction::begin(core);
         let result = body(&transaction);
         tries -= 1;
-        match result.and_then(|result| transaction.commit(core.store.options.durability).map(|_| result)) {
-            // The one that came first may have more to do.
-            Err(Error::Conflict { .. }) if tries > 0 => std::thread::yield_now(),
-            done => return done,
+        let (has_conflict, done) = match result {
+            // What became of the conflict in `body`'s own type of errors cannot be seen.
+            Err(error) => (transaction.state.has_conflict.get(), Err(error)),
+            Ok(result) => match transaction.commit(durability) {
+                Ok(_) => return Ok(result),
+                Err(error) => (matches!(error, Error::Conflict { .. }), Err(error.into())),
+            },
+        };
+        if !has_conflict || tries == 0 {
+            return done;
         }
+        // The one that came first may have more to do.
+        std::thread::yield_now();
     }
 }

@@ -1,6 +1,6 @@
 //! [`TransactionState`]: what a transaction has, shared by its faces in all keyspaces.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
 
 use super::pending::Pending;
@@ -17,13 +17,16 @@ pub(super) struct TransactionState {
     pub(super) pending: RefCell<Pending>,
     /// The instant of its own writes, if its reads have none; known once it is asked for.
     own_instant: OnceCell<Millis>,
+    /// Whether the last check before the commit has found a conflict.
+    pub(super) has_conflict: Cell<bool>,
 }
 
 impl TransactionState {
     /// Reads what is visible now.
     pub(super) fn now(core: &Arc<Core>) -> TransactionState {
         let pending = RefCell::new(Pending::new(core.store.options.max_transaction_bytes));
-        TransactionState { core: core.clone(), source: Registered::now(core), pending, own_instant: OnceCell::new() }
+        let (own_instant, has_conflict) = Default::default();
+        TransactionState { core: core.clone(), source: Registered::now(core), pending, own_instant, has_conflict }
     }
 
     pub(super) fn source(&self) -> Result<&Arc<Registered>> {

@@ -156,7 +156,7 @@ fn append(bytes: &mut Vec<u8>, op: &Op<'_>) -> VectorEntry {
     let key = bytes.len() as u32;
     bytes.extend_from_slice(op.key());
     op.value().iter().for_each(|part| bytes.extend_from_slice(part));
-    VectorEntry::new(key, op.key().len() as u16, bytes.len() as u32, kind_of(op))
+    VectorEntry::new(key, op.key().len() as u32, bytes.len() as u32, kind_of(op))
 }
 
 /// A chunk of `op` alone, which has `len` bytes: they are copied once.
@@ -168,7 +168,7 @@ fn alone(op: &Op<'_>, len: usize) -> (Arc<[u8]>, VectorEntry) {
         to.copy_from_slice(part);
         rest = behind;
     }
-    (bytes, VectorEntry::new(0, op.key().len() as u16, len as u32, kind_of(op)))
+    (bytes, VectorEntry::new(0, op.key().len() as u32, len as u32, kind_of(op)))
 }
 
 /// Fills a table by one thread, before anyone reads it: nothing is locked, and entries share large pieces of memory.

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::codec;
-use crate::types::{Kind, SeqNo, Slice, entry_order};
+use crate::types::{Kind, MAX_STORED_KEY_LEN, SeqNo, Slice, entry_order};
 
 /// Bytes of memory that an entry takes beside its key and value.
 pub(super) const ENTRY_BYTES: usize = size_of::<VectorEntry>() + size_of::<u64>();
@@ -26,7 +26,8 @@ pub(super) struct VectorEntry {
     chunk: u32,
     key: u32,
     value_len: u32,
-    key_len: u16,
+    /// The length of its key, with its lowest byte first: in three bytes an entry has 24.
+    key_len: [u8; 3],
     kind: Kind,
 }
 
@@ -64,8 +65,15 @@ impl UnsortedEntries {
 
 impl VectorEntry {
     /// The entry whose bytes begin at `key` of a chunk and end at `end`.
-    pub(super) fn new(key: u32, key_len: u16, end: u32, kind: Kind) -> Self {
-        Self { seqno: 0, chunk: 0, key, value_len: end - key - u32::from(key_len), key_len, kind }
+    pub(super) fn new(key: u32, key_len: u32, end: u32, kind: Kind) -> Self {
+        const { assert!(size_of::<Self>() == 24 && MAX_STORED_KEY_LEN < 1 << 24) };
+        let [low, middle, high, _] = key_len.to_le_bytes();
+        Self { seqno: 0, chunk: 0, key, value_len: end - key - key_len, key_len: [low, middle, high], kind }
+    }
+
+    fn key_len(&self) -> usize {
+        let [low, middle, high] = self.key_len;
+        u32::from_le_bytes([low, middle, high, 0]) as usize
     }
 
     fn bytes_in<'a>(&self, chunks: &'a [Arc<[u8]>], range: Range<usize>) -> &'a [u8] {
@@ -74,11 +82,11 @@ impl VectorEntry {
 
     fn key_in<'a>(&self, chunks: &'a [Arc<[u8]>]) -> &'a [u8] {
         let start = self.key as usize;
-        self.bytes_in(chunks, start..start + usize::from(self.key_len))
+        self.bytes_in(chunks, start..start + self.key_len())
     }
 
     fn value_range(&self) -> Range<usize> {
-        let start = self.key as usize + usize::from(self.key_len);
+        let start = self.key as usize + self.key_len();
         start..start + self.value_len as usize
     }
 

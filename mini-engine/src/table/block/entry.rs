@@ -6,7 +6,7 @@
 
 use crate::codec::{self, Malformed, Reader};
 use crate::iter::Next;
-use crate::types::{EXPIRY_LEN, Kind, MAX_KEY_LEN, MAX_SEQNO, MAX_VALUE_LEN, SeqNo};
+use crate::types::{EXPIRY_LEN, Kind, MAX_SEQNO, MAX_STORED_KEY_LEN, MAX_VALUE_LEN, SeqNo};
 
 pub(crate) type Decoded<T = ()> = Result<T, Malformed>;
 
@@ -228,7 +228,7 @@ fn decode<'a>(reader: &mut Reader<'a>, last_key_len: usize, all_have_values: boo
     let kind = kind(tag, value_len);
     let key_len = shared.checked_add(unshared_len)?;
     let seqno = tag >> 1;
-    if shared > last_key_len || key_len > MAX_KEY_LEN || value_len > MAX_VALUE_LEN || seqno > MAX_SEQNO {
+    if shared > last_key_len || key_len > MAX_STORED_KEY_LEN || value_len > MAX_VALUE_LEN || seqno > MAX_SEQNO {
         return None;
     }
     if !is_value && !is_expiry(value_len) {

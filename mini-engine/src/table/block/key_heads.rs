@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use crate::codec::{shared_len, strip_prefix};
 use crate::table::block::entry::{Decoded, Parts, RESTART_INTERVAL};
-use crate::types::MAX_KEY_LEN;
+use crate::types::MAX_STORED_KEY_LEN;
 
 /// The maximum number of heads of a block.
 const MOST_HEADS: usize = 20;
@@ -122,7 +122,7 @@ impl KeyHeads {
         // H2. The differing byte of the target is the greater one, so it is not one of the padding zeros of the head. A block with keys in a wrong
         // order may have any heads.
         let matched = (prefix.len() + (heads[at] ^ head).leading_zeros() as usize / 8).min(key.len());
-        Some(Start { offset: usize::from(self.behind[at]), len: MAX_KEY_LEN, matched })
+        Some(Start { offset: usize::from(self.behind[at]), len: MAX_STORED_KEY_LEN, matched })
     }
 
     /// Like `start`, for a key that does not start with the common prefix.
@@ -132,7 +132,7 @@ impl KeyHeads {
             return Start::FIRST;
         }
         let last = usize::from(self.count.saturating_sub(1));
-        Start { offset: usize::from(self.behind[last]), len: MAX_KEY_LEN, matched: shared_len(begin, prefix) }
+        Start { offset: usize::from(self.behind[last]), len: MAX_STORED_KEY_LEN, matched: shared_len(begin, prefix) }
     }
 }
 

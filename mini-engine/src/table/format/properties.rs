@@ -10,7 +10,7 @@ use std::path::Path;
 
 use crate::codec::{self, Malformed, Reader};
 use crate::error::Error;
-use crate::types::{Kind, MAX_KEY_LEN, MAX_SEQNO, Millis, RangeTombstones, SeqNo, Slice, split_expiry};
+use crate::types::{Kind, MAX_SEQNO, MAX_STORED_KEY_LEN, Millis, RangeTombstones, SeqNo, Slice, split_expiry};
 
 /// The counts and bounds of a table, collected while it is written and again when it is verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -153,8 +153,8 @@ impl Properties {
                 keys: reader.varint()?,
                 min_seqno: reader.varint()?,
                 max_seqno: reader.varint().filter(|&seqno| seqno <= MAX_SEQNO)?,
-                smallest: reader.prefixed(MAX_KEY_LEN)?.to_vec(),
-                largest: reader.prefixed(MAX_KEY_LEN)?.to_vec(),
+                smallest: reader.prefixed(MAX_STORED_KEY_LEN)?.to_vec(),
+                largest: reader.prefixed(MAX_STORED_KEY_LEN)?.to_vec(),
                 expiring: if reader.is_empty() { Expiring::default() } else { Expiring::decode(&mut reader)? },
             })
         })();

@@ -9,7 +9,7 @@
 //! range, in particular the planning of compactions, takes range tombstones into account.
 
 use crate::codec::{Malformed, Reader, put_prefixed, put_varint};
-use crate::types::{MAX_END_LEN, MAX_KEY_LEN, MAX_SEQNO, RangeTombstone, RangeTombstones, SeqNo, Slice, is_end};
+use crate::types::{MAX_END_LEN, MAX_SEQNO, MAX_STORED_KEY_LEN, RangeTombstone, RangeTombstones, SeqNo, Slice, is_end};
 
 /// The contents of the block.
 pub(crate) fn encode(tombstones: &RangeTombstones) -> Vec<u8> {
@@ -43,7 +43,7 @@ pub(crate) fn decode(contents: &[u8]) -> Result<RangeTombstones, Malformed> {
 }
 
 fn range(reader: &mut Reader<'_>, last: (&[u8], &[u8])) -> Option<(Slice, Slice)> {
-    let start = reader.prefixed(MAX_KEY_LEN)?;
+    let start = reader.prefixed(MAX_STORED_KEY_LEN)?;
     let end = reader.prefixed(MAX_END_LEN).filter(|end| is_end(end))?;
     (start < end && last < (start, end)).then(|| (Slice::from(start), Slice::from(end)))
 }

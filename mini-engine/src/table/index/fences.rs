@@ -21,7 +21,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use crate::codec::{self, Malformed, Reader};
-use crate::types::{MAX_KEY_LEN, MAX_SEQNO, SeqNo, entry_order};
+use crate::types::{MAX_SEQNO, MAX_STORED_KEY_LEN, SeqNo, entry_order};
 
 use crate::table::block::{Block, TRAILER_LEN};
 use crate::table::format::Handle;
@@ -99,7 +99,7 @@ pub(crate) struct Fence<'a> {
 
 impl<'a> Fence<'a> {
     fn read(reader: &mut Reader<'a>) -> Option<Self> {
-        let key = reader.prefixed(MAX_KEY_LEN)?;
+        let key = reader.prefixed(MAX_STORED_KEY_LEN)?;
         let seqno = reader.varint().filter(|&seqno| seqno <= MAX_SEQNO)?;
         Some(Self { key, seqno, end: reader.varint()? })
     }
@@ -173,7 +173,7 @@ impl<'a> Fences<'a> {
     #[inline]
     fn is_before(&self, at: usize, key: &[u8], seqno: SeqNo) -> bool {
         let Some(mut reader) = self.reader(at) else { return false };
-        match reader.prefixed(MAX_KEY_LEN).map(|fence| fence.cmp(key)) {
+        match reader.prefixed(MAX_STORED_KEY_LEN).map(|fence| fence.cmp(key)) {
             Some(Ordering::Equal) => reader.varint().is_some_and(|fence| fence > seqno),
             order => order == Some(Ordering::Less),
         }

@@ -19,7 +19,7 @@ use crate::table::block::{Block, BlockLocation, Cursor, TRAILER_LEN};
 use crate::table::format::range_block;
 use crate::table::format::{FOOTER_LEN, Handle, Properties, TableMeta};
 use crate::table::index::{FileEnd, Partition};
-use crate::types::{MAX_KEY_LEN, MAX_VALUE_LEN, RangeTombstones, SeqNo, Slice, entry_order};
+use crate::types::{MAX_STORED_KEY_LEN, MAX_VALUE_LEN, RangeTombstones, SeqNo, Slice, entry_order};
 
 /// The size of the first window in which the end of a block is searched.
 const FIRST_WINDOW: u64 = 64 << 10;
@@ -27,7 +27,7 @@ const FIRST_WINDOW: u64 = 64 << 10;
 const HASHED_PER_BYTE: u64 = 16;
 
 /// An upper bound of the bytes of a block with the longest entry.
-const MOST_BLOCK_BYTES: u64 = (MAX_VALUE_LEN + 2 * MAX_KEY_LEN) as u64;
+const MOST_BLOCK_BYTES: u64 = (MAX_VALUE_LEN + 2 * MAX_STORED_KEY_LEN) as u64;
 
 /// The next part of a table.
 pub(super) enum Next {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::types::range_tombstone::{place_after, start_and_end};
-use crate::types::{MAX_KEY_LEN, MAX_SEQNO};
+use crate::types::{MAX_SEQNO, MAX_STORED_KEY_LEN};
 
 fn tombstone((start, end): (&[u8], &[u8]), seqno: SeqNo) -> RangeTombstone {
     RangeTombstone { start: start.into(), end: end.into(), seqno }
@@ -27,7 +27,7 @@ fn the_last_covered_key_is_known_where_the_end_is_right_after_a_key() {
 #[test]
 fn what_is_cut_behind_the_longest_key_begins_with_the_next_one() {
     // Catches a range whose first key is longer than any key, so that its table cannot be read.
-    let longest = vec![b'k'; MAX_KEY_LEN];
+    let longest = vec![b'k'; MAX_STORED_KEY_LEN];
     let end = place_after(&longest);
     let cut = RangeTombstones::new([tombstone((b"", b"z"), 2), tombstone((b"", &end), 3)]).reduced(one_stripe);
     let next = [&longest[1..], b"l"].concat();
@@ -35,7 +35,7 @@ fn what_is_cut_behind_the_longest_key_begins_with_the_next_one() {
     assert_eq!(bounds, [(&b""[..], &end[..]), (&next, b"z")].map(|(a, b)| (Slice::from(a), Slice::from(b))));
     assert_eq!((cut.covering(&longest, 9), cut.covering(&next, 9)), (Some(3), Some(2)));
     assert_eq!(cut.within(&Slice::from(&end[..]), &Slice::default()).len(), 1);
-    let last = place_after(&[u8::MAX; MAX_KEY_LEN]);
+    let last = place_after(&[u8::MAX; MAX_STORED_KEY_LEN]);
     let all = RangeTombstones::new([tombstone((b"", b""), 2), tombstone((b"", &last), 3)]);
     assert_eq!(all.reduced(one_stripe).len(), 1, "there is no key behind the last one");
 }

@@ -382,7 +382,7 @@ fn entries_of_a_keyspace_with_a_lifetime_expire_unless_they_have_an_expiry_of_th
     batch.keyspace(&plain).insert("batched", "").unwrap();
     batch.insert("batched", "").unwrap();
     db.write(batch, Durability::Buffered).unwrap();
-    db.transact(|transaction| {
+    db.transact(|transaction| -> Result<(), Error> {
         transaction.keyspace(&plain).insert("transacted", "")?;
         transaction.keyspace(&brief).insert_with_expiry("transacted for ever", "", None)?;
         transaction.keyspace(&brief).insert("transacted", "")

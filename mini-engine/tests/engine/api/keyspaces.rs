@@ -207,15 +207,15 @@ fn a_handle_keeps_the_database_open_and_a_close_ends_it() {
 }
 
 #[test]
-fn the_longest_keys_leave_room_for_the_prefix() {
-    // Catches a stored key past the limit of tables, which would make each flush fail.
+fn every_keyspace_takes_keys_of_the_same_length() {
+    // Catches a stored key past the limit of tables, which would make each flush fail, and keys that are shorter by the prefix.
     let (dir, db) = fresh();
     let a = db.keyspace("a").unwrap();
-    let longest = [b'k'; MAX_KEY_LEN - 2];
+    let longest = [b'k'; MAX_KEY_LEN];
     a.insert(longest, "v").unwrap();
     a.remove_range(longest..).unwrap();
     a.insert(longest, "w").unwrap();
-    let past = [(&a, &[b'k'; MAX_KEY_LEN - 1][..]), (&*db, &[0xff; MAX_KEY_LEN - 1])];
+    let past = [(&a, &[b'k'; MAX_KEY_LEN + 1][..]), (&*db, &[0xff; MAX_KEY_LEN + 1]), (&*db, &[0; MAX_KEY_LEN + 1])];
     for (space, key) in past {
         for refused in
             [space.insert(key, ""), space.remove(key), space.remove_range(key..), space.ingest([(key, "")]).map(drop)]
@@ -224,12 +224,12 @@ fn the_longest_keys_leave_room_for_the_prefix() {
         }
         assert_eq!(space.get(key).unwrap(), None);
     }
-    db.insert([0xff; MAX_KEY_LEN - 2], "v").unwrap();
+    db.insert([0xff; MAX_KEY_LEN], "v").unwrap();
     db.flush().unwrap();
     drop(a);
     let db = reopened(db, &dir);
     assert_eq!(db.keyspace("a").unwrap().get(longest).unwrap().as_deref(), Some(&b"w"[..]));
-    assert_eq!(db.last().unwrap().map(|entry| entry.0.len()), Some(MAX_KEY_LEN - 2));
+    assert_eq!(db.last().unwrap().map(|entry| entry.0.len()), Some(MAX_KEY_LEN));
 }
 
 /// Writes `entries` entries of a hundred bytes that do not compress.

@@ -100,7 +100,7 @@ fn a_key_that_expires_during_a_conditional_write_is_absent_for_it() {
     let db = Db::builder(DB).file_system(Arc::new(fs.clone())).open().unwrap();
     db.insert_with_expiry("a", "1", at(1010)).unwrap();
     let mut tries = 0;
-    let seen = db.transact(|transaction| {
+    let seen = db.transact(|transaction| -> Result<bool, Error> {
         tries += 1;
         let value = transaction.get("a")?;
         transaction.insert("b", value.as_deref().unwrap_or(b"absent"))?;

@@ -87,7 +87,7 @@ fn a_repeated_transaction_ends_with_a_commit_an_error_or_after_so_many_tries() {
     // Catches a repetition without end, an error of the caller that is repeated, and one that has written nevertheless.
     let (_dir, db) = fresh();
     let mut tries = 0;
-    let always_late = db.transact(|transaction| {
+    let always_late: Result<(), Error> = db.transact(|transaction| {
         tries += 1;
         transaction.get("a")?;
         transaction.insert("b", "")?;
@@ -95,7 +95,7 @@ fn a_repeated_transaction_ends_with_a_commit_an_error_or_after_so_many_tries() {
     });
     assert!(matches!(always_late, Err(Error::Conflict { .. })) && tries == 1000, "{always_late:?} after {tries}");
     let mut tries = 0;
-    let third = db.transact(|transaction| {
+    let third: Result<u32, Error> = db.transact(|transaction| {
         tries += 1;
         transaction.get("a")?;
         transaction.insert("c", "")?;
@@ -108,6 +108,52 @@ fn a_repeated_transaction_ends_with_a_commit_an_error_or_after_so_many_tries() {
     });
     assert!(matches!(given_up, Err(Error::InvalidArgument(text)) if text == "enough"));
     assert_eq!(keys(&db), ["a", "c"]);
+}
+
+/// An error of an application.
+#[derive(Debug, PartialEq)]
+enum Refusal {
+    Taken,
+    Store(String),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self::Store(error.to_string())
+    }
+}
+
+#[test]
+fn an_error_of_the_application_rolls_back_and_hides_no_conflict() {
+    // Catches writes that are committed beside the application's own error, an application's error that is repeated, and a conflict that is not
+    // repeated since it has become one.
+    let (_dir, db) = fresh();
+    let mut tries = 0;
+    let taken = db.transact(|transaction| {
+        tries += 1;
+        transaction.insert("a", "")?;
+        Err::<(), _>(Refusal::Taken)
+    });
+    assert_eq!((taken, tries), (Err(Refusal::Taken), 1));
+    let mut tries = 0;
+    let second = db.transact_with(Durability::Synced, |transaction| {
+        tries += 1;
+        transaction.get("b")?;
+        if tries == 1 {
+            db.insert("b", "")?;
+        }
+        transaction.check()?;
+        Ok::<_, Refusal>(tries)
+    });
+    assert_eq!(second, Ok(2));
+    let refused = db.transact(|transaction| Ok::<_, Refusal>(transaction.insert(vec![0; MAX_KEY_LEN + 1], "")?));
+    assert!(matches!(refused, Err(Refusal::Store(_))), "{refused:?}");
+
+    let entries = [Ok(("c", "")), Err(Refusal::Taken), Ok(("d", ""))];
+    assert_eq!(db.try_ingest(entries), Err(Refusal::Taken));
+    let unsorted = [Ok::<_, Refusal>(("d", "")), Ok(("c", ""))];
+    assert!(matches!(db.try_ingest(unsorted), Err(Refusal::Store(_))));
+    assert_eq!(keys(&db), ["b"]);
 }
 
 #[test]

@@ -149,7 +149,7 @@ fn no_step_of_a_counter_is_lost_among_transactions() {
         for _ in 0..4 {
             scope.spawn(|| {
                 for _ in 0..EACH {
-                    let increment = |transaction: &Transaction| {
+                    let increment = |transaction: &Transaction| -> Result<(), Error> {
                         let count = transaction
                             .get("count")?
                             .map_or(0, |count| u64::from_le_bytes(count[..].try_into().unwrap()));

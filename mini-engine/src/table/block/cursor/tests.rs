@@ -9,7 +9,7 @@ use super::*;
 use crate::iter::EntryIter;
 use crate::iter::model::{Entry, Move, SortedVec, entries, keys, moves};
 use crate::table::block::lookup::{Found, lookup};
-use crate::types::{MAX_KEY_LEN, MAX_SEQNO};
+use crate::types::{MAX_SEQNO, MAX_STORED_KEY_LEN};
 
 /// The block with these contents without heads, and with the heads that it has in the cache, if any.
 fn blocks_of(contents: &[u8]) -> Vec<Block> {
@@ -172,7 +172,7 @@ fn walk(mut cursor: Cursor, len: usize, moves: &[Move]) -> Result<(), TestCaseEr
     for step in moves {
         // After an error the cursor may be anywhere, but still within the block.
         let failed = apply(&mut cursor, step).is_err();
-        prop_assert!(failed || !cursor.valid() || cursor.key().len() <= MAX_KEY_LEN);
+        prop_assert!(failed || !cursor.valid() || cursor.key().len() <= MAX_STORED_KEY_LEN);
         prop_assert!(cursor.value().len() <= len && cursor.value_slice().len() <= len);
         let (mut batch, wanted) = (Batch::default(), Wanted { count: 64, ..Wanted::new(30, Bound::Unbounded) });
         if !failed && cursor.clone().fill(&mut batch, &wanted) {
