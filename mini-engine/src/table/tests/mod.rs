@@ -26,7 +26,7 @@ use crate::iter::model::{Entry, SortedVec, assert_same, current, entries, moves}
 use crate::metrics::Counters;
 use crate::options::{Compression, Options, TableReads};
 use crate::scratch::TempDir;
-use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice};
+use crate::types::{Kind, MAX_SEQNO, MAX_STORED_KEY_LEN, SeqNo, Slice};
 
 fn dir() -> TempDir {
     TempDir::new().expect("a temporary directory")
@@ -218,7 +218,7 @@ fn entries_out_of_order_or_past_a_limit_are_refused() {
         builder.add(b"b", 6, Kind::Value, b"x"),
         builder.add(b"a", 9, Kind::Value, b"x"),
         builder.add(b"c", MAX_SEQNO + 1, Kind::Value, b"x"),
-        builder.add(&[b'c'; 65_536], 1, Kind::Value, b"x"),
+        builder.add(&[b'c'; MAX_STORED_KEY_LEN + 1], 1, Kind::Value, b"x"),
     ];
     for result in refused {
         assert!(matches!(result, Err(Error::InvalidArgument(_))), "{result:?}");
@@ -235,8 +235,8 @@ fn values_larger_than_a_block_and_extreme_keys_are_kept() {
         value("", 3, ""),
         value("a", 2, vec![7; 300_000]),
         value("a", 1, vec![8; 3 << 20]),
-        value(vec![b'k'; 65_535], 9, "long key"),
-        value(vec![b'k'; 65_535], 8, "older"),
+        value(vec![b'k'; MAX_STORED_KEY_LEN], 9, "long key"),
+        value(vec![b'k'; MAX_STORED_KEY_LEN], 8, "older"),
     ];
     for compression in [Compression::None, Compression::Lz4, Compression::Zstd { level: 1 }] {
         build(dir.path(), 1, &small_blocks().compression(compression), &all).expect("built");

@@ -7,7 +7,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// A value that was read, or the rule of the page that the bytes break.
 pub(crate) type Read<T = ()> = Result<T, String>;
 
-const MAX_KEY: usize = 65_535;
+/// A user's key of 65,535 bytes and the longest prefix of a keyspace.
+const MAX_KEY: usize = 65_541;
 const MAX_VALUE: usize = 1 << 30;
 const MAX_SEQNO: u64 = (1 << 56) - 1;
 

@@ -225,10 +225,12 @@ fn an_entry_that_lies_is_an_error() {
         out
     };
     let sound = [&[0, 1][..], &tag(1), b"k"].concat();
+    let mut too_long = vec![0];
+    codec::put_varint(&mut too_long, MAX_STORED_KEY_LEN as u64 + 1);
     let lies = [
         ("shares more than the key before has", [&[2, 1][..], &tag(0), b"x"].concat()),
         ("seqno too large", [&[0, 1][..], &tag(MAX_SEQNO + 1), b"x"].concat()),
-        ("key too long", [&[0, 0x80, 0x80, 4][..], &tag(0), &[b'x'; 1 << 16]].concat()),
+        ("key too long", [&too_long[..], &tag(0), &[b'x'; MAX_STORED_KEY_LEN + 1]].concat()),
         ("key beyond the block", [&[0, 100][..], &tag(0), b"x"].concat()),
         ("value beyond the block", [&[0, 1, 1, 100][..], b"x"].concat()),
     ];
