@@ -6,8 +6,8 @@ use crate::failure::{Exit, Failure};
 
 /// Each line has the file, whose `run` carries the command out, and its arguments, whose documentation is the command's help.
 macro_rules! commands {
-    ($($module:ident: $name:ident($arguments:ident),)*) => {
-        $(mod $module;)*
+    ($($(#[$attribute:meta])? $module:ident: $name:ident($arguments:ident),)*) => {
+        $($(#[$attribute])? mod $module;)*
 
         /// The command that the program carries out.
         #[derive(Subcommand)]
@@ -41,6 +41,7 @@ commands! {
     quarantine: Quarantine(QuarantineArgs),
     dump: Dump(DumpArgs),
     serve: Serve(ServeArgs),
+    #[cfg_attr(not(feature = "cluster"), path = "without_clusters.rs")]
     cluster: Cluster(ClusterArgs),
     bench: Bench(BenchArgs),
 }

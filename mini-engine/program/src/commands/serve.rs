@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
 use mini_engine::MAX_VALUE_LEN;
+#[cfg(feature = "cluster")]
 use mini_engine_cluster::Clients;
 use mini_engine_server::{Error, Limits, Protocol, Server, ServerDurability, Settings, Stopper, TlsFiles};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -15,6 +16,9 @@ use tracing::level_filters::LevelFilter;
 
 use crate::database::{DatabaseArgs, OpenFor};
 use crate::failure::{Exit, Failure, is_want_of_space};
+#[cfg(not(feature = "cluster"))]
+use crate::node::NodeArgs;
+#[cfg(feature = "cluster")]
 use crate::node::serve::{self, NodeArgs};
 use crate::{output, password, size, trace};
 
@@ -189,6 +193,9 @@ impl ServeArgs {
 
 pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     let password = password::read(args.password_file.as_deref())?;
+    #[cfg(not(feature = "cluster"))]
+    args.node.check()?;
+    #[cfg(feature = "cluster")]
     if args.node.cluster {
         let clients =
             Clients { password, without_password: args.without_password, tls: args.tls(), limits: args.limits() };

@@ -3,7 +3,7 @@
 mod bench;
 #[path = "../../../tests/cases/mod.rs"]
 mod cases;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "cluster"))]
 mod cluster;
 mod commands;
 mod dump;

@@ -172,3 +172,17 @@ fn missing_permission_is_an_io_error_that_names_the_path() {
     }
     room.prints(&[("count", "1000\n")]);
 }
+
+#[cfg(not(feature = "cluster"))]
+#[test]
+fn a_program_without_clusters_says_how_to_get_them() {
+    // Catches options that are merely unknown, and a node that is a server of its own.
+    let room = Room::new();
+    for line in ["serve --cluster node --cluster-listen 127.0.0.1:0", "cluster init 127.0.0.1:17001", "cluster"] {
+        let mut command = crate::support::program();
+        command.current_dir(room.path(".")).args(line.split(' '));
+        let said = crate::support::run_with(command, b"").refused(2);
+        check_says(&said, "built without clusters|--features cluster");
+    }
+    assert!(!room.path("node").exists());
+}

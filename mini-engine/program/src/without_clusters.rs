@@ -1,0 +1,30 @@
+//! What the program has of `node` if it is built without clusters: an error that says how to get them.
+
+use clap::Args;
+
+use crate::failure::Failure;
+
+/// How clusters come into the program.
+const BUILD: &str = "cargo install --path mini-engine/program --features cluster";
+
+/// The options of a node, which are refused.
+#[derive(Args)]
+pub(crate) struct NodeArgs {
+    /// Not in this program: it was built without clusters, which
+    /// `cargo install --path mini-engine/program --features cluster` adds
+    #[arg(verbatim_doc_comment, long)]
+    pub(crate) cluster: bool,
+    #[arg(long, hide = true, value_name = "ADDR")]
+    cluster_listen: Option<String>,
+}
+
+impl NodeArgs {
+    /// Fails if an option of a node was given.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        if self.cluster || self.cluster_listen.is_some() { Err(without_clusters()) } else { Ok(()) }
+    }
+}
+
+pub(crate) fn without_clusters() -> Failure {
+    Failure::Usage(format!("this program was built without clusters: for `cluster` and `serve --cluster`, run {BUILD}"))
+}
