@@ -15,7 +15,7 @@ mod import;
 mod keys;
 mod keyspace;
 mod levels;
-#[cfg_attr(not(feature = "cluster"), path = "without_clusters.rs")]
+#[cfg_attr(not(feature = "cluster"), path = "node/without_clusters.rs")]
 mod node;
 mod number;
 mod output;
