@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, RangeBounds};
 
 use fastskip::{
@@ -191,18 +191,26 @@ impl Pair {
         let first = seqno(input);
         let ops: Vec<_> = writes.iter().map(|(key, value)| operation(key, value.as_deref())).collect();
         let sizes: Vec<_> = writes.iter().map(|(key, value)| (key.len(), value.as_ref().map_or(0, Vec::len))).collect();
-        let foretold = self.foretell(&sizes);
+        // Half of the batches go under one number, and the last write of a key wins. Some are reserved before their numbers are known.
+        let (at_one, is_reserved) = (writes.len() % 2 == 1, writes.len() % 4 == 2);
+        let mut numbered: Vec<_> =
+            (0..).map(|i| if at_one { first } else { first.saturating_add(i) }).zip(&writes).collect();
+        let new = match self.duplicates {
+            Duplicates::Replace if !is_reserved => {
+                let places = numbered.iter().map(|(seqno, (key, _))| (key.clone(), Reverse(*seqno)));
+                places.collect::<BTreeSet<_>>().iter().filter(|place| !self.model.contains_key(*place)).count()
+            }
+            _ => sizes.len(),
+        };
+        let foretold = self.foretell_new(&sizes, new);
         let memtable = &self.memtable;
-        // Half of the batches go under one number, and the last write of a key wins.
-        let at_one = writes.len() % 2 == 1;
-        let found = input.somewhere(|| match at_one {
-            true => memtable.apply_at(&ops, first),
-            false => memtable.reserve(&ops).map(|reservation| reservation.apply(first)),
+        let found = input.somewhere(|| match (at_one, is_reserved) {
+            (true, _) => memtable.apply_at(&ops, first),
+            (false, true) => memtable.reserve(&ops).map(|reservation| reservation.apply(first)),
+            (false, false) => memtable.apply(&ops, first),
         });
         self.judge(MemtableOp::Apply, foretold, found.map(|_| ()), &sizes);
         let Ok(written) = found else { return };
-        let mut numbered: Vec<_> =
-            (0..).map(|i| if at_one { first } else { first.saturating_add(i) }).zip(&writes).collect();
         if at_one && self.duplicates == Duplicates::Reject {
             // The first that is stored stays: backwards, the last write of a key.
             numbered.reverse();
