@@ -46,6 +46,21 @@ fn keys_that_look_like_the_end_of_a_level_are_found() {
     list.validate();
 }
 
+/// Catches a key that both ends of a range at a sequence number yield, because a newer version arrives between.
+#[test]
+fn a_key_comes_from_one_end_though_a_newer_version_arrives() {
+    for is_back_first in [false, true] {
+        let memtable = Memtable::builder().shards(1).build();
+        memtable.put(b"k", 1, b"").unwrap();
+        let (mut range, mut owned) = (memtable.range(.., 9), memtable.owned_range(.., 9));
+        let first = if is_back_first { (range.next_back(), owned.next_back()) } else { (range.next(), owned.next()) };
+        assert_eq!((first.0.map(|version| version.seqno), first.1.map(|version| version.seqno())), (Some(1), Some(1)));
+        memtable.put(b"k", 2, b"").unwrap();
+        let second = if is_back_first { (range.next(), owned.next()) } else { (range.next_back(), owned.next_back()) };
+        assert_eq!(second, (None, None), "the back first: {is_back_first}");
+    }
+}
+
 /// Catches a step by key that stops at an old version, wherever a cursor of any kind comes from: from either end, from behind it, or from an
 /// entry that a search found or a step took.
 #[test]
