@@ -122,7 +122,7 @@ impl<T: Table> Builder<T> {
     }
 
     /// The limit on stored entries; 0, the default, means no limit. A table that has reached its limit accepts no further
-    /// write. Deleted entries count.
+    /// write, but for those that [replace](Duplicates::Replace) an entry: they count none. Deleted entries count.
     pub fn max_entries(mut self, entries: usize) -> Self {
         self.config.max_entries = entries;
         self

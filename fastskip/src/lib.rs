@@ -33,7 +33,7 @@
 //!
 //! * **Threads.** Both types are `Send + Sync`. Any number of threads may read and write at the same time, and threads may
 //!   come and go. No read or write waits for another thread, except while the first one reserves the table's
-//!   memory; `freeze` waits for the writers inside.
+//!   memory; `freeze` waits for the writers inside, and the last of them takes its lock for a moment to wake it.
 //! * **Atomicity.** One successful compare-and-swap on a link makes an entry part of the table. Its bytes never
 //!   change afterwards. With [`Duplicates::Replace`] one atomic swap makes a later write take the place of the entry's value.
 //! * **Lifetimes.** Every slice borrows from its table, or keeps it alive ([`OwnedVersion`], [`OwnedBytes`]). Nothing is freed before

@@ -4,10 +4,8 @@
 use core::sync::atomic::AtomicUsize;
 
 pub(crate) use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::MutexGuard;
 pub(crate) use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 pub(crate) use std::thread::yield_now;
-use std::time::Duration;
 
 /// Names an ordering, so that a model build can weaken one site at a time and show which model fails.
 /// Here it is the identity and costs nothing.
@@ -21,15 +19,6 @@ pub(crate) const fn ord(_site: &'static str, ordering: Ordering) -> Ordering {
 #[inline(always)]
 pub(crate) fn overwrite(word: &AtomicU64, value: u64, ordering: Ordering) {
     word.store(value, ordering);
-}
-
-/// How long it may take until someone who waits notices what nobody told them.
-const WAIT: Duration = Duration::from_micros(100);
-
-/// Unlocks the mutex, waits until it is told, at most for [`WAIT`], and locks the mutex again. The wait may end early, so the caller checks its
-/// condition again. Uses no thread-local, so it may be called while they are destroyed.
-pub(crate) fn wait_briefly<'a>(told: &Condvar, _mutex: &'a Mutex<()>, guard: MutexGuard<'a, ()>) -> MutexGuard<'a, ()> {
-    told.wait_timeout(guard, WAIT).unwrap_or_else(PoisonError::into_inner).0
 }
 
 static NEXT_THREAD: AtomicUsize = AtomicUsize::new(0);

@@ -41,10 +41,3 @@ pub(crate) fn thread_index() -> usize {
 pub(crate) fn set_thread_index(index: usize) {
     THREAD_INDEX.with(|own| own.set(index));
 }
-
-/// Returns though nobody told, as the shipped one does sooner or later: loom knows no time.
-pub(crate) fn wait_briefly<'a>(_: &Condvar, mutex: &'a Mutex<()>, guard: MutexGuard<'a, ()>) -> MutexGuard<'a, ()> {
-    drop(guard);
-    yield_now();
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

@@ -23,6 +23,11 @@ enum Towards {
     Last,
 }
 
+/// The version up to which a step by key looks for the newest one; `None` if a key has no versions.
+fn newest<'a, V: View<'a>>(view: V) -> Option<u64> {
+    view.at().or(V::Schema::HAS_VERSIONS.then_some(NEWEST))
+}
+
 /// The state of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -218,27 +223,31 @@ impl Walk {
         }
     }
 
-    /// As [`next`](Self::next), past what else is shown of the current key.
+    /// As [`next`](Self::next), to the first node that is shown of the next key, or of the key that a search forward found.
     pub(crate) fn next_key<'a, V: View<'a>>(&mut self, list: Made<'a, V>, view: V) -> Option<V::Item> {
         match (self.state, list) {
             (State::Taken | State::Found(Towards::First), Some(list)) => {
                 self.skip_key(list);
                 self.settle_on(list, view, State::Taken)
             }
+            (State::Found(Towards::Last), Some(list)) => {
+                // Where a key is shown once, the search has found its first node.
+                let newest = view.at().is_none().then(|| newest(view)).flatten();
+                self.settle_back(list, view, newest, State::Taken)
+            }
             _ => self.begin(list, view, Towards::Last),
         }
     }
 
-    /// As [`prev`](Self::prev), to the first node that is shown of the previous key.
+    /// As [`prev`](Self::prev), to the first node that is shown of the previous key, or of the key that a search back found.
     pub(crate) fn prev_key<'a, V: View<'a>>(&mut self, list: Made<'a, V>, view: V) -> Option<V::Item> {
-        let newest = view.at().or(V::Schema::HAS_VERSIONS.then_some(NEWEST));
         let Some(list) = list else { return self.end_up(State::Before) };
         match self.state {
             State::Taken | State::Found(Towards::Last) => self.skip_key_back(list),
             State::After => self.position.seek_to_last(list),
-            _ => return self.begin(Some(list), view, Towards::First),
+            State::Found(Towards::First) | State::Before | State::Unplaced => {}
         }
-        self.settle_back(list, view, newest, State::Taken)
+        self.settle_back(list, view, newest(view), State::Taken)
     }
 
     /// A step that does not lead away from a node that the last step took.
@@ -476,15 +485,16 @@ macro_rules! moves {
             walk.prev(list, view)
         }
 
-        /// Like [`next`](Self::next), to the first entry with another key. O(1) if the current key has few versions, expected
-        /// O(log n) if it has many.
+        /// Moves to the next key and returns its first entry, which is its newest version; after a seek forward, to the first entry of the
+        /// key found. O(1) if the current key has few versions, expected O(log n) if it has many or was found by a seek.
         pub fn next_key(&mut self) -> Option<$item> {
             let (walk, list, view) = self.parts();
             walk.next_key(list, view)
         }
 
-        /// Like [`prev`](Self::prev), to the first of the entries with the previous key. Amortised O(1) if that key has few
-        /// versions, expected O(log n) if it has many.
+        /// Moves to the previous key and returns its first entry, which is its newest version; after a seek back, to the first entry of
+        /// the key found. From behind the last entry it moves to the last key. Amortised O(1) if that key has few versions, expected O(log n)
+        /// if it has many.
         pub fn prev_key(&mut self) -> Option<$item> {
             let (walk, list, view) = self.parts();
             walk.prev_key(list, view)

@@ -1,8 +1,9 @@
 //! Freezes a list: closes every gate, and waits for the writers inside.
 //!
-//! A freezing thread looks at the gates until all are drained, and sleeps between two looks. The last writer to leave a closed gate wakes
-//! it, and takes no lock: a freezing thread that the system has stopped keeps no writer waiting. So the writer can come when the other has
-//! looked and does not sleep yet, and wakes nobody; therefore no sleep is long (`sync::wait_briefly`).
+//! A freezing thread holds a lock while it closes the gates and looks at them, and gives it up to sleep. The writer that leaves a closed gate
+//! as the last one wakes it, and takes the lock first: otherwise it could come when the other has looked and does not sleep yet, and wake
+//! nobody. It finds the gate closed, or left before that; so no freezing thread sleeps for a writer that has left. No writer takes the lock
+//! before its gate is closed. Shown by the models `freeze_waits_..` of `loom-tests`, which deadlock if a wake-up is lost.
 //!
 //! It sleeps on a condition variable of the list's own. To park would take the token of an `unpark` that the caller waits for, and needs the
 //! thread's handle, which a thread may have lost when its thread-locals are destroyed.
@@ -11,14 +12,14 @@
 //! says so. It is drained when no writer is inside any more; only then its contents are final.
 
 use super::gate::Gate;
-use crate::sync::{Condvar, Mutex, OnceLock, PoisonError, wait_briefly};
+use crate::sync::{Condvar, Mutex, OnceLock, PoisonError};
 
 /// What freezing threads need.
 #[derive(Debug, Default)]
 pub(super) struct Freezing {
-    /// Held by a freezing thread that is awake.
+    /// Held by a freezing thread that is awake, and for a moment by the last writer out.
     awake: Mutex<()>,
-    /// Told when a writer has left.
+    /// Told when the last writer has left a gate.
     left: Condvar,
     /// Set when the list is drained. A gate cannot tell for ever: writers that are about to be turned away step in for a moment.
     drained: OnceLock<()>,
@@ -29,8 +30,11 @@ impl Freezing {
     pub(super) fn freeze<'a>(&self, gates: impl Iterator<Item = &'a Gate> + Clone) {
         let mut awake = self.awake.lock().unwrap_or_else(PoisonError::into_inner);
         gates.clone().for_each(Gate::freeze);
-        while !self.is_drained() && !gates.clone().all(Gate::is_drained) {
-            awake = wait_briefly(&self.left, &self.awake, awake);
+        // One gate after the other: whoever steps into a closed gate later writes nothing.
+        for gate in gates {
+            while !self.is_drained() && !gate.is_drained() {
+                awake = self.left.wait(awake).unwrap_or_else(PoisonError::into_inner);
+            }
         }
         let _ = self.drained.set(());
     }
@@ -43,6 +47,8 @@ impl Freezing {
     /// Wakes the freezing threads, which may be waiting for the writer that has just left a closed gate.
     #[cold]
     pub(super) fn wake(&self) {
+        // Whoever has looked at the gate before the writer left sleeps when this has the lock.
+        drop(self.awake.lock().unwrap_or_else(PoisonError::into_inner));
         self.left.notify_all();
     }
 }

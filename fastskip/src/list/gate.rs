@@ -102,7 +102,7 @@ impl Gate {
 mod tests {
     use super::*;
 
-    /// Catches a late writer that is let in, or a drain that is never reported.
+    /// Catches a late writer that is let in or steps in before it is turned away, and a drain that is never reported.
     #[test]
     fn frozen_gate_turns_writers_away_and_reports_the_last_one_out() {
         let gate = Gate::default();
@@ -114,7 +114,8 @@ mod tests {
         assert!(!gate.is_drained());
         assert_eq!(gate.leave(), LeaveState::Drained);
         assert!(gate.is_drained() && gate.is_frozen());
-        assert_eq!(gate.attempts(), 5);
+        assert_eq!(gate.enter(1), Err((InsertError::Frozen, LeaveState::Open)), "refused before it stepped in");
+        assert_eq!(gate.attempts(), 6);
     }
 
     /// Catches two writers that both think they are alone.

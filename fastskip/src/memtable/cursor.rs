@@ -51,9 +51,12 @@ impl Memtable {
 /// assert_eq!(seqnos, [2, 1, 3]);
 /// assert!(cursor.seek(b"a", 1));
 /// assert_eq!(cursor.version().map(|version| version.value), Some(&b"x"[..]));
-/// assert_eq!(cursor.next_key().map(|version| version.seqno), Some(1));
+/// assert_eq!(cursor.next().map(|version| version.seqno), Some(1));
+/// // By key, a cursor stops only at the newest version of each, wherever it comes from.
 /// assert_eq!(cursor.next_key().map(|version| version.key), Some(&b"b"[..]));
 /// assert_eq!(cursor.prev_key().map(|version| version.kind), Some(Kind::Tombstone));
+/// assert!(cursor.seek_for_prev(b"a", 0));
+/// assert_eq!(cursor.prev_key().map(|version| version.seqno), Some(2));
 /// # Ok::<(), fastskip::InsertError>(())
 /// ```
 #[derive(Clone)]

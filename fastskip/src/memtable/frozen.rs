@@ -16,9 +16,8 @@ impl Memtable {
     /// unwinding. A thread that holds a reservation of this table must not call `freeze`: it would wait for itself forever.
     /// If a reservation was leaked, `freeze` never returns. O(shards), not counting the wait.
     ///
-    /// It checks repeatedly whether the last writer has left, and sleeps in between until a writer leaves or about a tenth of a millisecond
-    /// has passed. It does not park: an [`unpark`](std::thread::Thread::unpark) neither ends the wait nor is used up by it. It may be called
-    /// while a thread's thread-locals are destroyed.
+    /// It sleeps until the last writer leaves, which wakes it. It does not park: an [`unpark`](std::thread::Thread::unpark) neither ends the
+    /// wait nor is used up by it. It may be called while a thread's thread-locals are destroyed.
     pub fn freeze(&self) -> FrozenMemtable {
         self.list.freeze();
         FrozenMemtable { memtable: self.clone() }

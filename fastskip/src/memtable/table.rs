@@ -23,7 +23,7 @@ pub enum Lookup<'a> {
     Absent,
 }
 
-/// A sorted multi-version map from byte keys to byte values that any number of threads can read and write without locks.
+/// A sorted multi-version map from byte keys to byte values that any number of threads can read and write at once, without a lock around it.
 ///
 /// Each write has a sequence number. A read at sequence number `s` sees the newest version of each key that is not newer
 /// than `s`. The result of such a read no longer changes once every write up to `s` has returned. The caller publishes `s`.

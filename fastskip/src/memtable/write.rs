@@ -1,6 +1,7 @@
 //! Writes to a memtable: single writes, and batches, which first reserve memory and then cannot fail.
 
 use core::{fmt, slice};
+use std::collections::BTreeSet;
 
 use super::table::Memtable;
 use super::version::Versioned;
@@ -160,8 +161,18 @@ impl Memtable {
         if list.replaces() { write_replacing(list, op, seqno) } else { write::<false>(list, op, seqno) }
     }
 
+    /// Stores all of `ops`, or nothing, under consecutive sequence numbers from `first_seqno` on. The same as
+    /// [`reserve`](Self::reserve) and [`Reservation::apply`]; but here the numbers are known, so that a write which
+    /// [replaces](crate::Duplicates::Replace) another one needs no room within the limit on entries.
+    ///
+    /// # Errors
+    /// The same as for [`reserve`](Self::reserve).
+    pub fn apply(&self, ops: &[Op<'_>], first_seqno: u64) -> Result<Written, InsertError> {
+        Ok(self.reserve_for(ops, Some(&|index| nth(first_seqno, index)))?.apply(first_seqno))
+    }
+
     /// Stores all of `ops` under the sequence number `seqno`, or nothing. Of several writes of a key, the last one is stored. The
-    /// same as [`reserve`](Self::reserve) and [`Reservation::apply_at`].
+    /// same as [`reserve`](Self::reserve) and [`Reservation::apply_at`], with what [`apply`](Self::apply) says of replacements.
     ///
     /// ```
     /// # use fastskip::{Lookup, Memtable, Op};
@@ -174,7 +185,7 @@ impl Memtable {
     /// # Errors
     /// The same as for [`reserve`](Self::reserve).
     pub fn apply_at(&self, ops: &[Op<'_>], seqno: u64) -> Result<Written, InsertError> {
-        Ok(self.reserve(ops)?.apply_at(seqno))
+        Ok(self.reserve_for(ops, Some(&|_| seqno))?.apply_at(seqno))
     }
 
     /// Reserves everything that `ops` need, so that applying them cannot fail. Pebble's `arenaskl` has the same protocol.
@@ -196,12 +207,22 @@ impl Memtable {
     /// # Errors
     /// * [`Frozen`](InsertError::Frozen) after `freeze`.
     /// * [`Full`](InsertError::Full) if the batch does not fit within the remaining limits. Its last entry may exceed the
-    ///   limit on memory.
+    ///   limit on memory. A reservation does not know the numbers yet, so each write counts as a new entry here, though it may
+    ///   [replace](crate::Duplicates::Replace) one.
     /// * [`TooLarge`](InsertError::TooLarge) if a key or value is too long, or if the batch would not fit even in an empty
     ///   table with the same limits.
     ///
     /// In each case nothing is stored.
     pub fn reserve<'a>(&'a self, ops: &'a [Op<'a>]) -> Result<Reservation<'a>, InsertError> {
+        self.reserve_for(ops, None)
+    }
+
+    /// Reserves for `ops`. If their numbers are known, those that replace take no entries where these are short.
+    fn reserve_for<'a>(
+        &'a self,
+        ops: &'a [Op<'a>],
+        number: Option<&dyn Fn(usize) -> u64>,
+    ) -> Result<Reservation<'a>, InsertError> {
         let writer = self.list.enter(thread_index(), ops.len() as u64)?;
         let replaces = self.list.replaces();
         let (mut words, mut last) = (0, 0);
@@ -214,10 +235,28 @@ impl Memtable {
             last = u64::from(if replaces { replaceable() } else { new.words(Versioned::META_WORDS) });
             words += last;
         }
-        let start = writer.reserve(ops.len() as u64, words, last)?;
-        let alloc = ReservedAlloc { start, words: words as u32, entries: ops.len() as u64 };
+        let mut entries = ops.len() as u64;
+        let mut start = writer.reserve(entries, words, last);
+        if let (Err(_), true, Some(number)) = (start, replaces, number) {
+            entries = self.new_entries(ops, number);
+            start = writer.reserve(entries, words, last);
+        }
+        let alloc = ReservedAlloc { start: start?, words: words as u32, entries };
         Ok(Reservation { writer, ops, alloc, replaces })
     }
+
+    /// How many of `ops` are new, at most: no entry goes away meanwhile. O(log n) for each.
+    #[cold]
+    fn new_entries(&self, ops: &[Op<'_>], number: &dyn Fn(usize) -> u64) -> u64 {
+        let places: BTreeSet<_> = ops.iter().enumerate().map(|(index, op)| (op.key(), number(index))).collect();
+        let is_new = |(key, seqno)| self.get_version(key, seqno).is_none_or(|version| version.seqno != seqno);
+        places.into_iter().filter(|place| is_new(*place)).count() as u64
+    }
+}
+
+/// The number of the write at `index`.
+fn nth(first_seqno: u64, index: usize) -> u64 {
+    first_seqno.saturating_add(index as u64)
 }
 
 /// Stores `op`; with `REPLACE`, also where its key has a version `seqno`.
@@ -291,7 +330,7 @@ impl Reservation<'_> {
     /// returned. Expected O(log n) for each write.
     pub fn apply(self, first_seqno: u64) -> Written {
         let ops = self.ops;
-        self.store(move |index| ops[index].new_node(first_seqno.saturating_add(index as u64)))
+        self.store(move |index| ops[index].new_node(nth(first_seqno, index)))
     }
 
     /// Stores the batch, all of it under the sequence number `seqno`. Of several writes of a key, the last one is stored. A write is not

@@ -6,7 +6,7 @@ use super::stamp::{StampClock, Stamped};
 use crate::builder::{Builder, Config, Table, sealed};
 use crate::list::LazyList;
 
-/// A sorted map from byte keys to byte values that any number of threads can read and write without locks.
+/// A sorted map from byte keys to byte values that any number of threads can read and write at once, without a lock around it.
 ///
 /// A key is stored only once. Later inserts of the same key are rejected, even after [`delete`](Self::delete), which marks
 /// the key as a tombstone. Use [`Memtable`](crate::Memtable) to overwrite keys. Returned slices borrow from the list. No entry

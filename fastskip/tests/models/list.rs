@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
-use fastskip::{
-    BatchError, ConcurrentSkipList, Cursor, Entry, InsertError, MAX_KEY_LEN, OwnedEntry, OwnedSnapshot, Snapshot,
-};
+use fastskip::{BatchError, ConcurrentSkipList, Cursor, Entry, InsertError, MAX_KEY_LEN, OwnedSnapshot, Snapshot};
 
 use super::input::Input;
 use super::limits::{TableLimits, mean, too_large};
+use super::moves::{self, compare_moves};
 use super::record::Record;
 use super::{Met, compare_walk, operations, ranges};
 
@@ -115,8 +114,8 @@ impl Known {
                 let expected: Vec<_> = entries(&self.model).filter(|entry| entry.key.starts_with(&prefix)).collect();
                 compare_walk(|| list.prefix(&prefix), &expected);
             }
-            SkipListOp::Seek => self.seek(list, &input.key(), true),
-            SkipListOp::SeekForPrev => self.seek(list, &input.key(), false),
+            SkipListOp::Seek => self.seek(list, &input.key(), false),
+            SkipListOp::SeekForPrev => self.seek(list, &input.key(), true),
             SkipListOp::Freeze => {
                 list.freeze();
                 self.frozen = true;
@@ -262,47 +261,20 @@ impl Known {
         }
     }
 
-    fn seek(&self, list: &Arc<ConcurrentSkipList>, key: &[u8], forward: bool) {
-        let shown: Vec<_> = entries(&self.model).collect();
+    fn seek(&self, list: &Arc<ConcurrentSkipList>, key: &[u8], back: bool) {
+        let shown: Vec<_> = entries(&self.model).map(moves::entry).collect();
         self.look_up(list, key);
         let owned = list.get_owned(key);
-        assert_eq!(owned.as_ref().map(OwnedEntry::as_entry), shown.iter().find(|entry| entry.key == key).copied());
-        self.seek_owned(list, key, forward);
-        assert_eq!(list.cursor().entry(), shown.first().copied());
-        compare_cursor(list.cursor(), &shown, key, forward);
-        let first = shown.partition_point(|entry| entry.key < key);
+        let found = shown.iter().find(|entry| entry.0 == key);
+        assert_eq!(owned.as_ref().map(|owned| moves::entry(owned.as_entry())).as_ref(), found);
+        compare_moves(list.cursor(), &shown, (key, 0), back);
+        compare_moves(list.owned_cursor(), &shown, (key, 0), back);
+        let first = shown.partition_point(|entry| entry.0 < key);
         let found = list.cursor_at(key);
-        assert_eq!(found.as_ref().and_then(Cursor::entry), shown.get(first).copied());
+        assert_eq!(found.as_ref().and_then(Cursor::entry).map(moves::entry), shown.get(first).copied());
         if let Some(mut cursor) = found {
-            assert_eq!(cursor.clone().prev_entry(), first.checked_sub(1).map(|before| shown[before]));
-            assert!(std::iter::from_fn(|| cursor.next_entry()).eq(shown[first..].iter().copied()));
-        }
-        let mut cursor = list.cursor();
-        if cursor.seek_for_prev(key) {
-            let last = shown.partition_point(|entry| entry.key <= key);
-            assert_eq!(cursor.clone().next_entry(), shown.get(last).copied());
-            assert!(std::iter::from_fn(|| cursor.prev_entry()).eq(shown[..last].iter().rev().copied()));
-            assert_eq!(
-                (cursor.prev_entry(), cursor.valid(), cursor.next_entry()),
-                (None, false, shown.first().copied())
-            );
-        }
-    }
-
-    fn seek_owned(&self, list: &Arc<ConcurrentSkipList>, key: &[u8], forward: bool) {
-        let mut cursor = list.owned_cursor();
-        let is_found = if forward { cursor.seek(key) } else { cursor.seek_for_prev(key) };
-        assert_eq!((is_found, cursor.entry_owned().is_some()), (cursor.valid(), cursor.valid()));
-        if forward {
-            for entry in entries(&self.model).filter(|entry| entry.key >= key) {
-                assert_eq!(cursor.next(), Some(entry));
-            }
-            assert_eq!(cursor.next(), None);
-        } else {
-            for entry in entries(&self.model).rev().filter(|entry| entry.key <= key) {
-                assert_eq!(cursor.prev(), Some(entry));
-            }
-            assert_eq!(cursor.prev(), None);
+            assert_eq!(cursor.clone().prev_entry().map(|entry| entry.key), first.checked_sub(1).map(|at| shown[at].0));
+            assert!(std::iter::from_fn(|| cursor.next_entry()).map(moves::entry).eq(shown[first..].iter().copied()));
         }
     }
 
@@ -341,37 +313,15 @@ fn compare_snapshot(snapshot: &Snapshot<'_>, owned: &OwnedSnapshot, then: &Model
     let shown: Vec<_> = entries(then).collect();
     compare_walk(|| snapshot.iter(), &shown);
     compare_walk(|| owned.range(..), &shown);
-    assert_eq!(owned.cursor().entry(), owned.as_snapshot().cursor().entry());
     let Some(middle) = shown.get(shown.len() / 2) else { return };
     assert_eq!(snapshot.get(middle.key), Some((middle.value, middle.is_tombstone)));
     let (before, behind) = shown.split_at(shown.len() / 2);
     compare_walk(|| snapshot.range(middle.key..), behind);
     let mut cursor = snapshot.cursor_at(middle.key).expect("it is there");
-    [true, false].into_iter().for_each(|forward| compare_cursor(cursor.clone(), &shown, middle.key, forward));
     assert!(std::iter::from_fn(|| cursor.prev_entry()).eq(before.iter().rev().copied()));
-}
-
-/// Checks the searches of a cursor that shows `shown`, forward or backward, and every step from there.
-fn compare_cursor<'a>(mut cursor: Cursor<'a>, shown: &[Entry<'_>], key: &[u8], forward: bool) {
-    let (at, behind) = (shown.partition_point(|e| e.key < key), shown.partition_point(|e| e.key <= key));
-    type Search<'a> = fn(&mut Cursor<'a>, &[u8]) -> bool;
-    let searches: [(Search<'a>, usize); 2] = match forward {
-        true => [(Cursor::seek, at), (Cursor::seek_exclusive, behind)],
-        false => [(Cursor::seek_for_prev, behind), (Cursor::seek_before, at)],
-    };
-    for (search, gap) in searches {
-        let found = if forward { shown.get(gap) } else { gap.checked_sub(1).map(|last| &shown[last]) };
-        assert_eq!((search(&mut cursor, key), cursor.valid()), (found.is_some(), found.is_some()));
-        assert_eq!(cursor.entry(), found.copied());
-        // Until a step is taken, the cursor is in a gap between the shown entries.
-        let mut moved = cursor.clone();
-        assert!(moved.by_ref().eq(shown[gap..].iter().copied()));
-        assert_eq!((moved.valid(), moved.prev()), (false, shown.last().copied()), "from behind the last entry");
-        assert!(std::iter::from_fn(|| cursor.prev_key()).eq(shown[..gap].iter().rev().copied()));
-        assert_eq!((cursor.valid(), cursor.next_key()), (false, shown.first().copied()), "from before the first entry");
-    }
-    assert_eq!((cursor.seek_to_last(), cursor.prev()), (!shown.is_empty(), shown.last().copied()));
-    assert_eq!((cursor.seek_to_first(), cursor.next()), (!shown.is_empty(), shown.first().copied()));
+    let shown: Vec<_> = shown.iter().copied().map(moves::entry).collect();
+    compare_moves(snapshot.cursor(), &shown, (middle.key, 0), false);
+    compare_moves(owned.cursor(), &shown, (middle.key, 0), true);
 }
 
 fn entries(model: &Model) -> impl DoubleEndedIterator<Item = Entry<'_>> {

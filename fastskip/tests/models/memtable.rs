@@ -1,17 +1,17 @@
 //! `Memtable` against a map of versions.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, RangeBounds};
 
 use fastskip::{
-    Duplicates, FrozenMemtable, InsertError, Kind, Lookup, MAX_KEY_LEN, Memtable, MemtableCursor, Op, OwnedVersion,
-    Version,
+    Duplicates, FrozenMemtable, InsertError, Kind, Lookup, MAX_KEY_LEN, Memtable, Op, OwnedVersion, Version,
 };
 
 use super::input::Input;
 use super::limits::{Size, TableLimits, mean, too_large};
+use super::moves::{self, Step, compare_moves, compare_steps};
 use super::record::Record;
 use super::{Met, compare_walk, operations, ranges};
 
@@ -97,8 +97,8 @@ impl Pair {
             }
             MemtableOp::Get => self.get(&input.key(), seqno(input)),
             MemtableOp::Range => self.range(&input.key(), &input.key(), seqno(input)),
-            MemtableOp::Seek => self.seek(&input.key(), seqno(input), true),
-            MemtableOp::SeekForPrev => self.seek(&input.key(), seqno(input), false),
+            MemtableOp::Seek => self.seek(&input.key(), seqno(input), false),
+            MemtableOp::SeekForPrev => self.seek(&input.key(), seqno(input), true),
             MemtableOp::WalkCursor => self.walk_cursor(input),
             MemtableOp::Compare => {
                 self.compare();
@@ -191,18 +191,26 @@ impl Pair {
         let first = seqno(input);
         let ops: Vec<_> = writes.iter().map(|(key, value)| operation(key, value.as_deref())).collect();
         let sizes: Vec<_> = writes.iter().map(|(key, value)| (key.len(), value.as_ref().map_or(0, Vec::len))).collect();
-        let foretold = self.foretell(&sizes);
+        // Half of the batches go under one number, and the last write of a key wins. Some are reserved before their numbers are known.
+        let (at_one, is_reserved) = (writes.len() % 2 == 1, writes.len() % 4 == 2);
+        let mut numbered: Vec<_> =
+            (0..).map(|i| if at_one { first } else { first.saturating_add(i) }).zip(&writes).collect();
+        let new = match self.duplicates {
+            Duplicates::Replace if !is_reserved => {
+                let places = numbered.iter().map(|(seqno, (key, _))| (key.clone(), Reverse(*seqno)));
+                places.collect::<BTreeSet<_>>().iter().filter(|place| !self.model.contains_key(*place)).count()
+            }
+            _ => sizes.len(),
+        };
+        let foretold = self.foretell_new(&sizes, new);
         let memtable = &self.memtable;
-        // Half of the batches go under one number, and the last write of a key wins.
-        let at_one = writes.len() % 2 == 1;
-        let found = input.somewhere(|| match at_one {
-            true => memtable.apply_at(&ops, first),
-            false => memtable.reserve(&ops).map(|reservation| reservation.apply(first)),
+        let found = input.somewhere(|| match (at_one, is_reserved) {
+            (true, _) => memtable.apply_at(&ops, first),
+            (false, true) => memtable.reserve(&ops).map(|reservation| reservation.apply(first)),
+            (false, false) => memtable.apply(&ops, first),
         });
         self.judge(MemtableOp::Apply, foretold, found.map(|_| ()), &sizes);
         let Ok(written) = found else { return };
-        let mut numbered: Vec<_> =
-            (0..).map(|i| if at_one { first } else { first.saturating_add(i) }).zip(&writes).collect();
         if at_one && self.duplicates == Duplicates::Reject {
             // The first that is stored stays: backwards, the last write of a key.
             numbered.reverse();
@@ -296,58 +304,25 @@ impl Pair {
         }
     }
 
-    /// The searches of cursors, forward or backward: of all versions, and of those that a reader sees at a number.
-    fn seek(&self, key: &[u8], seqno: u64, forward: bool) {
-        let all: Vec<_> = versions(&self.model).collect();
-        compare_cursor(self.memtable.cursor(), &all, (key, seqno), forward);
+    /// The moves of cursors from where a search led, forward or backward: over all versions, and over those that a reader sees at a number.
+    fn seek(&self, key: &[u8], seqno: u64, back: bool) {
+        let memtable = self.frozen.as_deref().unwrap_or(&self.memtable);
+        let all: Vec<_> = versions(&self.model).map(moves::version).collect();
+        compare_moves(memtable.cursor(), &all, (key, seqno), back);
+        compare_moves(memtable.owned_cursor(), &all, (key, seqno), back);
         for visible_at in [seqno, seqno / 2, 3] {
-            let shown = self.visible(visible_at);
-            compare_cursor(self.memtable.cursor().visible_at(visible_at), &shown, (key, seqno), forward);
-        }
-        let mut cursor = self.memtable.owned_cursor();
-        let is_found = if forward { cursor.seek(key, seqno) } else { cursor.seek_for_prev(key, seqno) };
-        assert_eq!((is_found, cursor.version().is_some()), (cursor.valid(), cursor.valid()));
-        let target = (key, Reverse(seqno));
-        if forward {
-            for version in all.iter().filter(|v| (v.key, Reverse(v.seqno)) >= target) {
-                assert_eq!(cursor.next(), Some(*version));
-            }
-            assert_eq!(cursor.next(), None);
-        } else {
-            for version in all.iter().rev().filter(|v| (v.key, Reverse(v.seqno)) <= target) {
-                assert_eq!(cursor.prev(), Some(*version));
-            }
-            assert_eq!(cursor.prev(), None);
+            let shown: Vec<_> = self.visible(visible_at).into_iter().map(moves::version).collect();
+            compare_moves(memtable.cursor().visible_at(visible_at), &shown, (key, seqno), back);
         }
     }
 
-    /// Steps in both directions, from either end.
+    /// Steps of all kinds, from either end.
     fn walk_cursor(&self, input: &mut Input<'_>) {
-        let all: Vec<_> = versions(&self.model).collect();
-        let mut cursor = self.memtable.cursor();
-        assert_eq!(cursor.version(), all.first().copied());
-        // One more than the place of the cursor's version; 0 is before the first version.
-        let mut place = if input.byte().is_multiple_of(2) {
-            assert_eq!(cursor.next(), all.first().copied());
-            1
-        } else {
-            assert_eq!((cursor.seek_to_last(), cursor.prev()), (!all.is_empty(), all.last().copied()));
-            all.len()
-        };
-        let mut steps = input.byte();
-        if all.is_empty() {
-            return;
-        }
-        for _ in 0..8 {
-            let (found, next) = match steps & 1 {
-                0 => (cursor.next(), (place + 1).min(all.len() + 1)),
-                _ => (cursor.prev(), place.saturating_sub(1)),
-            };
-            place = next;
-            assert_eq!(found, place.checked_sub(1).and_then(|index| all.get(index)).copied());
-            assert_eq!(cursor.version(), found);
-            steps >>= 1;
-        }
+        let all: Vec<_> = versions(&self.model).map(moves::version).collect();
+        let back = !input.byte().is_multiple_of(2);
+        let steps = input.byte();
+        let steps = (0..8).map(|step| Step::ALL[usize::from(steps.rotate_right(step) & 3)]);
+        compare_steps(self.memtable.cursor(), &all, back, steps);
     }
 
     fn compare(&mut self) {
@@ -377,40 +352,6 @@ impl Pair {
         assert_eq!((stats.avg_key_size, stats.avg_value_size), (mean(keys, stats.len), mean(values, stats.len)));
         self.limits.check(&stats);
     }
-}
-
-/// Checks the searches of a cursor that shows `shown`, forward or backward, and every step from there.
-fn compare_cursor<'a>(
-    mut cursor: MemtableCursor<'a>,
-    shown: &[Version<'_>],
-    (key, seqno): (&[u8], u64),
-    forward: bool,
-) {
-    assert_eq!((cursor.valid(), cursor.version()), (!shown.is_empty(), shown.first().copied()));
-    let target = (key, Reverse(seqno));
-    let at = shown.partition_point(|v| (v.key, Reverse(v.seqno)) < target);
-    let behind = shown.partition_point(|v| (v.key, Reverse(v.seqno)) <= target);
-    type Search<'a> = fn(&mut MemtableCursor<'a>, &[u8], u64) -> bool;
-    let searches: [(Search<'a>, usize); 2] = match forward {
-        true => [(MemtableCursor::seek, at), (MemtableCursor::seek_exclusive, behind)],
-        false => [(MemtableCursor::seek_for_prev, behind), (MemtableCursor::seek_before, at)],
-    };
-    for (search, gap) in searches {
-        let found = if forward { shown.get(gap) } else { gap.checked_sub(1).map(|last| &shown[last]) };
-        assert_eq!((search(&mut cursor, key, seqno), cursor.valid()), (found.is_some(), found.is_some()));
-        assert_eq!(cursor.version(), found.copied());
-        // Until a step is taken, the cursor is in a gap between the shown entries.
-        let mut moved = cursor.clone();
-        assert!(moved.by_ref().eq(shown[gap..].iter().copied()));
-        assert_eq!((moved.valid(), moved.prev()), (false, shown.last().copied()), "from behind the last entry");
-        assert!(std::iter::from_fn(|| cursor.prev()).eq(shown[..gap].iter().rev().copied()));
-        assert_eq!((cursor.valid(), cursor.next()), (false, shown.first().copied()), "from before the first entry");
-    }
-    assert_eq!((cursor.seek_to_last(), cursor.version()), (!shown.is_empty(), shown.last().copied()));
-    assert_eq!((cursor.seek_to_first(), cursor.version()), (!shown.is_empty(), shown.first().copied()));
-    let newest = shown.chunk_by(|a, b| a.key == b.key).map(|versions| versions[0]);
-    assert!(std::iter::from_fn(|| cursor.next_key()).eq(newest.clone()));
-    assert!(std::iter::from_fn(|| cursor.prev_key()).eq(newest.rev()));
 }
 
 fn versions(model: &Model) -> impl DoubleEndedIterator<Item = Version<'_>> {

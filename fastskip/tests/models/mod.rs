@@ -7,6 +7,7 @@ pub(crate) mod input;
 mod limits;
 pub(crate) mod list;
 pub(crate) mod memtable;
+pub(crate) mod moves;
 mod record;
 
 use std::collections::BTreeSet;

@@ -91,6 +91,11 @@ fn readers_of_an_untouched_table_see_what_is_stored_before_a_step() {
         let (mut first, mut last) = (memtable.cursor(), memtable.cursor());
         let (mut owned, mut owned_last) = (memtable.owned_cursor(), memtable.owned_cursor());
         assert!(!first.seek_to_first() && !last.seek_to_last() && !owned_last.seek_to_last());
+        // A search that finds nothing ends behind or before all that is stored later.
+        let mut sought: [_; 4] = std::array::from_fn(|_| memtable.cursor());
+        let [at, behind, at_or_before, before] = &mut sought;
+        assert!(!at.seek(b"a", 9) && !behind.seek_exclusive(b"a", 9));
+        assert!(!at_or_before.seek_for_prev(b"z", 9) && !before.seek_before(b"z", 9));
         let (mut spent, mut iter, mut range) = (memtable.iter(9), memtable.iter(9), memtable.range(..b"z", 9));
         let (mut versions, mut lending) = (memtable.owned_all_versions(), memtable.owned_range(.., 9));
         assert!(spent.next().is_none());
@@ -98,6 +103,10 @@ fn readers_of_an_untouched_table_see_what_is_stored_before_a_step() {
         let version = memtable.get_version(b"k", 1);
         assert!(version.is_some());
         assert_eq!([first.next(), last.prev(), owned.next(), owned_last.prev()], [version; 4]);
+        let mut stay = sought.clone();
+        assert_eq!([stay[0].next(), stay[1].next(), stay[2].prev(), stay[3].prev()], [None; 4]);
+        let [at, behind, at_or_before, before] = &mut sought;
+        assert_eq!([at.prev(), behind.prev_key(), at_or_before.next(), before.next_key()], [version; 4]);
         assert_eq!([iter.next(), range.next_back(), lending.next_ref()], [version; 3]);
         assert_eq!(versions.next_back().as_ref().map(OwnedVersion::as_version), version);
         assert!(spent.next().is_none() && spent.next_back().is_none(), "once at its end, for ever");

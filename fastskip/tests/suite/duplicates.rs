@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use fastskip::{Duplicates, InsertError, Kind, Lookup, Memtable, Op};
+use fastskip::{Duplicates, InsertError, Kind, Lookup, Memtable, Op, Written};
 
 fn table(shards: usize) -> Memtable {
     Memtable::builder().shards(shards).duplicates(Duplicates::Replace).build()
@@ -112,6 +112,45 @@ fn replacements_are_no_entries() {
     assert_eq!(memtable.put(b"d", 1, b""), Err(InsertError::Full));
     assert_eq!((memtable.len(), memtable.stats().value_bytes), (3, 7));
     memtable.validate();
+}
+
+/// Catches a door through which a replacement counts as a new entry: then a table that has reached its limit on entries refuses it.
+#[test]
+fn a_replacement_is_no_new_entry_at_any_door() {
+    type Door = fn(&Memtable) -> Result<Written, InsertError>;
+    const A: Op<'_> = Op::Put { key: b"a", value: b"v" };
+    const B: Op<'_> = Op::Delete { key: b"b" };
+    const C: Op<'_> = Op::Put { key: b"c", value: b"new" };
+    let doors: [(Door, usize); 8] = [
+        (|table| table.put(b"a", 1, b"v"), 1),
+        (|table| table.put_parts(&[b"", b"a"], 1, &[b"v", b"v"]), 1),
+        (|table| table.delete(b"a", 1), 1),
+        (|table| table.write(&B, 2), 1),
+        (|table| table.apply_at(&[A], 1), 1),
+        (|table| table.apply_at(&[A, A, B, A], u64::MAX), 4),
+        (|table| table.apply(&[A, B, A], 1), 3),
+        (|table| table.apply(&[B, A, A, B], u64::MAX - 1), 4),
+    ];
+    let places = [(b"a", 1), (b"b", 2), (b"a", 3), (b"b", u64::MAX - 1), (b"a", u64::MAX), (b"b", u64::MAX)];
+    for max_entries in [6, 7] {
+        let memtable = Memtable::builder().shards(2).max_entries(max_entries).duplicates(Duplicates::Replace).build();
+        for (key, seqno) in places {
+            assert_eq!(memtable.put(key, seqno, b"").map(|written| written.replaced), Ok(0));
+        }
+        for (number, (door, writes)) in doors.into_iter().enumerate() {
+            let written = door(&memtable).map(|written| (written.stored, written.replaced));
+            assert_eq!((written, memtable.len()), (Ok((writes, writes)), 6), "door {number}, at most {max_entries}");
+        }
+        // One that is new needs room, and two need more.
+        let one_new = memtable.apply(&[A, C, A], 1).map(|written| (written.stored, written.replaced));
+        assert_eq!(one_new, if max_entries == 6 { Err(InsertError::Full) } else { Ok((3, 2)) });
+        assert_eq!(memtable.apply_at(&[A, C, B, C], 4), Err(InsertError::Full));
+        assert_eq!((memtable.len(), memtable.put(b"d", 1, b"")), (max_entries, Err(InsertError::Full)));
+        memtable.validate();
+    }
+    // More writes of one place than the limit has entries.
+    let memtable = Memtable::builder().shards(1).max_entries(1).duplicates(Duplicates::Replace).build();
+    assert_eq!(memtable.apply_at(&[A, A, A], 1).map(|written| (written.stored, written.replaced)), Ok((3, 2)));
 }
 
 /// A value of one of the writers: who wrote it and how often that was, three times over.

@@ -238,13 +238,13 @@ proptest! {
         // What lies strictly between what the ends have taken is left, within the bounds.
         let (mut lower, mut upper) = bounds;
         let mut is_spent = false;
-        let mut more = (0..12_u8).rev();
+        // Keys that are there get newer versions.
+        let mut more = (0..12_u8).rev().cycle().zip(2..);
         for step in steps {
             if step == 4 {
-                let number = more.next().unwrap_or(0);
-                if table.put(&[number], 1, &[number]).is_ok() {
-                    model.insert(vec![number], number);
-                }
+                let (number, seqno) = more.next().unwrap();
+                table.put(&[number], seqno, &[number]).unwrap();
+                model.insert(vec![number], number);
                 continue;
             }
             let is_left = |key: &&Vec<u8>| RangeBounds::<Vec<u8>>::contains(&(lower.as_ref(), upper.as_ref()), *key);

@@ -6,7 +6,7 @@ use std::cell::Cell;
 
 pub(crate) use core::sync::atomic::Ordering;
 pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
+pub(crate) use shuttle::sync::{Condvar, Mutex};
 pub(crate) use shuttle::thread::yield_now;
 pub(crate) use std::sync::{Arc, OnceLock, PoisonError};
 
@@ -18,13 +18,6 @@ pub(crate) const fn ord(_site: &'static str, ordering: Ordering) -> Ordering {
 /// As in the shipped build.
 pub(crate) fn overwrite(word: &AtomicU64, value: u64, ordering: Ordering) {
     word.store(value, ordering);
-}
-
-/// Returns though nobody told, as the shipped one does sooner or later: there is no time here.
-pub(crate) fn wait_briefly<'a>(_: &Condvar, mutex: &'a Mutex<()>, guard: MutexGuard<'a, ()>) -> MutexGuard<'a, ()> {
-    drop(guard);
-    yield_now();
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Watches nothing: where memory is sequentially consistent, bytes are published by being written.

@@ -262,6 +262,8 @@ pub(super) fn counted() -> Program<Memtable> {
         .thread(|memtable| {
             let stats = memtable.stats();
             assert!(stats.entries <= stats.total_inserts, "I6 broken: an entry is counted, and its attempt is not");
+            let is_noted = stats.entries == 0 || stats.highest_seqno.is_some();
+            assert!(is_noted, "I6 broken: an entry is counted, and its sequence number is not");
             let least = stats.entries * NODE * 8;
             assert!(stats.memory_usage >= least, "I6 broken: an entry is counted, and its memory is not");
             format!("{} counted", stats.entries)

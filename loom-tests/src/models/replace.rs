@@ -3,15 +3,15 @@
 use crate::builder::Config;
 use crate::check::Program;
 use crate::models::table::{config, put, through, unhinted};
-use crate::{Duplicates, Lookup, Memtable};
+use crate::{Duplicates, InsertError, Lookup, Memtable};
 
 /// Values of two writers, and the one before them: of different lengths, so that what is counted differs too.
 const OLD: &[u8] = b"old";
 const VALUES: [&[u8]; 2] = [b"a value of more than a word", b"another"];
 
-/// A table that replaces, with two entries and, if `is_there`, one between them.
-fn table(is_there: bool) -> Memtable {
-    let memtable: Memtable = unhinted(Config { duplicates: Duplicates::Replace, ..config(2) });
+/// A table that replaces, with two entries and, if `is_there`, one between them. A limit of 0 entries is none.
+fn table(is_there: bool, max_entries: usize) -> Memtable {
+    let memtable: Memtable = unhinted(Config { duplicates: Duplicates::Replace, max_entries, ..config(2) });
     through(0, || {
         put(&memtable, b"a", b"");
         put(&memtable, b"z", b"");
@@ -36,7 +36,7 @@ fn which(memtable: &Memtable) -> &'static str {
 
 /// Thread 0 replaces a value; thread 1 looks twice.
 pub(super) fn value() -> Program<Memtable> {
-    Program::new(|| table(true))
+    Program::new(|| table(true, 0))
         .thread(|memtable| put(memtable, b"k", VALUES[0]))
         .thread(|memtable| format!("{} {}", which(memtable), which(memtable)))
         .at_rest(|memtable| {
@@ -47,12 +47,14 @@ pub(super) fn value() -> Program<Memtable> {
 }
 
 /// Two threads write different values under one key and number, each through a shard of its own, then look. One value stays; a thread
-/// that sees the other's comes first.
+/// that sees the other's comes first. What it replaces was counted before. Of the limit, the key takes one entry, whoever links it.
 pub(super) fn writers(is_there: bool) -> Program<Memtable> {
-    Program::new(move || table(is_there))
+    Program::new(move || table(is_there, 4))
         .threads(2, |memtable, number| {
             let written = memtable.put(b"k", 1, VALUES[number]).expect("the table has room");
             assert_eq!(written.stored, 1);
+            let least = VALUES[1].len().min(VALUES[0].len());
+            assert!(memtable.stats().value_bytes >= least, "I6 broken: a value was taken back that is not counted yet");
             format!("{}{}", if written.replaced == 1 { "replaces, " } else { "" }, which(memtable))
         })
         .at_rest(|memtable| {
@@ -61,6 +63,8 @@ pub(super) fn writers(is_there: bool) -> Program<Memtable> {
             let last = which(memtable);
             let value = VALUES[usize::from(last == "1")];
             assert_eq!((stats.len, stats.avg_value_size * 3.0), (3, value.len() as f64));
+            assert_eq!(memtable.put(b"l", 1, b"").map(|written| written.stored), Ok(1), "I6 broken: an entry is lost");
+            assert_eq!(memtable.put(b"m", 1, b""), Err(InsertError::Full));
             last
         })
         .expects(match is_there {

@@ -1,8 +1,9 @@
 //! Both tables under real threads, for sanitizers: `stress [SECONDS [SEED]]`.
 //!
 //! Thread sanitizer follows only code that is built for it, and the standard library is not. So this program has a `main` of its own and uses
-//! nothing of that library but joined threads, `Arc` and atomics. Tables reserve their memory when they are built, because a table that is made at
-//! first use needs the library's `OnceLock`. Each value names its writer, so the program is a test without a sanitizer too.
+//! nothing of that library but joined threads, `Arc` and atomics, and the lock at which a freezing thread and the last writer meet. Tables
+//! reserve their memory when they are built, because a table that is made at first use needs the library's `OnceLock`. Each value names its
+//! key, so the program is a test without a sanitizer too.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,17 +11,21 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fastskip::{ConcurrentSkipList, InsertError, Lookup, Memtable, Op};
+use fastskip::{ConcurrentSkipList, Duplicates, InsertError, Lookup, Memtable, Op, Version};
 
 const WRITERS: u64 = 2;
 const READERS: u64 = 2;
 /// Writes of a batch.
 const BATCH: usize = 24;
+/// The number of all writes that replace each other.
+const REPLACED: u64 = 7;
 
 /// The data that the threads of a round share.
 struct Round {
     memtable: Memtable,
-    list: ConcurrentSkipList,
+    /// The last write of a key wins.
+    replacing: Memtable,
+    list: Arc<ConcurrentSkipList>,
     next: AtomicU64,
     done: AtomicBool,
     seed: u64,
@@ -60,6 +65,12 @@ fn check(key: &[u8], value: &[u8]) {
     assert!(value.starts_with(key) && value[key.len()..].iter().all(|byte| *byte == key[7]), "a value nobody wrote");
 }
 
+fn check_version(version: Version<'_>) {
+    if !version.value.is_empty() {
+        check(version.key, version.value);
+    }
+}
+
 fn is_open<T>(result: Result<T, InsertError>) -> bool {
     match result {
         Ok(_) | Err(InsertError::DuplicateKey) => true,
@@ -76,17 +87,12 @@ impl Round {
         let shards = 1 + shape as usize % 3;
         // One round in four grows past the size from which searches are interleaved.
         let writes = if shape >> 8 & 3 == 0 { 12_000 } else { 1500 };
+        let memtable = Memtable::builder().shards(shards).arena_bytes_per_shard(256);
+        let list = ConcurrentSkipList::builder().shards(shards).arena_bytes_per_shard(256);
         Self {
-            memtable: Memtable::builder()
-                .shards(shards)
-                .arena_bytes_per_shard(256)
-                .try_build()
-                .expect("addresses for a table"),
-            list: ConcurrentSkipList::builder()
-                .shards(shards)
-                .arena_bytes_per_shard(256)
-                .try_build()
-                .expect("addresses for a table"),
+            memtable: memtable.clone().try_build().expect("addresses for a table"),
+            replacing: memtable.duplicates(Duplicates::Replace).try_build().expect("addresses for a table"),
+            list: Arc::new(list.try_build().expect("addresses for a table")),
             next: AtomicU64::new(1),
             done: AtomicBool::new(false),
             seed: random.next(),
@@ -124,7 +130,12 @@ impl Round {
         // A refused write is a duplicate, or the next write is refused as well.
         let _ = self.list.insert_batch(&entries);
         let (one, other) = (key(random.next()), &keys[0]);
-        is_open(self.memtable.put(&one, self.numbers(1), &value(&one, first)))
+        // Few keys, so that threads often replace what the other is replacing.
+        let hot = key(random.next() % 16);
+        is_open(self.replacing.apply_at(&ops, REPLACED))
+            && is_open(self.replacing.put(&hot, REPLACED, &value(&hot, first)))
+            && is_open(self.replacing.delete(&key(first % 16), REPLACED))
+            && is_open(self.memtable.put(&one, self.numbers(1), &value(&one, first)))
             && is_open(self.memtable.delete(other, self.numbers(1)))
             && is_open(self.list.try_insert(&one, &value(&one, first)))
             && is_open(self.list.try_delete(other).map(|_| ()))
@@ -137,10 +148,12 @@ impl Round {
         let mut looks = 0;
         while !self.done.load(Ordering::Acquire) || looks == 0 {
             self.read_memtable(&mut random);
+            self.read_replacing(&mut random);
             self.read_list(&mut random);
             looks += 1;
             if self.freezes && number == WRITERS && looks == 3 {
                 drop(self.memtable.freeze());
+                drop(self.replacing.freeze());
                 self.list.freeze();
             }
         }
@@ -156,13 +169,35 @@ impl Round {
         let mut last: Option<(Vec<u8>, u64)> = None;
         for version in self.memtable.range(&keys[0][..4].., u64::MAX).take(1000) {
             assert!(last.is_none_or(|(key, _)| &key[..] < version.key), "keys out of order");
-            if !version.value.is_empty() {
-                check(version.key, version.value);
-            }
+            check_version(version);
             last = Some((version.key.to_vec(), version.seqno));
         }
         let back: Vec<_> = self.memtable.all_versions().rev().take(300).map(|version| version.key).collect();
         assert!(back.is_sorted_by(|a, b| a >= b), "keys out of order");
+    }
+
+    /// By what owns its table: iterators, counted and lent entries of either end, and a cursor.
+    fn read_replacing(&self, random: &mut Random) {
+        let hot = key(random.next() % 16);
+        if let Some(version) = self.replacing.get_owned(&hot, REPLACED) {
+            check_version(version.as_version());
+        }
+        let mut versions = self.replacing.owned_range(&key(random.next()).., REPLACED);
+        for _ in 0..200 {
+            let (Some(first), Some(last)) = (versions.next(), versions.next_back_ref()) else { break };
+            assert!(first.key() < last.key, "keys out of order");
+            check_version(first.as_version());
+            check_version(last);
+        }
+        let mut cursor = self.replacing.owned_cursor();
+        if cursor.seek_for_prev(&key(random.next()), 0) {
+            for _ in 0..100 {
+                let kept = cursor.version_owned();
+                let Some(version) = cursor.prev_key() else { break };
+                check_version(version);
+                assert!(kept.is_none_or(|kept| version.key <= kept.key()), "keys out of order");
+            }
+        }
     }
 
     fn read_list(&self, random: &mut Random) {
@@ -174,9 +209,11 @@ impl Round {
         };
         let (first, second): (usize, usize) = (look(), look());
         assert_eq!(first, second, "a snapshot changed");
-        for entry in self.list.iter().rev().take(200) {
-            if !entry.value.is_empty() {
-                check(entry.key, entry.value);
+        let mut entries = self.list.owned_range(..);
+        for _ in 0..200 {
+            let Some(entry) = entries.next_back() else { break };
+            if !entry.value().is_empty() {
+                check(entry.key(), entry.value());
             }
         }
         let stats = self.list.stats();
@@ -197,8 +234,9 @@ fn run(round: Round) -> usize {
     round.done.store(true, Ordering::Release);
     readers.into_iter().for_each(|reader| reader.join().expect("a reader found nothing wrong"));
     round.memtable.validate();
+    round.replacing.validate();
     round.list.validate();
-    round.memtable.len() + round.list.len()
+    round.memtable.len() + round.replacing.len() + round.list.len()
 }
 
 fn main() -> ExitCode {

@@ -1,0 +1,161 @@
+//! The moves of cursors, which those of both tables have in common, against positions in a sorted slice.
+
+use std::cmp::Reverse;
+
+use fastskip::{Cursor, Entry, Kind, MemtableCursor, OwnedCursor, OwnedListCursor, Version};
+
+/// An entry as every cursor shows it: key, number (0 in a list), value, and whether it is a tombstone.
+pub(crate) type Shown<'a> = (&'a [u8], u64, &'a [u8], bool);
+
+pub(crate) fn version(version: Version<'_>) -> Shown<'_> {
+    (version.key, version.seqno, version.value, version.kind == Kind::Tombstone)
+}
+
+pub(crate) fn entry(entry: Entry<'_>) -> Shown<'_> {
+    (entry.key, 0, entry.value, entry.is_tombstone)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Step {
+    Next,
+    Prev,
+    NextKey,
+    PrevKey,
+}
+
+impl Step {
+    pub(crate) const ALL: [Self; 4] = [Self::Next, Self::Prev, Self::NextKey, Self::PrevKey];
+}
+
+/// A cursor of either table.
+pub(crate) trait Moves: Clone {
+    fn shown(&self) -> (bool, Option<Shown<'_>>);
+
+    /// To the first entry or, with `back`, to the last.
+    fn seek_to_end(&mut self, back: bool) -> bool;
+
+    /// To the first entry behind a place, or to the last before it; the entry at the place itself may be `included`.
+    fn search(&mut self, key: &[u8], seqno: u64, back: bool, included: bool) -> bool;
+
+    fn step(&mut self, step: Step) -> Option<Shown<'_>>;
+}
+
+macro_rules! impl_moves {
+    ($cursor:ty: $item:ident as $shown:ident, ($key:ident, $seqno:ident) => ($($place:ident),+)) => {
+        impl Moves for $cursor {
+            fn shown(&self) -> (bool, Option<Shown<'_>>) {
+                (self.valid(), self.$item().map($shown))
+            }
+
+            fn seek_to_end(&mut self, back: bool) -> bool {
+                if back { self.seek_to_last() } else { self.seek_to_first() }
+            }
+
+            fn search(&mut self, $key: &[u8], $seqno: u64, back: bool, included: bool) -> bool {
+                match (back, included) {
+                    (false, true) => self.seek($($place),+),
+                    (false, false) => self.seek_exclusive($($place),+),
+                    (true, true) => self.seek_for_prev($($place),+),
+                    (true, false) => self.seek_before($($place),+),
+                }
+            }
+
+            fn step(&mut self, step: Step) -> Option<Shown<'_>> {
+                match step {
+                    Step::Next => self.next(),
+                    Step::Prev => self.prev(),
+                    Step::NextKey => self.next_key(),
+                    Step::PrevKey => self.prev_key(),
+                }
+                .map($shown)
+            }
+        }
+    };
+}
+
+impl_moves!(MemtableCursor<'_>: version as version, (key, seqno) => (key, seqno));
+impl_moves!(OwnedCursor: version as version, (key, seqno) => (key, seqno));
+impl_moves!(Cursor<'_>: entry as entry, (key, _seqno) => (key));
+impl_moves!(OwnedListCursor: entry as entry, (key, _seqno) => (key));
+
+/// One more than the place of an entry; 0 is before the first one, and one more than their number behind the last one. And whether a search
+/// back, or forward, found the entry and no step took it yet: then the first step in that direction stays.
+type Position = (usize, Option<bool>);
+
+/// Where a step leads.
+fn after(shown: &[Shown<'_>], (at, found_back): Position, step: Step) -> Position {
+    let end = shown.len() + 1;
+    let key = |at: usize| shown[at - 1].0;
+    let newest = |at| if (1..end).contains(&at) { 1 + shown.partition_point(|entry| entry.0 < key(at)) } else { at };
+    let behind = |at| match at {
+        0 => 1,
+        _ if at < end => 1 + shown.partition_point(|entry| entry.0 <= key(at)),
+        _ => end,
+    };
+    let at = match step {
+        Step::Next if found_back == Some(false) => at,
+        Step::Next => end.min(at + 1),
+        Step::Prev if found_back == Some(true) => at,
+        Step::Prev => at.saturating_sub(1),
+        Step::NextKey if found_back == Some(false) => newest(at),
+        Step::NextKey => behind(at),
+        Step::PrevKey if found_back == Some(true) => newest(at),
+        Step::PrevKey => newest(newest(at).saturating_sub(1)),
+    };
+    (at, None)
+}
+
+/// Checks that every search of `cursor`, which shows `shown`, finds the right entry, and every walk from there: steps of each kind to the end,
+/// and a few of each kind after one of another.
+pub(crate) fn compare_moves(mut cursor: impl Moves, shown: &[Shown<'_>], (key, seqno): (&[u8], u64), back: bool) {
+    assert_eq!(cursor.shown(), (!shown.is_empty(), shown.first().copied()));
+    let target = (key, Reverse(seqno));
+    let at = shown.partition_point(|entry| (entry.0, Reverse(entry.1)) < target);
+    let behind = shown.partition_point(|entry| (entry.0, Reverse(entry.1)) <= target);
+    let searches = if back { [(true, behind), (false, at)] } else { [(true, at + 1), (false, behind + 1)] };
+    for (included, place) in searches {
+        let is_found = cursor.search(key, seqno, back, included);
+        compare_walks(&cursor, shown, is_found, (place, Some(back)));
+    }
+    let is_found = cursor.seek_to_end(back);
+    compare_walks(&cursor, shown, is_found, end(shown, back));
+}
+
+/// Checks the steps from an end of a cursor that shows `shown`.
+pub(crate) fn compare_steps(
+    mut cursor: impl Moves,
+    shown: &[Shown<'_>],
+    back: bool,
+    steps: impl IntoIterator<Item = Step>,
+) {
+    assert_eq!(cursor.seek_to_end(back), !shown.is_empty());
+    walk(cursor, shown, end(shown, back), steps);
+}
+
+/// At an end, found from beyond it.
+fn end(shown: &[Shown<'_>], back: bool) -> Position {
+    (if back { shown.len() } else { 1 }, Some(back))
+}
+
+fn compare_walks(cursor: &impl Moves, shown: &[Shown<'_>], is_found: bool, start: Position) {
+    assert_eq!((is_found, cursor.shown()), (at(shown, start).is_some(), (is_found, at(shown, start))));
+    for (first, then) in Step::ALL.into_iter().flat_map(|first| Step::ALL.map(|then| (first, then))) {
+        let more = if first == then { shown.len() + 1 } else { 3 };
+        walk(cursor.clone(), shown, start, std::iter::once(first).chain(std::iter::repeat_n(then, more)));
+    }
+}
+
+fn at<'a>(shown: &[Shown<'a>], position: Position) -> Option<Shown<'a>> {
+    position.0.checked_sub(1).and_then(|index| shown.get(index)).copied()
+}
+
+fn walk(mut cursor: impl Moves, shown: &[Shown<'_>], start: Position, steps: impl IntoIterator<Item = Step>) {
+    let mut position = start;
+    for (number, step) in steps.into_iter().enumerate() {
+        let before = position;
+        position = after(shown, before, step);
+        let entry = at(shown, position);
+        assert_eq!(cursor.step(step), entry, "step {number} from {start:?}: {step:?} from {before:?} of {shown:?}");
+        assert_eq!(cursor.shown(), (entry.is_some(), entry));
+    }
+}
