@@ -8,6 +8,7 @@ mod glob;
 mod info;
 mod key_names;
 mod keys;
+mod lua;
 mod ordered;
 pub(crate) mod scripts;
 mod server;
@@ -18,4 +19,6 @@ mod words;
 
 pub(crate) use command::{Command, Scope};
 pub(crate) use key_names::Named;
+#[cfg(test)]
+pub(crate) use table::writing;
 pub(crate) use table::{find, of_pipelines};
