@@ -16,7 +16,9 @@ fn frame2(reply: &Reply) -> Frame2 {
         Reply::Error(text) => Frame2::Error(text.clone()),
         Reply::Null | Reply::NullArray => Frame2::Null,
         Reply::Array(parts) => Frame2::Array(parts.iter().map(frame2).collect()),
-        Reply::Map(pairs) => Frame2::Array(pairs.iter().flat_map(|(key, value)| [frame2(key), frame2(value)]).collect()),
+        Reply::Map(pairs) => {
+            Frame2::Array(pairs.iter().flat_map(|(key, value)| [frame2(key), frame2(value)]).collect())
+        }
         Reply::Nothing => unreachable!("it has no bytes"),
     }
 }
@@ -49,7 +51,10 @@ fn check(reply: &Reply) {
     let encoded = |version| {
         let (mut output, mut bytes) = (Output::default(), Vec::new());
         reply.encode(version, &mut output);
-        assert_eq!(output.len(), { output.copy_into(&mut bytes); bytes.len() });
+        assert_eq!(output.len(), {
+            output.copy_into(&mut bytes);
+            bytes.len()
+        });
         bytes
     };
     let bytes = encoded(Version::Resp2);
