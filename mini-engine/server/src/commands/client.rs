@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::words::{integer, is, shown, unknown_subcommand};
+use super::words::{integer, is, shown};
 use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::{Args, parse_number};
 use crate::state::clients::Record;
@@ -50,8 +50,7 @@ pub(super) fn client(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>
         3 if is(word, "NO-EVICT") && is(args.at(2), "ON") => {
             Err(Refusal::new("ERR NO-EVICT is not there: one bound holds for the buffers of all clients"))
         }
-        3 if is(word, "NO-EVICT") || is(word, "NO-TOUCH") => Err(Refusal::syntax()),
-        _ => Err(unknown_subcommand(word, "CLIENT")),
+        _ => Err(Refusal::syntax()),
     }
 }
 
@@ -132,9 +131,6 @@ fn kill(context: &mut Context<'_>, args: Args<'_>) -> Answer {
             }
             _ => return Err(Refusal::syntax()),
         });
-    }
-    if args.len() == 2 {
-        return Err(unknown_subcommand(args.at(1), "CLIENT"));
     }
     let is_wanted = |id, record: &Record| conditions.iter().all(|is_met| is_met(id, record));
     Ok(Reply::count(disconnect(context, |id, record| !(skips_own && id == own) && is_wanted(id, record))))

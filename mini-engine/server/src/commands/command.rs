@@ -1,6 +1,7 @@
 //! Facts about commands: names, arities, flags.
 
 use super::key_names::{Keys, Named};
+use super::words::{is, shown};
 use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::Args;
 use crate::state::context::Run;
@@ -70,6 +71,8 @@ pub(crate) struct Command {
     pub(super) arity: i64,
     pub(super) flags: &'static [Flag],
     pub(super) keys: Keys,
+    /// Its subcommands, if it has any, with the numbers of parts of the whole request, as in `arity`.
+    pub(super) subcommands: &'static [(&'static str, i64)],
     pub(super) summary: &'static str,
     pub(crate) run: Run,
     /// Its place in the table.
@@ -133,8 +136,31 @@ impl Command {
         !self.flags.contains(&Flag::Blind)
     }
 
-    pub(super) fn takes(&self, parts: usize) -> bool {
-        if self.arity < 0 { parts >= self.least_parts() } else { parts == self.least_parts() }
+    pub(super) const fn with(mut self, subcommands: &'static [(&'static str, i64)]) -> Self {
+        self.subcommands = subcommands;
+        self
+    }
+
+    /// Refuses a request with too few or too many parts, or a subcommand that is not there.
+    pub(super) fn check(&self, args: Args<'_>) -> Result<(), Refusal> {
+        let takes = |arity: i64| {
+            let (parts, least) = (args.len(), arity.unsigned_abs() as usize);
+            parts == least || (arity < 0 && parts > least)
+        };
+        if !takes(self.arity) {
+            let name = self.name.to_lowercase();
+            return Err(Refusal::new(format!("ERR wrong number of arguments for '{name}' command")));
+        }
+        let word = args.from(1).next().filter(|_| !self.subcommands.is_empty());
+        let is_there = |word| self.subcommands.iter().any(|&(name, arity)| is(word, name) && takes(arity));
+        match word.filter(|word| !is_there(word)) {
+            None => Ok(()),
+            Some(word) => Err(Refusal::new(format!(
+                "ERR unknown subcommand or wrong number of arguments for '{}' of {}",
+                shown(word),
+                self.name
+            ))),
+        }
     }
 
     pub(super) fn least_parts(&self) -> usize {

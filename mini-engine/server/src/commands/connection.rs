@@ -1,6 +1,7 @@
 //! Commands of the connection itself.
 
 use super::client::client_name;
+use super::transaction::forget_watched;
 use super::words::{database_number, is};
 use crate::protocol::reply::{Refusal, Reply, Version};
 use crate::protocol::request::{Args, parse_number};
@@ -114,7 +115,8 @@ pub(super) fn quit(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> 
 }
 
 pub(super) fn reset(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Answer {
-    (context.client.transaction, context.client.watched) = (None, None);
+    context.client.transaction = None;
+    forget_watched(context);
     context.client.version = Version::Resp2;
     context.use_database(Database::first(&context.shared.db));
     context.shared.monitors.remove(context.client.id);

@@ -13,7 +13,7 @@ type Answer = Result<Reply, Refusal>;
 
 /// What a number of a request counts.
 #[derive(Clone, Copy)]
-enum Unit {
+pub(super) enum Unit {
     Seconds,
     Millis,
 }
@@ -45,21 +45,48 @@ fn millis_of(at: SystemTime) -> i64 {
     i64::try_from(since_1970(at).as_millis()).unwrap_or(i64::MAX)
 }
 
-/// The time of the option EX, PX, EXAT or PXAT with its number.
-pub(super) fn expiry_option(
-    keys: &Keyspace,
-    option: &[u8],
-    number: Option<&[u8]>,
-    command: &str,
-) -> Result<SystemTime, Refusal> {
-    let (unit, from) = match option {
-        _ if is(option, "EX") => (Unit::Seconds, Base::Now),
-        _ if is(option, "PX") => (Unit::Millis, Base::Now),
-        _ if is(option, "EXAT") => (Unit::Seconds, Base::Epoch),
-        _ if is(option, "PXAT") => (Unit::Millis, Base::Epoch),
-        _ => return Err(Refusal::syntax()),
-    };
-    lifetime(keys, number.ok_or_else(Refusal::syntax)?, (unit, from), command)
+/// The options of SET and GETEX that have a number.
+const TIMES: [(&str, Unit, Base); 4] = [
+    ("EX", Unit::Seconds, Base::Now),
+    ("PX", Unit::Millis, Base::Now),
+    ("EXAT", Unit::Seconds, Base::Epoch),
+    ("PXAT", Unit::Millis, Base::Epoch),
+];
+
+/// What SET or GETEX says of the time at which the value expires.
+pub(super) enum Until {
+    /// Its option without a number.
+    Alone,
+    At(SystemTime),
+}
+
+/// The option of SET or GETEX that was given: its place in `TIMES`, or the place behind them, and its number. As in Redis, the same option may be given
+/// again, and the last one counts.
+#[derive(Clone, Copy, Default)]
+pub(super) struct TimeOption<'a>(Option<(usize, &'a [u8])>);
+
+impl<'a> TimeOption<'a> {
+    /// Takes the option `word`, and its number from `words`. The option `alone` has none.
+    pub(super) fn take(
+        &mut self,
+        word: &[u8],
+        words: &mut impl Iterator<Item = &'a [u8]>,
+        alone: &str,
+    ) -> Result<(), Refusal> {
+        let place = TIMES.iter().position(|(name, ..)| is(word, name));
+        let place = place.or_else(|| is(word, alone).then_some(TIMES.len()));
+        let is_only = |place: &usize| self.0.is_none_or(|(other, _)| other == *place);
+        let place = place.filter(is_only).ok_or_else(Refusal::syntax)?;
+        let number = if place < TIMES.len() { words.next().ok_or_else(Refusal::syntax)? } else { &[] };
+        self.0 = Some((place, number));
+        Ok(())
+    }
+
+    pub(super) fn until(self, keys: &Keyspace, command: &str) -> Result<Option<Until>, Refusal> {
+        let Some((place, number)) = self.0 else { return Ok(None) };
+        let Some(&(_, unit, from)) = TIMES.get(place) else { return Ok(Some(Until::Alone)) };
+        lifetime(keys, number, (unit, from), command).map(|at| Some(Until::At(at)))
+    }
 }
 
 /// A time that a value is set with: it must be positive.
@@ -69,10 +96,9 @@ fn lifetime(keys: &Keyspace, number: &[u8], (unit, from): (Unit, Base), command:
     at.map(instant).ok_or_else(|| invalid(command))
 }
 
-/// The time so many milliseconds from now, if that is in the future.
-pub(super) fn in_millis(keys: &Keyspace, number: i64) -> Option<SystemTime> {
-    let at = Some(number).filter(|&number| number > 0).and_then(|number| millis(keys, number, Unit::Millis, Base::Now));
-    at.map(instant)
+/// The time of SET with PX.
+pub(super) fn px(keys: &Keyspace, number: &[u8]) -> Result<SystemTime, Refusal> {
+    lifetime(keys, number, (Unit::Millis, Base::Now), "set")
 }
 
 /// The milliseconds until `at`; 0 if it has come.
@@ -94,19 +120,17 @@ pub(super) fn psetex(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -
 
 /// GETEX key [EX s | PX ms | EXAT s | PXAT ms | PERSIST]
 pub(super) fn getex(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
-    let new = match args.len() {
-        2 => None,
-        3 if is(args.at(2), "PERSIST") => Some(None),
-        4 => Some(Some(expiry_option(keys, args.at(2), Some(args.at(3)), "getex")?)),
-        _ => return Err(Refusal::syntax()),
-    };
-    let found = keys.get_with_expiry(args.at(1))?;
-    if let (Some((value, old)), Some(new)) = (&found, new)
-        && *old != new
-    {
-        keys.insert_until(args.at(1), value, new)?;
+    let (mut time, mut words) = (TimeOption::default(), args.from(2));
+    while let Some(word) = words.next() {
+        time.take(word, &mut words, "PERSIST")?;
     }
-    Ok(Reply::value(found.map(|(value, _)| value)))
+    let Some((value, old)) = keys.get_with_expiry(args.at(1))? else { return Ok(Reply::Null) };
+    match time.until(keys, "getex")? {
+        Some(Until::At(at)) => keys.insert_until(args.at(1), &value, Some(at))?,
+        Some(Until::Alone) if old.is_some() => keys.insert(args.at(1), &value)?,
+        Some(Until::Alone) | None => {}
+    }
+    Ok(Reply::Bulk(value))
 }
 
 pub(super) fn expire(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
@@ -127,17 +151,29 @@ pub(super) fn pexpireat(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>
 
 /// EXPIRE key seconds [NX | XX | GT | LT], and its kin. Rewrites the value. A key whose time has come is removed.
 fn set_expiry(keys: &mut Keyspace, args: Args<'_>, (unit, from): (Unit, Base), command: &str) -> Answer {
-    let at = millis(keys, integer(args.at(2))?, unit, from).ok_or_else(|| invalid(command))?;
     let is_met = conditions(&args)?;
-    let Some((value, old)) = keys.get_with_expiry(args.at(1))? else { return Ok(Reply::Integer(0)) };
+    let at = millis(keys, integer(args.at(2))?, unit, from).ok_or_else(|| invalid(command))?;
+    expire_at(keys, args.at(1), at, is_met)
+}
+
+/// Lets a key expire at a time, in milliseconds since 1970, if its old one allows it.
+fn expire_at(keys: &mut Keyspace, key: &[u8], at: i64, is_met: impl Fn(Option<i64>, i64) -> bool) -> Answer {
+    let Some((value, old)) = keys.get_with_expiry(key)? else { return Ok(Reply::Integer(0)) };
     if !is_met(old.map(millis_of), at) {
         return Ok(Reply::Integer(0));
     }
     match at > millis_of(keys.now()) {
-        true => keys.insert_until(args.at(1), &value, Some(instant(at)))?,
-        false => keys.remove(args.at(1))?,
+        true => keys.insert_until(key, &value, Some(instant(at)))?,
+        false => keys.remove(key)?,
     }
     Ok(Reply::Integer(1))
+}
+
+/// Lets a key expire so long from now, as EXPIRE or PEXPIRE do; `None` is a number too large.
+pub(super) fn expire_in(keys: &mut Keyspace, key: &[u8], number: Option<i64>, unit: Unit) -> Answer {
+    let at = number.and_then(|number| millis(keys, number, unit, Base::Now));
+    let command = if let Unit::Seconds = unit { "expire" } else { "pexpire" };
+    expire_at(keys, key, at.ok_or_else(|| invalid(command))?, |_, _| true)
 }
 
 /// Whether an old time, if there is one, may be replaced by a new one.
@@ -200,7 +236,7 @@ fn asked(keys: &Keyspace, args: Args<'_>, unit: Unit, from: Base) -> Answer {
     let millis = if from == Base::Now { remaining_millis(keys, at) } else { millis_of(at) };
     Ok(Reply::Integer(match unit {
         Unit::Millis => millis,
-        // Rounded, as in Redis.
-        Unit::Seconds => (millis + 500) / 1000,
+        // Rounded, as in Redis. No time is negative.
+        Unit::Seconds => millis / 1000 + i64::from(millis % 1000 >= 500),
     }))
 }

@@ -7,6 +7,7 @@ mod expiry;
 mod info;
 mod key_names;
 mod keys;
+mod lua;
 mod ordered;
 pub(crate) mod scripts;
 mod server;
@@ -17,4 +18,6 @@ mod words;
 
 pub(crate) use command::{Command, Scope};
 pub(crate) use key_names::Named;
+#[cfg(test)]
+pub(crate) use table::writing;
 pub(crate) use table::{find, of_pipelines};

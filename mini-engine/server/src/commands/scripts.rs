@@ -1,11 +1,12 @@
-//! EVAL, EVALSHA and SCRIPT. There is no Lua: the scripts with which well-known libraries hold their locks are recognised by their texts, and functions
+//! EVAL, EVALSHA and SCRIPT. There is no Lua: the scripts with which well-known libraries hold their locks are recognised by their tokens, and functions
 //! do what they say. Other scripts are refused.
-//!
-//! Comments, spaces and the kind of quotes make no difference, since versions of a library differ in them.
 
-use super::expiry::{in_millis, remaining_millis};
+use std::collections::BTreeSet;
+
+use super::expiry::{Unit, expire_in, px, remaining_millis};
 use super::key_names::counted;
-use super::words::{integer, is, unknown_subcommand};
+use super::lua;
+use super::words::{integer, is};
 use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::Args;
 use crate::state::context::Context;
@@ -15,54 +16,59 @@ use crate::state::shared::Shared;
 
 type Answer = Result<Reply, Refusal>;
 
-const fn script_of(text: &'static str, keys: usize, args: usize, run: fn(&mut Keyspace, Call<'_>) -> Answer) -> Script {
-    Script { text, uses: (keys, args), run }
+/// The longest text that is compared with the known ones, in bytes.
+const LONGEST: usize = 16 << 10;
+
+/// A script that uses all its keys and this number of arguments.
+const fn of_all(args: usize, run: fn(&mut Keyspace, Call<'_>) -> Answer, text: &'static str) -> Script {
+    Script { text, uses: (None, args), run }
 }
 
-/// The scripts, in the spelling of `plain`, with the numbers of keys and of arguments that they use.
+/// A script that uses its first key and this number of arguments.
+const fn of_one(args: usize, run: fn(&mut Keyspace, Call<'_>) -> Answer, text: &'static str) -> Script {
+    Script { text, uses: (Some(1), args), run }
+}
+
 #[rustfmt::skip]
 static KNOWN: &[Script] = &[
     // The manual of Redis, and libraries that follow it.
-    script_of("if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end", 1, 1, release),
-    script_of("if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('pexpire',KEYS[1],ARGV[2]) else return 0 end", 1, 2, extend),
-    script_of("if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('expire',KEYS[1],ARGV[2]) else return 0 end", 1, 2, extend_by_seconds),
+    of_one(1, release, "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end"),
+    of_one(2, extend, "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('pexpire',KEYS[1],ARGV[2]) else return 0 end"),
+    of_one(2, extend_by_seconds, "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('expire',KEYS[1],ARGV[2]) else return 0 end"),
+    // redsync for Go: unlock, extend or lock again; its extend is the one above.
+    of_one(1, release_or_absent, "local val = redis.call('get',KEYS[1]) if val == ARGV[1] then return redis.call('del',KEYS[1]) \
+      elseif val == false then return -1 else return 0 end"),
+    of_one(2, extend_or_acquire, "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('pexpire',KEYS[1],ARGV[2]) \
+      elseif redis.call('set',KEYS[1],ARGV[1],'PX',ARGV[2],'NX') then return 1 else return 0 end"),
     // redis-py: release, extend, reacquire.
-    script_of("local token = redis.call('get',KEYS[1]) if not token or token ~= ARGV[1] then return 0 end redis.call('del',KEYS[1]) return 1", 1, 1, release),
-    script_of("local token = redis.call('get',KEYS[1]) if not token or token ~= ARGV[1] then return 0 end local expiration = redis.call('pttl',KEYS[1]) \
+    of_one(1, release, "local token = redis.call('get',KEYS[1]) if not token or token ~= ARGV[1] then return 0 end redis.call('del',KEYS[1]) return 1"),
+    of_one(3, extend_or_add, "local token = redis.call('get',KEYS[1]) if not token or token ~= ARGV[1] then return 0 end local expiration = redis.call('pttl',KEYS[1]) \
       if not expiration then expiration = 0 end if expiration < 0 then return 0 end local newttl = ARGV[2] \
-      if ARGV[3] == '0' then newttl = ARGV[2] + expiration end redis.call('pexpire',KEYS[1],newttl) return 1", 1, 3, extend_or_add),
-    script_of("local token = redis.call('get',KEYS[1]) if not token or token ~= ARGV[1] then return 0 end \
-      redis.call('pexpire',KEYS[1],ARGV[2]) return 1", 1, 2, extend),
+      if ARGV[3] == '0' then newttl = ARGV[2] + expiration end redis.call('pexpire',KEYS[1],newttl) return 1"),
+    of_one(2, extend, "local token = redis.call('get',KEYS[1]) if not token or token ~= ARGV[1] then return 0 end \
+      redis.call('pexpire',KEYS[1],ARGV[2]) return 1"),
     // redlock for Node: lock, unlock, extend.
-    script_of("for i,key in ipairs(KEYS) do if redis.call('exists',key) == 1 then return 0 end end \
-      for i,key in ipairs(KEYS) do redis.call('set',key,ARGV[1],'PX',ARGV[2]) end return #KEYS", 0, 2, acquire_all),
-    script_of("local count = 0 for i,key in ipairs(KEYS) do if redis.call('get',key) == ARGV[1] then redis.pcall('del',key) count = count + 1 end end \
-      return count", 0, 1, release),
-    script_of("for i,key in ipairs(KEYS) do if redis.call('get',key) ~= ARGV[1] then return 0 end end \
-      for i,key in ipairs(KEYS) do redis.call('set',key,ARGV[1],'PX',ARGV[2]) end return #KEYS", 0, 2, extend),
+    of_all(2, acquire_all, "for i,key in ipairs(KEYS) do if redis.call('exists',key) == 1 then return 0 end end \
+      for i,key in ipairs(KEYS) do redis.call('set',key,ARGV[1],'PX',ARGV[2]) end return #KEYS"),
+    of_all(1, release, "local count = 0 for i,key in ipairs(KEYS) do if redis.call('get',key) == ARGV[1] then redis.pcall('del',key) count = count + 1 end end \
+      return count"),
+    of_all(2, renew_all, "for i,key in ipairs(KEYS) do if redis.call('get',key) ~= ARGV[1] then return 0 end end \
+      for i,key in ipairs(KEYS) do redis.call('set',key,ARGV[1],'PX',ARGV[2]) end return #KEYS"),
     // redis-semaphore for Node: release and refresh of its mutex.
-    script_of("local key = KEYS[1] local identifier = ARGV[1] if redis.call('get',key) == identifier then return redis.call('del',key) end return 0",
-      1, 1, release),
-    script_of("local key = KEYS[1] local identifier = ARGV[1] local lockTimeout = ARGV[2] local value = redis.call('get',key) \
-      if value == identifier then redis.call('pexpire',key,lockTimeout) return 1 end return 0", 1, 2, extend),
+    of_one(1, release, "local key = KEYS[1] local identifier = ARGV[1] if redis.call('get',key) == identifier then return redis.call('del',key) end return 0"),
+    of_one(2, extend, "local key = KEYS[1] local identifier = ARGV[1] local lockTimeout = ARGV[2] local value = redis.call('get',key) \
+      if value == identifier then redis.call('pexpire',key,lockTimeout) return 1 end return 0"),
     // redislock for Go: obtain and time to live.
-    script_of("if redis.call('set',KEYS[1],ARGV[1],'NX','PX',ARGV[3]) then return redis.status_reply('OK') end local offset = tonumber(ARGV[2]) \
+    of_one(3, obtain, "if redis.call('set',KEYS[1],ARGV[1],'NX','PX',ARGV[3]) then return redis.status_reply('OK') end local offset = tonumber(ARGV[2]) \
       if redis.call('getrange',KEYS[1],0,offset-1) == string.sub(ARGV[1],1,offset) then \
-      return redis.call('set',KEYS[1],ARGV[1],'PX',ARGV[3]) end", 1, 3, obtain),
-    script_of("if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('pttl',KEYS[1]) else return -3 end", 1, 1, time_to_live),
+      return redis.call('set',KEYS[1],ARGV[1],'PX',ARGV[3]) end"),
+    of_one(1, time_to_live, "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('pttl',KEYS[1]) else return -3 end"),
 ];
-
-/// The text without comments, in single spaces and quotes, and without spaces after commas.
-fn plain(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(text).replace('"', "'");
-    let words = text.lines().flat_map(|line| line.split("--").next().unwrap_or_default().split_ascii_whitespace());
-    words.collect::<Vec<_>>().join(" ").replace(", ", ",")
-}
 
 /// The script of a text, which EVALSHA finds from now on; and its hash.
 fn load(context: &mut Context<'_>, text: &[u8]) -> Result<(&'static Script, String), Refusal> {
-    let plain = plain(text);
-    let script = KNOWN.iter().find(|known| known.text == plain).ok_or_else(|| {
+    let is_known = |known: &&Script| text.len() <= LONGEST && lua::is_same(known.text.as_bytes(), text);
+    let script = KNOWN.iter().find(is_known).ok_or_else(|| {
         Refusal::new("ERR unknown script: there is no Lua, and only the scripts of locks that the server's manual names are known")
     })?;
     let hash = sha1_smol::Sha1::from(text).digest().to_string();
@@ -90,29 +96,30 @@ pub(super) fn evalsha(context: &mut Context<'_>, keys: &mut Keyspace, args: Args
     run(find(context.shared, args.at(1))?, keys, &args)
 }
 
+/// As in Redis, keys and arguments that the text does not use make no difference.
 fn run(script: &Script, keys: &mut Keyspace, args: &Args<'_>) -> Answer {
-    let (names, rest) = counted(*args)?;
-    let call = Call { keys: names, args: rest };
-    if call.keys.len() < script.uses.0 || call.args.len() < script.uses.1 {
+    let (mut names, rest) = counted(*args)?;
+    let (used, least) = script.uses;
+    if names.len() < used.unwrap_or(0) || rest.len() < least {
         return Err(Refusal::new("ERR the script uses more keys or arguments than it was given"));
     }
-    (script.run)(keys, call)
+    names.truncate(used.unwrap_or(names.len()));
+    (script.run)(keys, Call { keys: names, args: rest })
 }
 
 /// SCRIPT LOAD text, EXISTS hash ..., FLUSH [ASYNC | SYNC]
 pub(super) fn script(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Answer {
-    let word = args.at(1);
-    match args.len() {
-        3 if is(word, "LOAD") => Ok(Reply::text(load(context, args.at(2))?.1)),
-        3.. if is(word, "EXISTS") => {
+    match args.at(1) {
+        word if is(word, "LOAD") => Ok(Reply::text(load(context, args.at(2))?.1)),
+        word if is(word, "EXISTS") => {
             let exists = |hash| Reply::Integer(i64::from(context.shared.scripts.find(hash).is_some()));
             Ok(Reply::Array(args.from(2).map(exists).collect()))
         }
-        2 | 3 if is(word, "FLUSH") => {
+        _ if args.len() < 4 => {
             context.shared.scripts.clear();
             Ok(Reply::OK)
         }
-        _ => Err(unknown_subcommand(word, "SCRIPT")),
+        _ => Err(Refusal::syntax()),
     }
 }
 
@@ -121,19 +128,11 @@ fn is_held(keys: &Keyspace, key: &[u8], token: &[u8]) -> Result<bool, Refusal> {
     Ok(keys.get(key)?.is_some_and(|value| &*value == token))
 }
 
-/// Holds the lock `key` for so many milliseconds from now; for none, it is removed.
-fn hold(keys: &mut Keyspace, key: &[u8], token: &[u8], millis: i64) -> Result<(), Refusal> {
-    match in_millis(keys, millis) {
-        Some(at) => keys.insert_until(key, token, Some(at))?,
-        None => keys.remove(key)?,
-    }
-    Ok(())
-}
-
 /// Removes the locks that are held with the token, and returns their number.
 fn release(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     let mut released = 0;
-    for key in call.keys {
+    // A key that is named twice counts once.
+    for key in call.keys.into_iter().collect::<BTreeSet<_>>() {
         if is_held(keys, key, call.args[0])? {
             keys.remove(key)?;
             released += 1;
@@ -142,57 +141,89 @@ fn release(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     Ok(Reply::Integer(released))
 }
 
-/// Holds the locks for so long from now, if all are held with the token. Returns their number, or 0.
+/// As `release`, of one lock; and -1 if nobody holds it.
+fn release_or_absent(keys: &mut Keyspace, call: Call<'_>) -> Answer {
+    match keys.contains(call.keys[0])? {
+        true => release(keys, call),
+        false => Ok(Reply::Integer(-1)),
+    }
+}
+
+/// Lets a lock that is held with the token expire so long from now. Returns 1, or 0.
 fn extend(keys: &mut Keyspace, call: Call<'_>) -> Answer {
-    extend_by(keys, &call, integer(call.args[1])?)
+    extend_by(keys, &call, Unit::Millis)
 }
 
 fn extend_by_seconds(keys: &mut Keyspace, call: Call<'_>) -> Answer {
-    extend_by(keys, &call, integer(call.args[1])?.saturating_mul(1000))
+    extend_by(keys, &call, Unit::Seconds)
 }
 
-fn extend_by(keys: &mut Keyspace, call: &Call<'_>, millis: i64) -> Answer {
-    for key in &call.keys {
-        if !is_held(keys, key, call.args[0])? {
-            return Ok(Reply::Integer(0));
-        }
+fn extend_by(keys: &mut Keyspace, call: &Call<'_>, unit: Unit) -> Answer {
+    if !is_held(keys, call.keys[0], call.args[0])? {
+        return Ok(Reply::Integer(0));
     }
-    for key in &call.keys {
-        hold(keys, key, call.args[0], millis)?;
+    expire_in(keys, call.keys[0], Some(integer(call.args[1])?), unit)
+}
+
+/// As `extend`, and a lock that nobody holds is taken.
+fn extend_or_acquire(keys: &mut Keyspace, call: Call<'_>) -> Answer {
+    match keys.contains(call.keys[0])? {
+        true => extend(keys, call),
+        false => acquire_all(keys, call),
     }
-    Ok(Reply::count(call.keys.len()))
 }
 
 /// Extends a lock that expires: to a time from now, or by a time if the third argument is 0.
 fn extend_or_add(keys: &mut Keyspace, call: Call<'_>) -> Answer {
-    let Some((_, Some(expiry))) = keys.get_with_expiry(call.keys[0])? else { return Ok(Reply::Integer(0)) };
+    let key = call.keys[0];
+    let Some((token, Some(expiry))) = keys.get_with_expiry(key)? else { return Ok(Reply::Integer(0)) };
+    if &*token != call.args[0] {
+        return Ok(Reply::Integer(0));
+    }
     let added = if call.args[2] == b"0" { remaining_millis(keys, expiry) } else { 0 };
-    extend_by(keys, &call, integer(call.args[1])?.saturating_add(added))
+    expire_in(keys, key, integer(call.args[1])?.checked_add(added), Unit::Millis)
+}
+
+/// Sets all locks, with their expiry. Returns their number.
+fn set_all(keys: &mut Keyspace, call: &Call<'_>) -> Answer {
+    for key in &call.keys {
+        let at = px(keys, call.args[1])?;
+        keys.insert_until(key, call.args[0], Some(at))?;
+    }
+    Ok(Reply::count(call.keys.len()))
 }
 
 /// Takes all locks if none is taken. Returns their number, or 0.
 fn acquire_all(keys: &mut Keyspace, call: Call<'_>) -> Answer {
-    let millis = integer(call.args[1])?;
     for key in &call.keys {
         if keys.contains(key)? {
             return Ok(Reply::Integer(0));
         }
     }
+    set_all(keys, &call)
+}
+
+/// Takes all locks again if all are held with the token. Returns their number, or 0.
+fn renew_all(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     for key in &call.keys {
-        hold(keys, key, call.args[0], millis)?;
+        if !is_held(keys, key, call.args[0])? {
+            return Ok(Reply::Integer(0));
+        }
     }
-    Ok(Reply::count(call.keys.len()))
+    set_all(keys, &call)
 }
 
 /// Takes a lock that is free, or whose value begins with the same bytes as the new one: as many as the second argument says.
 fn obtain(keys: &mut Keyspace, call: Call<'_>) -> Answer {
-    let (key, value, millis) = (call.keys[0], call.args[0], integer(call.args[2])?);
-    let len = usize::try_from(integer(call.args[1])?).unwrap_or(0);
-    let token = |value: &[u8]| value[..len.min(value.len())].to_vec();
-    if keys.get(key)?.is_some_and(|old| token(&old) != token(value)) {
-        return Ok(Reply::Null);
+    let (key, value, at) = (call.keys[0], call.args[0], px(keys, call.args[2])?);
+    if let Some(old) = keys.get(key)? {
+        let len = usize::try_from(integer(call.args[1])?).unwrap_or(0);
+        // For no bytes, the text compares all of the old value with nothing.
+        if len == 0 || old[..len.min(old.len())] != value[..len.min(value.len())] {
+            return Ok(Reply::Null);
+        }
     }
-    hold(keys, key, value, millis)?;
+    keys.insert_until(key, value, Some(at))?;
     Ok(Reply::OK)
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use super::words::{integer, is, unknown_subcommand};
+use super::words::{integer, is};
 use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::Args;
 use crate::state::clock::since_1970;
@@ -144,12 +144,8 @@ fn settings(shared: &Shared) -> [(&'static str, String); 15] {
 }
 
 pub(super) fn config(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Answer {
-    let word = args.at(1);
-    if !is(word, "GET") || args.len() < 3 {
-        return Err(match is(word, "SET") {
-            true => Refusal::new("ERR settings are given when the server is started, see `mini-engine serve --help`"),
-            false => unknown_subcommand(word, "CONFIG"),
-        });
+    if is(args.at(1), "SET") {
+        return Err(Refusal::new("ERR settings are given when the server is started, see `mini-engine serve --help`"));
     }
     let patterns: Vec<Vec<u8>> = args.from(2).map(<[u8]>::to_ascii_lowercase).collect();
     if patterns.iter().map(|pattern| pattern.len() + 1).sum::<usize>() > LONGEST_PATTERN + 1 {
@@ -179,6 +175,6 @@ pub(super) fn slowlog(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_
                 Ok(log.replies(usize::try_from(count).map_err(refused)?))
             }
         },
-        _ => Err(unknown_subcommand(word, "SLOWLOG")),
+        _ => Err(Refusal::syntax()),
     }
 }

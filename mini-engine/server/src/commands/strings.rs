@@ -1,10 +1,8 @@
 //! Commands of values.
 
-use std::time::SystemTime;
-
 use mini_engine::Slice;
 
-use super::expiry::expiry_option;
+use super::expiry::{TimeOption, Until};
 use super::words::{float, integer, is};
 use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::Args;
@@ -19,22 +17,21 @@ pub(super) fn get(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> A
 
 /// SET key value [NX | XX] [GET] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL]
 pub(super) fn set(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
-    let (mut if_absent, mut if_present, mut returns_old, mut until) = (false, false, false, None);
+    let (mut if_absent, mut if_present, mut returns_old, mut time) = (false, false, false, TimeOption::default());
     let mut options = args.from(3);
     while let Some(option) = options.next() {
         match option {
             _ if is(option, "NX") => if_absent = true,
             _ if is(option, "XX") => if_present = true,
             _ if is(option, "GET") => returns_old = true,
-            _ if until.is_some() => return Err(Refusal::syntax()),
-            _ if is(option, "KEEPTTL") => until = Some(Until::AsBefore),
-            _ => until = Some(Until::At(expiry_option(keys, option, options.next(), "set")?)),
+            _ => time.take(option, &mut options, "KEEPTTL")?,
         }
     }
     let (key, value) = (args.at(1), args.at(2));
     if if_absent && if_present {
         return Err(Refusal::syntax());
     }
+    let until = time.until(keys, "set")?;
     let old = match (returns_old, &until) {
         (false, Some(Until::At(_)) | None) => None,
         _ => keys.get_with_expiry(key)?,
@@ -48,7 +45,7 @@ pub(super) fn set(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> A
     if is_set {
         let expiry = until.and_then(|until| match until {
             Until::At(at) => Some(at),
-            Until::AsBefore => old_expiry,
+            Until::Alone => old_expiry,
         });
         keys.insert_until(key, value, expiry)?;
     }
@@ -57,13 +54,6 @@ pub(super) fn set(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> A
         (false, true) => Reply::OK,
         (false, false) => Reply::Null,
     })
-}
-
-/// When a value that is set expires.
-enum Until {
-    At(SystemTime),
-    /// When the value before it would have.
-    AsBefore,
 }
 
 pub(super) fn setnx(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {

@@ -2,7 +2,7 @@
 
 use super::command::{Command, Flag};
 use super::key_names::Keys;
-use super::words::{is, shown, unknown_subcommand};
+use super::words::{is, shown};
 use super::{client, connection, expiry, info, keys, ordered, scripts, server, strings, transaction};
 use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::Args;
@@ -17,17 +17,19 @@ static COMMANDS: &[Command] = {
     const fn command(
         name: &'static str, arity: i64, flags: &'static [Flag], keys: Keys, run: Run, summary: &'static str,
     ) -> Command {
-        Command { name, arity, flags, keys, summary, run, place: 0 }
+        Command { name, arity, flags, keys, subcommands: &[], summary, run, place: 0 }
     }
     &numbered([
         command("APPEND", 3, &[Write, Fast], First, strings::append, "Appends to a value, and returns its length"),
         command("ASKING", 1, &[Fast, NoMulti], None, server::cluster, "Is for clusters, where slots do not move"),
-        command("AUTH", -2, &[NoAuth, Fast, NoMulti], None, connection::auth, "Tells the password"),
+        command("AUTH", -2, &[NoAuth, Fast], None, connection::auth, "Tells the password"),
         command("BGSAVE", -1, &[Admin, NoMulti, OneNode], None, server::bgsave, "Begins to make a checkpoint"),
-        command("CLIENT", -2, &[Fast], None, client::client, "Names this connection, or tells of all or ends them"),
+        command("CLIENT", -2, &[Fast], None, client::client, "Names this connection, or tells of all or ends them")
+            .with(&[("GETNAME", 2), ("ID", 2), ("INFO", 2), ("KILL", -3), ("LIST", -2), ("NO-EVICT", 3), ("NO-TOUCH", 3), ("SETINFO", 4), ("SETNAME", 3)]),
         command("CLUSTER", -2, &[NoMulti], None, server::cluster, "Tells of the nodes of a cluster and their slots"),
-        command("COMMAND", -1, &[Fast], None, describe, "Describes the commands"),
-        command("CONFIG", -2, &[Admin], None, server::config, "Shows settings"),
+        command("COMMAND", -1, &[Fast], None, describe, "Describes the commands")
+            .with(&[("COUNT", 2), ("DOCS", -2), ("INFO", -2), ("LIST", 2)]),
+        command("CONFIG", -2, &[Admin], None, server::config, "Shows settings").with(&[("GET", -3), ("SET", -4)]),
         command("COPY", -3, &[Write], Two, keys::copy, "COPY from to [DB number] [REPLACE]: sets a key to the value of another"),
         command("DBSIZE", 1, &[Readonly], Any, server::dbsize, "Counts the keys, by reading all of them"),
         command("DECR", 2, &[Write, Fast, Together], First, strings::decr, "Subtracts one from a number"),
@@ -51,7 +53,7 @@ static COMMANDS: &[Command] = {
         command("GETEX", -2, &[Write, Fast], First, expiry::getex, "Returns a value, and sets when it expires"),
         command("GETRANGE", 4, &[Readonly], First, strings::getrange, "Returns a part of a value"),
         command("GETSET", 3, &[Write, Fast], First, strings::getset, "Sets a value, and returns the one before"),
-        command("HELLO", -1, &[NoAuth, Fast, NoMulti], None, connection::hello, "Chooses the version of the protocol"),
+        command("HELLO", -1, &[NoAuth, Fast], None, connection::hello, "Chooses the version of the protocol"),
         command("INCR", 2, &[Write, Fast, Together], First, strings::incr, "Adds one to a number"),
         command("INCRBY", 3, &[Write, Fast, Together], First, strings::incrby, "Adds to a number"),
         command("INCRBYFLOAT", 3, &[Write, Fast], First, strings::incrbyfloat, "Adds to a number with a fraction"),
@@ -64,7 +66,8 @@ static COMMANDS: &[Command] = {
         command("MSET", -3, &[Write], Pairs, strings::mset, "Sets several values as one batch"),
         command("MSETNX", -3, &[Write], Pairs, strings::msetnx, "Sets several values as one batch if none of the keys is there"),
         command("MULTI", 1, &[Fast, AtOnce], None, transaction::multi, "Begins a transaction"),
-        command("OBJECT", -2, &[Readonly], Second, keys::object, "Returns the encoding of a value, which is raw"),
+        command("OBJECT", -2, &[Readonly], Second, keys::object, "Returns the encoding of a value, which is raw")
+            .with(&[("ENCODING", 3), ("FREQ", 3), ("IDLETIME", 3), ("REFCOUNT", 3)]),
         command("PERSIST", 2, &[Write, Fast], First, expiry::persist, "Lets a key not expire"),
         command("PEXPIRE", -3, &[Write, Fast], First, expiry::pexpire, "As EXPIRE, in milliseconds"),
         command("PEXPIREAT", -3, &[Write, Fast], First, expiry::pexpireat, "As EXPIREAT, in milliseconds"),
@@ -82,14 +85,16 @@ static COMMANDS: &[Command] = {
         command("RESET", 1, &[NoAuth, Fast, AtOnce], None, connection::reset, "Makes the connection as new"),
         command("SAVE", 1, &[Admin, NoMulti, OneNode], None, server::save, "Makes a checkpoint"),
         command("SCAN", -2, &[Readonly], Any, ordered::scan, "SCAN cursor [MATCH pattern] [COUNT n]: some keys, in order, and the cursor of the next"),
-        command("SCRIPT", -2, &[], None, scripts::script, "Tells which scripts of locks were sent"),
+        command("SCRIPT", -2, &[], None, scripts::script, "Tells which scripts of locks were sent")
+            .with(&[("EXISTS", -3), ("FLUSH", -2), ("LOAD", 3)]),
         command("SELECT", 2, &[Fast], None, connection::select, "Selects a database by its number"),
         command("SET", -3, &[Write, Blind], First, strings::set, "SET key value [NX | XX] [GET] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL]: sets a value"),
         command("SETEX", 4, &[Write], First, expiry::setex, "SETEX key seconds value: sets a value that expires"),
         command("SETNX", 3, &[Write, Fast], First, strings::setnx, "Sets a value if the key is not there"),
         command("SETRANGE", 4, &[Write], First, strings::setrange, "Overwrites a part of a value"),
         command("SHUTDOWN", -1, &[Admin, NoMulti, OneNode], None, server::shutdown, "Ends the server, as SIGTERM does"),
-        command("SLOWLOG", -2, &[Admin], None, server::slowlog, "Returns the requests that took long"),
+        command("SLOWLOG", -2, &[Admin], None, server::slowlog, "Returns the requests that took long")
+            .with(&[("GET", -2), ("LEN", 2), ("RESET", 2)]),
         command("STRLEN", 2, &[Readonly, Fast, Together], First, strings::strlen, "Returns the length of a value"),
         command("SUBSTR", 4, &[Readonly], First, strings::getrange, "As GETRANGE"),
         command("TIME", 1, &[Fast], None, server::time, "Returns seconds and microseconds since 1970"),
@@ -133,17 +138,19 @@ pub(crate) fn of_pipelines(args: Args<'_>) -> Option<&'static Command> {
     (may_join && args.len() == command.least_parts()).then_some(command)
 }
 
-/// The command that a request names, if the request has the right number of parts.
+/// The command that a request names, if the request has the right number of parts, and a subcommand that is there.
 pub(crate) fn find(args: Args<'_>) -> Result<&'static Command, Refusal> {
     let name = args.at(0);
     let Some(command) = lookup(name) else {
         return Err(Refusal::new(format!("ERR unknown command '{}'", shown(name))));
     };
-    if !command.takes(args.len()) {
-        let name = command.name.to_lowercase();
-        return Err(Refusal::new(format!("ERR wrong number of arguments for '{name}' command")));
-    }
-    Ok(command)
+    command.check(args).map(|()| command)
+}
+
+/// The commands that write.
+#[cfg(test)]
+pub(crate) fn writing() -> impl Iterator<Item = &'static Command> {
+    COMMANDS.iter().filter(|command| command.writes())
 }
 
 /// COMMAND: the table itself.
@@ -152,10 +159,10 @@ fn describe(_: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Result<Rep
         return Ok(Reply::Array(COMMANDS.iter().map(|command| command.info()).collect()));
     }
     let (word, names) = (args.at(1), args.from(2));
-    if is(word, "COUNT") && names.len() == 0 {
+    if is(word, "COUNT") {
         return Ok(Reply::count(COMMANDS.len()));
     }
-    if is(word, "LIST") && names.len() == 0 {
+    if is(word, "LIST") {
         return Ok(Reply::Array(COMMANDS.iter().map(|command| Reply::text(command.name.to_lowercase())).collect()));
     }
     let is_all = names.len() == 0;
@@ -164,12 +171,9 @@ fn describe(_: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Result<Rep
         let all = COMMANDS.iter().filter(|_| is_all).map(|command| command.info());
         return Ok(Reply::Array(named.chain(all).collect()));
     }
-    if is(word, "DOCS") {
-        let named = names.filter_map(lookup).map(|command| command.docs());
-        let all = COMMANDS.iter().filter(|_| is_all).map(|command| command.docs());
-        return Ok(Reply::Map(named.chain(all).collect()));
-    }
-    Err(unknown_subcommand(word, "COMMAND"))
+    let named = names.filter_map(lookup).map(|command| command.docs());
+    let all = COMMANDS.iter().filter(|_| is_all).map(|command| command.docs());
+    Ok(Reply::Map(named.chain(all).collect()))
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 //!
 //! All their writes are one batch, so after a crash all of it is there or none. No other client's command comes in between, since one thread
 //! executes them. As in Redis, a command that is refused when it is queued prevents the whole transaction, and one that is refused when it runs
-//! does not: the writes of the others stay. Unlike in Redis, a failure to write is a failure of all.
+//! does not: it has written nothing, and the writes of the others stay. Unlike in Redis, a failure to write is a failure of all.
+
+use std::sync::Mutex;
 
 use super::command::Command;
 use crate::protocol::reply::{Outcome, Refusal, Reply};
@@ -41,52 +43,62 @@ pub(crate) fn multi(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) ->
 }
 
 pub(crate) fn discard(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Result<Reply, Refusal> {
-    match context.client.transaction.take() {
-        Some(_) => {
-            context.client.watched = None;
-            Ok(Reply::OK)
-        }
-        None => Err(Refusal::new("ERR DISCARD without MULTI")),
-    }
+    context.client.take_transaction("DISCARD")?;
+    forget_watched(context);
+    Ok(Reply::OK)
 }
 
 /// WATCH key ...
 pub(crate) fn watch(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Result<Reply, Refusal> {
-    let client = &mut *context.client;
-    if client.transaction.is_some() {
+    if context.client.transaction.is_some() {
         return Err(Refusal::new("ERR WATCH inside MULTI is not allowed"));
     }
-    let watched = client.watched.get_or_insert_with(|| Watched::new(&context.shared.db));
-    for key in args.from(1) {
-        watched.add(&client.database, key)?;
-    }
+    let mut watched = take_watched(context).unwrap_or_default();
+    let (db, most) = (&context.shared.db, context.shared.settings.limits.request_bytes);
+    let added = watched.add((db, &context.client.database), args.from(1), most);
+    keep_watched(context, Some(watched));
+    added?;
     Ok(Reply::OK)
 }
 
+fn take_watched(context: &mut Context<'_>) -> Option<Watched> {
+    context.record()?.take_watched()
+}
+
+fn keep_watched(context: &mut Context<'_>, watched: Option<Watched>) {
+    if let Some(record) = context.record() {
+        record.watched = watched.map(Mutex::new);
+    }
+}
+
+pub(super) fn forget_watched(context: &mut Context<'_>) {
+    keep_watched(context, None);
+}
+
 pub(crate) fn unwatch(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Result<Reply, Refusal> {
-    context.client.watched = None;
+    forget_watched(context);
     Ok(Reply::OK)
 }
 
 pub(crate) fn exec(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Result<Reply, Refusal> {
-    let (transaction, watched) = (context.client.transaction.take(), context.client.watched.take());
-    let transaction = transaction.ok_or_else(|| Refusal::new("ERR EXEC without MULTI"))?;
-    if transaction.is_spoilt {
-        return Err(Refusal::new("EXECABORT Transaction discarded because of previous errors."));
-    }
+    let transaction = context.client.take_transaction("EXEC")?;
+    let watched = take_watched(context);
+    transaction.check()?;
     if let Some(watched) = &watched
         && !watched.is_unchanged()?
     {
         return Ok(Reply::NullArray);
     }
-    let database = context.client.database.clone();
+    let (database, version) = (context.client.database.clone(), context.client.version);
     let replies = carry_out(context, &transaction);
     if replies.is_err() || context.is_held() {
-        // SELECT has not taken place.
+        // SELECT and HELLO have not taken place.
         context.use_database(database);
+        context.client.version = version;
     }
     if context.is_held() {
-        (context.client.transaction, context.client.watched) = (Some(transaction), watched);
+        context.client.transaction = Some(transaction);
+        keep_watched(context, watched);
     }
     replies
 }
@@ -109,7 +121,8 @@ fn carry_out(context: &mut Context<'_>, transaction: &Transaction) -> Result<Rep
     Ok(Reply::Array(replies))
 }
 
-/// Runs commands in a keyspace that the caller commits, until one of them has to wait. `answer` makes a reply of an outcome, or gives up.
+/// Runs commands in a keyspace that the caller commits, until one of them has to wait. One that fails leaves nothing behind. `answer` makes a reply of
+/// an outcome, or gives up.
 pub(crate) fn run_all<'a>(
     context: &mut Context<'_>,
     keyspace: &mut Keyspace,
@@ -119,9 +132,13 @@ pub(crate) fn run_all<'a>(
     let (most, mut size) = (context.shared.settings.limits.request_bytes, 0);
     let mut replies = Vec::with_capacity(commands.len());
     for (run, args) in commands {
+        let mark = keyspace.mark();
         let outcome = run(context, keyspace, args);
         if context.is_held() {
             break;
+        }
+        if outcome.is_err() {
+            keyspace.undo(mark);
         }
         let reply = answer(context.shared, outcome)?;
         size += reply.size();

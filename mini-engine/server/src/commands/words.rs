@@ -28,7 +28,3 @@ pub(super) fn float(text: &[u8]) -> Result<f64, Refusal> {
 pub(super) fn shown(word: &[u8]) -> impl std::fmt::Display {
     word[..word.len().min(128)].escape_ascii()
 }
-
-pub(super) fn unknown_subcommand(word: &[u8], command: &str) -> Refusal {
-    Refusal::new(format!("ERR unknown subcommand or wrong number of arguments for '{}' of {command}", shown(word)))
-}

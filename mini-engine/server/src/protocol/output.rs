@@ -17,7 +17,7 @@ const LONG: usize = 32 << 10;
 const SENT_TOGETHER: usize = 16;
 
 /// Whether a value is not copied.
-pub(crate) fn is_long(value: &[u8]) -> bool {
+fn is_long(value: &[u8]) -> bool {
     value.len() >= LONG
 }
 

@@ -123,8 +123,10 @@ impl OwnedArgs {
 /// Finds one request after the other in a connection's input.
 #[derive(Default)]
 pub(crate) struct Parser {
-    /// The parts found so far, within the input from the beginning of this request.
+    /// The parts found so far, within the input from the beginning of this request, or within `unquoted`.
     parts: Vec<(usize, usize)>,
+    /// The words of a line with quotes, without them, one behind the other.
+    unquoted: Vec<u8>,
     /// The number of parts of the array; `None` before its header was read.
     announced: Option<usize>,
     /// The length of the bulk string whose header was read.
@@ -133,6 +135,7 @@ pub(crate) struct Parser {
     at: usize,
     /// The error that ends this input, once it is known.
     malformed: Option<Malformed>,
+    has_quotes: bool,
 }
 
 impl Parser {
@@ -177,12 +180,12 @@ impl Parser {
 
     /// The request that was found in `input`.
     pub(crate) fn args<'a>(&'a self, input: &'a [u8]) -> Args<'a> {
-        Args::new(input, &self.parts)
+        Args::new(if self.has_quotes { &self.unquoted } else { input }, &self.parts)
     }
 
-    /// The start and end of each part, relative to the beginning of the request.
-    pub(crate) fn parts(&self) -> &[(usize, usize)] {
-        &self.parts
+    /// The start and end of each part, relative to the beginning of the request; `None` if they are not a part of it, because it has quotes.
+    pub(crate) fn parts(&self) -> Option<&[(usize, usize)]> {
+        (!self.has_quotes).then_some(&self.parts)
     }
 
     /// Makes the parser ready for a request from its beginning.
@@ -190,6 +193,7 @@ impl Parser {
         self.parts.clear();
         // A request of a million parts is rare, and its memory is not kept for the next.
         self.parts.shrink_to(1024);
+        (self.unquoted, self.has_quotes) = (Vec::new(), false);
         (self.announced, self.bulk, self.at, self.malformed) = (None, None, 0, None);
     }
 
@@ -200,7 +204,7 @@ impl Parser {
 
     /// Bytes of memory that it takes.
     pub(crate) fn size(&self) -> usize {
-        self.parts.capacity() * size_of::<(usize, usize)>()
+        self.parts.capacity() * size_of::<(usize, usize)>() + self.unquoted.capacity()
     }
 
     /// Reads one bulk string; false if it is not complete.
@@ -266,10 +270,11 @@ impl Parser {
         };
         let line = &window[..end];
         self.parts.clear();
+        self.has_quotes = line.iter().any(|byte| matches!(byte, b'"' | b'\''));
         let mut at = 0;
-        while let Some(skip) = line[at..].iter().position(|byte| !byte.is_ascii_whitespace()) {
-            at += skip;
-            at = self.word(line, at)?;
+        // As in Redis, any white space may come before a word, and not all of it ends one.
+        while let Some(skip) = line[at..].iter().position(|byte| !matches!(byte, b' ' | b'\t'..=b'\r')) {
+            at = self.word(line, at + skip)?;
             if self.parts.len() > limits.parts {
                 return Err(Malformed(format!("more than {} words", limits.parts)));
             }
@@ -277,20 +282,68 @@ impl Parser {
         Ok(Some(end + 1))
     }
 
-    /// Reads the word at `at`, quoted or not; returns the place after it.
+    /// Reads the word at `at`; returns the place after it.
     fn word(&mut self, line: &[u8], at: usize) -> Result<usize, Malformed> {
-        let quote = line[at];
-        if quote != b'"' && quote != b'\'' {
-            let end = line[at..].iter().position(u8::is_ascii_whitespace).map_or(line.len(), |len| at + len);
-            self.parts.push((at, end));
+        if self.has_quotes {
+            let start = self.unquoted.len();
+            let end = unquote(line, at, &mut self.unquoted)?;
+            self.parts.push((start, self.unquoted.len()));
             return Ok(end);
         }
-        let start = at + 1;
-        let len = line[start..].iter().position(|&byte| byte == quote);
-        let end = start + len.ok_or_else(|| Malformed("unbalanced quotes in request".into()))?;
-        self.parts.push((start, end));
-        Ok(end + 1)
+        let end = line[at..].iter().position(is_end_of_word).map_or(line.len(), |len| at + len);
+        self.parts.push((at, end));
+        Ok(end)
     }
+}
+
+fn is_end_of_word(byte: &u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r')
+}
+
+/// Appends the word at `at` without its quotes, which may begin within it and end it; returns the place after it. Double quotes have the escapes of C,
+/// and single ones that of a single quote, as in Redis.
+fn unquote(line: &[u8], mut at: usize, word: &mut Vec<u8>) -> Result<usize, Malformed> {
+    let unbalanced = || Malformed("unbalanced quotes in request".into());
+    let mut quote = None;
+    loop {
+        match (quote, &line[at..]) {
+            (None, []) => return Ok(at),
+            (None, [byte, ..]) if is_end_of_word(byte) => return Ok(at),
+            (None, [byte @ (b'"' | b'\''), ..]) => quote = Some(*byte),
+            (Some(_), []) => return Err(unbalanced()),
+            (Some(quote), [byte, behind @ ..]) if *byte == quote => {
+                let is_end = behind.first().is_none_or(|byte| matches!(byte, b' ' | b'\t'..=b'\r'));
+                return if is_end { Ok(at + 1) } else { Err(unbalanced()) };
+            }
+            (Some(b'"'), [b'\\', b'x', digits @ ..]) if hex(digits).is_some() => {
+                word.extend(hex(digits));
+                at += 3;
+            }
+            (Some(b'"'), [b'\\', escaped, ..]) => {
+                word.push(match escaped {
+                    b'n' => b'\n',
+                    b'r' => b'\r',
+                    b't' => b'\t',
+                    b'b' => 8,
+                    b'a' => 7,
+                    other => *other,
+                });
+                at += 1;
+            }
+            (Some(_), [b'\\', b'\'', ..]) => {
+                word.push(b'\'');
+                at += 1;
+            }
+            (_, [byte, ..]) => word.push(*byte),
+        }
+        at += 1;
+    }
+}
+
+/// The byte that the first two digits make.
+fn hex(digits: &[u8]) -> Option<u8> {
+    let digit = |at: usize| char::from(*digits.get(at)?).to_digit(16);
+    Some((digit(0)? << 4 | digit(1)?) as u8)
 }
 
 /// Whether a request begins like one of a browser. The connection has to end there, as in Redis: the following lines may be commands that a web

@@ -78,6 +78,52 @@ fn a_request_may_be_words_or_nothing_at_all() {
 }
 
 #[test]
+fn words_may_have_quotes_and_escapes_as_in_redis() {
+    // Catches escapes that stay, quotes within a word that are taken for letters, and a word that goes on behind its quotes. Redis has given these
+    // answers: what it echoes, or that it refuses the line.
+    let words: [(&[u8], Option<&[u8]>); 29] = [
+        (br#""a\nb\x41""#, Some(b"a\nbA")),
+        (br#""\x4G\x4\q\\\"\t\r\b\a""#, Some(b"x4Gx4q\\\"\t\r\x08\x07")),
+        (br#""\xfF\x00""#, Some(b"\xff\0")),
+        (br#""\\x41""#, Some(br"\x41")),
+        (br#""\X41""#, Some(b"X41")),
+        (br"'\x41'", Some(br"\x41")),
+        (br"'a\'b'", Some(b"a'b")),
+        (br"a\nb", Some(br"a\nb")),
+        (br#"a"b""#, Some(b"ab")),
+        (b"a'b c'", Some(b"ab c")),
+        (br#""it's""#, Some(b"it's")),
+        (br#"'say "hi"'"#, Some(br#"say "hi""#)),
+        (br#""""#, Some(b"")),
+        (b"''", Some(b"")),
+        (b"\"a\"\t", Some(b"a")),
+        (b"\"a\"\x0b", Some(b"a")),
+        (b"\x0b\x0ca", Some(b"a")),
+        (b"a\x0bb", Some(b"a\x0bb")),
+        (b"a\x0cb", Some(b"a\x0cb")),
+        (br#""x"NX"#, None),
+        (br#"a"b"c"#, None),
+        (br#""a"'b'"#, None),
+        (br#""a"#, None),
+        (br#""a\""#, None),
+        (br#""a\"#, None),
+        (br#"a""#, None),
+        (b"'a", None),
+        (br"'a\", None),
+        (br"'a\'", None),
+    ];
+    for (word, expected) in words {
+        let line = [b"echo ", word, b"\r\n"].concat();
+        let found = find(&line, WIDE).map(|found| found.map(|(words, len)| (words[1..].to_vec(), len)));
+        let unbalanced = || Malformed("unbalanced quotes in request".into());
+        let expected = expected.map(|word| Some((vec![word.to_vec()], line.len()))).ok_or_else(unbalanced);
+        assert_eq!(found, expected, "{}", word.escape_ascii());
+    }
+    let all = find(b" \"e\\x63ho\"  b\"\" 'c' d\n", WIDE).expect("a request").expect("whole").0;
+    assert_eq!(all, ["echo", "b", "c", "d"].map(|word| word.as_bytes().to_vec()));
+}
+
+#[test]
 fn limits_hold_for_what_is_announced() {
     // Catches a limit that is checked only after the bytes have arrived, or that is off by one.
     let limits = RequestLimits { bytes: 20, parts: 2 };

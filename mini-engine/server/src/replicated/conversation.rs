@@ -215,11 +215,9 @@ impl Conversation {
     }
 
     fn exec(&mut self, call: &mut Call<'_>) -> Result<Next, Refusal> {
-        let (transaction, watched) = (self.client.transaction.take(), std::mem::take(&mut self.watched));
-        let transaction = transaction.ok_or_else(|| Refusal::new("ERR EXEC without MULTI"))?;
-        if transaction.is_spoilt {
-            return Err(Refusal::new("EXECABORT Transaction discarded because of previous errors."));
-        }
+        let transaction = self.client.take_transaction("EXEC")?;
+        let watched = std::mem::take(&mut self.watched);
+        transaction.check()?;
         let version = self.client.version;
         let requests = transaction.commands.into_iter().map(|queued| Request::of_args(version, queued.args));
         let requests: Vec<Request> = requests.collect();

@@ -167,7 +167,7 @@ fn check(is_right: bool, command: &Command) -> Result<(), Refusal> {
 
 /// Carries out a write, and returns the bytes of its reply.
 fn apply(context: &mut Context<'_>, keyspace: &mut Keyspace, write: &Write, used: &mut usize) -> Result<Vec<u8>> {
-    keyspace.begin();
+    let mark = keyspace.begin();
     let (version, outcome) = match &write.0 {
         Kind::Request(request) => {
             let args = request.args();
@@ -185,7 +185,7 @@ fn apply(context: &mut Context<'_>, keyspace: &mut Keyspace, write: &Write, used
             if let Some(error) = failure(&refusal) {
                 return Err(error.clone());
             }
-            keyspace.undo();
+            keyspace.undo(mark);
             refusal.into_reply()
         }
     };
@@ -236,7 +236,7 @@ fn failure(refusal: &Refusal) -> Option<&Error> {
 /// Refuses a write if those before it, of the same proposal, leave no room for it.
 fn check_room(keyspace: &Keyspace, reply: &Reply, used: usize) -> Result<(), Refusal> {
     let is_too_long = used > 0 && used + keyspace.bytes() + reply.size() > MAX_PROPOSAL_BYTES;
-    match is_too_long || keyspace.ranges() > MAX_BATCH_RANGES as usize {
+    match is_too_long || keyspace.ranges_of_all() > MAX_BATCH_RANGES as usize {
         true => Err(Refusal::new("TRYAGAIN too much is written or read at once: nothing was done")),
         false => Ok(()),
     }

@@ -237,4 +237,4 @@ pub(crate) fn find(context: &mut Context<'_>, args: Args<'_>, now: Instant) -> R
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

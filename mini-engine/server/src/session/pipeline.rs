@@ -79,12 +79,12 @@ impl Pipeline {
             && !is_long
             && let Ok(Some(len)) = parser.find(&input[end..], limits)
             && let Some(command) = commands::of_pipelines(parser.args(&input[end..]))
+            && let Some(found) = parser.parts()
         {
             is_long = len > ENOUGH_BYTES;
             if is_long && !self.requests.is_empty() {
                 break;
             }
-            let found = parser.parts();
             let parts = (self.parts.len(), found.len());
             self.parts.extend(found.iter().map(|&(from, to)| (end + from, end + to)));
             end += len;

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::Mutex;
 use std::time::Instant;
+
+use super::watched::Watched;
 
 /// The record of one client, without its number.
 #[derive(Debug)]
@@ -17,6 +20,8 @@ pub(crate) struct Record {
     pub(crate) database: usize,
     /// Whether it has sent MONITOR.
     pub(crate) is_monitor: bool,
+    /// What it watches. Nothing waits for the lock: it only lets threads share the records of others.
+    pub(crate) watched: Option<Mutex<Watched>>,
     /// Without spaces, like the following fields.
     pub(crate) name: Vec<u8>,
     pub(crate) library: Vec<u8>,
@@ -44,6 +49,7 @@ impl Clients {
             command: "NULL",
             database: 0,
             is_monitor: false,
+            watched: None,
             name: Vec::new(),
             library: Vec::new(),
             library_version: Vec::new(),
@@ -72,6 +78,11 @@ impl Clients {
         self.records.get_mut(&id)
     }
 
+    /// What all clients watch.
+    pub(crate) fn watched(&mut self) -> impl Iterator<Item = &mut Watched> {
+        self.records.values_mut().filter_map(|record| record.watched.as_mut()?.get_mut().ok())
+    }
+
     /// The clients that are wanted, by their numbers.
     pub(crate) fn filter(&self, is_wanted: impl Fn(u64, &Record) -> bool) -> impl Iterator<Item = (u64, &Record)> {
         self.records.iter().map(|(&id, record)| (id, record)).filter(move |&(id, record)| is_wanted(id, record))
@@ -79,6 +90,11 @@ impl Clients {
 }
 
 impl Record {
+    /// Takes what it watches.
+    pub(crate) fn take_watched(&mut self) -> Option<Watched> {
+        self.watched.take()?.into_inner().ok()
+    }
+
     /// Its age in seconds.
     pub(crate) fn age(&self) -> u64 {
         self.since.elapsed().as_secs()

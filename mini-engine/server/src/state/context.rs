@@ -71,13 +71,17 @@ impl Context<'_> {
     }
 
     /// Passes the writes in the keyspace to the engine, unless that would have to wait: then `after` says so.
-    pub(crate) fn commit(&mut self, keyspace: Keyspace) -> Result<(), Error> {
+    pub(crate) fn commit(&mut self, mut keyspace: Keyspace) -> Result<(), Error> {
         let [hits, misses] = keyspace.lookups();
-        let batch = keyspace.into_batch();
+        let batch = keyspace.take_batch()?;
         self.shared.counters.hits += hits;
         self.shared.counters.misses += misses;
         if batch.is_empty() {
             return Ok(());
+        }
+        let removes_ranges = keyspace.ranges() > 0;
+        if removes_ranges {
+            self.shared.clients.watched().for_each(Watched::before_removal);
         }
         let written = match self.client.refusal.take() {
             Some(error) => Err(error),
@@ -86,6 +90,10 @@ impl Context<'_> {
         if let Ok(None) = written {
             self.after = After::Hold(Wait::Room(batch));
             return Ok(());
+        }
+        if removes_ranges {
+            let is_written = |number, key: &[u8]| keyspace.has_written(number, key);
+            self.shared.clients.watched().for_each(|watched| watched.after_removal(&self.shared.db, is_written));
         }
         self.shared.writes.note(batch.len(), written.as_ref().err());
         self.shared.is_unsynced |= written.is_ok();
@@ -117,7 +125,6 @@ pub(crate) struct Client {
     /// The database that it has selected.
     pub(crate) database: Database,
     pub(crate) transaction: Option<Transaction>,
-    pub(crate) watched: Option<Watched>,
     /// The entries found so far by the current request, if it takes several steps.
     pub(crate) listing: Option<Listing>,
     /// The reason for which what its request waited for did not come.
@@ -125,6 +132,11 @@ pub(crate) struct Client {
 }
 
 impl Client {
+    /// Takes the transaction that a command ends. Without one, the command is refused, and nothing else ends.
+    pub(crate) fn take_transaction(&mut self, command: &str) -> Result<Transaction, Refusal> {
+        self.transaction.take().ok_or_else(|| Refusal::new(format!("ERR {command} without MULTI")))
+    }
+
     /// A client that begins in `database`.
     pub(crate) fn new(id: u64, database: Database, is_authenticated: bool) -> Self {
         Self {
@@ -133,7 +145,6 @@ impl Client {
             is_authenticated,
             database,
             transaction: None,
-            watched: None,
             listing: None,
             refusal: None,
         }
@@ -160,6 +171,14 @@ pub(crate) struct Queued {
 }
 
 impl Transaction {
+    /// Refuses to carry it out if a command was refused.
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        match self.is_spoilt {
+            true => Err(Refusal::new("EXECABORT Transaction discarded because of previous errors.")),
+            false => Ok(()),
+        }
+    }
+
     pub(crate) fn spoil(&mut self) {
         self.is_spoilt = true;
         // It will not be carried out, so its memory is freed at once.

@@ -1,29 +1,32 @@
 //! The keys that a command sees: those of the selected database, and in a transaction also the writes of its earlier commands.
 //!
 //! Writes are collected in one batch, which `Context::commit` passes to the engine: after a crash, all of it is there or none. A single command
-//! never reads its own writes. For several commands, of a transaction, a pipeline or a proposal, an overlay of each database holds what the batch
-//! changes, and reads ask it first. Of a proposal the batch holds the last request only, which may be taken back; the overlay becomes the batch.
+//! never reads its own writes. For several commands, of a transaction, a pipeline or a proposal, an overlay of each database holds what they have
+//! changed, and reads ask it first.
+//!
+//! A command of a transaction or a proposal begins with a mark, and what it has written is taken back if it fails. There the overlays become the batch
+//! in the end; until then the batch holds the writes since the last mark, and checks them.
 //!
 //! Only one thread executes commands, so the values read here do not change before the commit.
 
 use std::cell::{Cell, OnceCell};
-use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-use mini_engine::{Keyspace as Stored, Result, Slice, WriteBatch};
+use mini_engine::{Error, Keyspace as Stored, MAX_BATCH_RANGES, Result, Slice, WriteBatch};
 
 use super::databases::Database;
-use super::overlay::{Held, Overlay};
+use super::overlay::{Held, Overlay, Overlays};
 
 pub(crate) use super::overlay::{Bounds, Direction, Entry};
 
 pub(crate) struct Keyspace {
     database: Database,
     batch: WriteBatch,
-    /// Keys and values in the batch.
+    /// The bytes of keys and values that were inserted, and the number of ranges that were removed, since `begin`.
     bytes: usize,
-    /// What several commands have changed, by the numbers of databases.
-    overlays: Option<BTreeMap<usize, Overlay>>,
+    ranges: usize,
+    /// What several commands have changed.
+    overlays: Option<Overlays>,
     /// The instant at which its commands are carried out: that of the database's clock when one of them first asks for it; or one that was given, so
     /// that every node of a cluster comes to the same result.
     now: OnceCell<SystemTime>,
@@ -32,29 +35,33 @@ pub(crate) struct Keyspace {
     misses: Cell<u64>,
 }
 
+/// A point up to which writes can be taken back.
+#[derive(Clone, Copy)]
+pub(crate) struct Mark {
+    changes: usize,
+    bytes: usize,
+    ranges: usize,
+}
+
 impl Keyspace {
     /// A keyspace for one command.
     pub(crate) fn of_command(database: Database) -> Self {
         let (batch, now, hits, misses) = (WriteBatch::new(), OnceCell::new(), Cell::new(0), Cell::new(0));
-        Self { database, batch, bytes: 0, overlays: None, now, hits, misses }
+        Self { database, batch, bytes: 0, ranges: 0, overlays: None, now, hits, misses }
     }
 
     /// A keyspace for several commands, where each sees the writes of the earlier ones.
     pub(crate) fn of_several(database: Database) -> Self {
-        Self { overlays: Some(BTreeMap::new()), ..Self::of_command(database) }
+        Self { overlays: Some(Overlays::default()), ..Self::of_command(database) }
     }
 
     /// A keyspace for several commands that read `keys`. The keys are searched for together until the values have `soft_limit` bytes; `get` then
     /// finds them here.
     pub(crate) fn of_several_reading(database: Database, keys: &[&[u8]], soft_limit: usize) -> Result<Self> {
         let expiry = (!database.stored.has_expiring_entries()).then_some(None);
-        let mut overlay = Overlay::default();
-        for (key, value) in keys.iter().zip(database.stored.get_many_up_to(soft_limit, keys)?) {
-            if let Some(value) = value {
-                overlay.set(key, value.map(|value| Held { value, expiry }));
-            }
-        }
-        let overlays = Some([(database.number, overlay)].into());
+        let values = keys.iter().zip(database.stored.get_many_up_to(soft_limit, keys)?);
+        let known = values.filter_map(|(key, value)| Some((key.to_vec(), value?.map(|value| Held { value, expiry }))));
+        let overlays = Some(Overlays::of_read(&database, known));
         Ok(Self { overlays, ..Self::of_command(database) })
     }
 
@@ -153,11 +160,7 @@ impl Keyspace {
     }
 
     fn overlay(&self) -> Option<&Overlay> {
-        self.overlays.as_ref()?.get(&self.database.number)
-    }
-
-    fn overlay_mut(&mut self) -> Option<&mut Overlay> {
-        Some(self.overlays.as_mut()?.entry(self.database.number).or_default())
+        self.overlays.as_ref()?.of(self.database.number)
     }
 
     fn count(&self, is_hit: bool) {
@@ -182,28 +185,46 @@ impl Keyspace {
 
     /// Sets `key` to `value` until `expiry`, or for ever. It is absent if that time has come already.
     pub(crate) fn insert_until(&mut self, key: &[u8], value: &[u8], expiry: Option<SystemTime>) -> Result<()> {
+        #[cfg(test)]
+        planted::check()?;
         self.batch.keyspace(&self.database.stored).insert_with_expiry(key, value, expiry)?;
         self.bytes += key.len() + value.len();
         let is_there = self.overlays.is_some() && expiry.is_none_or(|at| at > self.now());
-        if let Some(overlay) = self.overlay_mut() {
-            overlay.set(key, is_there.then(|| Held { value: Slice::from(value), expiry: Some(expiry) }));
+        if let Some(overlays) = &mut self.overlays {
+            let held = is_there.then(|| Held { value: Slice::from(value), expiry: Some(expiry) });
+            overlays.set(&self.database, key, held);
         }
         Ok(())
     }
 
     pub(crate) fn remove(&mut self, key: &[u8]) -> Result<()> {
+        #[cfg(test)]
+        planted::check()?;
         self.batch.keyspace(&self.database.stored).remove(key)?;
-        if let Some(overlay) = self.overlay_mut() {
-            overlay.set(key, None);
+        if let Some(overlays) = &mut self.overlays {
+            overlays.set(&self.database, key, None);
         }
         Ok(())
     }
 
     /// Removes all keys within `bounds`: one operation, however many there are.
     pub(crate) fn remove_range(&mut self, bounds: Bounds) -> Result<()> {
+        #[cfg(test)]
+        planted::check()?;
+        let before = self.batch.len();
         self.batch.keyspace(&self.database.stored).remove_range(bounds.clone())?;
-        if let Some(overlay) = self.overlay_mut() {
-            overlay.remove_range(bounds);
+        if self.batch.len() == before {
+            // Inverted bounds.
+            return Ok(());
+        }
+        // The batch in the end has the ranges of all commands.
+        if self.ranges == MAX_BATCH_RANGES as usize {
+            let what = format!("too many ranges: a transaction can remove at most {MAX_BATCH_RANGES}");
+            return Err(Error::InvalidArgument(what));
+        }
+        self.ranges += 1;
+        if let Some(overlays) = &mut self.overlays {
+            overlays.remove_range(&self.database, bounds);
         }
         Ok(())
     }
@@ -225,30 +246,85 @@ impl Keyspace {
         }
     }
 
-    /// Begins the next request of a proposal. What the ones before have written can no longer be taken back.
-    pub(crate) fn begin(&mut self) {
-        self.batch.clear();
-        self.bytes = 0;
-        self.overlay_mut().into_iter().for_each(Overlay::begin);
+    /// Begins the next write of a proposal. What the ones before have written can no longer be taken back.
+    pub(crate) fn begin(&mut self) -> Mark {
+        self.overlays.iter_mut().for_each(Overlays::forget);
+        (self.bytes, self.ranges) = (0, 0);
+        self.mark()
     }
 
-    /// Takes back what was written since `begin`.
-    pub(crate) fn undo(&mut self) {
-        self.overlay_mut().into_iter().for_each(Overlay::undo);
+    /// The point before the next of several commands.
+    pub(crate) fn mark(&mut self) -> Mark {
+        self.batch.clear();
+        let changes = self.overlays.as_mut().map_or(0, Overlays::mark);
+        Mark { changes, bytes: self.bytes, ranges: self.ranges }
+    }
+
+    /// Takes back what several commands have written since `mark`.
+    pub(crate) fn undo(&mut self, mark: Mark) {
+        self.overlays.iter_mut().for_each(|overlays| overlays.undo(mark.changes));
+        (self.bytes, self.ranges) = (mark.bytes, mark.ranges);
+    }
+
+    /// The number of ranges that were removed since `begin`.
+    pub(crate) fn ranges(&self) -> usize {
+        self.ranges
     }
 
     /// The number of ranges that a proposal removes so far.
-    pub(crate) fn ranges(&self) -> usize {
-        self.overlay().map_or(0, Overlay::ranges)
+    pub(crate) fn ranges_of_all(&self) -> usize {
+        self.overlays.as_ref().map_or(0, Overlays::ranges)
+    }
+
+    /// Whether one of several commands has written this key of a database, whatever became of it.
+    pub(crate) fn has_written(&self, number: usize, key: &[u8]) -> bool {
+        self.overlays.as_ref().and_then(|overlays| overlays.of(number)).is_some_and(|overlay| overlay.has(key))
     }
 
     /// Adds all writes of a proposal to `batch`.
     pub(crate) fn add_to(&self, batch: &mut WriteBatch) -> Result<()> {
-        self.overlay().map_or(Ok(()), |overlay| overlay.add_to(self.stored(), batch))
+        self.overlays.as_ref().map_or(Ok(()), |overlays| overlays.add_to(batch))
     }
 
     /// The writes, for the engine.
-    pub(crate) fn into_batch(self) -> WriteBatch {
-        self.batch
+    pub(crate) fn take_batch(&mut self) -> Result<WriteBatch> {
+        let mut batch = std::mem::take(&mut self.batch);
+        if let Some(overlays) = self.overlays.as_ref().filter(|overlays| overlays.is_marked()) {
+            batch.clear();
+            overlays.add_to(&mut batch)?;
+        }
+        Ok(batch)
+    }
+}
+
+/// Failures that a test plants.
+#[cfg(test)]
+pub(crate) mod planted {
+    use std::cell::Cell;
+
+    use super::{Error, Result};
+
+    thread_local! {
+        /// The number of writes of this thread that succeed before one fails.
+        static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+
+    /// Has one write of this thread fail, after so many others; not even that one after `usize::MAX`.
+    pub(crate) fn fail_after(writes: usize) {
+        LEFT.set(writes);
+    }
+
+    pub(super) fn check() -> Result<()> {
+        match LEFT.get() {
+            usize::MAX => Ok(()),
+            0 => {
+                LEFT.set(usize::MAX);
+                Err(Error::InvalidArgument("planted".into()))
+            }
+            left => {
+                LEFT.set(left - 1);
+                Ok(())
+            }
+        }
     }
 }

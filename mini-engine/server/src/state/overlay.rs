@@ -1,11 +1,13 @@
-//! What several commands have made of one database so far, before it is committed: values, and ranges that were removed. The changes since a point may
-//! be taken back.
+//! What several commands have made of the databases so far, before it is committed: values, and ranges that were removed. The changes since a mark can be
+//! taken back: so a command that fails leaves nothing behind, whatever it has written before it failed.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
 use std::time::SystemTime;
 
 use mini_engine::{Keyspace as Stored, Result, Slice, WriteBatch};
+
+use super::databases::Database;
 
 pub(crate) type Entry = Result<(Slice, Slice)>;
 pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -24,28 +26,108 @@ pub(super) struct Held {
     pub(super) expiry: Option<Option<SystemTime>>,
 }
 
+/// What commands have made of one database.
 #[derive(Default)]
 pub(super) struct Overlay {
     /// The values that the commands have written, and those that were read for them: `None` for an absent key.
     values: BTreeMap<Vec<u8>, Option<Held>>,
-    /// The ranges that they have removed. The values have what was written there afterwards.
+    /// The ranges that they have removed. The values have what was written there afterwards, and `None` for what was written before.
     removed: Vec<Bounds>,
-    /// What was there before each change since the last `begin`, if it was called.
-    changes: Option<Vec<Change>>,
 }
 
 /// A change that can be taken back.
 enum Change {
     /// The key, and what `values` had of it.
     Value(Vec<u8>, Option<Option<Held>>),
-    /// The values that a removed range has hidden.
+    /// The values that a removed range has replaced by `None`.
     Range(Vec<(Vec<u8>, Option<Held>)>),
+}
+
+/// What commands have made of the databases.
+#[derive(Default)]
+pub(super) struct Overlays {
+    /// By their numbers.
+    databases: BTreeMap<usize, (Stored, Overlay)>,
+    /// What was there before each change, and the number of its database; `None` before the first mark.
+    changes: Option<Vec<(usize, Change)>>,
+}
+
+impl Overlays {
+    /// What was read of `database`, and nothing written.
+    pub(super) fn of_read(database: &Database, values: impl Iterator<Item = (Vec<u8>, Option<Held>)>) -> Self {
+        let overlay = Overlay { values: values.collect(), removed: Vec::new() };
+        Self { databases: [(database.number, (database.stored.clone(), overlay))].into(), changes: None }
+    }
+
+    /// What was made of a database, if anything was.
+    pub(super) fn of(&self, number: usize) -> Option<&Overlay> {
+        self.databases.get(&number).map(|(_, overlay)| overlay)
+    }
+
+    fn of_mut(&mut self, database: &Database) -> &mut Overlay {
+        let new = || (database.stored.clone(), Overlay::default());
+        &mut self.databases.entry(database.number).or_insert_with(new).1
+    }
+
+    pub(super) fn set(&mut self, database: &Database, key: &[u8], value: Option<Held>) {
+        let before = self.of_mut(database).values.insert(key.to_vec(), value);
+        if let Some(changes) = &mut self.changes {
+            changes.push((database.number, Change::Value(key.to_vec(), before)));
+        }
+    }
+
+    pub(super) fn remove_range(&mut self, database: &Database, bounds: Bounds) {
+        let hidden = self.of_mut(database).remove_range(bounds);
+        if let Some(changes) = &mut self.changes {
+            changes.push((database.number, Change::Range(hidden)));
+        }
+    }
+
+    /// The present point. From now on changes can be taken back.
+    pub(super) fn mark(&mut self) -> usize {
+        self.changes.get_or_insert_default().len()
+    }
+
+    /// Whether there was a mark. Then every value was written, and none only read.
+    pub(super) fn is_marked(&self) -> bool {
+        self.changes.is_some()
+    }
+
+    /// Takes back the changes since a mark.
+    pub(super) fn undo(&mut self, mark: usize) {
+        let changes = self.changes.iter_mut().flat_map(|changes| changes.drain(mark..).rev());
+        for (number, change) in changes {
+            if let Some((_, overlay)) = self.databases.get_mut(&number) {
+                overlay.undo(change);
+            }
+        }
+    }
+
+    /// Changes so far can no longer be taken back, and earlier marks do not count.
+    pub(super) fn forget(&mut self) {
+        self.changes.iter_mut().for_each(Vec::clear);
+    }
+
+    /// The number of removed ranges.
+    pub(super) fn ranges(&self) -> usize {
+        self.databases.values().map(|(_, overlay)| overlay.removed.len()).sum()
+    }
+
+    /// Adds to `batch` what makes the databases equal to this.
+    pub(super) fn add_to(&self, batch: &mut WriteBatch) -> Result<()> {
+        self.databases.values().try_for_each(|(stored, overlay)| overlay.add_to(stored, batch))
+    }
 }
 
 impl Overlay {
     /// What the commands have made of `key`, if they have changed or read it.
     pub(super) fn get(&self, key: &[u8]) -> Option<Option<&Held>> {
         self.values.get(key).map(Option::as_ref).or_else(|| self.is_removed(key).then_some(None))
+    }
+
+    /// Whether the commands have written `key` itself.
+    pub(super) fn has(&self, key: &[u8]) -> bool {
+        self.values.contains_key(key)
     }
 
     fn is_removed(&self, key: &[u8]) -> bool {
@@ -55,52 +137,30 @@ impl Overlay {
         self.removed.iter().any(is_in)
     }
 
-    pub(super) fn set(&mut self, key: &[u8], value: Option<Held>) {
-        let before = self.values.insert(key.to_vec(), value);
-        if let Some(changes) = &mut self.changes {
-            changes.push(Change::Value(key.to_vec(), before));
-        }
-    }
-
-    pub(super) fn remove_range(&mut self, bounds: Bounds) {
-        let (mut hidden, keeps) = (Vec::new(), self.changes.is_some());
-        self.values.retain(|key, value| {
-            let is_hidden = bounds.contains(key);
-            if is_hidden && keeps {
+    /// Removes what is within `bounds`. Returns the values that were there.
+    fn remove_range(&mut self, bounds: Bounds) -> Vec<(Vec<u8>, Option<Held>)> {
+        let mut hidden = Vec::new();
+        for (key, value) in &mut self.values {
+            if value.is_some() && bounds.contains(key) {
                 hidden.push((key.clone(), value.take()));
             }
-            !is_hidden
-        });
+        }
         self.removed.push(bounds);
-        self.changes.iter_mut().for_each(|changes| changes.push(Change::Range(std::mem::take(&mut hidden))));
+        hidden
     }
 
-    /// From now on changes can be taken back.
-    pub(super) fn begin(&mut self) {
-        self.changes.get_or_insert_default().clear();
-    }
-
-    /// Takes back the changes since `begin`.
-    pub(super) fn undo(&mut self) {
-        for change in self.changes.take().into_iter().flatten().rev() {
-            match change {
-                Change::Value(key, Some(before)) => drop(self.values.insert(key, before)),
-                Change::Value(key, None) => drop(self.values.remove(&key)),
-                Change::Range(hidden) => {
-                    self.removed.pop();
-                    self.values.extend(hidden);
-                }
+    fn undo(&mut self, change: Change) {
+        match change {
+            Change::Value(key, Some(before)) => drop(self.values.insert(key, before)),
+            Change::Value(key, None) => drop(self.values.remove(&key)),
+            Change::Range(hidden) => {
+                self.removed.pop();
+                self.values.extend(hidden);
             }
         }
     }
 
-    /// The number of removed ranges.
-    pub(super) fn ranges(&self) -> usize {
-        self.removed.len()
-    }
-
-    /// Adds to `batch` what makes `stored` equal to this, of which every value was written and none only read.
-    pub(super) fn add_to(&self, stored: &Stored, batch: &mut WriteBatch) -> Result<()> {
+    fn add_to(&self, stored: &Stored, batch: &mut WriteBatch) -> Result<()> {
         let mut batch = batch.keyspace(stored);
         self.removed.iter().try_for_each(|bounds| batch.remove_range(bounds.clone()))?;
         for (key, value) in &self.values {

@@ -12,8 +12,8 @@ const MOST: usize = 1000;
 pub(crate) struct Script {
     /// Its text, in one spelling.
     pub(crate) text: &'static str,
-    /// The numbers of keys and of arguments that it uses.
-    pub(crate) uses: (usize, usize),
+    /// The number of keys that it uses, if not all, and that of arguments.
+    pub(crate) uses: (Option<usize>, usize),
     /// What it does.
     pub(crate) run: fn(&mut Keyspace, Call<'_>) -> Outcome,
 }

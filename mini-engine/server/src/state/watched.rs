@@ -1,28 +1,93 @@
 //! The keys that WATCH names. EXEC is carried out only if they are as they were.
+//!
+//! Transactions of the engine notice every write, also of a program that shares its database with the server, and every expiry. They take the removal of
+//! a range for a write of every key in it, but FLUSHALL concerns only keys that are there, as in Redis. So the keys that were absent have transactions
+//! of their own, and these are replaced when the server removes ranges: `before_removal` looks whether they have noticed anything, and `after_removal`
+//! begins new ones.
 
-use mini_engine::{Db, Error, Result, Transaction};
+use std::collections::BTreeMap;
+
+use mini_engine::{Db, Error, Keyspace, Result, Transaction};
 
 use super::databases::Database;
 
-/// Watched keys, from the first WATCH on: what a transaction has read, which notices every write and every expiry since it began.
-#[derive(Debug)]
-pub(crate) struct Watched(Transaction);
+/// An upper estimate of the memory that a key takes besides its bytes, with a transaction.
+const KEY_BYTES: usize = 512;
+
+#[derive(Debug, Default)]
+pub(crate) struct Watched {
+    /// The keys and the numbers of their databases; and the keyspace of one that was absent.
+    keys: BTreeMap<(usize, Vec<u8>), Option<Keyspace>>,
+    /// Each has read keys of one WATCH.
+    present: Vec<Transaction>,
+    absent: Vec<Transaction>,
+    is_changed: bool,
+    bytes: usize,
+}
 
 impl Watched {
-    pub(crate) fn new(db: &Db) -> Self {
-        Self(db.transaction())
-    }
-
+    /// Adds a key as it is now, unless it is watched already.
+    ///
     /// # Errors
-    /// Those of reading a key, and [`Error::Full`] if they are too many.
-    pub(crate) fn add(&mut self, database: &Database, key: &[u8]) -> Result<()> {
-        self.0.keyspace(&database.stored).contains_key(key).map(drop)
+    /// Those of reading the keys; [`Error::Full`] if they take more than `most` bytes. Those before are watched.
+    pub(crate) fn add<'a>(
+        &mut self,
+        (db, database): (&Db, &Database),
+        keys: impl Iterator<Item = &'a [u8]>,
+        most: usize,
+    ) -> Result<()> {
+        let [present, absent] = [db.transaction(), db.transaction()];
+        let mut count = [0, 0];
+        let added = keys.map(|key| (database.number, key.to_vec())).try_for_each(|name| {
+            if self.keys.contains_key(&name) {
+                return Ok(());
+            }
+            self.bytes += KEY_BYTES + name.1.len();
+            if self.bytes > most {
+                return Err(Error::Full(format!("watched keys take at most {most} bytes")));
+            }
+            let is_present = absent.keyspace(&database.stored).contains_key(&name.1)?
+                && present.keyspace(&database.stored).contains_key(&name.1)?;
+            count[usize::from(is_present)] += 1;
+            self.keys.insert(name, (!is_present).then(|| database.stored.clone()));
+            Ok(())
+        });
+        self.absent.extend((count[0] > 0).then_some(absent));
+        self.present.extend((count[1] > 0).then_some(present));
+        added
     }
 
     pub(crate) fn is_unchanged(&self) -> Result<bool> {
-        match self.0.check() {
-            Err(Error::Conflict { .. }) => Ok(false),
-            checked => checked.map(|()| true),
+        Ok(!self.is_changed && are_unchanged(&self.present)? && are_unchanged(&self.absent)?)
+    }
+
+    /// To be called before the server removes ranges. What cannot be read counts as changed.
+    pub(crate) fn before_removal(&mut self) {
+        self.is_changed |= !are_unchanged(&self.absent).unwrap_or(false);
+    }
+
+    /// To be called after the server has removed ranges, with the keys that it has written by the same batch.
+    pub(crate) fn after_removal(&mut self, db: &Db, is_written: impl Fn(usize, &[u8]) -> bool) {
+        let transaction = db.transaction();
+        let mut absent = self.keys.iter().filter_map(|(name, stored)| Some((name, stored.as_ref()?))).peekable();
+        if absent.peek().is_none() {
+            return;
+        }
+        let is_absent = |((number, key), stored): (&(usize, Vec<u8>), &Keyspace)| {
+            let found = transaction.keyspace(stored).contains_key(key);
+            found.is_ok_and(|is_there| !is_there) && !is_written(*number, key)
+        };
+        self.is_changed |= !absent.all(is_absent);
+        self.absent = vec![transaction];
+    }
+}
+
+fn are_unchanged(transactions: &[Transaction]) -> Result<bool> {
+    for transaction in transactions {
+        match transaction.check() {
+            Err(Error::Conflict { .. }) => return Ok(false),
+            checked => checked?,
         }
     }
+    Ok(true)
 }

@@ -189,7 +189,7 @@ fn a_monitor_is_shown_the_requests_of_all_but_no_password() {
     let server = Running::start();
     let (mut monitor, mut client) = (server.client(), server.client());
     assert_eq!(ask(&mut monitor, "MONITOR\r\n", 1), ["+OK"]);
-    let requests = "SET a 1\r\nGET a\r\nMULTI\r\nINCR a\r\nEXEC\r\nAUTH secret\r\nKEYS \"q\\\"\r\nNONE\r\nINCR nope x\r\nGET b\r\n";
+    let requests = "SET a 1\r\nGET a\r\nMULTI\r\nINCR a\r\nEXEC\r\nAUTH secret\r\nKEYS \"q\\\\\"\r\nNONE\r\nINCR nope x\r\nGET b\r\n";
     ask(&mut client, requests, 12);
     let shown = ask(&mut monitor, "", 8);
     let address = client.local_addr().expect("an address");

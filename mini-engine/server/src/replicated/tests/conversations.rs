@@ -1,6 +1,7 @@
 //! Clients of a node: their replies, and their transactions.
 
 use super::*;
+use crate::session::tests::{halves, orders};
 
 const RELEASE: &str = "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end";
 
@@ -42,6 +43,39 @@ fn a_transaction_is_carried_out_if_what_it_watches_is_unchanged() {
     one.talk(&mut node, "set {t}a 1 => +OK | watch {t}a => +OK");
     other.talk(&mut node, "incr {t}a => :2 | decr {t}a => :1");
     one.talk(&mut node, "multi => +OK | get {t}a => +QUEUED | exec => *1 $1 1");
+}
+
+#[test]
+fn transactions_of_two_clients_go_as_in_redis_and_in_a_server_of_one_node() {
+    // Catches a watch that EXEC or DISCARD without MULTI ends, and other differences between the two.
+    let begin = || {
+        let node = Node::new();
+        let clients = [Client::new(&node), Client::new(&node)];
+        (node, clients, LONG_AGO)
+    };
+    let say = |(node, clients, at): &mut (Node, [Client; 2], u64), client: usize, line: &str| {
+        clients[client - 1].say(node, *at, line)
+    };
+    let later = |(node, _, at): &mut (Node, [Client; 2], u64)| {
+        *at += 60_000;
+        node.propose(*at, Vec::new());
+    };
+    assert!(orders::compare(false, begin, say, later) >= 60);
+}
+
+#[test]
+fn a_command_that_fails_has_written_nothing() {
+    // Catches the first half of a command of a transaction that every node keeps when the second fails.
+    let begin = || {
+        let node = Node::new();
+        let client = Client::new(&node);
+        (node, client)
+    };
+    let say = |(node, client): &mut (Node, Client), request: &str| client.say(node, LONG_AGO, request);
+    let contents = |(node, _): &(Node, Client)| {
+        node.contents().into_iter().map(|(key, value, expiry)| format!("{key} {value} {expiry:?}")).collect()
+    };
+    halves::check(false, begin, say, contents);
 }
 
 #[test]

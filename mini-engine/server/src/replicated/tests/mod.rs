@@ -136,7 +136,8 @@ impl Client {
     }
 
     fn next_at(&mut self, node: &Node, line: &str, redirect: Redirect<'_>) -> (Next, String) {
-        let (input, mut out) = (format!("{line}\r\n"), Vec::new());
+        let end = if line.starts_with('*') { "" } else { "\r\n" };
+        let (input, mut out) = (format!("{line}{end}"), Vec::new());
         let (len, next) = self.conversation.next(&node.front, input.as_bytes(), redirect, &mut out);
         assert_eq!(len, input.len(), "{line}");
         (next, shown(&out))

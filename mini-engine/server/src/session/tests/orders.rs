@@ -1,0 +1,125 @@
+//! Transactions of two clients, beside Redis. The server of one node and the conversation of a cluster go through the same table.
+
+use std::time::{Duration, SystemTime};
+
+use super::*;
+
+const ROWS: &str = include_str!("orders.txt");
+
+/// The keys of the table with a hash tag, so that they have one slot in a cluster.
+fn tagged(line: &str) -> String {
+    let mut words = line.split(' ');
+    let name = words.next().unwrap_or_default().to_owned();
+    words.fold(name, |line, word| match word {
+        "a" | "b" | "c" | "n" => format!("{line} {{w}}{word}"),
+        _ => format!("{line} {word}"),
+    })
+}
+
+/// What the table has of a reply.
+fn shown(reply: &str) -> String {
+    let words = match reply {
+        _ if reply.starts_with('-') => 1,
+        _ if reply.contains(" $6 server ") => 2,
+        _ => usize::MAX,
+    };
+    reply.split(' ').take(words).collect::<Vec<_>>().join(" ")
+}
+
+/// Goes through the rows of the table, or those that are not for one node only. `begin` makes a server, `say` sends it a line of a client, whose
+/// reply is one line, and `later` lets time pass. Returns the number of rows.
+pub(crate) fn compare<S>(
+    is_one_node: bool,
+    begin: impl Fn() -> S,
+    say: impl Fn(&mut S, usize, &str) -> String,
+    later: impl Fn(&mut S),
+) -> usize {
+    let (mut count, mut is_for_one) = (0, false);
+    for row in ROWS.lines() {
+        is_for_one |= row.starts_with("# one node");
+        if row.starts_with('#') || (is_for_one && !is_one_node) {
+            continue;
+        }
+        count += 1;
+        let mut server = begin();
+        assert_eq!(say(&mut server, 1, &tagged("mset a 1 b 1 n 5")), "+OK");
+        for step in row.split(" | ") {
+            let Some((request, expected)) = step.split_once(" => ") else {
+                assert_eq!(step, "later", "{row}");
+                later(&mut server);
+                continue;
+            };
+            let (client, line) = request.split_once(' ').expect("a client and a line");
+            let found = say(&mut server, client.parse().expect("a number"), &tagged(line));
+            assert_eq!(shown(&found), expected, "{request} of {row}");
+        }
+    }
+    count
+}
+
+#[test]
+fn transactions_of_two_clients_go_as_in_redis() {
+    // Catches a watch that ends too early or begins too soon, a change that is missed or invented, and a transaction that goes on without a command.
+    let begin = || {
+        let faults = FaultFs::new(Arc::new(MemFs::default()));
+        let disk = faults.clone();
+        let mut server =
+            Server::on(|builder| builder.file_system(Arc::new(disk)), |settings| settings.may_flush_all = true);
+        let other = Session::new(&mut server.shared);
+        (server, other, faults)
+    };
+    let say = |(server, other, _): &mut (Server, Session, FaultFs), client: usize, line: &str| {
+        let is_other = client == 2;
+        if is_other {
+            std::mem::swap(&mut server.session, other);
+        }
+        let said = server.said(&format!("{line}\r\n")).replace("\r\n", " ");
+        if is_other {
+            std::mem::swap(&mut server.session, other);
+        }
+        said.trim_end().to_owned()
+    };
+    let later = |(_, _, faults): &mut (Server, Session, FaultFs)| {
+        faults.set_time(SystemTime::now() + Duration::from_secs(60));
+    };
+    assert!(compare(true, begin, say, later) >= 60);
+}
+
+#[test]
+fn a_removed_range_changes_the_watched_keys_that_were_in_it() {
+    // Catches DELPREFIX and DELRANGE that count for an absent key, not for a present one, or hide what came before or after them.
+    for (change, is_carried_out) in [
+        (&["delprefix x"][..], true),
+        (&["delprefix x", "delrange x y"], true),
+        (&["delprefix a"], false),
+        (&["set x 1", "delprefix x"], false),
+        (&["delprefix x", "set x 1"], false),
+        (&["delprefix x", "set a 2"], false),
+        (&["multi", "set x 1", "delprefix x", "exec"], false),
+        (&["multi", "delprefix x", "set other 1", "exec"], true),
+        (&["multi", "delprefix x", "set a 2", "exec"], false),
+        (&["delprefix x", "select 1", "set x 1", "set a 1"], true),
+    ] {
+        let mut server = Server::new();
+        server.talk("set a 1 => +OK | watch a => +OK | watch a x => +OK");
+        let mut other = Session::new(&mut server.shared);
+        std::mem::swap(&mut server.session, &mut other);
+        change.iter().for_each(|line| assert!(!server.said(&format!("{line}\r\n")).starts_with('-')));
+        std::mem::swap(&mut server.session, &mut other);
+        let reply = if is_carried_out { "*1 +PONG" } else { "*-1" };
+        server.talk(&format!("multi => +OK | ping => +QUEUED | exec => {reply}"));
+    }
+}
+
+#[test]
+fn what_is_watched_is_bounded() {
+    // Catches a client that has the server keep any number of keys, or snapshots.
+    let mut server = Server::new();
+    let watch = |server: &mut Server, n: usize| server.said(&format!("watch key{n}\r\n"));
+    let refused = (0..1000).find(|n| watch(&mut server, *n) != "+OK\r\n").expect("a limit");
+    assert!((50..200).contains(&refused), "{refused}");
+    assert!(watch(&mut server, 1000).starts_with("-MISCONF out of room: watched keys take at most 65536 bytes"));
+    // Once more is not one more.
+    server.talk("watch key0 => +OK | unwatch => +OK");
+    assert_eq!(watch(&mut server, 1000), "+OK\r\n");
+}
