@@ -45,8 +45,9 @@ pub enum Duplicates {
     /// When the write has returned, every reader at that number sees its value or tombstone, or that of a later write, and so does every
     /// iterator that reaches the key afterwards. A concurrent reader sees the old or the new one, each as a whole. All readers see racing writes
     /// in the same order. Slices that a reader already has do not change. A replacement needs memory like a new entry, which the table keeps
-    /// until it is dropped or reset; it does not count for `len` and [`max_entries`](Builder::max_entries). An entry takes up to 16 bytes more
-    /// than in a table that rejects. Expected O(log n), and one atomic swap.
+    /// until it is dropped or reset; it does not count for `len` and [`max_entries`](Builder::max_entries). Only a
+    /// [reservation](crate::Memtable::reserve), whose numbers are not known yet, takes room for it, and gives that back when it is applied. An
+    /// entry takes up to 16 bytes more than in a table that rejects. Expected O(log n), and one atomic swap.
     ///
     /// ```
     /// use fastskip::{Duplicates, Lookup, Memtable};
