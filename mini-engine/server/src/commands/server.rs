@@ -48,7 +48,7 @@ pub(super) fn flushdb(context: &mut Context<'_>, keys: &mut Keyspace, args: Args
 }
 
 fn check_flush(context: &Context<'_>, args: Args<'_>, name: &str) -> Result<(), Refusal> {
-    if args.from(1).any(|word| !is(word, "SYNC") && !is(word, "ASYNC")) {
+    if args.len() > 2 || args.from(1).any(|word| !is(word, "SYNC") && !is(word, "ASYNC")) {
         return Err(Refusal::syntax());
     }
     match context.shared.settings.may_flush_all {

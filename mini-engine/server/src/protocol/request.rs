@@ -270,6 +270,7 @@ impl Parser {
         };
         let line = &window[..end];
         self.parts.clear();
+        self.unquoted.clear();
         self.has_quotes = line.iter().any(|byte| matches!(byte, b'"' | b'\''));
         let mut at = 0;
         // As in Redis, any white space may come before a word, and not all of it ends one.

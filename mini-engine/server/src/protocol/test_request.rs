@@ -119,6 +119,10 @@ fn words_may_have_quotes_and_escapes_as_in_redis() {
         let expected = expected.map(|word| Some((vec![word.to_vec()], line.len()))).ok_or_else(unbalanced);
         assert_eq!(found, expected, "{}", word.escape_ascii());
     }
+    // A line may be looked at again.
+    let mut parser = Parser::default();
+    let sizes = [(); 3].map(|()| parser.find(b"echo \"a\"\r\n", WIDE).map(|_| parser.size()));
+    assert!(sizes[0].is_ok() && sizes[1..] == [sizes[0].clone(), sizes[0].clone()], "{sizes:?}");
     let all = find(b" \"e\\x63ho\"  b\"\" 'c' d\n", WIDE).expect("a request").expect("whole").0;
     assert_eq!(all, ["echo", "b", "c", "d"].map(|word| word.as_bytes().to_vec()));
 }
