@@ -14,6 +14,9 @@ use crate::node::{NodeId, Target};
 use crate::nodes::{NodeRef, Nodes, Schema};
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
+/// Writers inside a shard that need no room to be left to the index. More are reservations of one entry, most likely, that are kept open.
+const FEW_WRITERS: u64 = 31;
+
 /// What a shard has beside its chunk of the arena.
 #[derive(Debug, Default)]
 pub(crate) struct Shard {
@@ -21,14 +24,16 @@ pub(crate) struct Shard {
     pub(super) lease: Lease,
     pub(super) counts: Counts,
     pub(super) run: Run,
-    /// Entries of open reservations that are not stored yet. The first of each is left out: its writer counts for it.
+    /// Entries of open reservations that are not stored yet, except for one of each.
     pub(super) announced: AtomicU64,
 }
 
 impl Pending for Shard {
     fn pending(&self) -> u64 {
+        // A few single writes at once may use the limit to the last word: blocks have free slots for them.
+        let single = self.gate.writers().saturating_sub(FEW_WRITERS);
         // Relaxed: see `Arena::pending`.
-        self.gate.writers() + self.announced.load(Ordering::Relaxed)
+        single + self.announced.load(Ordering::Relaxed)
     }
 }
 

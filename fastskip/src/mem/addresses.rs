@@ -24,8 +24,11 @@ const PART: u64 = 2048;
 /// The ranges that may ask for huge pages. Each is two mappings of the system, of which Linux allows a process 65,530; other ranges are joined there.
 const MOST_HUGE: u64 = 8192;
 
-/// Each time as many bytes were added, a table asks the system whether it would grant further addresses. 16 MiB.
-const LOOK: u64 = 16 << 20;
+/// Each time as many bytes were added, a table asks whether the system would grant further addresses. 16 MiB.
+const ASK: u64 = 16 << 20;
+
+/// What must be left to the process, for its threads and allocations, once tables have as much. 256 MiB.
+const LEFT: u64 = 256 << 20;
 
 static BYTES: AtomicU64 = AtomicU64::new(0);
 static HUGE: AtomicU64 = AtomicU64::new(0);
@@ -45,8 +48,8 @@ pub(crate) fn unlimited_bytes() -> usize {
 pub(super) struct Share {
     of: &'static AtomicU64,
     share: u64,
-    /// Whether the sum has passed a multiple of [`LOOK`].
-    pub(super) is_looked_at: bool,
+    /// The sum behind it.
+    sum: u64,
 }
 
 impl Share {
@@ -55,7 +58,7 @@ impl Share {
         // Relaxed: a sum, which publishes nothing.
         let add = |sum: u64| sum.checked_add(share).filter(|sum| *sum <= most);
         let before = of.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
-        Some(Self { of, share, is_looked_at: before / LOOK != (before + share) / LOOK })
+        Some(Self { of, share, sum: before + share })
     }
 
     /// `bytes` of addresses.
@@ -64,6 +67,13 @@ impl Share {
     /// The tables of the process have too many already.
     pub(super) fn of_addresses(bytes: usize) -> io::Result<Self> {
         Self::take(&BYTES, bytes as u64, MOST).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+    }
+
+    /// The bytes that the system should grant beside these: as many again, and as many as all tables have, up to [`LEFT`]. `None` if that was asked a
+    /// short while ago, unless addresses are known to be scarce.
+    pub(super) fn to_be_left(&self, is_scarce: bool) -> Option<usize> {
+        let is_due = is_scarce || (self.sum - self.share) / ASK != self.sum / ASK;
+        is_due.then_some(self.share.max(self.sum.min(LEFT)) as usize)
     }
 
     /// One range with huge pages, if there may be another.

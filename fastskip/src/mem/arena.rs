@@ -58,7 +58,7 @@ const _: () =
 
 /// What the arena must know of the state that the layers above keep for each shard.
 pub(crate) trait Pending {
-    /// The number of entries that writers inside have announced and not linked yet.
+    /// The number of entries that were announced and are not linked yet.
     fn pending(&self) -> u64;
 }
 
@@ -104,13 +104,14 @@ impl Layout {
         }
     }
 
-    /// The limit, plus a quarter and up to a mebibyte for the one entry that may exceed it. On Windows the limit itself.
+    /// The limit; half of it more, because pieces that came back and are not used yet have addresses too; and up to a mebibyte for the one entry
+    /// that may exceed it. On Windows the limit itself.
     fn range_bytes(&self, unlimited: usize) -> usize {
         let most = MAX_WORDS as usize * WORD;
         match self.max_memory_bytes {
             0 => unlimited.max(self.chunk_bytes.min(most)),
             bytes if cfg!(windows) => bytes.min(most),
-            bytes => bytes.saturating_add(bytes / 4).saturating_add(bytes.min(1 << 20)).min(most),
+            bytes => bytes.saturating_add(bytes / 2).saturating_add(bytes.min(1 << 20)).min(most),
         }
     }
 
@@ -261,7 +262,7 @@ impl<T: Pending> Arena<T> {
         let claimed = !short.is_refilling() && Chunk::claim(&shard.blocks, short, Chunk::refilling(wish + 7));
         let wish = if claimed { wish } else { block };
         let skipped = |extent: Extent| u64::from(extent.frontier).next_multiple_of(8) - u64::from(extent.frontier);
-        let piece = self.grow(|extent| {
+        let piece = self.grow(0, |extent| {
             let room = self.left(extent, 0, 0).checked_sub(skipped(extent)).filter(|room| *room >= block)?;
             Some(skipped(extent) + wish.min(room / block * block))
         });
@@ -308,12 +309,12 @@ impl<T: Pending> Arena<T> {
             || self.usage().used() + INDEX_WORDS * self.pending() < self.limit + tail
     }
 
-    /// The number of entries that are announced and not linked yet, except for one: a writer that is alone may use the limit to the last word.
+    /// The number of entries that are announced and not linked yet.
     fn pending(&self) -> u64 {
         // Acquires what the threads announced before that took the words which the extent counts: of two large reservations, the later one leaves
         // room for the index of both.
         let _ = self.extent.load();
-        self.shards.iter().map(|shard| shard.upper.pending()).sum::<u64>().saturating_sub(1)
+        self.shards.iter().map(|shard| shard.upper.pending()).sum()
     }
 
     /// Counts a replaced or never used block as waste.
@@ -358,7 +359,7 @@ impl<T: Pending> Arena<T> {
         }
         let piece = match spare {
             Some(spare) => self.cut(spare, words, wish, INDEX_WORDS),
-            None => self.grow(|extent| self.share(extent, words.into(), wish, INDEX_WORDS)),
+            None => self.grow(INDEX_WORDS, |extent| self.share(extent, words.into(), wish, INDEX_WORDS)),
         };
         let Some(piece) = piece else {
             // A swap and not a store, so that everything released with the chunk is still acquired with it.
@@ -408,7 +409,7 @@ impl<T: Pending> Arena<T> {
     fn extend_by(&self, words: u32, each: u64) -> Option<u32> {
         let piece = match self.spare(words) {
             Some(spare) => self.cut(spare, words, words.into(), each),
-            None => self.grow(|extent| self.share(extent, words.into(), words.into(), each)),
+            None => self.grow(each, |extent| self.share(extent, words.into(), words.into(), each)),
         };
         Some(piece?.next)
     }
@@ -499,14 +500,17 @@ impl<T: Pending> Arena<T> {
         let within = u64::from(words - tail);
         let is_within =
             |extent: Extent| u64::from(extent.reserved) + within + INDEX_WORDS * self.pending() < self.limit;
-        Some(self.grow(|extent| is_within(extent).then_some(words.into()))?.next)
+        Some(self.grow(INDEX_WORDS, |extent| is_within(extent).then_some(words.into()))?.next)
     }
 
-    /// Moves the frontier by the number of words that `words` returns for the extent. Returns the words in between.
-    fn grow(&self, words: impl Fn(Extent) -> Option<u64>) -> Option<Chunk> {
+    /// Moves the frontier by the number of words that `words` returns for the extent. Returns the words in between. Nodes, which leave something to
+    /// the index (`each`), leave addresses too: as many as half of the words below the limit. Nodes may fill the pieces that came back, blocks are
+    /// often too large for them.
+    fn grow(&self, each: u64, words: impl Fn(Extent) -> Option<u64>) -> Option<Chunk> {
         let grown = |extent: Extent| {
             let grown = extent.grown(words(extent)?)?;
-            (u64::from(grown.frontier) <= self.first + self.capacity).then_some(grown)
+            let to_blocks = if each == 0 { 0 } else { self.left(grown, 0, 0) / 2 };
+            (u64::from(grown.frontier) + to_blocks <= self.first + self.capacity).then_some(grown)
         };
         let (was, is) = self.extent.change(grown)?;
         Some(Chunk { next: was.frontier, end: is.frontier })

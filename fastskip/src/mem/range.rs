@@ -14,9 +14,6 @@ use super::poison::unpoison;
 /// Alignment of a range: rows of the index are aligned to cache lines.
 const ALIGN: usize = 64;
 
-/// The least that must be left to the process, for its threads and allocations. 64 MiB.
-const LEFT_BYTES: usize = 64 << 20;
-
 /// The number of ranges that are kept for tables without a pool, and the maximum memory of each. 8, and 256 KiB: 2 MiB in all.
 const SHARED_RANGES: usize = 8;
 const SHARED_BYTES: usize = 256 << 10;
@@ -65,10 +62,9 @@ impl Range {
     /// A range of `len` bytes that leaves addresses to the process. The system is asked about that if `is_scarce`, and else once in a while.
     fn granted(len: usize, huge_pages: bool, is_scarce: bool) -> io::Result<Self> {
         let addresses = Share::of_addresses(len)?;
-        let must_ask = is_scarce || addresses.is_looked_at;
         let mut range = if len <= HEAP_BYTES { Self::allocate(len) } else { Self::map(len, huge_pages) }?;
-        if must_ask && !cfg!(miri) {
-            Self::map_anonymous(len.max(LEFT_BYTES))?;
+        if let (Some(left), false) = (addresses.to_be_left(is_scarce), cfg!(miri)) {
+            Self::map_anonymous(left)?;
         }
         range.addresses = Some(addresses);
         Ok(range)

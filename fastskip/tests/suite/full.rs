@@ -106,6 +106,27 @@ fn a_batch_that_fills_a_chunk_leaves_lookups_quick() {
     }
 }
 
+/// Catches entries that take the last addresses, where the pieces that dropped reservations have left are too small for the index's blocks.
+#[test]
+fn puts_into_small_pieces_leave_lookups_quick() {
+    const LIMIT: usize = 16 << 20;
+    let older: Vec<_> = (0..LIMIT as u32 / 300).map(u32::to_be_bytes).collect();
+    let stored: Vec<_> = older.iter().map(|key| [Op::Delete { key }]).collect();
+    // One word less than a block and what its alignment may take.
+    let dropped = [Op::Put { key: b"dropped", value: &[0; 38 * 8 - 32] }];
+    for (name, key) in &ORDERS[..3] {
+        let memtable = Memtable::builder().shards(1).max_memory_bytes(LIMIT).build();
+        let pair = |ops| Some((memtable.reserve(ops).ok()?, memtable.reserve(&dropped).ok()?));
+        let held: Vec<_> = stored.iter().map_while(|ops| pair(ops)).collect();
+        held.into_iter().for_each(|(stored, _)| assert_eq!(stored.apply(1).stored, 1));
+        let large = |number: &u32| memtable.put(&[&number.to_be_bytes()[..], b"large"].concat(), 2, &[0; 1000]).is_ok();
+        let large = (0..).take_while(large).count();
+        let keys: Vec<_> = (0..).map(key).take_while(|key| memtable.put(key, 2, &VALUE).is_ok()).collect();
+        assert!(large > 2000 && keys.len() > 10_000, "{large} large, {} small", keys.len());
+        validate_quick(&memtable, &keys, &format!("{name}, in small pieces"));
+    }
+}
+
 /// Catches other writers that take the room for the index of a batch, while it is applied.
 #[test]
 fn a_batch_is_applied_quickly_beside_threads_that_fill_the_table() {

@@ -108,7 +108,7 @@ fn the_range_holds_what_the_limit_allows() {
     let most = MAX_WORDS as usize * WORD;
     assert_eq!((range(0, 0), range(0, UNLIMITED_BYTES + 8)), (UNLIMITED_BYTES, UNLIMITED_BYTES + 8));
     assert_eq!((range(usize::MAX, 0), range(0, usize::MAX), range(most, 0)), (most, most, most));
-    let more = if cfg!(windows) { 0 } else { (1 << 28) + (1 << 20) };
+    let more = if cfg!(windows) { 0 } else { (1 << 29) + (1 << 20) };
     assert_eq!(range(1 << 30, 0), (1 << 30) + more);
 }
 
