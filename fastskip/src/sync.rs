@@ -4,7 +4,7 @@
 use core::sync::atomic::AtomicUsize;
 
 pub(crate) use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-pub(crate) use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 pub(crate) use std::thread::yield_now;
 
 /// Names an ordering, so that a model build can weaken one site at a time and show which model fails.
