@@ -324,7 +324,8 @@ impl Keyspace {
     /// Flushes the memtables first. Other writers wait until it is done, so `entries` must not write to this database itself; readers continue.
     /// Memory: a block, and the index and filter of each table that it makes.
     ///
-    /// # Errors [`Error::InvalidArgument`] for a key that is not after the one before it, or a key or value past its limit; nothing is stored then.
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a key that is not after the one before it, or a key or value past its limit; nothing is stored then.
     /// The errors of [`Db::flush`](crate::Db::flush); [`Error::Io`]; [`Error::Full`] when sequence numbers are used up; [`Error::Closed`].
     ///
     /// ```

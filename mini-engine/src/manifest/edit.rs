@@ -37,7 +37,8 @@ const EXPIRING: u8 = 2;
 
 /// Encodes `edit`.
 ///
-/// # Errors [`Error::InvalidArgument`] for a number or key that [`decode`] refuses: an edit that cannot be read back would make the whole manifest
+/// # Errors
+/// [`Error::InvalidArgument`] for a number or key that [`decode`] refuses: an edit that cannot be read back would make the whole manifest
 /// unreadable.
 pub(crate) fn encode(edit: &VersionEdit) -> Result<Vec<u8>, Error> {
     let mut out = Vec::new();
