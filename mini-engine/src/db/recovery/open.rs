@@ -56,7 +56,7 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
     options.validate()?;
     // Before anything else: the directory stays the same even if the process changes its working directory.
     let dir = &std::path::absolute(dir).map_err(Error::io("find", dir))?;
-    let lock = lock_directory(&*fs, dir, &options)?;
+    let (lock, fs) = lock_directory(&fs, dir, &options)?;
     let names = list(&*fs, dir)?;
     let loaded = manifest::load(&*fs, dir)?;
     let current = loaded.as_ref().map(|loaded| loaded.number);

@@ -85,7 +85,7 @@ impl Salvage {
     pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Result<Salvage> {
         options.validate()?;
         let dir = std::path::absolute(dir).map_err(Error::io("find", dir))?;
-        let lock = lock_for_reading(&*fs, &dir)?;
+        let (lock, fs) = lock_for_reading(&fs, &dir)?;
         let names = fs.read_dir(&dir).map_err(Error::io("list", &dir))?;
         let mut files: Vec<FileKind> = names.iter().map(|name| FileKind::of(name)).collect();
         files.sort_unstable_by_key(|kind| kind.number());
