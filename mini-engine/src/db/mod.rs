@@ -335,7 +335,7 @@ impl Db {
     /// ```
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
         let dir = dir.as_ref();
-        admin::checkpoint(self.core(), &std::path::absolute(dir).map_err(Error::io("find", dir))?)
+        admin::checkpoint(self.core(), &core::absolute(dir)?)
     }
 
     /// Compacts everything that was written before the call, of all keyspaces: as [`Keyspace::compact_range`] of all keys.

@@ -2,18 +2,39 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{Error, ErrorKind, Read, Result, Write};
+use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
-/// The process that holds the lock of a writer on a lock file.
+use crate::lock::lock;
+
+/// The lock files that this process holds as a writer. The process id in a lock file does not tell: two containers may have processes of one id.
+static OWN: Mutex<Vec<FileId>> = Mutex::new(Vec::new());
+
+/// Device and number; `None` where files have none.
+type FileId = Option<(u64, u64)>;
+
+#[cfg(unix)]
+fn id(file: &File) -> FileId {
+    use std::os::unix::fs::MetadataExt;
+    file.metadata().ok().map(|file| (file.dev(), file.ino()))
+}
+
+#[cfg(not(unix))]
+fn id(_file: &File) -> FileId {
+    None
+}
+
+/// The process that holds the lock of a writer on a lock file, if it is this one or has another id.
 pub(super) fn writer_of(file: File) -> Option<u32> {
     // If readers hold it, the number is that of a killed writer.
     if taken(file.try_lock_shared()).is_ok() {
         return None;
     }
+    let is_own = lock(&OWN).contains(&id(&file));
     let mut text = String::new();
     file.take(MOST_DIGITS).read_to_string(&mut text).ok()?;
-    text.trim().parse().ok()
+    text.trim().parse().ok().filter(|holder| is_own == (*holder == std::process::id()))
 }
 
 /// More digits than a process id has.
@@ -48,6 +69,7 @@ impl HeldLock {
     pub(super) fn of_writer(file: File, directory: Option<File>) -> Result<Self> {
         tried_twice(|| taken(file.try_lock()))?;
         let is_locked = tried_twice(|| lock_directory(directory.as_ref(), File::try_lock))?;
+        lock(&OWN).push(id(&file));
         tell_holder(&file);
         Ok(Self { file, directory: directory.filter(|_| is_locked), process: std::process::id(), is_writer: true })
     }
@@ -81,6 +103,10 @@ impl Drop for HeldLock {
             return;
         }
         if self.is_writer {
+            let (mut own, id) = (lock(&OWN), id(&self.file));
+            if let Some(at) = own.iter().position(|held| *held == id) {
+                own.swap_remove(at);
+            }
             drop(self.file.set_len(0));
         }
         if let Some(directory) = &self.directory {

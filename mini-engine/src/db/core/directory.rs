@@ -23,6 +23,9 @@ use crate::options::Options;
 /// A directory that new file systems have in their topmost directory, which may well be a database's.
 const LOST_AND_FOUND: &str = "lost+found";
 
+/// What keeps the lock if it is not another process.
+const OPEN_HERE: &str = "this process has the database open: a handle, a snapshot or an iterator of it is still there";
+
 /// The lock on a database's directory, held until dropped.
 pub(crate) struct DirectoryLock {
     /// `None` for a reader in a directory without a lock file, where there never was a writer.
@@ -33,6 +36,14 @@ impl fmt::Debug for DirectoryLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("DirectoryLock")
     }
+}
+
+/// The absolute path of a database's directory: it stays the same if the process changes its working directory.
+pub(crate) fn absolute(dir: &Path) -> Result<PathBuf> {
+    if dir.as_os_str().is_empty() {
+        return Err(Error::InvalidArgument("expected the path of a directory, found an empty one".to_owned()));
+    }
+    std::path::absolute(dir).map_err(Error::io("find", dir))
 }
 
 /// A directory's lock, and the file system in which the directory is open.
@@ -118,6 +129,7 @@ fn lock(fs: &dyn FileSystem, dir: &Path, read_only: bool) -> Result<DirectoryLoc
         Err(error) if read_only && error.kind() == ErrorKind::NotFound => Ok(DirectoryLock { _held: None }),
         Err(error) if error.kind() == ErrorKind::WouldBlock => {
             let holder = fs.lock_holder(&path);
+            let what = if holder == Some(std::process::id()) { OPEN_HERE } else { what };
             Err(Error::Locked { path, what, holder })
         }
         Err(error) => Err(Error::io("lock", &path)(error)),

@@ -18,6 +18,19 @@ fn a_directory_that_is_not_a_database_is_refused_and_left_alone() {
 }
 
 #[test]
+fn an_empty_path_is_refused_as_one() {
+    // Catches "could not find : cannot make an empty path absolute".
+    let (dir, db) = fresh();
+    let refused = [Db::open("").err(), Db::builder("").salvage().err(), db.checkpoint("").err()];
+    drop(db);
+    let salvaged = Db::builder(dir.path()).salvage().unwrap().write_to("").err();
+    for error in refused.into_iter().chain([salvaged]).map(Option::unwrap) {
+        let expected = "invalid argument: expected the path of a directory, found an empty one";
+        assert!(matches!(error, Error::InvalidArgument(_)) && error.to_string() == expected, "{error}");
+    }
+}
+
+#[test]
 fn create_if_missing_false_creates_nothing() {
     // Catches a mistyped path that becomes an empty database.
     let dir = TempDir::new().unwrap();
