@@ -58,7 +58,7 @@ A key or value that begins with a dash comes after two dashes: mini-engine get D
 
 Exit codes: 0 done, 1 key not found, 2 wrong use (bad arguments, not a database, a format
 newer than this program), 3 corruption, 4 I/O (a database locked by another process too),
-130 an import ended by ^C, 143 by SIGTERM";
+5 an import that left lines out which are no records, 130 one ended by ^C, 143 by SIGTERM";
 
 #[derive(Subcommand)]
 #[expect(clippy::large_enum_variant, reason = "there is one")]
@@ -87,6 +87,7 @@ fn main() -> ExitCode {
         Ok(Exit::Done) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
         Ok(Exit::NotFound) => ExitCode::from(failure::NOT_FOUND),
         Ok(Exit::Incomplete) => ExitCode::from(failure::CORRUPTION),
+        Ok(Exit::Rejected) => ExitCode::from(failure::REJECTED),
         Err(failure) => {
             output::say(format_args!("mini-engine: {failure}"));
             // `dump` reads a single file, wherever it is.
