@@ -27,6 +27,7 @@ mod trace;
 
 use std::process::ExitCode;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::Command;
@@ -101,12 +102,19 @@ fn main() -> ExitCode {
     }
 }
 
-/// The parsed arguments. A negative number is a key, or refused by its option, but not an unknown option.
+/// The parsed arguments.
 fn parse_arguments() -> Result<Arguments, clap::Error> {
-    let allow = |arg: clap::Arg| {
+    Arguments::from_arg_matches(&refined(Arguments::command()).try_get_matches()?)
+}
+
+/// The command, in which a negative number is a key, or refused by its option, but not an unknown option; and an empty address is refused by its
+/// argument's name, as an empty path is: no message about it could say which it is.
+fn refined(command: clap::Command) -> clap::Command {
+    let refine = |arg: clap::Arg| {
         let takes_value = arg.get_action().takes_values();
-        arg.allow_negative_numbers(takes_value)
+        let is_address = arg.get_value_names().is_some_and(|names| names.iter().any(|name| *name == "ADDR"));
+        let arg = arg.allow_negative_numbers(takes_value);
+        if is_address { arg.value_parser(NonEmptyStringValueParser::new()) } else { arg }
     };
-    let command = Arguments::command().mut_subcommands(|command| command.mut_args(allow));
-    Arguments::from_arg_matches(&command.try_get_matches()?)
+    command.mut_args(refine).mut_subcommands(refined)
 }
