@@ -111,6 +111,7 @@ pub use db::{
 };
 pub use db::{KeyspaceTransaction, Transaction, TransactionIter};
 pub use error::{Error, Result};
+pub use manifest::MAX_KEYSPACE_NAME_LEN;
 pub use metrics::{LevelMetrics, Metrics};
 pub use options::{Compaction, Compression, KeyspaceOptions, MemtableKind, Options, RecoveryMode, TableReads};
 pub use table::LostKeys;

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use mini_engine::fs::{File, FileSystem, StdFs};
+use mini_engine::fs::{File, FileSystem};
 use mini_engine_server::replicated::AppliedInstant;
 
 /// The machine's clock, in milliseconds since 1970. Tests set it wrong.
@@ -23,76 +23,76 @@ pub(crate) fn system_clock() -> WallClock {
     })
 }
 
-/// The system's files, with another time.
+/// The files of another file system, with another time.
 #[derive(Debug)]
 pub(crate) struct ClockFs {
-    instant: AppliedInstant,
-}
-
-impl ClockFs {
-    pub(crate) fn new(instant: AppliedInstant) -> Self {
-        Self { instant }
-    }
+    pub(crate) instant: AppliedInstant,
+    pub(crate) files: Arc<dyn FileSystem>,
 }
 
 impl FileSystem for ClockFs {
+    fn open_dir(&self, dir: &Path) -> Result<Option<Arc<dyn FileSystem>>> {
+        let with_time = |files| Arc::new(Self { instant: self.instant.clone(), files }) as _;
+        Ok(self.files.open_dir(dir)?.map(with_time))
+    }
+
     fn now(&self) -> SystemTime {
         self.instant.system_time()
     }
 
     fn create_new(&self, path: &Path) -> Result<Arc<dyn File>> {
-        StdFs.create_new(path)
+        self.files.create_new(path)
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn File>> {
-        StdFs.open(path)
+        self.files.open(path)
     }
 
     fn open_write(&self, path: &Path) -> Result<Arc<dyn File>> {
-        StdFs.open_write(path)
+        self.files.open_write(path)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        StdFs.rename(from, to)
+        self.files.rename(from, to)
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
-        StdFs.remove(path)
+        self.files.remove(path)
     }
 
     fn link(&self, from: &Path, to: &Path) -> Result<()> {
-        StdFs.link(from, to)
+        self.files.link(from, to)
     }
 
     fn remove_dir(&self, dir: &Path) -> Result<()> {
-        StdFs.remove_dir(dir)
+        self.files.remove_dir(dir)
     }
 
     fn read_dir(&self, dir: &Path) -> Result<Vec<OsString>> {
-        StdFs.read_dir(dir)
+        self.files.read_dir(dir)
     }
 
     fn create_dir_all(&self, dir: &Path) -> Result<()> {
-        StdFs.create_dir_all(dir)
+        self.files.create_dir_all(dir)
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
-        StdFs.sync_dir(dir)
+        self.files.sync_dir(dir)
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {
-        StdFs.exists(path)
+        self.files.exists(path)
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
-        StdFs.lock(path)
+        self.files.lock(path)
     }
 
     fn lock_shared(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
-        StdFs.lock_shared(path)
+        self.files.lock_shared(path)
     }
 
     fn lock_holder(&self, path: &Path) -> Option<u32> {
-        StdFs.lock_holder(path)
+        self.files.lock_holder(path)
     }
 }

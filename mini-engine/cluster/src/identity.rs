@@ -4,10 +4,10 @@
 //! another number a node could vote twice. What the directory has of groups that are not in it does not count, and is removed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use mini_engine::fs::FileSystem;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, io};
@@ -84,11 +84,16 @@ impl Record {
     }
 
     /// The record in directory `dir`, if it has one.
-    pub(crate) fn read(dir: &Path) -> Result<Option<Self>> {
+    pub(crate) fn read(files: &dyn FileSystem, dir: &Path) -> Result<Option<Self>> {
         let file = dir.join(FILE);
-        let bytes = match fs::read(&file) {
+        let read = || {
+            let open = files.open(&file)?;
+            let mut bytes = vec![0; open.len()? as usize];
+            open.read_exact_at(&mut bytes, 0).map(|()| bytes)
+        };
+        let bytes = match read() {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == ErrorKind::NotFound => return without_file(dir, file).map(|()| None),
+            Err(error) if error.kind() == ErrorKind::NotFound => return without_file(files, dir, file).map(|()| None),
             Err(error) => return Err(io("read", file.display())(error)),
         };
         let invalid = |reason: String| Error::Identity { file: file.clone(), reason };
@@ -111,7 +116,7 @@ impl Record {
     }
 
     /// Makes it the record of directory `dir`, durably.
-    pub(crate) fn write(&self, dir: &Path) -> Result<()> {
+    pub(crate) fn write(&self, files: &dyn FileSystem, dir: &Path) -> Result<()> {
         let (file, temporary) = (dir.join(FILE), dir.join(TEMPORARY));
         let Identity { cluster, node, groups } = self.identity;
         let (joined, left) = (Some(self.joined.clone()), Some(self.left.clone()));
@@ -119,11 +124,14 @@ impl Record {
         let written = || {
             let mut bytes = serde_json::to_vec_pretty(&stored)?;
             bytes.push(b'\n');
-            let mut new = File::create(&temporary)?;
-            new.write_all(&bytes)?;
-            new.sync_all()?;
-            fs::rename(&temporary, &file)?;
-            File::open(dir)?.sync_all()
+            if files.exists(&temporary)? {
+                files.remove(&temporary)?;
+            }
+            let new = files.create_new(&temporary)?;
+            new.write_all_at(&bytes, 0)?;
+            new.sync()?;
+            files.rename(&temporary, &file)?;
+            files.sync_dir(dir)
         };
         written().map_err(io("write", file.display()))
     }
@@ -153,10 +161,10 @@ pub(crate) fn state_of(dir: &Path, group: u32) -> PathBuf {
 }
 
 /// Fails if the directory has a state, although it has no record.
-fn without_file(dir: &Path, file: PathBuf) -> Result<()> {
+fn without_file(files: &dyn FileSystem, dir: &Path, file: PathBuf) -> Result<()> {
     for group in 0..MAX_GROUPS {
         let state = state_of(dir, group);
-        if state.try_exists().map_err(io("look for", state.display()))? {
+        if files.exists(&state).map_err(io("look for", state.display()))? {
             return Err(Error::Identity {
                 file,
                 reason: "expected the number of this node, found no file, although there is data beside it; remove this node from its cluster and \
@@ -170,13 +178,18 @@ fn without_file(dir: &Path, file: PathBuf) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::sync::Arc;
+
+    use mini_engine::fs::{StdFs, in_open_directory};
+
     use super::*;
 
     #[test]
     fn a_record_is_read_as_it_was_written_and_a_wrong_one_is_refused() {
         // Catches a node that starts under another number, or as a new one beside data of an old one, and so votes twice; and a group that comes back.
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(Record::read(dir.path()).unwrap(), None);
+        assert_eq!(Record::read(&StdFs, dir.path()).unwrap(), None);
         let identity = Identity { cluster: u64::MAX, node: 7, groups: 3 };
         let position = Position { term: 2, leader: 1, index: 9 };
         let record = Record {
@@ -185,8 +198,8 @@ mod tests {
             others: BTreeSet::from(["h:1".to_owned()]),
             ..Record::new(identity)
         };
-        record.write(dir.path()).unwrap();
-        assert_eq!(Record::read(dir.path()).unwrap(), Some(record));
+        record.write(&StdFs, dir.path()).unwrap();
+        assert_eq!(Record::read(&StdFs, dir.path()).unwrap(), Some(record));
         assert!(!dir.path().join(TEMPORARY).exists());
         for wrong in [
             "",
@@ -202,12 +215,12 @@ mod tests {
             r#"{"format":1,"cluster":1,"node":1,"groups":1,"more":1}"#,
         ] {
             fs::write(dir.path().join(FILE), wrong).unwrap();
-            let error = Record::read(dir.path()).unwrap_err().to_string();
+            let error = Record::read(&StdFs, dir.path()).unwrap_err().to_string();
             assert!(error.contains("node.json: "), "{wrong}: {error}");
         }
         fs::remove_file(dir.path().join(FILE)).unwrap();
         fs::create_dir(dir.path().join("state-2")).unwrap();
-        let error = Record::read(dir.path()).unwrap_err().to_string();
+        let error = Record::read(&StdFs, dir.path()).unwrap_err().to_string();
         assert!(error.contains("found no file, although there is data"), "{error}");
     }
 
@@ -216,10 +229,29 @@ mod tests {
         // Catches a node that drops its data after an update of the program.
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join(FILE), r#"{"format":1,"cluster":5,"node":2,"groups":3}"#).unwrap();
-        let record = Record::read(dir.path()).unwrap().unwrap();
+        let record = Record::read(&StdFs, dir.path()).unwrap().unwrap();
         assert_eq!(record.identity, Identity { cluster: 5, node: 2, groups: 3 });
         assert!(record.joined.keys().copied().eq(0..3));
-        record.write(dir.path()).unwrap();
-        assert_eq!(Record::read(dir.path()).unwrap(), Some(record));
+        record.write(&StdFs, dir.path()).unwrap();
+        assert_eq!(Record::read(&StdFs, dir.path()).unwrap(), Some(record));
+    }
+    #[test]
+    fn the_record_of_a_directory_that_is_moved_goes_with_it() {
+        // Catches a node that writes its number, or the groups that it left, into the directory of another one at its old name.
+        let dir = tempfile::tempdir().unwrap();
+        let [old, moved] = ["node", "moved"].map(|name| dir.path().join(name));
+        fs::create_dir(&old).unwrap();
+        let files: Arc<dyn FileSystem> = Arc::new(StdFs);
+        let opened = in_open_directory(&files, &old).unwrap();
+        let record = |node| Record::new(Identity { cluster: 5, node, groups: 3 });
+        record(1).write(&*opened, &old).unwrap();
+        fs::rename(&old, &moved).unwrap();
+        fs::create_dir(&old).unwrap();
+        record(2).write(&*files, &old).unwrap();
+        let left = Record { left: BTreeSet::from([1]), ..record(1) };
+        left.write(&*opened, &old).unwrap();
+        assert_eq!(Record::read(&*opened, &old).unwrap(), Some(left.clone()));
+        assert_eq!(Record::read(&*files, &moved).unwrap(), Some(left));
+        assert_eq!(Record::read(&*files, &old).unwrap(), Some(record(2)));
     }
 }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use mini_engine::fs::{FileSystem, StdFs, in_open_directory};
 use openraft_mini_engine::Logs;
 use tokio::net::{TcpListener, lookup_host};
 use tokio::sync::watch;
@@ -53,14 +54,17 @@ impl Node {
             cluster: told("cluster advertise", cluster_advertise, nodes)?,
             clients: told("advertise", advertise, clients)?,
         };
+        let dir = std::path::absolute(&dir).map_err(io("find", dir.display()))?;
         std::fs::create_dir_all(&dir).map_err(io("create", dir.display()))?;
+        let files: Arc<dyn FileSystem> = Arc::new(StdFs);
+        let files = in_open_directory(&files, &dir).map_err(io("open", dir.display()))?;
         // Its lock keeps other processes out of the whole directory.
         let log = dir.join("log");
-        let record = Record::read(&dir)?;
-        if record.is_some() && !log.join("CURRENT").try_exists().map_err(io("look for", log.display()))? {
+        let record = Record::read(&*files, &dir)?;
+        if record.is_some() && !files.exists(&log.join("CURRENT")).map_err(io("look for", log.display()))? {
             return Err(Error::forgotten(log));
         }
-        let logs = Logs::open(&log).map_err(io("open", log.display()))?;
+        let logs = Logs::open_with(&log, Logs::options(), Arc::clone(&files)).map_err(io("open", log.display()))?;
         if record.is_none() && logs.db().range(..).next().is_some() {
             return Err(Error::Identity {
                 file: log,
@@ -68,7 +72,7 @@ impl Node {
             });
         }
         let election_timeout = settings.election_timeout;
-        let local = Arc::new(Local::new(Parts { dir, member, dialer, logs, clock, election_timeout }));
+        let local = Arc::new(Local::new(Parts { dir, files, member, dialer, logs, clock, election_timeout }));
         local.go_on().await?;
         let (stop, stopped) = watch::channel(false);
         let gossip = tokio::spawn(gossip::run(Arc::clone(&local), stopped.clone()));

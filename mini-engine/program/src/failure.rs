@@ -15,6 +15,8 @@ pub(crate) const WRONG_USE: u8 = 2;
 /// Stored bytes are damaged.
 pub(crate) const CORRUPTION: u8 = 3;
 const IO: u8 = 4;
+/// An import went to its end, and some lines of the input were no records.
+pub(crate) const REJECTED: u8 = 5;
 
 /// The advice when another process has the database open.
 const NEXT_IF_LOCKED: &str = "next: --wait waits until that process has ended. If it is `mini-engine serve`, its clients read and write \
@@ -27,6 +29,8 @@ pub(crate) enum Exit {
     NotFound,
     /// The readable part was handled; stderr lists the damage.
     Incomplete,
+    /// Some lines of the input were no records; stderr lists them.
+    Rejected,
 }
 
 /// The reason why a command stopped.

@@ -1,14 +1,22 @@
 //! The keyspace of a command, as an argument.
 
 use clap::Args;
-use mini_engine::{Db, Error, Keyspace};
+use mini_engine::{Db, Error, Keyspace, MAX_KEYSPACE_NAME_LEN};
 
 /// The argument that chooses a keyspace.
 #[derive(Args)]
 pub(crate) struct KeyspaceArgs {
     /// In the keyspace NAME instead of the default one
-    #[arg(long = "keyspace", value_name = "NAME")]
+    #[arg(long = "keyspace", value_name = "NAME", value_parser = parse_name)]
     pub(crate) name: Option<String>,
+}
+
+/// Checked here, so that no database is made for a keyspace that cannot be.
+fn parse_name(name: &str) -> Result<String, String> {
+    match (1..=MAX_KEYSPACE_NAME_LEN).contains(&name.len()) {
+        true => Ok(name.to_owned()),
+        false => Err(format!("expected 1 to {MAX_KEYSPACE_NAME_LEN} bytes, found {}", name.len())),
+    }
 }
 
 impl KeyspaceArgs {

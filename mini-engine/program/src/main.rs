@@ -28,6 +28,7 @@ mod trace;
 
 use std::process::ExitCode;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::Command;
@@ -59,7 +60,7 @@ A key or value that begins with a dash comes after two dashes: mini-engine get D
 
 Exit codes: 0 done, 1 key not found, 2 wrong use (bad arguments, not a database, a format
 newer than this program), 3 corruption, 4 I/O (a database locked by another process too),
-130 an import ended by ^C, 143 by SIGTERM";
+5 an import that left lines out which are no records, 130 one ended by ^C, 143 by SIGTERM";
 
 #[derive(Subcommand)]
 #[expect(clippy::large_enum_variant, reason = "there is one")]
@@ -88,6 +89,7 @@ fn main() -> ExitCode {
         Ok(Exit::Done) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
         Ok(Exit::NotFound) => ExitCode::from(failure::NOT_FOUND),
         Ok(Exit::Incomplete) => ExitCode::from(failure::CORRUPTION),
+        Ok(Exit::Rejected) => ExitCode::from(failure::REJECTED),
         Err(failure) => {
             output::say(format_args!("mini-engine: {failure}"));
             // `dump` reads a single file, wherever it is.
@@ -101,12 +103,19 @@ fn main() -> ExitCode {
     }
 }
 
-/// The parsed arguments. A negative number is a key, or refused by its option, but not an unknown option.
+/// The parsed arguments.
 fn parse_arguments() -> Result<Arguments, clap::Error> {
-    let allow = |arg: clap::Arg| {
+    Arguments::from_arg_matches(&refined(Arguments::command()).try_get_matches()?)
+}
+
+/// The command, in which a negative number is a key, or refused by its option, but not an unknown option; and an empty address is refused by its
+/// argument's name, as an empty path is: no message about it could say which it is.
+fn refined(command: clap::Command) -> clap::Command {
+    let refine = |arg: clap::Arg| {
         let takes_value = arg.get_action().takes_values();
-        arg.allow_negative_numbers(takes_value)
+        let is_address = arg.get_value_names().is_some_and(|names| names.iter().any(|name| *name == "ADDR"));
+        let arg = arg.allow_negative_numbers(takes_value);
+        if is_address { arg.value_parser(NonEmptyStringValueParser::new()) } else { arg }
     };
-    let command = Arguments::command().mut_subcommands(|command| command.mut_args(allow));
-    Arguments::from_arg_matches(&command.try_get_matches()?)
+    command.mut_args(refine).mut_subcommands(refined)
 }

@@ -9,12 +9,14 @@
 //!   store old versions as new ones.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::io::{self, Write};
 use std::str;
 use std::time::SystemTime;
 
 use mini_engine::dump::Entry;
 use mini_engine::{MAX_KEY_LEN, MAX_VALUE_LEN};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
 use crate::{bytes, expiry};
@@ -82,19 +84,49 @@ pub(crate) fn parse(line: &[u8], format: Format) -> Result<Record<'_>, String> {
     Ok(Record { key: decode("key", key)?, value: decode("value", value)?, expiry: None })
 }
 
-fn parse_json(line: &[u8]) -> Result<Record<'static>, String> {
-    let parsed = serde_json::from_slice(line).map_err(|error| format!("not JSON: {error}"))?;
-    let Value::Object(fields) = parsed else {
-        return Err("expected a JSON object, found another value".into());
-    };
-    let (mut key, mut value, mut expiry) = (None, None, None);
-    for (name, field) in fields {
-        if name == "expires_at" {
-            let millis = field.as_u64().ok_or("expected milliseconds since 1970 as expires_at, found another value")?;
-            expiry = Some(expiry::of_millis(millis)?);
-            continue;
+/// The members of a JSON object in their order, equal names included.
+struct Members(Vec<(String, Value)>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Members;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
         }
-        let (slot, hex) = match name.as_str() {
+        deserializer.deserialize_map(Collect)
+    }
+}
+
+fn parse_json(line: &[u8]) -> Result<Record<'static>, String> {
+    let Members(members) = serde_json::from_slice(line).map_err(|error| match error.is_data() {
+        true => "expected a JSON object, found another value".into(),
+        false => format!("not JSON: {error}"),
+    })?;
+    let (mut key, mut value, mut expiry) = (None, None, None);
+    for (name, field) in members {
+        let name = name.as_str();
+        let twice = || format!("expected one field {name}, found two");
+        let (slot, hex) = match name {
+            "expires_at" => {
+                let millis =
+                    field.as_u64().ok_or("expected milliseconds since 1970 as expires_at, found another value")?;
+                match expiry.replace(expiry::of_millis(millis)?) {
+                    Some(_) => return Err(twice()),
+                    None => continue,
+                }
+            }
             "key" => (&mut key, false),
             "key_hex" => (&mut key, true),
             "value" => (&mut value, false),
@@ -108,12 +140,15 @@ fn parse_json(line: &[u8]) -> Result<Record<'static>, String> {
             true => bytes::decode(text.as_bytes()).map_err(|why| format!("{name} is not hexadecimal: {why}"))?,
             false => text.into_bytes(),
         };
-        if slot.replace(Cow::Owned(bytes)).is_some() {
-            return Err(format!("expected one of text and hexadecimal, found both beside {name}"));
+        match slot.replace((hex, Cow::Owned(bytes))) {
+            None => {}
+            Some((earlier, _)) if earlier == hex => return Err(twice()),
+            Some(_) => return Err(format!("expected one of text and hexadecimal, found both beside {name}")),
         }
     }
-    let value = value.ok_or("expected a field value, found none")?;
-    Ok(Record { key: key.ok_or("expected a field key, found none")?, value, expiry })
+    let (_, value) = value.ok_or("expected a field value, found none")?;
+    let (_, key) = key.ok_or("expected a field key, found none")?;
+    Ok(Record { key, value, expiry })
 }
 
 /// Writes an operation of a log, or an entry of a table, as a JSON line.
@@ -252,8 +287,8 @@ mod tests {
 
     #[test]
     fn lines_that_are_no_record_are_refused_with_a_reason() {
-        // Catches a malformed line that is accepted as a record with a guessed key or value.
-        let refused: [(&str, Format, &str); 12] = [
+        // Catches a malformed line that is accepted as a record with a guessed key or value, or with the last of two.
+        let refused: [(&str, Format, &str); 20] = [
             ("no separator", Format::Tab, "expected a tab between key and value, found none"),
             ("", Format::Tab, "expected a tab between key and value, found none"),
             ("6b 76", Format::Hex, "expected a tab between key and value, found none"),
@@ -268,6 +303,26 @@ mod tests {
                 Format::Json,
                 "expected milliseconds since 1970 as expires_at, found another value",
             ),
+            (r#"{"key":"k","key":"l","value":"v"}"#, Format::Json, "expected one field key, found two"),
+            (r#"{"key":"k","value":"v","value":"v"}"#, Format::Json, "expected one field value, found two"),
+            (
+                r#"{"key_hex":"6b","value":"v","k\u0065y_hex":"6c"}"#,
+                Format::Json,
+                "expected one field key_hex, found two",
+            ),
+            (
+                r#"{"key":"k","expires_at":1,"value":"v","expires_at":2}"#,
+                Format::Json,
+                "expected one field expires_at, found two",
+            ),
+            (r#"{"key":null,"value":"v"}"#, Format::Json, "expected a string as key, found another value"),
+            (r#"{"key":["k"],"value":"v"}"#, Format::Json, "expected a string as key, found another value"),
+            (
+                r#"{"key":"k","value":"v","expires_at":1.5}"#,
+                Format::Json,
+                "expected milliseconds since 1970 as expires_at, found another value",
+            ),
+            (r#""key""#, Format::Json, "expected a JSON object, found another value"),
             (r#"{"key":"k","ttl":"1"}"#, Format::Json, "expected the fields key and value, found \"ttl\""),
             (
                 r#"{"key":"k","key_hex":"6b","value":""}"#,
@@ -278,6 +333,8 @@ mod tests {
         for (line, format, reason) in refused {
             assert_eq!(parse(line.as_bytes(), format).unwrap_err(), reason, "{line}");
         }
-        assert!(parse(b"{\"key\"", Format::Json).unwrap_err().starts_with("not JSON: "));
+        for text in ["{\"key\"", r#"{"key":"k","value":"v"}{}"#, r#"{"key":"\ud800","value":"v"}"#] {
+            assert!(parse(text.as_bytes(), Format::Json).unwrap_err().starts_with("not JSON: "), "{text}");
+        }
     }
 }

@@ -85,7 +85,8 @@ impl Builder {
     ///
     /// A relative path is relative to the present working directory; a later change of the working directory does not matter.
     ///
-    /// # Errors [`Error::InvalidArgument`](crate::Error::InvalidArgument) for an option out of range; [`Error::Locked`](crate::Error::Locked) while
+    /// # Errors
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for an option out of range; [`Error::Locked`](crate::Error::Locked) while
     /// another handle, snapshot or iterator has it open, in this process too, unless both are read-only;
     /// [`Error::NotADatabase`](crate::Error::NotADatabase); [`Error::UnsupportedVersion`](crate::Error::UnsupportedVersion);
     /// [`Error::Corruption`](crate::Error::Corruption) if durable data is damaged or missing; nothing is changed then;

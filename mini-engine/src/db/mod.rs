@@ -96,7 +96,8 @@ impl Db {
 
     /// The keyspace `name`, a set of keys of its own, which is made durably if there is none.
     ///
-    /// A name has 1 to 255 bytes. A database has at most 65,535 keyspaces at once, and can make 4,294,967,295 in its life.
+    /// A name has 1 to 255 bytes ([`MAX_KEYSPACE_NAME_LEN`](crate::MAX_KEYSPACE_NAME_LEN)). A database has at most 65,535 keyspaces at once, and can
+    /// make 4,294,967,295 in its life.
     ///
     /// # Errors
     /// [`Error::NoKeyspace`] if there is none and the database was opened read-only; [`Error::InvalidArgument`] for a name that is empty or too long;
@@ -349,7 +350,7 @@ impl Db {
     /// ```
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
         let dir = dir.as_ref();
-        admin::checkpoint(self.core(), &std::path::absolute(dir).map_err(Error::io("find", dir))?)
+        admin::checkpoint(self.core(), &core::absolute(dir)?)
     }
 
     /// Compacts everything that was written before the call, of all keyspaces: as [`Keyspace::compact_range`] of all keys.

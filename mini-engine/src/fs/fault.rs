@@ -219,6 +219,12 @@ impl FaultFs {
 }
 
 impl FileSystem for FaultFs {
+    /// Not counted: it is neither a read nor a change.
+    fn open_dir(&self, dir: &Path) -> Result<Option<Arc<dyn FileSystem>>> {
+        let faults = || self.faults.clone();
+        Ok(self.inner.open_dir(dir)?.map(|inner| Arc::new(Self { inner, faults: faults() }) as _))
+    }
+
     fn create_new(&self, path: &Path) -> Result<Arc<dyn File>> {
         self.faults.mutate()?;
         let refused = self.faults.state().refused;

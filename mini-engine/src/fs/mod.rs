@@ -7,13 +7,17 @@
 //! A call of the traits may be short or interrupted, like those of the system; [`File::read_exact_at`] and
 //! [`File::write_all_at`] are the only functions that handle that.
 
+#[cfg(unix)]
+mod dir_fs;
 #[cfg(any(test, feature = "simulation"))]
 mod fault;
+mod held_lock;
 mod link_or_copy;
 #[cfg(unix)]
 mod mapping;
 #[cfg(any(test, feature = "simulation"))]
 mod mem;
+mod std_file;
 mod std_fs;
 
 use std::ffi::OsString;
@@ -35,6 +39,11 @@ pub use crate::types::MappedBytes;
 
 /// The operations that the engine needs from a file system.
 pub trait FileSystem: Send + Sync + Debug + 'static {
+    /// This file system, in which a path below `dir` means the directory that has the name `dir` now: also after that was moved, and another one
+    /// was made under its name. [`in_open_directory`] does without where it is `None`, as by default.
+    fn open_dir(&self, _dir: &Path) -> Result<Option<Arc<dyn FileSystem>>> {
+        Ok(None)
+    }
     /// Creates a file for reading and writing; [`ErrorKind::AlreadyExists`] if it exists.
     fn create_new(&self, path: &Path) -> Result<Arc<dyn File>>;
     /// Opens an existing file for reading.
@@ -81,6 +90,26 @@ pub trait FileSystem: Send + Sync + Debug + 'static {
     fn now(&self) -> SystemTime {
         SystemTime::now()
     }
+}
+
+/// `fs` after [`FileSystem::open_dir`]; `fs` itself, which goes by path, if it has no such thing.
+pub fn in_open_directory(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Arc<dyn FileSystem>> {
+    Ok(fs.open_dir(dir)?.unwrap_or_else(|| Arc::clone(fs)))
+}
+
+/// Removes a directory with all that is in it, if it is there.
+pub fn remove_dir_all(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    if !fs.exists(dir)? {
+        return Ok(());
+    }
+    for path in fs.read_dir(dir)?.into_iter().map(|name| dir.join(name)) {
+        match fs.remove(&path) {
+            Err(error) if fs.read_dir(&path).is_err() => return Err(error),
+            Err(_) => remove_dir_all(fs, &path)?,
+            Ok(()) => {}
+        }
+    }
+    fs.remove_dir(dir)
 }
 
 /// An open file.

@@ -79,6 +79,17 @@ fn a_file_that_accepts_nothing_is_an_error_not_a_loop() {
     assert_eq!(stubborn.read_exact_at(&mut [0], 0).expect_err("empty").kind(), ErrorKind::UnexpectedEof);
 }
 
+/// Checks the system's files, found by path, and in an open directory.
+fn for_std_fs(check: fn(&dyn FileSystem, &Path)) {
+    check(&StdFs, tempfile::tempdir().expect("a directory").path());
+    let dir = tempfile::tempdir().expect("a directory");
+    check(&*in_open_directory(&std_fs(), dir.path()).expect("opened"), dir.path());
+}
+
+fn std_fs() -> Arc<dyn FileSystem> {
+    Arc::new(StdFs)
+}
+
 #[test]
 fn a_second_lock_in_the_same_process_would_block_until_the_first_is_dropped() {
     // Catches a lock that is per process (POSIX record locks), which would let one process open a database twice.
@@ -90,7 +101,7 @@ fn a_second_lock_in_the_same_process_would_block_until_the_first_is_dropped() {
         drop(held);
         assert!(fs.lock(&path).is_ok() && fs.exists(&path).expect("known"));
     }
-    check(&StdFs, tempfile::tempdir().expect("a directory").path());
+    for_std_fs(check);
     check(&MemFs::default(), Path::new("/"));
 }
 
@@ -99,7 +110,7 @@ fn a_lock_that_another_process_holds_for_a_moment_is_tried_again_and_one_that_st
     // Catches a writer that is refused because a process is just checking for a writer, and an endless wait.
     let try_lock = |held_at_first: u32| {
         let mut tries = 0;
-        let locked = std_fs::tried_twice(|| {
+        let locked = held_lock::tried_twice(|| {
             tries += 1;
             if tries > held_at_first { Ok(()) } else { Err(ErrorKind::WouldBlock.into()) }
         });
@@ -126,8 +137,16 @@ fn a_lock_whose_file_is_removed_is_still_held_and_names_its_process() {
     assert_eq!(std::fs::read(&path).expect("read"), b"");
     // The remaining id of a killed writer is not reported for readers.
     std::fs::write(&path, "123\n").expect("write");
-    let _reader = StdFs.lock_shared(&path).expect("free");
+    let reader = StdFs.lock_shared(&path).expect("free");
     assert_eq!(StdFs.lock_holder(&path), None);
+    drop(reader);
+    // A process in another container may have the id of this one: then the id tells nothing.
+    for (writer, told) in [(123, Some(123)), (std::process::id(), None)] {
+        std::fs::write(&path, format!("{writer}\n")).expect("write");
+        let held = std::fs::File::open(&path).expect("open");
+        held.try_lock().expect("free");
+        assert_eq!(StdFs.lock_holder(&path), told);
+    }
 }
 
 #[test]
@@ -149,7 +168,7 @@ fn shared_locks_go_with_each_other_and_not_with_an_exclusive_one() {
         }
         assert_eq!(kind(fs.lock(&path)), None);
     }
-    check(&StdFs, tempfile::tempdir().expect("a directory").path());
+    for_std_fs(check);
     check(&MemFs::default(), Path::new("/"));
     check(&FaultFs::new(Arc::new(MemFs::default())), Path::new("/"));
 }
@@ -209,7 +228,7 @@ fn a_file_system_without_shared_locks_lets_one_reader_in() {
 fn file_systems_keep_the_traits_promises() {
     // Catches a create that truncates an existing file, a read-only handle that writes, and a model that differs from
     // the real one.
-    promises(&StdFs, tempfile::tempdir().expect("a directory").path());
+    for_std_fs(promises);
     promises(&MemFs::default(), Path::new("/"));
 }
 
@@ -245,6 +264,42 @@ fn promises(fs: &dyn FileSystem, dir: &Path) {
     assert_eq!(fs.remove(&replaced).expect_err("gone").kind(), ErrorKind::NotFound);
     // An open handle keeps its file.
     assert_eq!(reader.read_at(&mut buf, 0).expect("read"), 5);
+}
+
+#[cfg(unix)]
+#[test]
+fn names_in_an_open_directory_stay_its_own_wherever_it_is_moved() {
+    // Catches files that go to what has the old name of a moved directory; and such a thing renamed to a checkpoint, or removed as a failed one.
+    let dir = tempfile::tempdir().expect("a directory");
+    let [new, moved, beside] = ["new", "moved", "beside"].map(|name| dir.path().join(name));
+    let fs = in_open_directory(&std_fs(), dir.path()).expect("opened");
+    fs.create_dir_all(&new).expect("created");
+    fs.create_new(&beside).expect("created");
+    let fs = in_open_directory(&fs, &new).expect("opened");
+    fs.create_new(&new.join("before")).expect("created");
+    std::fs::rename(&new, &moved).expect("moved");
+    std::fs::create_dir(&new).expect("another");
+    fs.create_new(&new.join("after")).expect("created");
+    fs.link(&beside, &new.join("linked")).expect("linked");
+    fs.rename(&new.join("before"), &new.join("renamed")).expect("renamed");
+    fs.create_dir_all(&new.join("a").join("b")).expect("created");
+    fs.sync_dir(&new).expect("synced");
+    let sorted = |mut names: Vec<OsString>| {
+        names.sort();
+        names
+    };
+    let names = ["a", "after", "linked", "renamed"];
+    assert_eq!(sorted(fs.read_dir(&new).expect("listed")), names);
+    assert_eq!(sorted(StdFs.read_dir(&moved).expect("listed")), names);
+    assert_eq!(StdFs.read_dir(&new).expect("listed"), [""; 0]);
+    for refused in [fs.rename(&new, &dir.path().join("whole")), fs.remove_dir(&new)] {
+        assert_eq!(refused.expect_err("another one").kind(), ErrorKind::NotFound);
+    }
+    assert!(new.is_dir());
+    // Once the name leads to it again, both are allowed.
+    std::fs::remove_dir(&new).expect("removed");
+    fs.rename(&moved, &new).expect("moved back");
+    fs.rename(&new, &moved).expect("moved");
 }
 
 #[test]

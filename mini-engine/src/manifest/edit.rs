@@ -6,7 +6,7 @@
 use crate::codec::{Malformed, Reader, put_prefixed, put_varint};
 use crate::error::Error;
 use crate::manifest::compaction_stats::{CompactionStats, LevelStats};
-use crate::manifest::keyspaces::{KeyspaceMeta, MAX_NAME_LEN, is_name};
+use crate::manifest::keyspaces::{KeyspaceMeta, MAX_KEYSPACE_NAME_LEN, is_name};
 use crate::manifest::names::MAX_FILE_NUMBER;
 use crate::manifest::version::{CompactPointer, MAX_LEVELS, RunId, VersionEdit};
 use crate::options::{KeyspaceOptions, compression_number, compression_of_number};
@@ -37,7 +37,8 @@ const EXPIRING: u8 = 2;
 
 /// Encodes `edit`.
 ///
-/// # Errors [`Error::InvalidArgument`] for a number or key that [`decode`] refuses: an edit that cannot be read back would make the whole manifest
+/// # Errors
+/// [`Error::InvalidArgument`] for a number or key that [`decode`] refuses: an edit that cannot be read back would make the whole manifest
 /// unreadable.
 pub(crate) fn encode(edit: &VersionEdit) -> Result<Vec<u8>, Error> {
     let mut out = Vec::new();
@@ -177,7 +178,7 @@ fn keyspace(reader: &mut Reader<'_>, expire_after: Option<Millis>) -> Result<Key
     let malformed = reader.malformed("a keyspace's compression");
     let compression = reader.varint().and_then(compression_of_number).ok_or(malformed)?;
     let malformed = reader.malformed("a keyspace's name");
-    let name = reader.prefixed(MAX_NAME_LEN).and_then(|name| std::str::from_utf8(name).ok());
+    let name = reader.prefixed(MAX_KEYSPACE_NAME_LEN).and_then(|name| std::str::from_utf8(name).ok());
     let name = name.filter(|name| is_name(name)).ok_or(malformed)?;
     Ok(KeyspaceMeta { id, name: name.into(), options: KeyspaceOptions { compression, expire_after } })
 }
@@ -266,7 +267,11 @@ mod tests {
             next_file_number: Some(1 << 40),
             last_seqno: Some(9),
             keyspaces: KeyspaceEdit {
-                set: vec![keyspace_named("a"), keyspace_named(&"n".repeat(MAX_NAME_LEN)), with_lifetime(1 << 40)],
+                set: vec![
+                    keyspace_named("a"),
+                    keyspace_named(&"n".repeat(MAX_KEYSPACE_NAME_LEN)),
+                    with_lifetime(1 << 40),
+                ],
                 dropped: vec![7, KeyspaceId::MAX],
                 last: Some(9),
             },

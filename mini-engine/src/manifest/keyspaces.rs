@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::options::{Compression, KeyspaceOptions};
 use crate::types::{DEFAULT_KEYSPACE, KeyspaceId, Shown};
 
-/// The longest name of a keyspace, in bytes.
-pub(crate) const MAX_NAME_LEN: usize = 255;
+/// The longest name of a keyspace, in bytes. The shortest has one.
+pub const MAX_KEYSPACE_NAME_LEN: usize = 255;
 /// The most keyspaces that a database has at once, besides the default one.
 const MAX_KEYSPACES: usize = 65_535;
 
@@ -84,7 +84,7 @@ impl KeyspaceSet {
     /// [`Error::InvalidArgument`] for a name that is empty or too long; [`Error::Full`] if there are too many.
     pub(crate) fn create(&self, name: &str, options: KeyspaceOptions) -> Result<KeyspaceMeta> {
         if !is_name(name) {
-            let what = format!("the name of a keyspace has 1 to {MAX_NAME_LEN} bytes, found {}", name.len());
+            let what = format!("the name of a keyspace has 1 to {MAX_KEYSPACE_NAME_LEN} bytes, found {}", name.len());
             return Err(Error::InvalidArgument(what));
         }
         let id = self.last.checked_add(1).filter(|_| self.by_id.len() < MAX_KEYSPACES);
@@ -144,7 +144,7 @@ impl KeyspaceSet {
 }
 
 pub(super) fn is_name(name: &str) -> bool {
-    (1..=MAX_NAME_LEN).contains(&name.len())
+    (1..=MAX_KEYSPACE_NAME_LEN).contains(&name.len())
 }
 
 #[cfg(test)]
@@ -213,8 +213,8 @@ mod tests {
         // Catches an empty name, which is that of the default keyspace, and one that the manifest cannot hold.
         let set = KeyspaceSet::default();
         let create = |name: &str| set.create(name, KeyspaceOptions::default());
-        assert!(create(&"n".repeat(MAX_NAME_LEN)).is_ok());
-        for name in ["", &"n".repeat(MAX_NAME_LEN + 1)] {
+        assert!(create(&"n".repeat(MAX_KEYSPACE_NAME_LEN)).is_ok());
+        for name in ["", &"n".repeat(MAX_KEYSPACE_NAME_LEN + 1)] {
             assert!(matches!(create(name), Err(Error::InvalidArgument(_))), "{name}");
         }
     }

@@ -44,6 +44,7 @@ use crate::fs::{self, File, FileSystem};
 
 pub(crate) use compaction_stats::CompactionStats;
 pub(crate) use dump::dump;
+pub use keyspaces::MAX_KEYSPACE_NAME_LEN;
 pub(crate) use keyspaces::{KeyspaceEdit, KeyspaceMeta, KeyspaceSet};
 pub(crate) use load::{ManifestOnDisk, load};
 pub(crate) use names::{

@@ -90,7 +90,8 @@ impl Tail {
 ///
 /// Memory: one frame, its batch if that is compressed, and a constant. Time: linear in the file's length.
 ///
-/// # Errors [`Error::Corruption`] if the header is damaged or later frames prove that the missing part was once synced;
+/// # Errors
+/// [`Error::Corruption`] if the header is damaged or later frames prove that the missing part was once synced;
 /// [`Error::UnsupportedVersion`]; [`Error::Io`]; whatever `visit` returns. Frames before the place of an error have
 /// been visited.
 pub(crate) fn replay(

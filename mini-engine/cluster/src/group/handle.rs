@@ -60,7 +60,7 @@ impl Group {
     pub(crate) async fn open(parts: &Parts, identity: Identity, number: u32) -> Result<Group> {
         let dir = state_of(&parts.dir, number);
         let (instant, applied_bytes) = (AppliedInstant::default(), Arc::new(AtomicU64::new(0)));
-        let fs = Arc::new(ClockFs::new(instant.clone()));
+        let fs = Arc::new(ClockFs { instant: instant.clone(), files: Arc::clone(&parts.files) });
         let application = Application::new(instant.clone(), Arc::clone(&applied_bytes));
         let mut log =
             parts.logs.group::<TypeConfig>(number).map_err(io("open", format!("the log of group {number}")))?;

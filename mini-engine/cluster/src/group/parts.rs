@@ -1,11 +1,11 @@
 //! [`Parts`]: what a node has before it belongs to a cluster. Its groups share it.
 
-use std::fs;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mini_engine::fs::{FileSystem, remove_dir_all};
 use openraft_mini_engine::Logs;
 
 use crate::clock::WallClock;
@@ -17,6 +17,8 @@ use crate::types::Member;
 #[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) dir: PathBuf,
+    /// In which `dir` is open: what the node has is in that directory, wherever it is moved.
+    pub(crate) files: Arc<dyn FileSystem>,
     /// The addresses that others are told.
     pub(crate) member: Member,
     pub(crate) dialer: Arc<Dialer>,
@@ -28,15 +30,12 @@ pub(crate) struct Parts {
 impl Parts {
     /// Whether there is a state of a group on disk.
     pub(crate) fn has_state(&self, number: u32) -> bool {
-        state_of(&self.dir, number).exists()
+        self.files.exists(&state_of(&self.dir, number)).unwrap_or(false)
     }
 
     /// Removes what a group has on disk, which must not be open. Waits for the disk.
     pub(crate) fn remove_group(&self, number: u32) -> io::Result<()> {
         self.logs.remove_group(number)?;
-        match fs::remove_dir_all(state_of(&self.dir, number)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        remove_dir_all(&*self.files, &state_of(&self.dir, number))
     }
 }

@@ -69,14 +69,14 @@ impl Local {
         if let Err(reason) = new.check() {
             return refuse(reason);
         }
-        new.write(&self.parts.dir)?;
+        new.write(&*self.parts.files, &self.parts.dir)?;
         self.open(record.insert(new)).await
     }
 
     /// Takes part in the groups that the directory has, if it belongs to a cluster.
     pub(crate) async fn go_on(&self) -> Result<()> {
         let mut record = self.record.lock().await;
-        let Some(found) = Record::read(&self.parts.dir)? else { return Ok(()) };
+        let Some(found) = Record::read(&*self.parts.files, &self.parts.dir)? else { return Ok(()) };
         for number in (0..found.identity.groups).filter(|number| !found.joined.contains_key(number)) {
             self.remove(number).await?;
         }
@@ -115,7 +115,7 @@ impl Local {
             let mut rest = present.clone();
             rest.joined.remove(&number);
             rest.left.insert(number);
-            rest.write(&self.parts.dir)?;
+            rest.write(&*self.parts.files, &self.parts.dir)?;
             *present = rest;
             if let Some(group) = groups.remove(number) {
                 group.stop().await;
@@ -138,7 +138,7 @@ impl Local {
             *joined = membership.filter(|found| found.members.contains_key(&node)).map(|found| found.since);
         }
         if noted != *present {
-            noted.write(&self.parts.dir)?;
+            noted.write(&*self.parts.files, &self.parts.dir)?;
             *present = noted;
         }
         Ok(())
@@ -149,7 +149,7 @@ impl Local {
         match &mut *self.record.lock().await {
             Some(record) if record.others != others => {
                 let new = Record { others, ..record.clone() };
-                new.write(&self.parts.dir)?;
+                new.write(&*self.parts.files, &self.parts.dir)?;
                 *record = new;
             }
             _ => {}

@@ -1,31 +1,20 @@
 //! The keys and values of a benchmark: the number of a key determines both, so that every value read can be checked.
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{Rng, RngExt, SeedableRng};
 
 /// Bytes of a key: a number in 16 digits, which have the order of the numbers.
 pub(crate) const KEY_LEN: usize = 16;
 
-/// A sequence of numbers that look random and that a seed determines: hashes of 1, 2, 3 and so on.
-#[derive(Clone, Debug)]
-pub(crate) struct Random {
-    seed: u64,
-    drawn: u64,
-}
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self { seed, drawn: 0 }
+/// The numbers below `limit`, which is not 0, that stream `stream` of a seed draws, without end. Each stream takes the whole state of its generator
+/// from another one, so that streams are independent of each other.
+pub(crate) fn draws(seed: u64, stream: usize, limit: u64) -> impl Iterator<Item = u64> {
+    let mut states = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut random = Xoshiro256PlusPlus::from_rng(&mut states);
+    for _ in 0..stream {
+        random = Xoshiro256PlusPlus::from_rng(&mut states);
     }
-
-    fn next(&mut self) -> u64 {
-        self.drawn += 1;
-        xxh3_64_with_seed(&self.drawn.to_le_bytes(), self.seed)
-    }
-
-    /// A number below `limit`, which is not 0.
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
+    std::iter::repeat_with(move || random.random_range(0..limit))
 }
 
 /// The data that is written and read.
@@ -59,12 +48,9 @@ impl Data {
 
     /// Puts the value of key `number` into `value`: half of it random, so that it compresses to about half.
     pub(crate) fn fill(&self, number: u64, value: &mut Vec<u8>) {
-        let mut random = Random::new(number ^ 0x5eed);
         value.clear();
-        while value.len() < self.value_len.div_ceil(2) {
-            value.extend_from_slice(&random.next().to_le_bytes());
-        }
-        value.truncate(self.value_len.div_ceil(2));
+        value.resize(self.value_len.div_ceil(2), 0);
+        Xoshiro256PlusPlus::seed_from_u64(number).fill_bytes(value);
         value.extend_from_within(..self.value_len / 2);
     }
 

@@ -11,7 +11,7 @@ use indicatif::ProgressBar;
 use mini_engine::{Cursor, Db, Durability, Error, WriteBatch};
 
 use super::amounts::Amounts;
-use super::data::{Data, Random};
+use super::data::{self, Data};
 
 /// Operations between two steps of the progress bar.
 const STEP: u64 = 1024;
@@ -104,19 +104,22 @@ impl Workload {
     }
 
     fn run_share(self, run: &Run<'_>) -> Result<Done, Error> {
-        let seed = run.amounts.seed ^ (self as u64) << 32 ^ run.thread << 48;
         match self {
             Self::Fillseq => run.fill((run.thread..).step_by(run.amounts.threads as usize)),
-            Self::Fillrandom | Self::Overwrite => run.fill(run.random(seed)),
-            Self::Readrandom => run.read_random(seed),
-            Self::Readmissing => run.read_missing(seed),
+            Self::Fillrandom | Self::Overwrite => run.fill(run.random(self as usize)),
+            Self::Readrandom => run.read_random(self as usize),
+            Self::Readmissing => run.read_missing(self as usize),
             Self::Readseq => run.read_in_order(Cursor::seek_to_first, Cursor::advance),
             Self::Readreverse => run.read_in_order(Cursor::seek_to_last, Cursor::retreat),
-            Self::Seekrandom => run.seek_random(seed),
-            Self::Readwhilewriting => run.read_while_writing(seed),
+            Self::Seekrandom => run.seek_random(self as usize),
+            Self::Readwhilewriting => run.read_while_writing(self as usize),
         }
     }
 }
+
+/// The stream of draws of the thread that writes in [`Workload::Readwhilewriting`]: behind those of the workloads, whose numbers are theirs.
+const WRITER: usize = Workload::Readwhilewriting as usize + 1;
+const STREAMS: usize = WRITER + 1;
 
 fn panicked() -> Error {
     Error::ReadOnly { cause: "a thread of the benchmark panicked".into() }
@@ -133,10 +136,9 @@ impl Run<'_> {
         all / threads + u64::from(self.thread < all % threads)
     }
 
-    /// Numbers of random keys, without end.
-    fn random(&self, seed: u64) -> impl Iterator<Item = u64> + use<> {
-        let (mut random, keys) = (Random::new(seed), self.data.keys);
-        std::iter::repeat_with(move || random.below(keys))
+    /// Numbers of random keys, without end: those of a stream of this thread.
+    fn random(&self, stream: usize) -> impl Iterator<Item = u64> + use<> {
+        data::draws(self.amounts.seed, stream + STREAMS * self.thread as usize, self.data.keys)
     }
 
     fn step(&self, done: &mut Done) {
@@ -163,9 +165,9 @@ impl Run<'_> {
         Ok(done)
     }
 
-    fn read_random(&self, seed: u64) -> Result<Done, Error> {
+    fn read_random(&self, stream: usize) -> Result<Done, Error> {
         let (mut done, mut found, mut expected) = (Done::new(), 0, Vec::new());
-        for number in self.random(seed).take(self.operations() as usize) {
+        for number in self.random(stream).take(self.operations() as usize) {
             let key = Data::key(number);
             if let Some(value) = done.time(|| self.db.get(key))? {
                 self.check(&key, &value, &mut expected)?;
@@ -177,9 +179,9 @@ impl Run<'_> {
     }
 
     /// Keys that lie between those that are written.
-    fn read_missing(&self, seed: u64) -> Result<Done, Error> {
+    fn read_missing(&self, stream: usize) -> Result<Done, Error> {
         let mut done = Done::new();
-        for number in self.random(seed).take(self.operations() as usize) {
+        for number in self.random(stream).take(self.operations() as usize) {
             let mut key = Data::key(number).to_vec();
             key.push(b'.');
             if done.time(|| self.db.contains_key(&key))? {
@@ -206,10 +208,10 @@ impl Run<'_> {
         Ok(done)
     }
 
-    fn seek_random(&self, seed: u64) -> Result<Done, Error> {
+    fn seek_random(&self, stream: usize) -> Result<Done, Error> {
         let (mut done, mut found, mut expected) = (Done::new(), 0, Vec::new());
         let mut cursor = self.db.cursor();
-        for number in self.random(seed).take(self.operations() as usize) {
+        for number in self.random(stream).take(self.operations() as usize) {
             let key = Data::key(number);
             done.time(|| cursor.seek(key))?;
             if cursor.valid() {
@@ -224,20 +226,20 @@ impl Run<'_> {
         Ok(Done { bytes: found * self.data.entry_len(), found: Some(found), ..done })
     }
 
-    fn read_while_writing(&self, seed: u64) -> Result<Done, Error> {
+    fn read_while_writing(&self, stream: usize) -> Result<Done, Error> {
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
-            let writer = scope.spawn(|| self.overwrite_until(&stop, !seed));
-            let done = self.read_random(seed);
+            let writer = scope.spawn(|| self.overwrite_until(&stop, WRITER));
+            let done = self.read_random(stream);
             stop.store(true, Ordering::Relaxed);
             let written = writer.join().unwrap_or_else(|_| Err(panicked()));
             written.and(done)
         })
     }
 
-    fn overwrite_until(&self, stop: &AtomicBool, seed: u64) -> Result<(), Error> {
+    fn overwrite_until(&self, stop: &AtomicBool, stream: usize) -> Result<(), Error> {
         let mut value = Vec::new();
-        for number in self.random(seed).take_while(|_| !stop.load(Ordering::Relaxed)) {
+        for number in self.random(stream).take_while(|_| !stop.load(Ordering::Relaxed)) {
             self.data.fill(number, &mut value);
             self.db.insert(Data::key(number), &value)?;
         }
@@ -268,7 +270,32 @@ impl Run<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
+
+    #[test]
+    fn what_one_workload_or_thread_draws_says_nothing_about_another() {
+        // Catches reads in the order of the writes, which find nearly all of their keys, in one and the same neighbourhood: streams whose seeds
+        // differ in some bits only. Of keys drawn at random as often as there are keys, 1 - 1/e exist.
+        const KEYS: u64 = 20_000;
+        let draw = |stream| data::draws(301, stream, KEYS).take(KEYS as usize).collect::<Vec<u64>>();
+        let streams: Vec<Vec<u64>> = (0..2 * STREAMS).map(draw).collect();
+        for (number, written) in streams.iter().enumerate() {
+            let places: HashMap<u64, usize> = written.iter().enumerate().map(|(place, key)| (*key, place)).collect();
+            for read in streams.iter().enumerate().filter(|(other, _)| *other != number).map(|(_, read)| read) {
+                let pairs: Vec<(f64, f64)> =
+                    read.iter().zip(0..).filter_map(|(key, at)| Some((at as f64, *places.get(key)? as f64))).collect();
+                let (found, middle) = (pairs.len() as f64, KEYS as f64 / 2.0);
+                let share = found / KEYS as f64;
+                assert!((share - 0.632).abs() < 0.02, "{share} of the keys of stream {number} are found");
+                // The correlation of two places that are spread evenly.
+                let together: f64 = pairs.iter().map(|(at, place)| (at - middle) * (place - middle)).sum();
+                let correlation = together / found / (KEYS as f64).powi(2) * 12.0;
+                assert!(correlation.abs() < 0.05, "order of stream {number}: {correlation}");
+            }
+        }
+    }
 
     #[test]
     fn durations_from_nanoseconds_to_hours_are_kept_to_three_digits() {

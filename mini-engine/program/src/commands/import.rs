@@ -4,17 +4,20 @@
 //! holds the records of the first N lines, and N is at least the last acknowledged line. The import can be continued after them, or simply run
 //! again.
 //!
-//! A file is opened before the database: a mistyped name creates nothing.
+//! A database that is there is opened before the input is read. A new one is made only for the first record: a mistyped name, or an input that is
+//! refused, creates nothing.
 
-use std::path::PathBuf;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
 use indicatif::ProgressBar;
-use mini_engine::{Db, Durability};
+use mini_engine::Durability;
 
 use crate::bytes::HexArgs;
-use crate::database::{DatabaseArgs, OpenFor};
+use crate::database::DatabaseArgs;
 use crate::failure::{Exit, Failure, is_want_of_space};
 use crate::import::batch::Batch;
 use crate::import::interrupt::Interrupt;
@@ -22,7 +25,7 @@ use crate::import::lines::{Line, Lines};
 use crate::import::rejects::Rejects;
 use crate::keyspace::KeyspaceArgs;
 use crate::output::{self, Output};
-use crate::record::Format;
+use crate::record::{self, Format};
 use crate::source::Source;
 use crate::{number, progress, size};
 
@@ -33,10 +36,10 @@ use crate::{number, progress, size};
 /// the last wins.
 ///
 /// A line that is no record is reported by its number and counted, the rest is imported, and
-/// the exit code is 0; with --strict the first one stops the import with exit code 2, and the
+/// the exit code is 5; with --strict the first one stops the import with exit code 2, and the
 /// lines before it are stored.
 ///
-/// A keyspace that is not there is made.
+/// A database or a keyspace that is not there is made, once there is a record for it.
 ///
 /// When the import ends, all of it survives power loss. If it is interrupted, by ^C for
 /// instance, the database is sound and holds the first lines of the input: all that were
@@ -86,64 +89,36 @@ pub(crate) struct ImportArgs {
 
 pub(crate) fn run(args: &ImportArgs) -> Result<Exit, Failure> {
     let source = Source::open(&args.file)?;
-    let db = args.database.open(OpenFor::Creating)?;
-    import(args, db, source)?;
-    Ok(Exit::Done)
-}
-
-fn import(args: &ImportArgs, db: Db, source: Source) -> Result<(), Failure> {
-    let progress = bar(source.bytes());
+    let progress = progress::of_bytes(source.bytes());
+    // Before there are other threads.
     let interrupt = Interrupt::watch(args.skip, progress.clone())?;
-    let batch = Batch::new(args.keyspace.created(&db)?, args.database.memtable_bytes);
-    let mut import = Import::new(args, (&db, batch), source, interrupt, progress);
+    // Redrawn when it does not move, too, because a batch may wait long for lines.
+    if !progress.is_hidden() {
+        progress.enable_steady_tick(progress::REDRAW);
+    }
+    let mut import = Import::new(args, source, interrupt, progress);
+    if !is_free(&args.database.path) {
+        let Import { progress, batch, .. } = &mut import;
+        progress.suspend(|| batch.open().map(drop))?;
+    }
     let outcome = import.run();
-    import.progress.finish_and_clear();
-    let (stored, lines, rejected) = (import.stored, import.lines_in(), import.rejects.count());
-    let handled = import.handled;
-    // Whatever stopped the import, the batches that were stored must be durable before their number is reported.
-    let closed = db.close();
-    // At least in the log, if there is no space for tables.
-    if closed.is_ok() || closed.as_ref().is_err_and(is_want_of_space) {
-        let stored = size::counted(stored, "line", "lines");
-        output::say(format_args!("imported {stored}, rejected {rejected}"));
-    }
-    match (outcome, closed) {
-        // Lines that may not be durable are worse than missing lines.
-        (Err(Failure::Interrupted { .. } | Failure::Stopped { .. }), Err(error)) if !is_want_of_space(&error) => {
-            Err(Failure::Engine(error))?;
-        }
-        (Ok(()), Err(cause)) if is_want_of_space(&cause) => Err(Failure::Stopped { cause, lines })?,
-        (outcome, closed) => outcome.and(closed.map_err(Failure::Engine))?,
-    }
-    if handled < args.skip {
-        let lines = size::counted(handled, "line", "lines");
-        return Err(Failure::Usage(format!("the input has {lines}: there is nothing behind --skip {}", args.skip)));
-    }
-    // After the lines of an earlier import there may be only bad ones.
-    if args.skip == 0 && stored == 0 && rejected > 0 {
-        return Err(Failure::Usage(
-            "no line of the input is a record: expected key, TAB, value, or JSON with --json".into(),
-        ));
-    }
-    Ok(())
+    import.finish(outcome)
 }
 
-/// Also redrawn when it does not move, because a batch may wait long for lines.
-fn bar(bytes: Option<u64>) -> ProgressBar {
-    let bar = progress::of_bytes(bytes);
-    if !bar.is_hidden() {
-        bar.enable_steady_tick(progress::REDRAW);
+/// Whether `path` is nothing yet, or an empty directory.
+fn is_free(path: &Path) -> bool {
+    match fs::read_dir(path) {
+        Ok(mut names) => names.next().is_none(),
+        Err(error) => error.kind() == ErrorKind::NotFound,
     }
-    bar
 }
 
 /// One running import.
 struct Import<'a> {
     args: &'a ImportArgs,
-    db: &'a Db,
     lines: Lines,
     format: Format,
-    batch: Batch,
+    batch: Batch<'a>,
     /// Lines read, records or not.
     handled: u64,
     /// Lines handled when the last batch was stored.
@@ -158,19 +133,12 @@ struct Import<'a> {
 }
 
 impl<'a> Import<'a> {
-    fn new(
-        args: &'a ImportArgs,
-        (db, batch): (&'a Db, Batch),
-        source: Source,
-        interrupt: Arc<Interrupt>,
-        progress: ProgressBar,
-    ) -> Self {
+    fn new(args: &'a ImportArgs, source: Source, interrupt: Arc<Interrupt>, progress: ProgressBar) -> Self {
         let format = Format::new(args.json, args.hex.hex);
         Self {
             args,
-            db,
             format,
-            batch,
+            batch: Batch::new(&args.database, &args.keyspace),
             handled: 0,
             acknowledged: 0,
             stored: 0,
@@ -186,7 +154,7 @@ impl<'a> Import<'a> {
         let outcome = self.store_all().map_err(|failure| match failure {
             // The last batch was stored since.
             Failure::Interrupted { signal, .. } => Failure::Interrupted { signal, lines: self.lines_in() },
-            Failure::Engine(cause) => Failure::Stopped { cause, lines: self.lines_in() },
+            Failure::Engine(cause) if self.batch.is_open() => Failure::Stopped { cause, lines: self.lines_in() },
             other => other,
         });
         // Also after a failure: the amount of bad input may explain it.
@@ -217,12 +185,18 @@ impl<'a> Import<'a> {
     fn step(&mut self) -> Result<bool, Failure> {
         let line = self.lines.next()?;
         // Checked after the line was read: the writer of the input may have got the same signal, and have left half a line.
-        self.interrupt.check()?;
+        match line {
+            None | Some(Line::Last(_)) => self.interrupt.check_at_end()?,
+            Some(_) => self.interrupt.check()?,
+        }
         let added = match line {
             None => return Ok(false),
             Some(_) if self.handled < self.args.skip => Ok(()),
             Some(Line::TooLong) => Err(format!("longer than any record, {} bytes", self.format.longest_line())),
-            Some(Line::Whole(line)) => self.batch.add(line, self.format),
+            Some(Line::Whole(line) | Line::Last(line)) => match record::parse(line, self.format) {
+                Ok(record) => self.batch.add(&record)?,
+                Err(why) => Err(why),
+            },
         };
         let number = self.handled + 1;
         if let Err(why) = added {
@@ -243,7 +217,7 @@ impl<'a> Import<'a> {
     /// Writes the batch and acknowledges all lines handled so far.
     fn store(&mut self) -> Result<(), Failure> {
         let durability = if self.args.synced { Durability::Synced } else { Durability::Buffered };
-        self.stored += self.batch.store(self.db, durability)?;
+        self.stored += self.batch.store(durability)?;
         self.acknowledged = self.handled;
         self.interrupt.stored(self.lines_in());
         self.progress.set_position(self.lines.bytes_read());
@@ -271,5 +245,47 @@ impl<'a> Import<'a> {
             told => told?,
         }
         Ok(())
+    }
+    /// The failure of an input that is refused as a whole, although it was read to its end.
+    fn check_input(&self) -> Result<(), Failure> {
+        let (handled, skip) = (self.handled, self.args.skip);
+        if handled < skip {
+            let lines = size::counted(handled, "line", "lines");
+            return Err(Failure::Usage(format!("the input has {lines}: there is nothing behind --skip {skip}")));
+        }
+        // After the lines of an earlier import there may be only bad ones.
+        if skip == 0 && self.stored == 0 && self.rejects.count() > 0 {
+            return Err(Failure::Usage(
+                "no line of the input is a record: expected key, TAB, value, or JSON with --json".into(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Closes the database, and reports what is in it.
+    fn finish(mut self, outcome: Result<(), Failure>) -> Result<Exit, Failure> {
+        self.progress.finish_and_clear();
+        let (lines, rejected) = (self.lines_in(), self.rejects.count());
+        let outcome = outcome.and_then(|()| self.check_input());
+        if outcome.is_ok() {
+            // An input without lines makes a database, too.
+            self.batch.open()?;
+        }
+        // Whatever stopped the import, the batches that were stored must be durable before their number is reported.
+        let closed = self.batch.close();
+        // At least in the log, if there is no space for tables.
+        if closed.is_ok() || closed.as_ref().is_err_and(is_want_of_space) {
+            let stored = size::counted(self.stored, "line", "lines");
+            output::say(format_args!("imported {stored}, rejected {rejected}"));
+        }
+        match (outcome, closed) {
+            // Lines that may not be durable are worse than missing lines.
+            (Err(Failure::Interrupted { .. } | Failure::Stopped { .. }), Err(error)) if !is_want_of_space(&error) => {
+                Err(Failure::Engine(error))?;
+            }
+            (Ok(()), Err(cause)) if is_want_of_space(&cause) => Err(Failure::Stopped { cause, lines })?,
+            (outcome, closed) => outcome.and(closed.map_err(Failure::Engine))?,
+        }
+        Ok(if rejected > 0 { Exit::Rejected } else { Exit::Done })
     }
 }

@@ -2,38 +2,68 @@
 
 use mini_engine::{Db, Durability, Error, Keyspace, WriteBatch};
 
-use crate::record::{self, Format};
+use crate::database::{DatabaseArgs, OpenFor};
+use crate::failure::Failure;
+use crate::keyspace::KeyspaceArgs;
+use crate::record::Record;
 
 /// A batch with this many bytes is full, which bounds the memory that an import needs.
 const MOST_BYTES: usize = 1 << 20;
 
-/// Records read and not yet stored.
-pub(crate) struct Batch {
-    keyspace: Keyspace,
+/// Records read and not yet stored, and the database for them.
+pub(crate) struct Batch<'a> {
+    database: &'a DatabaseArgs,
+    keyspace: &'a KeyspaceArgs,
+    open: Option<(Db, Keyspace)>,
     records: WriteBatch,
     /// Bytes of their keys and values.
     bytes: usize,
     most_bytes: usize,
 }
 
-impl Batch {
-    /// A batch for memtables of the given size: one that fills half a memtable would get a table of its own.
-    pub(crate) fn new(keyspace: Keyspace, memtable_bytes: Option<usize>) -> Self {
-        let most_bytes = memtable_bytes.map_or(MOST_BYTES, |bytes| MOST_BYTES.min(bytes / 4));
-        Self { keyspace, records: WriteBatch::new(), bytes: 0, most_bytes }
+impl<'a> Batch<'a> {
+    pub(crate) fn new(database: &'a DatabaseArgs, keyspace: &'a KeyspaceArgs) -> Self {
+        // A batch that fills half a memtable would get a table of its own.
+        let most_bytes = database.memtable_bytes.map_or(MOST_BYTES, |bytes| MOST_BYTES.min(bytes / 4));
+        Self { database, keyspace, open: None, records: WriteBatch::new(), bytes: 0, most_bytes }
     }
 
-    /// Adds the record of a line, or returns the reason why there is none.
-    pub(crate) fn add(&mut self, line: &[u8], format: Format) -> Result<(), String> {
-        let record = record::parse(line, format)?;
-        let mut records = self.records.keyspace(&self.keyspace);
+    /// Opens the database and the keyspace, or makes them, unless that was done already.
+    pub(crate) fn open(&mut self) -> Result<&Keyspace, Failure> {
+        let (_, keyspace) = match &mut self.open {
+            Some(open) => open,
+            none => {
+                let db = self.database.open(OpenFor::Creating)?;
+                let keyspace = self.keyspace.created(&db)?;
+                none.insert((db, keyspace))
+            }
+        };
+        Ok(keyspace)
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Adds a record, or returns the reason why that is impossible.
+    pub(crate) fn add(&mut self, record: &Record<'_>) -> Result<Result<(), String>, Failure> {
+        // Checks the lengths before a database is made.
+        if !self.is_open()
+            && let Err(error) = WriteBatch::new().insert(&record.key, &record.value)
+        {
+            return Ok(Err(error.to_string()));
+        }
+        let keyspace = self.open()?.clone();
+        let mut records = self.records.keyspace(&keyspace);
         let added = match record.expiry {
             Some(at) => records.insert_with_expiry(&record.key, &record.value, at),
             None => records.insert(&record.key, &record.value),
         };
-        added.map_err(|error| error.to_string())?;
+        if let Err(error) = added {
+            return Ok(Err(error.to_string()));
+        }
         self.bytes += record.key.len() + record.value.len();
-        Ok(())
+        Ok(Ok(()))
     }
 
     pub(crate) fn is_full(&self) -> bool {
@@ -41,12 +71,17 @@ impl Batch {
     }
 
     /// Writes the records and forgets them; returns how many there were.
-    pub(crate) fn store(&mut self, db: &Db, durability: Durability) -> Result<u64, Error> {
-        let records = self.records.len() as u64;
-        if records > 0 {
-            db.write(std::mem::take(&mut self.records), durability)?;
-        }
+    pub(crate) fn store(&mut self, durability: Durability) -> Result<u64, Error> {
+        let records = std::mem::take(&mut self.records);
         self.bytes = 0;
-        Ok(records)
+        let Some((db, _)) = self.open.as_ref().filter(|_| !records.is_empty()) else { return Ok(0) };
+        let count = records.len() as u64;
+        db.write(records, durability)?;
+        Ok(count)
+    }
+
+    /// Closes the database, if it was opened: everything that was stored is durable, unless this fails.
+    pub(crate) fn close(self) -> Result<(), Error> {
+        self.open.map_or(Ok(()), |(db, _)| db.close())
     }
 }

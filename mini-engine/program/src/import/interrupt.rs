@@ -4,10 +4,12 @@
 //! it reports their number. While it waits for input it cannot check; then the process ends here, and the operating system has the lines that were
 //! stored so far.
 //!
-//! ^C in a terminal also ends the program that writes to the pipe, perhaps in the middle of a line. So the signal handler itself sets `signal`: it
-//! runs before the reading thread sees the end of the pipe. Another thread could be too late to prevent half a line.
+//! ^C in a terminal also ends the program that writes to the pipe, perhaps in the middle of a line. The signal comes before the end of the pipe
+//! then. But any thread might get it, and run later than the reader sees that end. So all threads block the signals except one, and at the end of
+//! the input the reader sends that thread a request: before it returns from the system with the request, it handles every signal that came earlier.
 
-use std::io;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -15,9 +17,9 @@ use std::thread;
 use std::time::Duration;
 
 use indicatif::ProgressBar;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
-use signal_hook::iterator::Signals;
+use nix::sys::signal::SigSet;
+use nix::sys::signal::Signal::{self, SIGINT, SIGTERM};
+use signal_hook::{flag, low_level::pipe};
 
 use crate::failure::Failure;
 use crate::output;
@@ -26,46 +28,77 @@ use crate::output;
 const GRACE: Duration = Duration::from_millis(300);
 
 /// The signals that would end the process.
-const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
+const SIGNALS: [Signal; 2] = [SIGINT, SIGTERM];
+
+/// What the reader sends, and gets back. A signal sends another byte.
+const REQUEST: [u8; 1] = *b"?";
 
 /// Whether a signal has come, shared by the thread that imports and the one that takes signals.
 ///
-/// All orderings are relaxed: each of the three is independent, and says nothing about other memory.
+/// All orderings are relaxed: each of the three is independent, and says nothing about other memory. A request and its answer pass through the
+/// system, which orders what was stored before them.
 pub(crate) struct Interrupt {
     /// The last signal; 0 before the first.
     signal: Arc<AtomicUsize>,
-    /// Whether the import has noticed, and ends by itself.
+    /// Whether the import has noticed, or will look soon, and ends by itself.
     is_ending: AtomicBool,
     /// The number of lines in the database, including those of an earlier import.
     lines: AtomicU64,
     /// The bar to remove before the process ends, if it is drawn.
     progress: Option<ProgressBar>,
+    /// For requests.
+    socket: UnixStream,
 }
 
 impl Interrupt {
-    /// Takes the signals that would end the process, during an import whose first `skipped` lines are already stored.
+    /// Takes the signals that would end the process, during an import whose first `skipped` lines are already stored. To be called before the
+    /// process has other threads.
     pub(crate) fn watch(skipped: u64, progress: ProgressBar) -> Result<Arc<Self>, Failure> {
-        let failure = |source: io::Error| Failure::Io { action: "watch for", place: "signals".into(), source };
-        let (signal, is_ending) = (Arc::default(), AtomicBool::new(false));
-        let drawn = (!progress.is_hidden()).then_some(progress);
-        let interrupt = Arc::new(Self { signal, is_ending, lines: skipped.into(), progress: drawn });
+        let signals: SigSet = SIGNALS.into_iter().collect();
+        // Later threads inherit it.
+        signals.thread_block().map_err(|error| failure(error.into()))?;
+        let (socket, taker) = UnixStream::pair().map_err(failure)?;
+        let is_drawn = !progress.is_hidden();
+        let interrupt = Arc::new(Self {
+            signal: Arc::default(),
+            is_ending: AtomicBool::new(false),
+            lines: skipped.into(),
+            progress: is_drawn.then_some(progress),
+            socket,
+        });
         for signal in SIGNALS {
-            flag::register_usize(signal, interrupt.signal.clone(), signal as usize).map_err(failure)?;
+            flag::register_usize(signal as i32, interrupt.signal.clone(), signal as usize).map_err(failure)?;
+            pipe::register(signal as i32, interrupt.socket.try_clone().map_err(failure)?).map_err(failure)?;
         }
-        let mut signals = Signals::new(SIGNALS).map_err(failure)?;
         let shared = interrupt.clone();
-        let take = move || signals.forever().zip(0..).for_each(|(signal, before)| shared.take(signal, before > 0));
+        let take = move || {
+            signals.thread_unblock().expect("they were blocked");
+            shared.take_all(taker);
+        };
         thread::Builder::new().name("signals".into()).spawn(take).map_err(failure)?;
         Ok(interrupt)
     }
 
-    fn take(&self, signal: i32, is_second: bool) {
+    /// Takes signals and requests, until there can be no more of them.
+    fn take_all(&self, mut socket: UnixStream) {
+        let (mut byte, mut is_second) = ([0], false);
+        while socket.read_exact(&mut byte).is_ok() {
+            if byte == REQUEST {
+                socket.write_all(&byte).ok();
+            } else {
+                self.take(is_second);
+                is_second = true;
+            }
+        }
+    }
+
+    fn take(&self, is_second: bool) {
         if !is_second {
             thread::sleep(GRACE);
         }
         // A second signal ends the process at once: the database is sound at any time.
         if is_second || !self.is_ending.load(Ordering::Relaxed) {
-            let failure = self.failure(signal);
+            let failure = self.failure(self.signal.load(Ordering::Relaxed));
             if let Some(progress) = self.progress.as_ref().filter(|_| !is_second) {
                 clear(progress);
             }
@@ -80,9 +113,20 @@ impl Interrupt {
             0 => Ok(()),
             signal => {
                 self.is_ending.store(true, Ordering::Relaxed);
-                Err(self.failure(signal as i32))
+                Err(self.failure(signal))
             }
         }
+    }
+
+    /// Like [`check`](Interrupt::check), and certain to see every signal that came before the call.
+    pub(crate) fn check_at_end(&self) -> Result<(), Failure> {
+        self.is_ending.store(true, Ordering::Relaxed);
+        let (mut socket, mut byte) = (&self.socket, REQUEST);
+        socket.write_all(&byte).and_then(|()| socket.read_exact(&mut byte)).map_err(failure)?;
+        self.check()?;
+        // What comes now does not have to wait for the end of the import, which may take long.
+        self.is_ending.store(false, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Records that the first `lines` lines are stored.
@@ -90,9 +134,13 @@ impl Interrupt {
         self.lines.store(lines, Ordering::Relaxed);
     }
 
-    fn failure(&self, signal: i32) -> Failure {
-        Failure::Interrupted { signal, lines: self.lines.load(Ordering::Relaxed) }
+    fn failure(&self, signal: usize) -> Failure {
+        Failure::Interrupted { signal: signal as i32, lines: self.lines.load(Ordering::Relaxed) }
     }
+}
+
+fn failure(source: io::Error) -> Failure {
+    Failure::Io { action: "watch for", place: "signals".into(), source }
 }
 
 /// Removes the bar, unless that takes long: the import holds it while it prints, and the reader of its output may have stopped.
@@ -111,6 +159,37 @@ fn clear(progress: &ProgressBar) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_end_of_the_input_waits_for_the_thread_that_takes_signals() {
+        // Catches an import that looks for a signal before that thread had to handle it. A thread that runs again after a request has handled the
+        // signals that came before: here it does so by itself.
+        let (socket, mut taker) = UnixStream::pair().expect("sockets");
+        let signal = Arc::new(AtomicUsize::new(0));
+        let interrupt = Interrupt {
+            signal: signal.clone(),
+            is_ending: AtomicBool::new(false),
+            lines: 7.into(),
+            progress: None,
+            socket,
+        };
+        for came in [0, SIGINT as usize] {
+            thread::scope(|scope| {
+                let ended = scope.spawn(|| interrupt.check_at_end());
+                let mut byte = [0];
+                taker.read_exact(&mut byte).expect("a request");
+                assert!(byte == REQUEST && interrupt.check().is_ok());
+                signal.store(came, Ordering::Relaxed);
+                taker.write_all(&byte).expect("an answer");
+                let expected = (came > 0).then_some((came as i32, 7));
+                let found = ended.join().expect("no panic").err().map(|failure| match failure {
+                    Failure::Interrupted { signal, lines } => (signal, lines),
+                    other => panic!("{other}"),
+                });
+                assert_eq!((found, interrupt.is_ending.load(Ordering::Relaxed)), (expected, came > 0));
+            });
+        }
+    }
 
     #[test]
     fn a_bar_that_is_held_does_not_keep_the_process() {

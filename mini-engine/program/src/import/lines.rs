@@ -15,6 +15,8 @@ const KEPT_BYTES: usize = 1 << 20;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line<'a> {
     Whole(&'a [u8]),
+    /// The input ended before a newline did.
+    Last(&'a [u8]),
     /// The line is longer than the limit; its bytes were skipped.
     TooLong,
 }
@@ -54,6 +56,8 @@ impl Lines {
             let skipped = self.source.skip_until(b'\n');
             self.bytes_read += skipped.map_err(|error| self.source.get_ref().failure(error))? as u64;
             return Ok(Some(Line::TooLong));
+        } else {
+            return Ok(Some(Line::Last(&self.line)));
         }
         Ok(Some(Line::Whole(&self.line)))
     }
@@ -69,6 +73,10 @@ mod tests {
         while let Some(line) = lines.next().ok().unwrap() {
             found.push(match line {
                 Line::Whole(line) => Some(line.to_vec()),
+                Line::Last(line) => {
+                    assert!(input.ends_with(line));
+                    Some(line.to_vec())
+                }
                 Line::TooLong => None,
             });
         }

@@ -43,7 +43,7 @@ fn lines_without_a_separator_are_reported_by_number_and_the_rest_is_imported() {
         let expected = "stdin line 2: expected a tab between key and value, found none\n\
                         stdin line 4: expected a tab between key and value, found none\n\
                         imported 3 lines, rejected 2\n";
-        assert_eq!(room.import(&format!("- --batch {batch}"), input).refused(0), expected);
+        assert_eq!(room.import(&format!("- --batch {batch}"), input).refused(5), expected);
         assert_eq!(room.records(), "a\t1\nb\t2\nc\t3\n");
     }
 }
@@ -66,6 +66,30 @@ fn an_input_without_records_is_refused_and_an_empty_one_is_not() {
     let said = room.import("-", b"no record\nno record either\n").refused(2);
     check_says(&said, "imported 0 lines, rejected 2\n|no line of the input is a record");
     assert_eq!(room.import("-", b"").refused(0), "imported 0 lines, rejected 0\n");
+    room.prints(&[("count", "0\n")]);
+}
+
+#[test]
+fn a_refused_import_leaves_no_new_database() {
+    // Catches a directory that a mistyped name, the wrong file or a wrong argument has left, and one that is removed although it was there.
+    let longest = format!("{}\tv\n", "k".repeat(65_536));
+    for (args, input) in [
+        ("-", "no record\n"),
+        ("-", &longest),
+        ("- --strict", "no record\na\t1\n"),
+        ("- --skip 3", "a\t1\nb\t2\n"),
+        ("- --json", "a\t1\n"),
+        ("- --json --strict", r#"{"key":"k","key":"l","value":"v"}"#),
+        ("- --keyspace ''", "a\t1\n"),
+        ("- --memtable-bytes 1", "a\t1\n"),
+    ] {
+        let room = Room::new();
+        room.import(args, input.as_bytes()).refused(2);
+        assert!(!room.database().exists(), "{args}");
+        std::fs::create_dir(room.database()).expect("create");
+        room.import(args, input.as_bytes()).refused(2);
+        assert_eq!(crate::support::names(&room.database()), [""; 0], "{args}");
+    }
 }
 
 /// Sends a signal that ends a process.
@@ -114,18 +138,53 @@ fn an_interrupted_import_says_how_to_go_on_and_going_on_imports_the_rest() {
 #[test]
 fn half_a_line_is_left_out_when_its_writer_is_interrupted_too() {
     // Catches half a line that is stored, and an import that takes the end of an interrupted writer for the end of the input: a terminal sends ^C
-    // to both processes.
-    for line in [&b"half\tof a l"[..], b""] {
+    // to both processes. The import may run meanwhile, or all of its threads may find both the signal and the end when they go on.
+    use rustix::process::{Pid, Signal, WaitOptions, waitpid};
+    for (line, is_stopped) in [(&b"half\tof a l"[..], false), (b"half\tof a l", true), (b"", false), (b"", true)] {
         let room = Room::new();
         for _ in 0..10 {
             let (child, mut stdin) = room.importing(&["a\t1"]);
+            if is_stopped {
+                interrupt(&child, Signal::STOP);
+                waitpid(Some(Pid::from_child(&child)), WaitOptions::UNTRACED).expect("wait");
+            }
             stdin.write_all(line).expect("write");
-            interrupt(&child, rustix::process::Signal::INT);
+            interrupt(&child, Signal::INT);
             drop(stdin);
+            if is_stopped {
+                interrupt(&child, Signal::CONT);
+            }
             finished(child).ended(130);
             assert_eq!(room.records(), "a\t1\n");
         }
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn no_thread_but_one_is_given_a_signal() {
+    // Catches a signal that the system gives to a thread that runs after the import has seen the end of its input: the import asks only one.
+    let room = Room::new();
+    let (child, stdin) = room.importing(&["a\t1"]);
+    let threads = std::fs::read_dir(format!("/proc/{}/task", child.id())).expect("threads");
+    let of_thread = |thread: std::path::PathBuf, file| std::fs::read_to_string(thread.join(file)).expect("read");
+    let (mut blocking, mut others) = (0, Vec::new());
+    for thread in threads.map(|thread| thread.expect("a thread").path()) {
+        let status = of_thread(thread.clone(), "status");
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:\t")).expect("a mask");
+        // SIGINT and SIGTERM.
+        let both = 1 << (2 - 1) | 1 << (15 - 1);
+        match u64::from_str_radix(mask, 16).expect("digits") & both {
+            mask if mask == both => blocking += 1,
+            _ => others.push(of_thread(thread, "comm")),
+        }
+    }
+    assert!(
+        blocking > 1 && others.len() <= 1 && others.iter().all(|name| name == "signals\n"),
+        "{blocking}, {others:?}"
+    );
+    drop(stdin);
+    finished(child).ended(0);
 }
 
 #[test]
@@ -135,7 +194,7 @@ fn skip_means_lines_that_are_there_and_stored() {
     let import = |skip| room.import(&format!("- --skip {skip}"), b"a\t1\nb\t2\nno record\n");
     check_says(&import(4).refused(2), "the input has 3 lines");
     assert_eq!(import(3).refused(0), "imported 0 lines, rejected 0\n");
-    check_says(&import(2).refused(0), "imported 0 lines, rejected 1\n");
+    check_says(&import(2).refused(5), "imported 0 lines, rejected 1\n");
 }
 
 #[cfg(unix)]
@@ -154,7 +213,7 @@ fn an_interrupted_import_counts_the_lines_that_it_left_out() {
 #[test]
 fn many_bad_lines_are_counted_and_only_the_first_are_printed() {
     // Catches a wrong input format that floods the terminal, and a count that stops at the cap.
-    let said = Room::new().import("-", ("bad\n".repeat(500) + "a\t1\n").as_bytes()).refused(0);
+    let said = Room::new().import("-", ("bad\n".repeat(500) + "a\t1\n").as_bytes()).refused(5);
     assert!(said.lines().count() == 22 && said.contains("stdin line 20: ") && !said.contains("line 21: "), "{said}");
     assert!(said.ends_with("480 more lines rejected\nimported 1 line, rejected 500\n"), "{said}");
 }
@@ -177,7 +236,7 @@ fn a_key_past_its_limit_is_a_bad_line_and_one_at_its_limit_is_not() {
     let room = Room::new();
     let longest = "k".repeat(65_535);
     let input = format!("a\t1\n{longest}\tv\n{longest}k\tv\nb\t2\n");
-    let said = room.import("-", input.as_bytes()).refused(0);
+    let said = room.import("-", input.as_bytes()).refused(5);
     check_says(&said, "stdin line 3: |65536|65535|imported 3 lines, rejected 1\n");
     assert_eq!(room.records(), format!("a\t1\nb\t2\n{longest}\tv\n"));
 }
@@ -190,16 +249,16 @@ fn json_lines_are_read_and_malformed_ones_refused() {
 {"key_hex":"00","value_hex":"ff"}
 {"key":"k"}
 ["k","v"]
+{"key":"k","value":"v","key":"l"}
 {"key":"k","value":"v"
 "#;
-    let said = room.import("- --json", input.as_bytes()).refused(0);
+    let said = room.import("- --json", input.as_bytes()).refused(5);
     let lines: Vec<&str> = said.lines().collect();
-    for (line, parts) in
-        ["stdin line 3: |a field value", "stdin line 4: |a JSON object", "stdin line 5: |not JSON"].iter().enumerate()
-    {
-        check_says(lines[line], parts);
+    let expected = ["3: |a field value", "4: |a JSON object", "5: |one field key, found two", "6: |not JSON"];
+    for (line, parts) in lines.iter().zip(expected) {
+        check_says(line, &format!("stdin line {parts}"));
     }
-    assert_eq!(lines[3..], ["imported 2 lines, rejected 3"]);
+    assert_eq!(lines[4..], ["imported 2 lines, rejected 4"]);
     room.prints(&[("scan --hex", "00\tff\nc3a409\t320a\n")]);
     room.refuses(2, &[("import - --json --hex", "--hex")]);
 }
@@ -216,7 +275,7 @@ fn acknowledgements_count_input_lines_and_come_before_the_input_ends() {
     assert_eq!(acked().as_deref(), Some("acked 4"));
     drop(stdin);
     assert_eq!([acked().as_deref(), acked().as_deref()], [Some("acked 5"), None]);
-    finished(child).ended(0);
+    finished(child).ended(5);
     assert_eq!(room.records(), "a\t1\nb\t2\n");
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mini_engine::fs::FileSystem;
+use mini_engine::fs::{FileSystem, in_open_directory};
 use mini_engine::{Db, Options};
 use openraft::RaftTypeConfig;
 use openraft::type_config::alias::SnapshotMetaOf;
@@ -48,7 +48,13 @@ struct Current {
 impl State {
     /// Opens the newest database in `dir`, or creates the first, and removes what earlier processes have left.
     pub(super) fn open(dir: &Path, options: Options, fs: Arc<dyn FileSystem>) -> Result<Self> {
-        let names = if fs.exists(dir)? { fs.read_dir(dir)? } else { Vec::new() };
+        if !fs.exists(dir)? {
+            // Makes each directory on the way durably.
+            drop(open_db(&dir.join(Kind::State.name(0)), &options, &fs)?);
+        }
+        // Databases come and go by their names in it, also when it is moved.
+        let fs = in_open_directory(&fs, dir)?;
+        let names = fs.read_dir(dir)?;
         let names: Vec<String> = names.into_iter().filter_map(|name| name.into_string().ok()).collect();
         let found = || names.iter().filter_map(|name| parse(name));
         let number = found().filter(|(kind, _)| *kind == Kind::State).map(|(_, number)| number).max().unwrap_or(0);

@@ -1,9 +1,8 @@
 //! Names of directories beside each other, and their removal.
 
-use std::io::Result;
 use std::path::Path;
 
-use mini_engine::fs::FileSystem;
+use mini_engine::fs::{FileSystem, remove_dir_all};
 
 /// What a directory holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,19 +47,9 @@ pub(super) fn parse(name: &str) -> Option<(Kind, u64)> {
 
 /// Removes a directory of files. A failure is logged: the next open tries again.
 pub(super) fn remove_directory(fs: &dyn FileSystem, dir: &Path) {
-    if let Err(error) = remove(fs, dir) {
+    if let Err(error) = remove_dir_all(fs, dir) {
         tracing::warn!(dir = %dir.display(), %error, "could not remove a directory that nothing needs");
     }
-}
-
-fn remove(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
-    if !fs.exists(dir)? {
-        return Ok(());
-    }
-    for name in fs.read_dir(dir)? {
-        fs.remove(&dir.join(name))?;
-    }
-    fs.remove_dir(dir)
 }
 
 #[cfg(test)]

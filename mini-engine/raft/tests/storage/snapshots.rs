@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mini_engine::Error;
-use mini_engine::fs::{FileSystem, MemFs};
+use mini_engine::fs::{FileSystem, MemFs, StdFs};
 use openraft::entry::RaftEntry;
 use openraft::storage::RaftStateMachine;
 use openraft::type_config::alias::{SnapshotOf, StoredMembershipOf};
@@ -99,6 +99,28 @@ fn a_snapshot_that_was_sent_and_installed_is_the_state_of_its_sender() {
     let mut follower = open_machine(&fs, DIR);
     assert_eq!(run(follower.applied_state()).unwrap().0, Some(log_id(1, 121)));
     assert_eq!(number(&follower.state().db(), "count").unwrap(), 22);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_machine_whose_directory_is_moved_goes_on_in_it_beside_another_at_its_old_name() {
+    // Catches snapshots that are received, installed and removed by path, among the databases of the other machine.
+    let place = tempfile::tempdir().unwrap();
+    let [old, moved] = ["machine", "moved"].map(|name| place.path().join(name));
+    let sent = run(snapshot(&mut filled(&memory().1, 120)));
+    let fs: Arc<dyn FileSystem> = Arc::new(StdFs);
+    let mut first = open_machine(&fs, &old);
+    run(apply(&mut first, [set(1, 0, "first")]));
+    std::fs::rename(&old, &moved).unwrap();
+    let mut second = open_machine(&fs, &old);
+    run(apply(&mut second, [set(1, 0, "second")]));
+    let received = receive(&first.state(), &chunks(&sent.snapshot)).unwrap();
+    assert_eq!(run(snapshot(&mut first)).meta.last_log_id, Some(log_id(1, 0)));
+    run(first.install_snapshot(&received.meta, received.snapshot)).unwrap();
+    drop((first, second));
+    assert_eq!([&old, &moved].map(|dir| fs.read_dir(dir).unwrap()), [["state-000000"], ["state-000001"]]);
+    assert_eq!(number(&open_machine(&fs, &moved).state().db(), "count").unwrap(), 21);
+    assert_eq!(open_machine(&fs, &old).state().db().get("key0").unwrap().as_deref(), Some(&b"second"[..]));
 }
 
 #[test]

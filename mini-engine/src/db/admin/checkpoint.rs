@@ -12,7 +12,7 @@ use super::new_directory::{check_free, make_database};
 use crate::db::background::flush_all;
 use crate::db::core::Core;
 use crate::error::{Error, Result};
-use crate::fs::link_or_copy;
+use crate::fs::{FileSystem, link_or_copy};
 use crate::lock::lock;
 use crate::manifest::FileNumbers;
 use crate::table::{self, RunTable, Table};
@@ -32,21 +32,20 @@ pub(crate) fn checkpoint(core: &Core, dir: &Path) -> Result<()> {
         let manifest = lock(&core.manifest);
         (manifest.state().clone(), core.view.load().tables().map(RunTable::table).cloned().collect())
     };
-    make_database(fs, dir, |dir| {
-        link_tables(core, dir, &tables)?;
+    make_database(fs, dir, |fs, dir| {
+        link_tables(&**fs, core.dir(), dir, &tables)?;
         // Above the numbers of all tables, so that no later file of the copy takes the name of one.
         let numbers = Arc::new(FileNumbers::starting_at(state.next_file_number));
         Ok((state, numbers))
     })
 }
 
-/// Gives the tables names in `dir`, durably.
-fn link_tables(core: &Core, dir: &Path, tables: &[Arc<Table>]) -> Result<()> {
-    let fs = &core.store.fs;
+/// Gives the tables of directory `source` names in `dir`, durably.
+fn link_tables(fs: &dyn FileSystem, source: &Path, dir: &Path, tables: &[Arc<Table>]) -> Result<()> {
     for table in tables {
         let name = table::file_name(table.number());
-        let (from, to) = (core.dir().join(&name), dir.join(&name));
-        link_or_copy(&**fs, || Ok(Arc::clone(&*table.file()?)), &from, &to)?;
+        let (from, to) = (source.join(&name), dir.join(&name));
+        link_or_copy(fs, || Ok(Arc::clone(&*table.file()?)), &from, &to)?;
     }
     fs.sync_dir(dir).map_err(Error::io("sync", dir))
 }

@@ -46,36 +46,37 @@ fn taken(dir: &Path) -> Error {
     ))
 }
 
-/// Makes `dir`, which must not exist, a database of the tables that `fill` puts into the directory that it is given. `fill` returns the manifest's
-/// state for them, and file numbers above theirs.
+/// Makes `dir`, which must not exist, a database of the tables that `fill` puts into the directory that it is given, by the file system in which
+/// that is open. `fill` returns the manifest's state for them, and file numbers above theirs.
 pub(super) fn make_database(
     fs: &Arc<dyn FileSystem>,
     dir: &Path,
-    fill: impl FnOnce(&Path) -> Result<(ManifestState, Arc<FileNumbers>)>,
+    fill: impl FnOnce(&Arc<dyn FileSystem>, &Path) -> Result<(ManifestState, Arc<FileNumbers>)>,
 ) -> Result<()> {
     check_free(&**fs, dir)?;
     let incomplete = incomplete_directory(dir);
-    let lock = create_locked(&**fs, &incomplete).inspect_err(|_| remove_dir(&**fs, &incomplete)).map_err(being_made)?;
-    clear(&**fs, &incomplete)?;
+    let locked = create_locked(fs, &incomplete).inspect_err(|_| remove_dir(&**fs, &incomplete));
+    let (lock, fs) = locked.map_err(being_made)?;
+    clear(&*fs, &incomplete)?;
     let mut at = &*incomplete;
-    let made = mark(&**fs, at)
-        .and_then(|()| fill(at))
-        .and_then(|(state, numbers)| make_current(fs, at, state, numbers))
+    let made = mark(&*fs, at)
+        .and_then(|()| fill(&fs, at))
+        .and_then(|(state, numbers)| make_current(&fs, at, state, numbers))
         .and_then(|()| {
             fs.rename(&incomplete, dir).map_err(Error::io("rename", &incomplete))?;
             at = dir;
-            sync_name(&**fs, dir)
+            sync_name(&*fs, dir)
         });
     match made {
         // The directory is complete; otherwise the next open removes the file.
-        Ok(()) => crate::fs::unlink(&**fs, &dir.join(INCOMPLETE)),
+        Ok(()) => crate::fs::unlink(&*fs, &dir.join(INCOMPLETE)),
         Err(_) => {
-            let removed = remove_files(&**fs, at).and_then(|()| fs.remove(&at.join(LOCK)));
+            let removed = remove_files(&*fs, at).and_then(|()| fs.remove(&at.join(LOCK)));
             if let Err(error) = removed {
                 tracing::warn!(dir = %at.display(), %error, "could not undo a new database that failed");
             }
             drop(lock);
-            remove_dir(&**fs, at);
+            remove_dir(&*fs, at);
         }
     }
     made

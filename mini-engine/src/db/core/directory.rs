@@ -4,20 +4,27 @@
 //! acknowledged, each open syncs the name of the directory again: an earlier open may have ended between the creation and that sync, or another
 //! program may have created the directory. Missing parent directories are created one at a time, and each name is synced before the next: every
 //! parent of a database has a durable name.
+//!
+//! The directory is opened before anything in it is looked at, and everything is done in that one from then on, whatever its path comes to mean
+//! (`FileSystem::open_dir`).
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::lost_pointer::{check_is_no_leftover, check_nothing_is_lost};
 use crate::error::{Error, Result};
-use crate::fs::FileSystem;
+use crate::fs::{FileSystem, in_open_directory};
 use crate::manifest::{CURRENT, FileKind, LOCK};
 use crate::options::Options;
 
 /// A directory that new file systems have in their topmost directory, which may well be a database's.
 const LOST_AND_FOUND: &str = "lost+found";
+
+/// What keeps the lock if it is not another process.
+const OPEN_HERE: &str = "this process has the database open: a handle, a snapshot or an iterator of it is still there";
 
 /// The lock on a database's directory, held until dropped.
 pub(crate) struct DirectoryLock {
@@ -31,16 +38,29 @@ impl fmt::Debug for DirectoryLock {
     }
 }
 
+/// The absolute path of a database's directory: it stays the same if the process changes its working directory.
+pub(crate) fn absolute(dir: &Path) -> Result<PathBuf> {
+    if dir.as_os_str().is_empty() {
+        return Err(Error::InvalidArgument("expected the path of a directory, found an empty one".to_owned()));
+    }
+    std::path::absolute(dir).map_err(Error::io("find", dir))
+}
+
+/// A directory's lock, and the file system in which the directory is open.
+pub(crate) type Locked = (DirectoryLock, Arc<dyn FileSystem>);
+
 /// Takes the directory's lock; a reader shares it with others. A directory that is not a database is left exactly as it was:
 /// no lock file appears in it.
-pub(crate) fn lock_directory(fs: &dyn FileSystem, dir: &Path, options: &Options) -> Result<DirectoryLock> {
+pub(crate) fn lock_directory(fs: &Arc<dyn FileSystem>, dir: &Path, options: &Options) -> Result<Locked> {
     let creates = options.create_if_missing && !options.read_only;
     if !fs.exists(dir).map_err(Error::io("look for", dir))? {
         if !creates {
             return Err(Error::not_a_database(dir, "expected a directory, found nothing"));
         }
-        create(fs, dir)?;
+        create(&**fs, dir)?;
     }
+    let opened = open(fs, dir)?;
+    let fs = &*opened;
     let names = list(fs, dir)?;
     let kinds: Vec<FileKind> = names.iter().map(|name| FileKind::of(name)).collect();
     check_is_no_leftover(dir, &kinds)?;
@@ -62,29 +82,39 @@ pub(crate) fn lock_directory(fs: &dyn FileSystem, dir: &Path, options: &Options)
         }
         sync_name(fs, dir)?;
     }
-    lock(fs, dir, options.read_only)
+    Ok((lock(fs, dir, options.read_only)?, opened))
 }
 
 /// Creates the directory, unless it exists, and takes its lock, whatever it contains. Its name is not durable on return.
-pub(crate) fn create_locked(fs: &dyn FileSystem, dir: &Path) -> Result<DirectoryLock> {
+pub(crate) fn create_locked(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Locked> {
     if !fs.exists(dir).map_err(Error::io("look for", dir))? {
-        create(fs, dir)?;
+        create(&**fs, dir)?;
     }
-    lock(fs, dir, false)
+    let opened = open(fs, dir)?;
+    Ok((lock(&*opened, dir, false)?, opened))
 }
 
 /// Takes the lock of a directory that is only read, even if files are missing there.
-pub(crate) fn lock_for_reading(fs: &dyn FileSystem, dir: &Path) -> Result<DirectoryLock> {
-    list(fs, dir)?;
-    lock(fs, dir, true)
+pub(crate) fn lock_for_reading(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Locked> {
+    let opened = open(fs, dir)?;
+    list(&*opened, dir)?;
+    Ok((lock(&*opened, dir, true)?, opened))
+}
+
+fn open(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Arc<dyn FileSystem>> {
+    in_open_directory(fs, dir).map_err(not_listed(dir))
 }
 
 fn list(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<OsString>> {
-    fs.read_dir(dir).map_err(|error| match error.kind() {
+    fs.read_dir(dir).map_err(not_listed(dir))
+}
+
+fn not_listed(dir: &Path) -> impl FnOnce(io::Error) -> Error {
+    move |error| match error.kind() {
         ErrorKind::NotADirectory => Error::not_a_database(dir, "expected a directory, found a file"),
         ErrorKind::NotFound => Error::not_a_database(dir, "expected a directory, found nothing"),
         _ => Error::io("list", dir)(error),
-    })
+    }
 }
 
 fn lock(fs: &dyn FileSystem, dir: &Path, read_only: bool) -> Result<DirectoryLock> {
@@ -99,6 +129,7 @@ fn lock(fs: &dyn FileSystem, dir: &Path, read_only: bool) -> Result<DirectoryLoc
         Err(error) if read_only && error.kind() == ErrorKind::NotFound => Ok(DirectoryLock { _held: None }),
         Err(error) if error.kind() == ErrorKind::WouldBlock => {
             let holder = fs.lock_holder(&path);
+            let what = if holder == Some(std::process::id()) { OPEN_HERE } else { what };
             Err(Error::Locked { path, what, holder })
         }
         Err(error) => Err(Error::io("lock", &path)(error)),

@@ -20,7 +20,7 @@ mod view;
 mod write_controller;
 
 pub(crate) use self::clock::Clock;
-pub(crate) use self::directory::{DirectoryLock, create_locked, lock_directory, lock_for_reading, sync_name};
+pub(crate) use self::directory::{DirectoryLock, absolute, create_locked, lock_directory, lock_for_reading, sync_name};
 pub(crate) use self::entry_bounds::{Edge, Edges, EntryBounds};
 pub(crate) use self::lost_pointer::{check_is_no_leftover, check_nothing_is_lost};
 pub(crate) use self::pick::pick_unlocked;

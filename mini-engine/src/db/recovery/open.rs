@@ -36,7 +36,7 @@ use super::tables::{OpenedTables, forget_removed, open_tables, set_suspects_asid
 use super::without_keyspaces;
 use crate::compaction::TableStore;
 use crate::db::core::{
-    Clock, Core, DirectoryLock, Opened, ScanCount, View, check_nothing_is_lost, lock_directory, open_runs,
+    Clock, Core, DirectoryLock, Opened, ScanCount, View, absolute, check_nothing_is_lost, lock_directory, open_runs,
 };
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
@@ -54,9 +54,9 @@ const MAX_UNRECORDED: u64 = 1 << 32;
 /// Opens the database in `dir`, creating it if the options allow.
 pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Result<(Core, RecoveryReport)> {
     options.validate()?;
-    // Before anything else: the directory stays the same even if the process changes its working directory.
-    let dir = &std::path::absolute(dir).map_err(Error::io("find", dir))?;
-    let lock = lock_directory(&*fs, dir, &options)?;
+    // Before anything else.
+    let dir = &absolute(dir)?;
+    let (lock, fs) = lock_directory(&fs, dir, &options)?;
     let names = list(&*fs, dir)?;
     let loaded = manifest::load(&*fs, dir)?;
     let current = loaded.as_ref().map(|loaded| loaded.number);

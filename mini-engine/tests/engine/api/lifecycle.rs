@@ -4,13 +4,24 @@ use crate::support::*;
 
 #[test]
 fn second_open_gets_locked_also_in_the_same_process() {
-    // Catches a lock that a process shares with itself, as POSIX record locks do: two writers on one log.
+    // Catches a lock that a process shares with itself, as POSIX record locks do: two writers on one log; and a search for another process that has
+    // it open "elsewhere".
     let (dir, db) = fresh();
-    assert!(matches!(Db::open(dir.path()), Err(Error::Locked { .. })));
-    let other = db.clone();
+    let check_refused = || {
+        let builder = || Db::builder(dir.path());
+        let refused = [builder().open().err(), builder().read_only(true).open().err(), builder().salvage().err()];
+        for error in refused.map(Option::unwrap) {
+            assert!(matches!(error, Error::Locked { holder: Some(_), .. }), "{error}");
+            assert!(error.to_string().contains("this process has the database open"), "{error}");
+        }
+    };
+    check_refused();
+    let (other, snapshot) = (db.clone(), db.snapshot());
     drop(db);
-    assert!(matches!(Db::open(dir.path()), Err(Error::Locked { .. })));
+    check_refused();
     drop(other);
+    check_refused();
+    drop(snapshot);
     Db::open(dir.path()).unwrap();
 }
 

@@ -34,7 +34,7 @@ use self::logs::read_logs;
 use self::merge::{SalvageSource, Salvaged};
 pub use self::report::{LeftOut, LostWrites, SalvageReport};
 use crate::compaction::overlaps_bounds;
-use crate::db::core::{DirectoryLock, check_is_no_leftover, lock_for_reading};
+use crate::db::core::{DirectoryLock, absolute, check_is_no_leftover, lock_for_reading};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::lock::lock;
@@ -84,8 +84,8 @@ pub struct Salvage {
 impl Salvage {
     pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Result<Salvage> {
         options.validate()?;
-        let dir = std::path::absolute(dir).map_err(Error::io("find", dir))?;
-        let lock = lock_for_reading(&*fs, &dir)?;
+        let dir = absolute(dir)?;
+        let (lock, fs) = lock_for_reading(&fs, &dir)?;
         let names = fs.read_dir(&dir).map_err(Error::io("list", &dir))?;
         let mut files: Vec<FileKind> = names.iter().map(|name| FileKind::of(name)).collect();
         files.sort_unstable_by_key(|kind| kind.number());
@@ -155,7 +155,7 @@ impl Salvage {
     /// The same as for [`Salvage::range`]; [`Error::InvalidArgument`] if something has that name already, or if it lies within the damaged
     /// database; [`Error::Io`].
     pub fn write_to(self, dir: impl AsRef<Path>) -> Result<SalvageReport> {
-        let dir = std::path::absolute(dir.as_ref()).map_err(Error::io("find", dir.as_ref()))?;
+        let dir = absolute(dir.as_ref())?;
         if dir.starts_with(&self.dir) {
             let what = format!("expected a directory outside of {}, found {}", self.dir.display(), dir.display());
             return Err(Error::InvalidArgument(what));

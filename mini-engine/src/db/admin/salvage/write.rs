@@ -26,7 +26,7 @@ pub(super) fn write(
         filter_bits: f64::from(options.filter_bits_per_key),
     };
     let numbers = Arc::new(FileNumbers::starting_at(1));
-    make_database(fs, dir, |dir| {
+    make_database(fs, dir, |fs, dir| {
         let store = TableStore::new(fs.clone(), dir, options, numbers.clone());
         let kept = |entry| match entry {
             Ok((key, kind, value)) => keyspaces.keep(key).map(|key| Ok((key, kind, value))),
@@ -65,7 +65,7 @@ mod tests {
         let (full, new) = (Path::new("/full"), Path::new("/new"));
         let numbers = Arc::new(FileNumbers::starting_at(1));
         let spec = OutputSpec { level: BOTTOM, table_bytes: u64::MAX, filter_bits: 10.0 };
-        make_database(&fs, full, |dir| {
+        make_database(&fs, full, |fs, dir| {
             let store = TableStore::new(fs.clone(), dir, Options::default(), numbers.clone());
             let written = store.write_new([Ok(entry("key"))], MAX_SEQNO, spec)?;
             let version = Version::default().apply(&written.as_edit(RunId { level: BOTTOM, run: 1 })).unwrap();

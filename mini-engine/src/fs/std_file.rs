@@ -1,0 +1,66 @@
+//! [`StdFile`]: an open file of the operating system, by positioned reads and writes.
+//!
+//! The Windows half is written from the documentation and has not been run.
+
+use std::fs;
+#[cfg(windows)]
+use std::io::Error;
+use std::io::Result;
+
+use super::File;
+#[cfg(unix)]
+use super::mapping::MappedFile;
+#[cfg(unix)]
+use super::{MappedBytes, Mapping};
+
+#[derive(Debug)]
+pub(super) struct StdFile(pub(super) fs::File);
+
+impl File for StdFile {
+    #[cfg(unix)]
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        std::os::unix::fs::FileExt::read_at(&self.0, buf, offset)
+    }
+
+    #[cfg(unix)]
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<usize> {
+        std::os::unix::fs::FileExt::write_at(&self.0, buf, offset)
+    }
+
+    // Both move the handle's position as well, which is not used here.
+    #[cfg(windows)]
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        match std::os::windows::fs::FileExt::seek_read(&self.0, buf, offset) {
+            // Windows reports a read past the end as an error.
+            Err(error) if error.raw_os_error() == Some(38) => Ok(0),
+            result => result,
+        }
+    }
+
+    #[cfg(windows)]
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<usize> {
+        std::os::windows::fs::FileExt::seek_write(&self.0, buf, offset)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.0.sync_data()
+    }
+
+    fn truncate(&self, len: u64) -> Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn len(&self) -> Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    #[cfg(unix)]
+    fn map(&self) -> Result<MappedBytes> {
+        super::mapping::map(&self.0)
+    }
+
+    #[cfg(unix)]
+    fn map_mut(&self, len: u64) -> Result<Box<dyn Mapping>> {
+        Ok(Box::new(MappedFile::new(&self.0, len)?))
+    }
+}
