@@ -147,7 +147,7 @@ impl Builder {
         if !ranges.is_empty() {
             self.write_block(&range_block::encode(&ranges))?;
         }
-        self.properties.cover(&ranges);
+        self.properties.finish(&ranges);
         let properties = self.write_block(&self.properties.encode())?;
         let offset = self.output.offset();
         let footer = Footer { partitions, root, properties };

@@ -121,7 +121,7 @@ impl Verifier<'_> {
 
     fn verify_properties(&self, root: &Root, is_whole: bool) -> Result<()> {
         let mut seen = self.seen.clone();
-        seen.cover(&root.range_tombstones);
+        seen.finish(&root.range_tombstones);
         let agrees = if is_whole { seen == root.properties } else { seen.is_end_of(&root.properties) };
         if agrees {
             return Ok(());
