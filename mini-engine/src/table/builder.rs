@@ -206,7 +206,8 @@ impl Builder {
         for contents in std::mem::take(&mut self.partitions) {
             let handle = self.write_block(&contents)?;
             // Every partition has a fence.
-            root.push_fence(last_fence(&contents).unwrap_or_default(), handle.len);
+            let (key, seqno) = last_fence(&contents).unwrap_or_default();
+            root.push_fence((&key, seqno), handle.len);
         }
         let partitions = Handle { offset: start, len: self.output.offset() - start };
         let mut contents = Vec::new();

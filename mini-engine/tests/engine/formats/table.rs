@@ -253,14 +253,17 @@ fn data_block(contents: &[u8]) -> Read<Vec<Entry>> {
 /// Fences of blocks; the first block is at `start`.
 fn fences(contents: &[u8], start: usize) -> Read<Vec<Fence>> {
     let count_at = contents.len().checked_sub(4).ok_or("no number of fences")?;
-    let count = Bytes::new(&contents[count_at..]).u32()? as usize;
+    let marked = Bytes::new(&contents[count_at..]).u32()?;
+    let (count, shares) = ((marked & !(1 << 31)) as usize, marked >> 31 == 1);
     let fences_end = count_at.checked_sub(4 * count).ok_or("more fences than there is room for")?;
     let mut offsets = Bytes::new(&contents[fences_end..count_at]);
     let mut bytes = Bytes::new(&contents[..fences_end]);
+    let prefix = if shares { bytes.prefixed()? } else { &[] };
     let (mut fences, mut at) = (Vec::new(), start);
     for _ in 0..count {
         need(offsets.u32()? as usize == fences_end - bytes.len(), "a fence that is not where its offset says")?;
-        let (key, seqno, end) = (bytes.prefixed()?.to_vec(), bytes.varint()?, bytes.varint()? as usize);
+        let (key, seqno, end) = ([prefix, bytes.prefixed()?].concat(), bytes.varint()?, bytes.varint()? as usize);
+        need(key.len() <= 65_535, "a fence longer than a key")?;
         let end = start.checked_add(end).filter(|&end| end > at).ok_or("a block that ends before it begins")?;
         fences.push(Fence { key, seqno, block: at..end });
         at = end;
