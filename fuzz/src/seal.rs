@@ -121,7 +121,8 @@ fn data_blocks(file: &[u8], partition: Range<usize>) -> Vec<Range<usize>> {
 /// The blocks of these fences, the first of which is at `start`. Neither partitions nor the root are compressed.
 fn blocks(fences: &[u8], start: usize) -> Vec<Range<usize>> {
     let count_at = fences.len() - 4;
-    let count = u32_at(fences, count_at);
+    // The highest bit says that they share a prefix, which is not needed here.
+    let count = u32_at(fences, count_at) & 0x7fff_ffff;
     let mut blocks: Vec<Range<usize>> = Vec::new();
     for fence in 0..count {
         let mut at = u32_at(fences, count_at - 4 * (count - fence));

@@ -7,6 +7,8 @@
 //! and data blocks never evict partitions. The two are separate caches, and the one for data blocks shrinks by the bytes of the partitions. These
 //! bytes are reserved in steps before they are used, so that both together never exceed the limit.
 //!
+//! The roots of the tables are not here, and cannot be evicted. The data blocks shrink by their bytes, too, as long as an eighth of the limit is left.
+//!
 //! The first partitions that are read, up to an eighth of the bytes, are pinned as long as their tables live: a read of one writes to no cache line
 //! that threads share, and takes no reference. Partitions take a fiftieth of the bytes of their data blocks. So in a database of up to six times the
 //! cache all of them are pinned; in a larger one those that were read first, by gets and scans alike, until their tables are compacted.
@@ -155,6 +157,8 @@ impl<P, D> Clone for CachedPartition<P, D> {
 const STEPS: u64 = 64;
 /// The part of the bytes that pinned partitions may take.
 const PINNED_PART: u64 = 8;
+/// The part of the bytes that is left for data blocks, whatever the roots take.
+const DATA_PART: u64 = 8;
 /// Bytes of a cache for each of its locks, and the maximum number of locks.
 const SHARD_BYTES: u64 = 8 << 20;
 const MOST_SHARDS: u64 = 16;
@@ -172,10 +176,12 @@ pub(crate) struct BlockCache<P, D> {
 /// Bytes of the partitions: numbers that change together, so a panic of a holder of their lock cannot leave them inconsistent.
 #[derive(Debug, Default)]
 struct Shares {
-    /// For all partitions, taken from the data blocks in steps.
+    /// For all partitions and roots, taken from the data blocks in steps.
     reserved: u64,
     /// Of the pinned partitions.
     pinned: u64,
+    /// Of the roots of all tables.
+    roots: u64,
 }
 
 impl<P, D: Evict> BlockCache<P, D> {
@@ -263,12 +269,7 @@ impl<P, D: Evict> BlockCache<P, D> {
         });
         let blocks = before.unwrap_or_else(|| CacheSlot::several(blocks));
         let mut shares = lock(&self.shares);
-        let (most, step) = (self.bytes / 2, self.bytes / STEPS + 1);
-        let wanted = (self.partitions.bytes() + shares.pinned + weight).next_multiple_of(step).min(most);
-        if wanted > shares.reserved || wanted + 2 * step < shares.reserved {
-            shares.reserved = wanted;
-            self.data.set_capacity(self.bytes.saturating_sub(wanted));
-        }
+        self.reserve(&mut shares, weight);
         let group = Cached::new(Group::Resident { partition, blocks }, weight);
         match partitions.pinned.get(at) {
             Some(place) if shares.pinned + weight <= self.bytes / PINNED_PART => {
@@ -289,9 +290,30 @@ impl<P, D: Evict> BlockCache<P, D> {
         self.partitions.forget(&partitions.slots);
     }
 
-    /// No longer counts the pinned partitions of a table, which is about to be dropped.
-    pub(crate) fn release_pinned(&self, partitions: &Partitions<P, D>) {
-        lock(&self.shares).pinned -= partitions.pinned_bytes();
+    /// Counts the root of a table, which takes `bytes`.
+    pub(crate) fn add_root(&self, bytes: u64) {
+        let mut shares = lock(&self.shares);
+        shares.roots += bytes;
+        self.reserve(&mut shares, 0);
+    }
+
+    /// No longer counts the root of a table, which takes `root` bytes and is about to be dropped with its pinned partitions.
+    pub(crate) fn release(&self, partitions: &Partitions<P, D>, root: u64) {
+        let mut shares = lock(&self.shares);
+        shares.pinned -= partitions.pinned_bytes();
+        shares.roots -= root;
+    }
+
+    /// Takes what the roots and the partitions need, with another one of `weight`, from the data blocks.
+    fn reserve(&self, shares: &mut Shares, weight: u64) {
+        let step = self.bytes / STEPS + 1;
+        let partitions = self.partitions.bytes() + shares.pinned + weight;
+        let partitions = partitions.next_multiple_of(step).min(self.bytes / 2);
+        let wanted = (partitions + shares.roots).min(self.bytes - self.bytes / DATA_PART);
+        if wanted > shares.reserved || wanted + 2 * step < shares.reserved {
+            shares.reserved = wanted;
+            self.data.set_capacity(self.bytes - wanted);
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use crate::compaction::plan::Plan;
 use crate::manifest::{RunId, Version};
 use crate::options::Options;
-use crate::table::{MOST_BITS, false_positive_rate};
+use crate::table::{MOST_BITS, TableMeta, false_positive_rate};
 
 /// The size of a level, which determines its share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(crate) fn filter_bits_of_merge(options: &Options, version: &Version, plan: &
     filter_bits(options, version, &taken, plan.output, entries)
 }
 
-/// The bits per key for the filter of a memtable that is flushed with `entries` entries. O(tables).
+/// The bits per key for the filter of a memtable that is flushed with `entries` entries. O(runs).
 pub(crate) fn filter_bits_of_flush(options: &Options, version: &Version, entries: u64) -> f64 {
     filter_bits(options, version, &HashSet::new(), RunId::LEVEL_0, entries)
 }
@@ -61,10 +61,16 @@ fn shapes(version: &Version, taken: &HashSet<u64>, output: RunId, entries: u64) 
     // On level 0 each table is a separate run.
     let mut is_new_run = true;
     for (level, run) in version.all_runs() {
-        let left = run.tables().iter().filter(|table| !taken.contains(&table.number));
-        let (tables, left) =
-            left.fold((0, 0u64), |(tables, sum), table| (tables + 1, sum.saturating_add(table.entries)));
-        if tables > 0 {
+        let is_left = |table: &&TableMeta| !taken.contains(&table.number);
+        let (is_left, left) = match taken.is_empty() {
+            // A flush visits no table.
+            true => (true, run.entries()),
+            false => {
+                let left = || run.tables().iter().filter(is_left).map(|table| table.entries);
+                (left().next().is_some(), left().fold(0, u64::saturating_add))
+            }
+        };
+        if is_left {
             shapes[level].runs += 1;
             shapes[level].entries = shapes[level].entries.saturating_add(left);
             is_new_run &= level == 0 || level != output.level || run.id() != output.run;
@@ -100,7 +106,6 @@ mod tests {
     use super::*;
     use crate::manifest::VersionEdit;
     use crate::manifest::test_tables::table_of_keys;
-    use crate::table::TableMeta;
 
     /// The average number of runs that let an absent key pass.
     fn useless_reads(levels: &[LevelShape], bits: &[f64]) -> f64 {

@@ -1,30 +1,36 @@
 //! [`VersionBuilder`]: makes a version out of another one and any number of edits.
 //!
 //! A manifest of many edits is loaded by one builder: each edit costs in proportion to its changes, and the tables are ordered and checked once, at
-//! the end (LevelDB's `VersionSet::Builder`). Levels that no edit changes are shared with the previous version.
+//! the end (LevelDB's `VersionSet::Builder`). Runs that no edit changes are shared with the previous version, so that a flush costs the same among
+//! any number of tables.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::manifest::version::{CompactPointer, MAX_LEVELS, Run, RunId, Version, VersionEdit};
 use crate::table::TableMeta;
 
-/// The tables of a level by their number, each with the number of its run.
-type Level = HashMap<u64, (u64, TableMeta)>;
+/// The changes to a level.
+#[derive(Debug, Default)]
+struct LevelChanges {
+    /// The tables of the base that are gone.
+    removed: HashSet<u64>,
+    /// New tables by their number, each with the number of its run.
+    added: HashMap<u64, (u64, TableMeta)>,
+}
 
 /// A version in the making.
 #[derive(Debug)]
 pub(super) struct VersionBuilder<'a> {
     base: &'a Version,
-    /// The levels that an edit changed.
-    changed: BTreeMap<usize, Level>,
+    changed: BTreeMap<usize, LevelChanges>,
     quarantined: Vec<TableMeta>,
     dropped: Vec<TableMeta>,
     pointers: Vec<CompactPointer>,
 }
 
 impl Version {
-    /// The version after `edit`, or a description of the fault in the edit. O(tables of the levels that it changes).
+    /// The version after `edit`, or a description of the fault in the edit. O(runs + tables of the runs that it changes).
     pub(crate) fn apply(&self, edit: &VersionEdit) -> Result<Version, String> {
         let mut builder = VersionBuilder::new(self);
         builder.apply(edit)?;
@@ -38,12 +44,10 @@ impl<'a> VersionBuilder<'a> {
         Self { base, changed: BTreeMap::new(), quarantined, dropped, pointers: base.pointers.clone() }
     }
 
-    /// Applies `edit`, or describes the fault in it (V1). O(1) for each table, and O(tables) for each level that was not
-    /// changed before.
+    /// Applies `edit`, or describes the fault in it (V1). O(runs of the base * log tables) for each table.
     pub(super) fn apply(&mut self, edit: &VersionEdit) -> Result<(), String> {
         for (level, number) in &edit.removed {
-            let known = *level < MAX_LEVELS && self.level(*level).remove(number).is_some();
-            if !known {
+            if !self.remove(*level, *number) {
                 return Err(format!("edit removes table {number} from level {level}, which does not hold it"));
             }
         }
@@ -72,8 +76,8 @@ impl<'a> VersionBuilder<'a> {
         let deepest = self.changed.keys().next_back().map_or(0, |level| level + 1);
         levels.resize_with(levels.len().max(deepest), Vec::new);
         self.quarantined.iter().chain(&self.dropped).try_for_each(check_limits)?;
-        for (level, tables) in self.changed {
-            levels[level] = runs(level, tables)?;
+        for (level, changes) in self.changed {
+            levels[level] = runs_after(level, self.base.runs(level), changes)?;
         }
         while levels.last().is_some_and(Vec::is_empty) {
             levels.pop();
@@ -93,19 +97,21 @@ impl<'a> VersionBuilder<'a> {
             return Err(format!("edit adds table {number}, which is there already"));
         }
         let id = if level == 0 { table.max_seqno } else { run };
-        self.level(level).insert(number, (id, table.clone()));
+        self.changed.entry(level).or_default().added.insert(number, (id, table.clone()));
         Ok(())
     }
 
-    fn level(&mut self, level: usize) -> &mut Level {
-        let of_run = |run: &'a Run| run.tables().iter().map(|table| (table.number, (run.id(), table.clone())));
-        self.changed.entry(level).or_insert_with(|| self.base.runs(level).iter().flat_map(of_run).collect())
+    /// Whether the level had the table.
+    fn remove(&mut self, level: usize, number: u64) -> bool {
+        let is_of_base = self.base.runs(level).iter().any(|run| run.has(number));
+        let Some(changes) = (level < MAX_LEVELS).then(|| self.changed.entry(level).or_default()) else { return false };
+        changes.added.remove(&number).is_some() || is_of_base && changes.removed.insert(number)
     }
 
     fn contains(&self, number: u64) -> bool {
-        let unchanged = (0..self.base.levels.len()).filter(|level| !self.changed.contains_key(level));
-        self.changed.values().any(|level| level.contains_key(&number))
-            || unchanged.flat_map(|level| self.base.level(level)).any(|table| table.number == number)
+        let is_removed = |level| self.changed.get(&level).is_some_and(|changes| changes.removed.contains(&number));
+        self.changed.values().any(|changes| changes.added.contains_key(&number))
+            || self.base.all_runs().any(|(level, run)| run.has(number) && !is_removed(level))
     }
 
     fn is_quarantined(&self, number: u64) -> bool {
@@ -113,22 +119,27 @@ impl<'a> VersionBuilder<'a> {
     }
 }
 
-/// The runs of a level, newest first.
-fn runs(level: usize, tables: Level) -> Result<Vec<Run>, String> {
-    let mut tables: Vec<(u64, TableMeta)> = tables.into_values().collect();
-    tables.iter().try_for_each(|(_, table)| check_limits(table))?;
-    tables.sort_unstable_by(|(a, x), (b, y)| {
-        (Reverse(a), &*x.smallest, x.number).cmp(&(Reverse(b), &*y.smallest, y.number))
-    });
-    if level == 0 {
-        check_ages(&tables)?;
-    }
-    let mut runs: Vec<Run> = Vec::new();
+/// The runs of `level` after the changes, newest first. Those without changes are the ones of `before`.
+fn runs_after(level: usize, before: &[Run], changes: LevelChanges) -> Result<Vec<Run>, String> {
+    let LevelChanges { removed, added } = changes;
+    added.values().try_for_each(|(_, table)| check_limits(table))?;
+    // On level 0 a table is a run, and joins none.
+    let joined: HashSet<u64> = added.values().map(|(id, _)| *id).filter(|_| level > 0).collect();
+    let is_changed = |run: &Run| joined.contains(&run.id()) || removed.iter().any(|number| run.has(*number));
+    let (changed, mut runs): (Vec<Run>, Vec<Run>) = before.iter().cloned().partition(is_changed);
+    let left = changed.iter().flat_map(|run| run.tables().iter().map(|table| (run.id(), table.clone())));
+    let left = left.filter(|(_, table)| !removed.contains(&table.number));
+    let mut tables: Vec<(u64, TableMeta)> = left.chain(added.into_values()).collect();
+    tables.sort_by(|(a, x), (b, y)| (a, &*x.smallest, x.number).cmp(&(b, &*y.smallest, y.number)));
     for chunk in tables.chunk_by(|(a, _), (b, _)| level > 0 && a == b) {
         let Some(&(id, _)) = chunk.first() else { continue };
         let run = Run::new(id, chunk.iter().map(|(_, table)| table.clone()));
         check_disjoint(level, &run)?;
         runs.push(run);
+    }
+    runs.sort_by_key(|run| Reverse(run.id()));
+    if level == 0 {
+        check_ages(&runs)?;
     }
     Ok(runs)
 }
@@ -141,9 +152,10 @@ fn check_limits(table: &TableMeta) -> Result<(), String> {
     }
 }
 
-/// Checks V2 for the tables of level 0, newest first.
-fn check_ages(tables: &[(u64, TableMeta)]) -> Result<(), String> {
-    for ((_, newer), (_, older)) in tables.iter().zip(tables.iter().skip(1)) {
+/// Checks V2 for the runs of level 0, newest first, which have one table each.
+fn check_ages(runs: &[Run]) -> Result<(), String> {
+    let tables = || runs.iter().flat_map(Run::tables);
+    for (newer, older) in tables().zip(tables().skip(1)) {
         if older.max_seqno >= newer.min_seqno {
             return Err(format!(
                 "tables {} and {} of level 0 interleave: expected sequence numbers above {}, found {}",

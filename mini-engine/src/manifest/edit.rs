@@ -100,7 +100,7 @@ fn put_table(out: &mut Vec<u8>, table: &TableMeta) {
     let TableMeta { number, size, entries, tombstones, range_tombstones, min_seqno, max_seqno, .. } = *table;
     let numbers = [number, size, entries, tombstones, range_tombstones, min_seqno, max_seqno];
     let narrowed = if table.narrowed { NARROWED } else { 0 };
-    let expiring = if table.expiring.count > 0 { EXPIRING } else { 0 };
+    let expiring = if table.expiring.count() > 0 { EXPIRING } else { 0 };
     // This byte is in the place of a tag.
     put(out, narrowed | expiring, numbers);
     put_prefixed(out, &table.smallest);
@@ -245,14 +245,14 @@ mod tests {
         stats.levels[0] = LevelStats { arrived: 1, read: 2, written: 300 };
         stats.levels[MAX_LEVELS - 1].read = 1 << 50;
         let deep = RunId { level: 6, run: 1 << 33 };
-        let expiring = Expiring { count: 300, last: 1 << 41 };
+        let expiring = Expiring::new(300, [1, 1, 2, 3, 1 << 40, 1 << 40, 1 << 41, 1 << 41]);
         VersionEdit {
             added: vec![
                 (RunId::LEVEL_0, test_table(3, 5, 9)),
                 (deep, TableMeta { range_tombstones: 1 << 20, ..test_table(300, 1, 4) }),
                 (RunId::LEVEL_0, test_table(4, 10, 12).narrowed_to(Slice::from(&b"k"[..]))),
                 (deep, test_table(301, 1, 4).narrowed_to(Slice::from(&b"k"[..]))),
-                (deep, TableMeta { expiring, ..test_table(302, 1, 4) }),
+                (deep, TableMeta { expiring: expiring.clone(), ..test_table(302, 1, 4) }),
                 (deep, TableMeta { expiring, ..test_table(303, 1, 4).narrowed_to(Slice::from(&b"k"[..])) }),
             ],
             pointers: vec![pointer_at("k")],

@@ -1,5 +1,7 @@
 //! Table descriptions for the tests of versions, edits and plans.
 
+use std::cell::Cell;
+
 use crate::table::{Expiring, TableMeta};
 use crate::types::SeqNo;
 
@@ -24,4 +26,20 @@ pub(crate) fn table(number: u64, min: SeqNo, max: SeqNo) -> TableMeta {
 pub(crate) fn table_of_keys(number: u64, from: &str, to: &str) -> TableMeta {
     let (smallest, largest) = (from.as_bytes().into(), to.as_bytes().into());
     TableMeta { smallest, largest, ..table(number, number * 10, number * 10 + 9) }
+}
+
+thread_local! {
+    static LISTED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts tables of a run that are handed out to be visited.
+pub(crate) fn count_listed(tables: usize) {
+    LISTED.set(LISTED.get() + tables);
+}
+
+/// The number of tables that `step` may visit on this thread.
+pub(crate) fn listed(step: impl FnOnce()) -> usize {
+    let before = LISTED.get();
+    step();
+    LISTED.get() - before
 }

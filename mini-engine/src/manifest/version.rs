@@ -48,14 +48,26 @@ pub(crate) struct Run {
     id: u64,
     /// By key, disjoint, at least one.
     tables: Arc<[TableMeta]>,
+    /// Their numbers, ascending.
+    numbers: Arc<[u64]>,
     bytes: u64,
+    entries: u64,
 }
 
 impl Run {
     /// The run `id` of `tables`, which are in order.
     pub(super) fn new(id: u64, tables: impl IntoIterator<Item = TableMeta>) -> Run {
         let tables: Arc<[TableMeta]> = tables.into_iter().collect();
-        Run { id, bytes: tables.iter().map(|table| table.size).sum(), tables }
+        let mut numbers: Vec<u64> = tables.iter().map(|table| table.number).collect();
+        numbers.sort_unstable();
+        let bytes = tables.iter().map(|table| table.size).sum();
+        let entries = tables.iter().fold(0, |sum: u64, table| sum.saturating_add(table.entries));
+        Run { id, numbers: numbers.into(), bytes, entries, tables }
+    }
+
+    /// Whether table `number` is one of its tables. O(log tables).
+    pub(super) fn has(&self, number: u64) -> bool {
+        self.numbers.binary_search(&number).is_ok()
     }
 
     /// Whether the two are the same shared run. May be false for equal runs.
@@ -68,11 +80,18 @@ impl Run {
     }
 
     pub(crate) fn tables(&self) -> &[TableMeta] {
+        #[cfg(test)]
+        crate::manifest::test_tables::count_listed(self.tables.len());
         &self.tables
     }
 
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Entries of all tables, as their files have them.
+    pub(crate) fn entries(&self) -> u64 {
+        self.entries
     }
 }
 
@@ -186,6 +205,12 @@ impl Version {
     /// Every table that the version names, on a level or set aside.
     pub(crate) fn named_tables(&self) -> impl Iterator<Item = &TableMeta> {
         self.tables().chain(self.set_aside())
+    }
+
+    /// The last key of these tables; empty if there are none. O(runs).
+    pub(crate) fn last_key(&self) -> Slice {
+        let last = self.levels.iter().flatten().filter_map(|run| run.tables.last());
+        last.chain(self.set_aside()).map(|table| &table.largest).max().cloned().unwrap_or_default()
     }
 
     /// The numbers of these tables.

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use rpds::RedBlackTreeMapSync;
+
 use super::{Compression, ZSTD_LEVEL};
 use crate::error::{Error, Result};
-use crate::types::Millis;
+use crate::types::{KeyspaceId, Millis};
 
 /// The options of one keyspace, set by chaining. They are kept in the database; see [`Db::keyspace_with`](crate::Db::keyspace_with).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,6 +14,9 @@ pub struct KeyspaceOptions {
     pub(crate) compression: Option<Compression>,
     pub(crate) expire_after: Option<Millis>,
 }
+
+/// The compression of the keyspaces that have their own. A cheap clone.
+pub(crate) type Compressions = RedBlackTreeMapSync<KeyspaceId, Compression>;
 
 /// The longest lifetime, in milliseconds: a thousand years.
 const MAX_LIFETIME: Millis = 1000 * 365 * 24 * 60 * 60 * 1000;

@@ -55,7 +55,8 @@ macro_rules! with_options {
                 /// cause a useless read); 0 (no filter) to 32.
                 filter_bits_per_key: u32 = 10, 0..=32;
                 /// Bytes of blocks kept in memory, decompressed: data blocks, and the filters and indexes of tables, which take up to half and are
-                /// not evicted by data blocks. Default 32 MiB; 0 to 1 PiB.
+                /// not evicted by data blocks. The memory of tables outside the cache (`Metrics::table_memory_bytes`) is taken from the data blocks,
+                /// which keep at least an eighth. Default 32 MiB; 0 to 1 PiB.
                 cache_bytes: u64 = 32 << 20, 0..=1 << 50;
                 /// The way in which tables are read. Default [`TableReads::Pread`]; [`TableReads::Mmap`] for data that is not compressed and mostly
                 /// in

@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 pub(crate) use list::{define_setters, with_options};
 
 pub use choices::{Compaction, Compression, MemtableKind, RecoveryMode, TableReads};
+pub(crate) use keyspace::Compressions;
 pub use keyspace::KeyspaceOptions;
 pub(crate) use keyspace::{compression_number, compression_of_number};
 

@@ -7,13 +7,12 @@
 //! the device's queue short, so that the sync of a flush has little to wait for. A failure of one counts like a failure of the last.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem, unlink};
-use crate::options::{Compression, Options};
+use crate::options::{Compression, Compressions, Options};
 use crate::table::block::frame::{self, MAX_CONTENTS_LEN};
 use crate::table::block::{BlockBuilder, entry_len_bound};
 use crate::table::format::range_block;
@@ -56,7 +55,7 @@ pub(crate) struct Builder {
     output: Output,
     options: TableOptions,
     /// The compression of keyspaces that have their own.
-    compressions: Arc<BTreeMap<KeyspaceId, Compression>>,
+    compressions: Compressions,
     /// That of the entries of the current block.
     keyspace: KeyspaceId,
     block: BlockBuilder,
@@ -74,7 +73,7 @@ impl Builder {
         Ok(Self {
             output: Output::create(fs, dir, number, options.bytes_per_sync)?,
             options,
-            compressions: Arc::default(),
+            compressions: Compressions::default(),
             keyspace: DEFAULT_KEYSPACE,
             block: BlockBuilder::default(),
             partition: PartitionBuilder::new(options.filter_bits_per_key),
@@ -92,7 +91,7 @@ impl Builder {
     }
 
     /// Gives the blocks of these keyspaces a compression of their own.
-    pub(crate) fn set_compressions(&mut self, compressions: Arc<BTreeMap<KeyspaceId, Compression>>) {
+    pub(crate) fn set_compressions(&mut self, compressions: Compressions) {
         self.compressions = compressions;
     }
 
@@ -148,7 +147,7 @@ impl Builder {
         if !ranges.is_empty() {
             self.write_block(&range_block::encode(&ranges))?;
         }
-        self.properties.cover(&ranges);
+        self.properties.finish(&ranges);
         let properties = self.write_block(&self.properties.encode())?;
         let offset = self.output.offset();
         let footer = Footer { partitions, root, properties };
@@ -207,7 +206,8 @@ impl Builder {
         for contents in std::mem::take(&mut self.partitions) {
             let handle = self.write_block(&contents)?;
             // Every partition has a fence.
-            root.push_fence(last_fence(&contents).unwrap_or_default(), handle.len);
+            let (key, seqno) = last_fence(&contents).unwrap_or_default();
+            root.push_fence((&key, seqno), handle.len);
         }
         let partitions = Handle { offset: start, len: self.output.offset() - start };
         let mut contents = Vec::new();

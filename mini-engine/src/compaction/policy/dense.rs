@@ -3,7 +3,7 @@
 //!
 //! D1 Progress: such a table goes to an older run, the next one that has any of its keys. In the oldest run it stays: tombstones that are kept
 //! there, for example for a snapshot, would survive a compaction. Entries that have expired for every reader count as tombstones; in the oldest run
-//! a table with such entries is rewritten in its place, once: it has none afterwards.
+//! a table with such entries is rewritten in its place: it has none afterwards, and fewer than half of its entries.
 //! D2 Write amplification: for each entry that comes down, a compaction reads no more entries of the older run than a compaction between levels at
 //! their target sizes. A table that is worth less waits for the compactions that are due by size.
 //! D3 A few tombstones cost reads little, and a compaction costs syncs: below [`BYTES_PER_TOMBSTONE`] of a memtable for each, none begins.

@@ -8,8 +8,11 @@ use crate::compaction::plan::{self, Plan};
 use crate::manifest::MAX_LEVELS;
 use crate::table::TableMeta;
 
-/// The removal of such tables from level 0, and from all others. O(tables).
+/// The removal of such tables from level 0, and from all others. O(tables) once a keyspace was dropped.
 pub(super) fn plans(context: &Context<'_>) -> Vec<Plan> {
+    if !context.keyspaces.has_dropped() {
+        return Vec::new();
+    }
     let is_wanted = |table: &TableMeta| {
         are_dropped(context.keyspaces, &table.smallest, &table.largest) && context.in_progress.is_free(table.number)
     };

@@ -16,7 +16,8 @@ use crate::error::{Error, Result};
 use crate::lock::wait;
 use crate::manifest::{RunId, VersionEdit};
 
-/// Flushes the oldest frozen memtable, if there is one and the engine does not shut down meanwhile.
+/// Flushes the oldest frozen memtable, if there is one and the engine does not shut down meanwhile. Costs the memtable and O(runs), however many
+/// tables there are.
 pub(super) fn flush_oldest(core: &Core) -> Result<()> {
     let view = core.view.load_full();
     let Some((oldest, next_log)) = view.oldest_frozen() else { return Ok(()) };
@@ -24,9 +25,7 @@ pub(super) fn flush_oldest(core: &Core) -> Result<()> {
     // A flush is a compaction of one input, so it may drop the same entries. Tombstones stay, for the tables below.
     let (snapshots, instants) = core.snapshots.live(|| core.clock.now());
     let retention = Retention { snapshots: &snapshots, instants: &instants, tombstones: Tombstones::KeepAll };
-    let older = view.version.named_tables();
-    let older_last = older.map(|table| &table.largest).max().cloned().unwrap_or_default();
-    let inputs = Inputs::of_memtable(&oldest.memtable, retention, &older_last)?;
+    let inputs = Inputs::of_memtable(&oldest.memtable, retention, &view.version.last_key())?;
     let spec = OutputSpec::flush(filter_bits_of_flush(&core.store.options, &view.version, oldest.memtable.entries()));
     // The view must not keep the inputs of compactions that end meanwhile.
     drop(view);
@@ -74,5 +73,54 @@ pub(crate) fn wait_flushed(core: &Core, log: u64) -> Result<()> {
             return Err(Error::Closed);
         }
         state = wait(&core.room, state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::thread;
+
+    use super::*;
+    use crate::db::background::log::log_loop;
+    use crate::db::recovery::open;
+    use crate::db::write::write;
+    use crate::fs::MemFs;
+    use crate::manifest::test_tables::{listed, table_of_keys};
+    use crate::options::Options;
+    use crate::table::{Table, TableMeta};
+    use crate::types::{Durability, WriteBatch};
+
+    #[test]
+    fn a_flush_visits_as_few_tables_among_ten_thousand_as_among_ten() {
+        // Catches a walk over all tables: for the bits of the filter, the last key, a number that is taken already, or the runs of the next view.
+        let visited = |count: u64| {
+            let (core, _) = open(Arc::new(MemFs::default()), Path::new("/db"), Options::default()).unwrap();
+            let table = |n: u64| table_of_keys(1_000_000 + n, &format!("{n:05}"), &format!("{n:05}z"));
+            let tables: Vec<TableMeta> = (0..count).map(table).collect();
+            let opened = tables.iter().map(|meta| Table::new(&core.store.tables, meta.clone())).collect();
+            let added = tables.into_iter().map(|meta| (RunId { level: 1, run: 1 }, meta)).collect();
+            core.install(VersionEdit { added, ..VersionEdit::default() }, opened, |_| {}).unwrap();
+            let mut batch = WriteBatch::new();
+            batch.insert("key", "value").unwrap();
+            batch.remove_range("a"..).unwrap();
+            let flush = || {
+                write(&core, &batch, Durability::Buffered).unwrap();
+                freeze_active(&core, Core::check_writable).unwrap();
+                listed(|| flush_oldest(&core).unwrap())
+            };
+            thread::scope(|scope| {
+                // A rotation waits for the next log.
+                scope.spawn(|| log_loop(&core));
+                let visited = [flush(), flush()];
+                core.enter(Phase::Stopped);
+                assert_eq!(core.view.load().version.runs(0).len(), 2);
+                visited
+            })
+        };
+        let [few, many] = [10, 10_000].map(visited);
+        assert_eq!(few, many);
+        assert!(few[1] <= 16, "{few:?}");
     }
 }

@@ -368,8 +368,8 @@ impl<'env> Replay<'_, '_, 'env> {
         if self.unflushed.has_ranges() {
             // All older tables must be known, including the one that is being written.
             self.end_writing()?;
-            let older = self.version.named_tables().chain(self.done.tables.iter().map(|table| table.meta()));
-            older_last = older.map(|table| &table.largest).max().cloned().unwrap_or_default();
+            let written = self.done.tables.iter().map(|table| table.meta().largest.clone());
+            older_last = written.chain([self.version.last_key()]).max().unwrap_or_default();
         }
         Ok(Unwritten { number: self.number, entries: std::mem::take(&mut self.unflushed), older_last })
     }

@@ -3,10 +3,15 @@
 //! ```text
 //! properties   varints: entries, tombstones, distinct keys, smallest seqno, largest seqno;
 //!              varint length and smallest key, varint length and largest key; if entries expire:
-//!              varints: their number, the last instant
+//!              varints: their number, the first of 8 instants, and the difference of each later one
 //! ```
+//!
+//! By the n-th instant, n eighths of the entries that expire have expired, or more; by the last one, all. So a compaction knows when most of a table
+//! is gone, whatever the rest lasts.
 
+use std::mem;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::codec::{self, Malformed, Reader};
 use crate::error::Error;
@@ -23,46 +28,127 @@ pub(crate) struct Properties {
     pub(crate) max_seqno: SeqNo,
     pub(crate) smallest: Vec<u8>,
     pub(crate) largest: Vec<u8>,
+    /// Once all entries are counted ([`Properties::finish`]).
     pub(crate) expiring: Expiring,
+    /// Until then.
+    instants: Instants,
 }
 
-/// The entries of a table that expire.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Expiring {
-    pub(crate) count: u64,
-    /// The instant by which all of them have expired; 0 if there are none.
-    pub(crate) last: Millis,
+/// The number of instants that describe the entries of a table that expire.
+const PARTS: usize = 8;
+
+/// The entries of a table that expire. A cheap clone, and small where there are none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Expiring(Option<Arc<Expiries>>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Expiries {
+    count: u64,
+    /// By the n-th instant, n parts of them have expired, or more; by the last one all. Ascending.
+    instants: [Millis; PARTS],
 }
 
 impl Expiring {
-    fn add(&mut self, at: Millis) {
-        (self.count, self.last) = (self.count + 1, self.last.max(at));
+    /// `count` entries, of which each instant has passed one more part.
+    pub(crate) fn new(count: u64, instants: [Millis; PARTS]) -> Self {
+        Self((count > 0).then(|| Arc::new(Expiries { count, instants })))
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.0.as_ref().map_or(0, |expiries| expiries.count)
+    }
+
+    /// The instant by which all have expired; 0 if there are none.
+    fn last(&self) -> Millis {
+        self.0.as_ref().map_or(0, |expiries| expiries.instants[PARTS - 1])
     }
 
     /// The number of entries that are known to have expired by `instant`.
-    pub(crate) fn by(self, instant: Millis) -> u64 {
-        if self.last <= instant { self.count } else { 0 }
+    pub(crate) fn by(&self, instant: Millis) -> u64 {
+        let Some(Expiries { count, instants }) = self.0.as_deref() else { return 0 };
+        of_parts(*count, instants.partition_point(|at| *at <= instant))
     }
 
     /// For dumps: their number, and a comma; nothing if there are none.
-    pub(crate) fn in_words(self) -> String {
-        match self.count {
-            0 => String::new(),
-            count => format!("{count} that expire, the last at {}, ", self.last),
-        }
+    pub(crate) fn in_words(&self) -> String {
+        let Some(Expiries { count, instants }) = self.0.as_deref() else { return String::new() };
+        format!("{count} that expire, half by {}, the last at {}, ", instants[PARTS / 2 - 1], self.last())
     }
 
     /// Appends them, if there are any.
-    pub(crate) fn encode(self, out: &mut Vec<u8>) {
-        if self.count > 0 {
-            codec::put_varint(out, self.count);
-            codec::put_varint(out, self.last);
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let Some(Expiries { count, instants }) = self.0.as_deref() else { return };
+        codec::put_varint(out, *count);
+        let mut before = 0;
+        for at in instants {
+            codec::put_varint(out, at.saturating_sub(before));
+            before = *at;
         }
     }
 
     /// Decodes the output of `encode`, if there are any.
     pub(crate) fn decode(reader: &mut Reader<'_>) -> Option<Self> {
-        Some(Self { count: reader.varint().filter(|&count| count > 0)?, last: reader.varint()? })
+        let count = reader.varint().filter(|&count| count > 0)?;
+        let (mut instants, mut before) = ([0; PARTS], 0u64);
+        for at in &mut instants {
+            before = before.checked_add(reader.varint()?)?;
+            *at = before;
+        }
+        Some(Self::new(count, instants))
+    }
+}
+
+/// The number of entries in this many parts of `count`, rounded up.
+fn of_parts(count: u64, parts: usize) -> u64 {
+    (u128::from(count) * parts as u128).div_ceil(PARTS as u128) as u64
+}
+
+/// Instants are merged with their neighbours when this many were collected.
+const MOST_COLLECTED: usize = 1024;
+/// Neighbours are merged as long as they have together no more than this part of the entries: half of the places become free.
+const MERGED_PART: u64 = 256;
+
+/// The instants of entries that expire, collected in bounded memory. Neighbours are merged: an entry then counts from a later instant on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Instants(Vec<(Millis, u64)>);
+
+impl Instants {
+    /// O(log [`MOST_COLLECTED`]), amortised.
+    fn add(&mut self, at: Millis) {
+        if self.0.len() == MOST_COLLECTED {
+            self.merge();
+        }
+        self.0.push((at, 1));
+    }
+
+    fn count(&self) -> u64 {
+        self.0.iter().map(|(_, count)| count).sum()
+    }
+
+    fn merge(&mut self) {
+        let most = self.count() / MERGED_PART;
+        self.0.sort_unstable();
+        self.0.dedup_by(|(at, count), (before, sum)| {
+            let is_merged = at == before || *sum + *count <= most;
+            if is_merged {
+                (*before, *sum) = (*at, *sum + *count);
+            }
+            is_merged
+        });
+    }
+
+    fn finish(mut self) -> Expiring {
+        self.0.sort_unstable();
+        let (count, mut instants) = (self.count(), [0; PARTS]);
+        let (mut sum, mut parts) = (0, 0);
+        for (at, entries) in self.0 {
+            sum += entries;
+            while parts < PARTS && sum >= of_parts(count, parts + 1) {
+                instants[parts] = at;
+                parts += 1;
+            }
+        }
+        Expiring::new(count, instants)
     }
 }
 
@@ -83,7 +169,7 @@ impl Properties {
         self.entries += 1;
         self.tombstones += u64::from(kind == Kind::Tombstone);
         if kind == Kind::Expiring {
-            self.expiring.add(split_expiry(stored).0);
+            self.instants.add(split_expiry(stored).0);
         }
         self.min_seqno = self.min_seqno.min(seqno);
         self.max_seqno = self.max_seqno.max(seqno);
@@ -91,7 +177,8 @@ impl Properties {
     }
 
     /// Widens the bounds to include the range tombstones, once all entries are counted. In the rest of a narrowed table there may be no entry.
-    pub(crate) fn cover(&mut self, tombstones: &RangeTombstones) {
+    pub(crate) fn finish(&mut self, tombstones: &RangeTombstones) {
+        self.expiring = mem::take(&mut self.instants).finish();
         let (Some(first), Some(last)) = (tombstones.first_key(), tombstones.largest()) else { return };
         if self.entries == 0 {
             (self.smallest, self.min_seqno) = (first.to_vec(), SeqNo::MAX);
@@ -121,13 +208,13 @@ impl Properties {
             max_seqno: self.max_seqno,
             narrowed: false,
             range_tombstones: ranges.parts().count() as u64,
-            expiring: self.expiring,
+            expiring: self.expiring.clone(),
         }
     }
 
     /// Whether these can be the properties of the last part of a table with the properties `whole`.
     pub(crate) fn is_end_of(&self, whole: &Properties) -> bool {
-        let counts = |of: &Properties| [of.entries, of.tombstones, of.keys, of.expiring.count, of.expiring.last];
+        let counts = |of: &Properties| [of.entries, of.tombstones, of.keys, of.expiring.count(), of.expiring.last()];
         let fewer = counts(self).iter().zip(counts(whole)).all(|(part, whole)| *part <= whole);
         let within = whole.min_seqno <= self.min_seqno && self.max_seqno <= whole.max_seqno;
         fewer && within && whole.smallest <= self.smallest && self.largest == whole.largest
@@ -156,6 +243,7 @@ impl Properties {
                 smallest: reader.prefixed(MAX_STORED_KEY_LEN)?.to_vec(),
                 largest: reader.prefixed(MAX_STORED_KEY_LEN)?.to_vec(),
                 expiring: if reader.is_empty() { Expiring::default() } else { Expiring::decode(&mut reader)? },
+                instants: Instants::default(),
             })
         })();
         let properties = properties.ok_or(reader.malformed("the properties of a table"))?;
@@ -225,6 +313,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::random::Random;
 
     #[test]
     fn counts_and_bounds_are_those_of_the_entries() {
@@ -242,7 +331,7 @@ mod tests {
             max_seqno: 9,
             smallest: b"a".to_vec(),
             largest: b"b".to_vec(),
-            expiring: Expiring::default(),
+            ..Properties::default()
         };
         assert_eq!(properties, expected);
         let plain = properties.encode();
@@ -250,14 +339,40 @@ mod tests {
         for at in [700u64, 900, 800] {
             properties.count(b"c", at, Kind::Expiring, &at.to_le_bytes());
         }
-        let expiring = Expiring { count: 3, last: 900 };
-        assert_eq!((properties.expiring, properties.tombstones), (expiring, 1));
+        properties.finish(&RangeTombstones::default());
+        let expiring = Expiring::new(3, [700, 700, 800, 800, 800, 900, 900, 900]);
+        assert_eq!((&properties.expiring, properties.tombstones), (&expiring, 1));
         assert_eq!(Properties::decode(&properties.encode()), Ok(properties.clone()));
         assert!(properties.encode().len() > plain.len());
-        assert_eq!((expiring.by(899), expiring.by(900)), (0, 3));
+        assert_eq!([699, 700, 799, 800, 899, 900].map(|at| expiring.by(at)), [0, 1, 1, 2, 2, 3]);
     }
 
     proptest! {
+        #[test]
+        fn an_instant_has_no_more_entries_than_have_expired_and_an_eighth_and_some_fewer_at_most(
+            seed in any::<u64>(), count in 1..9000u64, spread in 1..1_000_000u64, step in 0..1000u64,
+        ) {
+            // Catches entries that count before they have expired, which a compaction would look for in vain, and a table that forgets so much of
+            // its instants that most of it expires unnoticed.
+            let mut random = Random(seed);
+            let mut properties = Properties::default();
+            let mut all: Vec<u64> = (0..count).map(|n| 1 + n * step + random.below(spread)).collect();
+            for at in &all {
+                properties.count(b"k", 1, Kind::Expiring, &at.to_le_bytes());
+                prop_assert!(properties.instants.0.len() <= MOST_COLLECTED);
+            }
+            properties.finish(&RangeTombstones::default());
+            let expiring = properties.expiring;
+            let instants = expiring.0.as_deref().expect("some expire").instants;
+            all.sort_unstable();
+            prop_assert_eq!((expiring.count(), expiring.last()), (count, all[all.len() - 1]));
+            prop_assert!(instants.is_sorted());
+            for at in all.iter().step_by(7).copied().chain(instants) {
+                let expired = all.partition_point(|other| *other <= at) as u64;
+                prop_assert!(expiring.by(at) <= expired && expired <= expiring.by(at) + count / 8 + count / 64 + 1, "{} {}", expiring.by(at), expired);
+            }
+        }
+
         #[test]
         fn random_bytes_never_panic_the_properties(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
             // Catches an unchecked key length; decoded properties encode to the same bytes, or shorter varints.

@@ -5,9 +5,13 @@
 //! entry itself. So the block that can hold an entry is the first one whose fence is not before it.
 //!
 //! ```text
-//! fences   for each block: varint key length, key, varint seqno, varint end of the block;
-//!          then the offset of each fence u32, their number u32
+//! fences   if they share one: varint length of a prefix, prefix;
+//!          for each block: varint key length, key behind the prefix, varint seqno, varint end of the block;
+//!          then the offset of each fence u32, their number u32, whose highest bit says that there is a prefix
 //! ```
+//!
+//! A separator is as long as what its neighbours share, and one byte. So if long keys share a long prefix, all fences would have it: the prefix is
+//! stored once, from [`LEAST_SHARED`] bytes on.
 //!
 //! Ends count from the start of the first block; each block begins where the previous one ends. A partition has the fences of its data blocks, the
 //! root those of the partitions. [`Fences`] reads the bytes in place; [`Index`] is made from them in memory: it searches the [`Heads`] of the
@@ -27,11 +31,19 @@ use crate::table::block::{Block, TRAILER_LEN};
 use crate::table::format::Handle;
 use crate::table::index::heads::Heads;
 
+/// The highest bit of the number of fences: they share a prefix.
+const SHARES: u32 = 1 << 31;
+/// Shorter prefixes are stored with each fence.
+const LEAST_SHARED: usize = 64;
+
 #[derive(Debug, Default)]
 pub(crate) struct IndexBuilder {
+    /// The fences with their whole keys.
     bytes: Vec<u8>,
     offsets: Vec<u32>,
     end: u64,
+    /// The first key up to where another one differs.
+    shared: Vec<u8>,
 }
 
 impl IndexBuilder {
@@ -47,6 +59,10 @@ impl IndexBuilder {
 
     /// Adds this fence of a block of `len` bytes.
     pub(crate) fn push_fence(&mut self, (key, seqno): (&[u8], SeqNo), len: u64) {
+        match self.offsets.is_empty() {
+            true => self.shared = key.to_vec(),
+            false => self.shared.truncate(codec::shared_len(&self.shared, key)),
+        }
         // The writer of a block ensures that its contents are shorter than 4 GiB.
         self.offsets.push(self.bytes.len() as u32);
         self.end += len;
@@ -59,19 +75,46 @@ impl IndexBuilder {
         self.offsets.len()
     }
 
-    /// Bytes that [`IndexBuilder::finish`] appends.
-    pub(crate) fn len(&self) -> usize {
+    /// Bytes that the fences take with their whole keys: [`IndexBuilder::finish`] appends one more at most.
+    pub(crate) fn whole_len(&self) -> usize {
         self.bytes.len() + 4 * self.offsets.len() + 4
+    }
+
+    /// The same without the prefix that is stored only once.
+    pub(crate) fn len(&self) -> usize {
+        self.whole_len() - self.shared_prefix().len() * self.offsets.len()
+    }
+
+    fn shared_prefix(&self) -> &[u8] {
+        if self.shared.len() < LEAST_SHARED { &[] } else { &self.shared }
     }
 
     /// Appends the fences to `out` and starts again.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
-        out.append(&mut self.bytes);
         let count = self.offsets.len() as u32;
-        for offset in self.offsets.drain(..).chain([count]) {
+        match self.shared_prefix().len() {
+            0 => out.append(&mut self.bytes),
+            shared => self.put_behind_prefix(shared, out),
+        }
+        let shares = if self.shared_prefix().is_empty() { 0 } else { SHARES };
+        for offset in self.offsets.drain(..).chain([count | shares]) {
             codec::put_u32(out, offset);
         }
-        self.end = 0;
+        *self = Self::default();
+    }
+
+    /// Appends the first `shared` bytes of all keys, and then the fences without them.
+    fn put_behind_prefix(&mut self, shared: usize, out: &mut Vec<u8>) {
+        let start = out.len();
+        codec::put_prefixed(out, self.shared.split_at(shared).0);
+        let mut whole = Reader::new(&self.bytes);
+        for offset in &mut self.offsets {
+            *offset = (out.len() - start) as u32;
+            let Some(fence) = Fence::read(&mut whole, &[]) else { break };
+            codec::put_prefixed(out, fence.rest.get(shared..).unwrap_or_default());
+            codec::put_varint(out, fence.seqno);
+            codec::put_varint(out, fence.end);
+        }
     }
 }
 
@@ -92,30 +135,37 @@ fn separator<'a>(last: &'a [u8], next: &[u8]) -> Cow<'a, [u8]> {
 /// A fence, and the end of its block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fence<'a> {
-    pub(crate) key: &'a [u8],
-    pub(crate) seqno: SeqNo,
+    /// The prefix of all keys of the list, and the rest of this one.
+    prefix: &'a [u8],
+    rest: &'a [u8],
+    seqno: SeqNo,
     pub(crate) end: u64,
 }
 
 impl<'a> Fence<'a> {
-    fn read(reader: &mut Reader<'a>) -> Option<Self> {
-        let key = reader.prefixed(MAX_STORED_KEY_LEN)?;
+    fn read(reader: &mut Reader<'a>, prefix: &'a [u8]) -> Option<Self> {
+        let rest = reader.prefixed(MAX_STORED_KEY_LEN - prefix.len())?;
         let seqno = reader.varint().filter(|&seqno| seqno <= MAX_SEQNO)?;
-        Some(Self { key, seqno, end: reader.varint()? })
+        Some(Self { prefix, rest, seqno, end: reader.varint()? })
     }
 
-    pub(crate) fn place(&self) -> (&'a [u8], SeqNo) {
-        (self.key, self.seqno)
-    }
-
-    fn is_before(&self, key: &[u8], seqno: SeqNo) -> bool {
-        entry_order(self.place(), (key, seqno)) == Ordering::Less
+    pub(crate) fn place(&self) -> FencePlace<'a> {
+        match self.prefix {
+            [] => (Cow::Borrowed(self.rest), self.seqno),
+            prefix => (Cow::Owned([prefix, self.rest].concat()), self.seqno),
+        }
     }
 }
+
+/// The place of a fence in entry order.
+pub(crate) type FencePlace<'a> = (Cow<'a, [u8]>, SeqNo);
 
 /// Fences in their stored form.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Fences<'a> {
+    /// The prefix of all keys; empty if none is stored.
+    prefix: &'a [u8],
+    /// The fences, from the start of the list on.
     fences: &'a [u8],
     offsets: &'a [[u8; 4]],
 }
@@ -125,23 +175,33 @@ impl<'a> Fences<'a> {
     pub(crate) fn of(contents: &'a [u8]) -> Result<Self, Malformed> {
         let malformed = Malformed { offset: contents.len(), expected: "a number of fences that fits the index" };
         let (body, count) = contents.split_last_chunk::<4>().ok_or(malformed)?;
-        let count = u32::from_le_bytes(*count) as usize;
+        let marked = u32::from_le_bytes(*count);
+        let count = (marked & !SHARES) as usize;
         let fences_end = count.checked_mul(4).and_then(|len| body.len().checked_sub(len)).ok_or(malformed)?;
         let (fences, offsets) = body.split_at(fences_end);
-        if count == 0 { Err(malformed) } else { Ok(Self { fences, offsets: offsets.as_chunks().0 }) }
+        let prefix = match marked & SHARES {
+            0 => Some(&[][..]),
+            _ => Reader::new(fences).prefixed(MAX_KEY_LEN),
+        };
+        let prefix = prefix.filter(|_| count > 0).ok_or(malformed)?;
+        Ok(Self { prefix, fences, offsets: offsets.as_chunks().0 })
     }
 
     /// All fences, checked: each can be read, lies at its offset, and comes after the previous one.
     fn checked(&self) -> Result<Vec<Fence<'a>>, Malformed> {
         let mut reader = Reader::new(self.fences);
+        if !self.prefix.is_empty() {
+            reader.prefixed(MAX_KEY_LEN);
+        }
         let mut read: Vec<Fence<'a>> = Vec::new();
         for offset in self.offsets {
             if u32::from_le_bytes(*offset) as usize != reader.position() {
                 return Err(reader.malformed("a fence where its offset says"));
             }
-            let fence = Fence::read(&mut reader).ok_or(reader.malformed("a fence"))?;
+            let fence = Fence::read(&mut reader, self.prefix).ok_or(reader.malformed("a fence"))?;
             let last = read.last();
-            if last.is_some_and(|last| !last.is_before(fence.key, fence.seqno)) {
+            let place = |fence: &Fence<'a>| (fence.rest, fence.seqno);
+            if last.is_some_and(|last| entry_order(place(last), place(&fence)) != Ordering::Less) {
                 return Err(reader.malformed("a fence after the one before it"));
             }
             let start = last.map_or(0, |last| last.end);
@@ -162,18 +222,18 @@ impl<'a> Fences<'a> {
 
     /// The fence of block `at`.
     pub(crate) fn get(&self, at: usize) -> Option<Fence<'a>> {
-        Fence::read(&mut self.reader(at)?)
+        Fence::read(&mut self.reader(at)?, self.prefix)
     }
 
     pub(crate) fn last(&self) -> Option<Fence<'a>> {
         self.get(self.len().checked_sub(1)?)
     }
 
-    /// Whether the fence of block `at` is before the target. Reads no more of it than necessary.
+    /// Whether the fence of block `at` is before the target, which has the prefix of all fences. Reads no more of it than necessary.
     #[inline]
     fn is_before(&self, at: usize, key: &[u8], seqno: SeqNo) -> bool {
-        let Some(mut reader) = self.reader(at) else { return false };
-        match reader.prefixed(MAX_STORED_KEY_LEN).map(|fence| fence.cmp(key)) {
+        let (Some(mut reader), Some(rest)) = (self.reader(at), key.get(self.prefix.len()..)) else { return false };
+        match reader.prefixed(MAX_STORED_KEY_LEN).map(|fence| fence.cmp(rest)) {
             Some(Ordering::Equal) => reader.varint().is_some_and(|fence| fence > seqno),
             order => order == Some(Ordering::Less),
         }
@@ -218,7 +278,8 @@ impl Index {
         if fences.last().is_some_and(|last| start.checked_add(last.end).is_none()) {
             return Err(Malformed { offset: place.end, expected: "blocks within a file" });
         }
-        let heads = Heads::new(fences.len(), |at| fences.get(at).map_or(&[], |fence| fence.key));
+        let prefix = fences.first().map_or(&[][..], |fence| fence.prefix);
+        let heads = Heads::new(prefix, fences.len(), |at| fences.get(at).map_or(&[], |fence| fence.rest));
         let ends = fences.iter().map(|fence| fence.end).collect();
         Ok(Self { heads, ends, place, block, start })
     }
@@ -245,12 +306,12 @@ impl Index {
     }
 
     /// The fence `(key, seqno)` of block `at`.
-    pub(crate) fn fence(&self, at: usize) -> Option<(&[u8], SeqNo)> {
+    pub(crate) fn fence(&self, at: usize) -> Option<FencePlace<'_>> {
         self.fences().get(at).map(|fence| fence.place())
     }
 
     /// The last fence, which is the fence of the whole group in the index above.
-    pub(crate) fn last(&self) -> Option<(&[u8], SeqNo)> {
+    pub(crate) fn last(&self) -> Option<FencePlace<'_>> {
         self.fence(self.len().checked_sub(1)?)
     }
 
@@ -317,26 +378,30 @@ mod tests {
         fn a_search_of_fences_finds_the_first_block_that_can_hold_the_entry(
             places in prop::collection::btree_set((prop::collection::vec(0u8..3, 0..5), 0u64..4), 1..60),
             asked in prop::collection::vec((prop::collection::vec(0u8..3, 0..6), 0u64..5), 1..40),
-            start in 0u64..1000,
+            start in 0u64..1000, shared in prop::sample::select(&[0, LEAST_SHARED - 2, LEAST_SHARED, 300][..]),
         ) {
-            // Catches an offset that is off, seqnos in the wrong order, a handle that does not follow the previous one, and a root whose search by
-            // heads differs from a partition's search of bytes.
-            let mut places: Vec<_> = places.into_iter().collect();
+            // Catches an offset that is off, seqnos in the wrong order, a handle that does not follow the previous one, a root whose search by
+            // heads differs from a partition's search of bytes, a shared prefix that is stored with each fence, and a key without that prefix.
+            let behind = |(key, seqno): (Vec<u8>, SeqNo)| ([vec![1; shared], key].concat(), seqno);
+            let mut asked: Vec<_> = asked;
+            asked.extend(asked.clone().into_iter().map(behind));
+            let mut places: Vec<_> = places.into_iter().map(behind).collect();
             places.sort_by(|a, b| entry_order((&a.0, a.1), (&b.0, b.1)));
             let mut builder = IndexBuilder::default();
             for (at, (key, seqno)) in (0..).zip(&places) {
                 builder.push_fence((key, *seqno), 20 + at);
             }
-            let (mut bytes, len) = (Vec::new(), builder.len());
+            let (mut bytes, whole, len) = (Vec::new(), builder.whole_len(), builder.len());
             builder.finish(&mut bytes);
-            prop_assert_eq!((bytes.len(), builder.count()), (len, 0));
+            prop_assert!(bytes.len() <= whole + 1 && bytes.len() <= len + MAX_KEY_LEN && builder.count() == 0);
+            prop_assert!(shared < LEAST_SHARED || bytes.len() <= shared + 20 * places.len() + 10, "{}", bytes.len());
             let fences = Fences::of(&bytes).expect("own encoding");
             let end = check(fences).expect("own encoding");
             let index = Index::decode(Block::from_contents(&bytes), start..start + end).expect("own encoding");
             prop_assert_eq!((fences.len(), index.len()), (places.len(), places.len()));
             let mut offset = start;
             for (at, (key, seqno)) in places.iter().enumerate() {
-                prop_assert_eq!(index.fence(at), Some((&key[..], *seqno)));
+                prop_assert_eq!(index.fence(at), Some((key.into(), *seqno)));
                 prop_assert_eq!(index.handle(at), Some(Handle { offset, len: 20 + at as u64 }));
                 offset += 20 + at as u64;
             }

@@ -25,13 +25,14 @@ pub(crate) struct Heads {
 }
 
 impl Heads {
-    /// The heads of `len` keys, which ascend from `key(0)` on.
-    pub(crate) fn new<'a>(len: usize, key: impl Fn(usize) -> &'a [u8]) -> Self {
-        let prefix = match len {
-            0 => Vec::new(),
-            _ => key(0).split_at(shared_len(key(0), key(len - 1))).0.to_vec(),
+    /// The heads of `len` keys, which ascend: `key` gives what comes behind `start` in each.
+    pub(crate) fn new<'a>(start: &[u8], len: usize, key: impl Fn(usize) -> &'a [u8]) -> Self {
+        let shared = match len {
+            0 => &[][..],
+            _ => key(0).split_at(shared_len(key(0), key(len - 1))).0,
         };
-        let head_of = |rank: usize| head(key(rank).get(prefix.len()..).unwrap_or_default());
+        let prefix = [start, shared].concat();
+        let head_of = |rank: usize| head(key(rank).get(shared.len()..).unwrap_or_default());
         let different = (1..len).filter(|&rank| head_of(rank) != head_of(rank - 1)).count() + 1;
         let heads = if different < len / KEYS_PER_HEAD { 0..0 } else { 0..len };
         let heads = heads.map(head_of).collect();

@@ -9,7 +9,7 @@ pub(super) mod rates;
 #[cfg(test)]
 pub(super) mod theory;
 
-pub(super) use fences::{Index, IndexBuilder};
+pub(super) use fences::{FencePlace, Index, IndexBuilder};
 pub(super) use file_end::FileEnd;
 pub(super) use filter::Filter;
 pub(super) use partition::{Partition, PartitionBuilder, last_fence};

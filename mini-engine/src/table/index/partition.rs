@@ -15,13 +15,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::codec::{self, Malformed};
-use crate::types::SeqNo;
 
 use crate::table::block::Block;
-use crate::table::index::fences::{Fences, Index, IndexBuilder};
+use crate::table::index::fences::{FencePlace, Fences, Index, IndexBuilder};
 use crate::table::index::filter::{self, Filter};
 
 const TAIL_LEN: usize = 12;
+/// The most bytes that the fences of a partition take, if their keys cease to share a prefix, and one fence.
+const MOST_FENCES_LEN: usize = 1 << 20;
 const BITS: usize = u64::BITS as usize;
 
 /// Builds the contents of partitions, one after the other.
@@ -48,11 +49,12 @@ impl PartitionBuilder {
         }
     }
 
-    /// Whether another data block like those so far would make the contents longer than `bytes`.
+    /// Whether another data block like those so far would make the contents longer than `bytes`, without the prefix that the fences share: otherwise
+    /// a partition of long keys would lead to a single block, and the root would have the fences of all blocks.
     pub(crate) fn is_full(&self, bytes: usize) -> bool {
         let filter_len = filter::encoded_len(self.hashes.len(), self.bits_per_key);
         let (len, blocks) = (filter_len + self.fences.len() + TAIL_LEN, self.fences.count());
-        blocks > 0 && len + len / blocks > bytes
+        blocks > 0 && (len + len / blocks > bytes || self.fences.whole_len() > bytes.max(MOST_FENCES_LEN))
     }
 
     /// The contents of the partition; the next one's group begins at `next_start`.
@@ -77,7 +79,7 @@ pub(crate) fn encode(filter: Vec<u8>, fences: &mut IndexBuilder, start: u64) -> 
 }
 
 /// The last fence in the contents of a partition: the fence that the root has for the partition.
-pub(crate) fn last_fence(contents: &[u8]) -> Option<(&[u8], SeqNo)> {
+pub(crate) fn last_fence(contents: &[u8]) -> Option<FencePlace<'_>> {
     let fences = Fences::of(Parts::of(contents).ok()?.fences).ok()?;
     fences.last().map(|fence| fence.place())
 }
@@ -112,7 +114,7 @@ pub(crate) struct Partition {
 
 impl Partition {
     /// The partition in `block`. Its group ends within the data blocks, which end at `data_end`. Its last fence is `fence`, if that is known (G2).
-    pub(crate) fn decode(block: Block, data_end: u64, fence: Option<(&[u8], SeqNo)>) -> Result<Self, Malformed> {
+    pub(crate) fn decode(block: Block, data_end: u64, fence: Option<FencePlace<'_>>) -> Result<Self, Malformed> {
         let Parts { filter, fences, start } = Parts::of(block.contents())?;
         let (filter_len, end) = (filter.len(), filter.len() + fences.len());
         let malformed = |expected| Malformed { offset: filter_len, expected };

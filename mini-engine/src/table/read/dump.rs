@@ -64,7 +64,7 @@ impl Dump<'_> {
 
     fn partition(&mut self, root: &Root, at: usize, partition: &Partition, lines: &mut Lines<'_>) -> ControlFlow<()> {
         let Some((fence, seqno)) = root.index.fence(at) else { return ControlFlow::Continue(()) };
-        let (blocks, filter, fence) = (partition.index.len(), partition.filter_len(), ShownKey(fence));
+        let (blocks, filter, fence) = (partition.index.len(), partition.filter_len(), ShownKey(&fence));
         lines(format_args!(
             "partition {at}: {blocks} data blocks, filter of {filter} bytes, fence {fence} at seqno {seqno}"
         ))?;
@@ -87,8 +87,10 @@ impl Dump<'_> {
         let mut cursor = self.table.cursor(handle, self.table.read_block(handle)?)?;
         cursor.seek_to_first().map_err(malformed)?;
         let (number, at, len) = (self.blocks, handle.offset, handle.len);
-        let mut told =
-            lines(format_args!("data block {number} at {at}: {len} bytes, fence {} at seqno {seqno}", ShownKey(fence)));
+        let mut told = lines(format_args!(
+            "data block {number} at {at}: {len} bytes, fence {} at seqno {seqno}",
+            ShownKey(&fence)
+        ));
         while told.is_continue() && cursor.valid() {
             let (key, seqno) = (ShownKey(cursor.key()), cursor.seqno());
             told = match cursor.kind() {

@@ -30,10 +30,10 @@ impl Table {
         let (mut from, mut passing) = (0, Vec::new());
         while let Some(&first) = keys.get(from) {
             let at = root.index.find(first, seqno);
-            let (Some(partition), Some(fence)) = (self.find_partition(root, at)?, root.index.fence(at)) else {
+            let (Some(partition), Some((fence, upto))) = (self.find_partition(root, at)?, root.index.fence(at)) else {
                 break;
             };
-            let reaches = |key: &&&[u8]| entry_order((key, seqno), fence).is_le();
+            let reaches = |key: &&&[u8]| entry_order((key, seqno), (&fence, upto)).is_le();
             let count = keys.split_at(from).1.iter().take_while(reaches).count();
             let to = from + count.max(1);
             let asked = match hashes.get(from..to).unwrap_or_default() {

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::iter::{Batch, EntryIter, Stepped, Wanted, show_entry_of};
 use crate::table::block::{Cursor, Decoded};
 use crate::table::format::Handle;
-use crate::table::index::Partition;
+use crate::table::index::{FencePlace, Partition};
 use crate::table::read::{CachedPartition, ReadAhead, Root, Table};
 use crate::types::{MAX_SEQNO, SeqNo, Slice, entry_order};
 
@@ -135,8 +135,10 @@ impl TableIter {
     }
 
     /// Whether a block or partition with this fence may hold entries from the bound on.
-    fn counts(&self, fence: Option<(&[u8], SeqNo)>) -> bool {
-        let reaches = |from: &Slice| fence.is_some_and(|fence| entry_order(fence, (from, MAX_SEQNO)).is_ge());
+    fn counts(&self, fence: Option<FencePlace<'_>>) -> bool {
+        let is_behind =
+            |from: &Slice, (key, seqno): &FencePlace<'_>| entry_order((key, *seqno), (from, MAX_SEQNO)).is_ge();
+        let reaches = |from: &Slice| fence.as_ref().is_some_and(|fence| is_behind(from, fence));
         self.from.as_ref().is_none_or(reaches)
     }
 

@@ -54,7 +54,8 @@ impl Table {
         let mut table = Self::at(tables, TableMeta { number, ..TableMeta::default() }, path);
         let file = tables.open_file(&table.path).map_err(Error::io("open", &table.path))?;
         let (root, meta) = table.read_root_of(&file)?;
-        (table.meta, table.root) = (meta, OnceLock::from(Arc::new(root)));
+        table.meta = meta;
+        table.keep_root(root);
         Ok(Arc::new(table))
     }
 
@@ -94,7 +95,14 @@ impl Table {
         };
         let (root, found) = self.read_root_of(&file)?;
         self.meta.check_is(&found, &self.path)?;
-        Ok(self.root.get_or_init(|| Arc::new(root)))
+        Ok(self.keep_root(root))
+    }
+
+    fn keep_root(&self, root: Root) -> &Arc<Root> {
+        self.root.get_or_init(|| {
+            self.tables.blocks.add_root(root.memory_len() as u64);
+            Arc::new(root)
+        })
     }
 
     /// Its readable entries, for a table that `meta` of a version describes.
@@ -452,7 +460,7 @@ impl Drop for Table {
         let is_obsolete = *self.is_obsolete.get_mut();
         // Makes room in the cache: no reader needs the partitions again.
         if let Some(root) = self.root.get() {
-            self.tables.blocks.release_pinned(&root.partitions);
+            self.tables.blocks.release(&root.partitions, root.memory_len() as u64);
             if is_obsolete {
                 self.tables.blocks.remove_partitions(&root.partitions);
             }

@@ -49,7 +49,7 @@ impl RunTable {
     /// Whether it holds each key once, as a value that does not expire, and nothing below its bound: no compaction could drop anything.
     pub(crate) fn is_minimal(&self) -> Result<bool> {
         let meta = self.table.meta();
-        let removes = meta.tombstones > 0 || meta.range_tombstones > 0 || meta.expiring.count > 0;
+        let removes = meta.tombstones > 0 || meta.range_tombstones > 0 || meta.expiring.count() > 0;
         Ok(self.from.is_none() && !removes && self.table.root()?.properties.keys == meta.entries)
     }
 

@@ -92,7 +92,7 @@ impl Verifier<'_> {
                 Err(error) => {
                     self.found.push(error);
                     (leads_everywhere, start) = (false, None);
-                    self.fence = root.index.fence(at).map(|(key, seqno)| (key.to_vec(), seqno));
+                    self.fence = root.index.fence(at).map(|(key, seqno)| (key.into_owned(), seqno));
                     continue;
                 }
             };
@@ -106,7 +106,7 @@ impl Verifier<'_> {
                     Ok(()) => self.blocks += 1,
                     Err(error) => self.found.push(error),
                 }
-                self.fence = partition.index.fence(block).map(|(key, seqno)| (key.to_vec(), seqno));
+                self.fence = partition.index.fence(block).map(|(key, seqno)| (key.into_owned(), seqno));
             }
             start = Some(partition.index.end());
         }
@@ -121,7 +121,7 @@ impl Verifier<'_> {
 
     fn verify_properties(&self, root: &Root, is_whole: bool) -> Result<()> {
         let mut seen = self.seen.clone();
-        seen.cover(&root.range_tombstones);
+        seen.finish(&root.range_tombstones);
         let agrees = if is_whole { seen == root.properties } else { seen.is_end_of(&root.properties) };
         if agrees {
             return Ok(());
@@ -162,7 +162,7 @@ impl Verifier<'_> {
             |malformed| table.malformed(handle, malformed),
             |cursor| {
                 let entry = (cursor.key(), cursor.seqno());
-                if let Some(what) = self.wrong_place(entry, fence) {
+                if let Some(what) = self.wrong_place(entry, (&fence.0, fence.1)) {
                     return Err(self.corrupt(handle, entry, what));
                 }
                 let is_new = self.seen.count(entry.0, entry.1, cursor.kind(), cursor.value());

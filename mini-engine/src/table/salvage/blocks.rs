@@ -134,7 +134,8 @@ impl Blocks {
         let Some((handle, block)) = self.block_before(end) else { return };
         let Ok(properties) = Properties::decode(block.contents()) else { return };
         let Some((_, block)) = self.block_before(handle.offset) else { return };
-        // A root cannot be mistaken for a list of ranges: its last fence has the sequence number 0, which would be an empty end.
+        // A root cannot be mistaken for a list of ranges: its last fence has the sequence number 0, which would be an empty end. If its fences share a
+        // prefix, its last byte is 0x80 or more, with which no list of ranges ends.
         let ranges = range_block::decode(block.contents()).unwrap_or_default();
         self.meta = Some(properties.meta(self.number, self.size, &ranges));
         self.range_tombstones = Some(ranges);
@@ -188,7 +189,7 @@ impl Blocks {
                     let partition = read?;
                     self.unknown = self.at..partition.index.start;
                     let index = &partition.index;
-                    let known = |at| Some((index.handle(at)?, Slice::from(index.fence(at)?.0)));
+                    let known = |at| Some((index.handle(at)?, Slice::from(&*index.fence(at)?.0)));
                     self.known.extend((0..index.len()).filter_map(known));
                     return Ok(true);
                 }

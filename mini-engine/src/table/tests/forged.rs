@@ -77,7 +77,7 @@ fn write(dir: &Path, parts: &Parts) {
     for (at, contents) in contents_of_partitions.iter().enumerate() {
         let handle = put(contents, 0);
         let own = partition::last_fence(contents).expect("a fence");
-        let fence = if at == 0 { (&parts.root_fence.0[..], parts.root_fence.1) } else { own };
+        let fence = if at == 0 { (&parts.root_fence.0[..], parts.root_fence.1) } else { (&*own.0, own.1) };
         root.push_fence(fence, handle.len);
         handles.push(handle);
     }

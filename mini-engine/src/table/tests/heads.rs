@@ -32,7 +32,7 @@ fn every_key_of_every_small_list_is_found_at_its_rank() {
     // Catches a rank that is off by one at either end.
     for len in 0..300usize {
         let keys: Vec<Vec<u8>> = (0..len as u64).map(|i| (2 * i + 1).to_be_bytes().to_vec()).collect();
-        let heads = Heads::new(len, |at| &keys[at]);
+        let heads = Heads::new(&[], len, |at| &keys[at]);
         for target in 0..=2 * len as u64 + 1 {
             let expected = (target / 2) as usize;
             let (found, compared) = lower_bound(&heads, &keys, &target.to_be_bytes());
@@ -46,7 +46,7 @@ fn every_key_of_every_small_list_is_found_at_its_rank() {
 fn heads_that_tell_too_little_are_not_kept() {
     // Catches memory and a search in vain if a long middle part is the same in nearly all keys.
     let paths: Vec<Vec<u8>> = (0..2000).map(|i| format!("{}/the/same/for/all/{i:06}", i / 1000).into_bytes()).collect();
-    let heads = Heads::new(paths.len(), |at| &paths[at]);
+    let heads = Heads::new(&[], paths.len(), |at| &paths[at]);
     assert!(heads.memory_len() < 64);
     for (at, path) in paths.iter().enumerate() {
         let (found, compared) = lower_bound(&heads, &paths, path);
@@ -63,7 +63,7 @@ proptest! {
         // several times (the versions of a key over several blocks).
         let mut keys: Vec<Vec<u8>> = keys.iter().flat_map(|key| vec![key.clone(); repeats]).collect();
         keys.sort();
-        let heads = Heads::new(keys.len(), |at| &keys[at]);
+        let heads = Heads::new(&[], keys.len(), |at| &keys[at]);
         for key in keys.iter().chain(&others) {
             prop_assert_eq!(lower_bound(&heads, &keys, key).0, keys.partition_point(|other| other < key));
         }

@@ -265,3 +265,24 @@ fn a_scan_of_many_tables_leaves_those_files_open_that_gets_read() {
     assert_eq!(cache.open_tables(), 100);
     assert_eq!(reads_of_gets(), 40);
 }
+
+#[test]
+fn fences_of_long_keys_that_begin_alike_take_little_memory_and_space() {
+    // Catches a root with the keys of all blocks, which stays in memory outside of the cache, and partitions that are as long as the data.
+    // Of two halves that begin differently, the last fence of the first one is short.
+    for (halves, most_memory) in [(b"kk", 90_000), (b"ab", 250_000)] {
+        let key = |n: u64| [&[halves[n as usize / 120]; 20_000][..], &n.to_be_bytes()].concat();
+        let entries: Vec<Entry> = (0..240).map(|n| value(key(n), 1, "value")).collect();
+        let counted = Counted::new(&raw(), &entries, 16 << 20);
+        let data = 240 * 20_000;
+        let (memory, size) = (counted.table.memory_len(), counted.table.meta().size);
+        assert!(memory < most_memory && size < data + data / 4, "{memory} bytes in memory, {size} in the file");
+        for n in 0..240 {
+            assert!(counted.get(&key(n)).is_some(), "{n}");
+            assert_eq!(counted.get(&[&key(n)[..], b"\0"].concat()), None);
+        }
+        let wanted = [&b""[..], b"a", b"c", b"z", &[b'k'; 19_999], &[b'k'; 20_003]];
+        assert!(wanted.iter().all(|key| counted.get(key).is_none()));
+        assert_eq!(read_all(counted.dir.path(), &entries).expect("sound"), entries);
+    }
+}

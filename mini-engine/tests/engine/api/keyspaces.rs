@@ -1,5 +1,7 @@
 //! Keyspaces: sets of keys of their own, which batches and snapshots span; made, listed and dropped durably.
 
+use allocation_counter::measure;
+
 use crate::support::*;
 
 fn no_keyspace<T: std::fmt::Debug>(result: Result<T, Error>, expected: &str) {
@@ -356,4 +358,30 @@ fn the_size_of_a_keyspace_is_that_of_its_part_of_the_tables() {
     check();
     db.compact().unwrap();
     check();
+}
+
+#[test]
+fn making_and_dropping_a_keyspace_costs_hardly_more_among_ten_thousand() {
+    // Catches an edit that copies all keyspaces, by name, by number, or those with a compression of their own: making many would take a time
+    // quadratic in their number.
+    let fs = faulty();
+    fs.ignore_syncs(|_| true);
+    let (_dir, db) = opened(|builder| builder.file_system(Arc::new(fs)));
+    let options = || KeyspaceOptions::default().compression(Compression::Lz4);
+    // The middle one of many: a manifest that is begun anew once in a while writes all.
+    let median = |step: &dyn Fn(String)| {
+        let mut bytes: Vec<u64> = (0..33).map(|n| measure(|| step(format!("of many {n}"))).bytes_total).collect();
+        bytes.sort_unstable();
+        bytes[bytes.len() / 2]
+    };
+    let costs = || {
+        let made = median(&|name| drop(db.keyspace_with(&name, options()).unwrap()));
+        [made, median(&|name| db.drop_keyspace(&name).unwrap())]
+    };
+    let few = costs();
+    (0..10_000).for_each(|n| drop(db.keyspace_with(&format!("{n:05}"), options()).unwrap()));
+    let many = costs();
+    for (few, many) in few.into_iter().zip(many) {
+        assert!(many < 4 * few, "{many} bytes are allocated among ten thousand keyspaces, {few} among a few");
+    }
 }

@@ -4,6 +4,7 @@ mod aside;
 mod compactions;
 mod dropped;
 mod files;
+mod keyspaces;
 mod quarantine;
 mod salvage;
 mod unreadable;

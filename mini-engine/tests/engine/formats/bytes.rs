@@ -82,6 +82,16 @@ impl<'a> Bytes<'a> {
         Err("a varint of more than 10 bytes".to_owned())
     }
 
+    /// The number of the entries of a table that expire, and their eight instants.
+    pub(crate) fn expiring(&mut self) -> Read<(u64, [u64; 8])> {
+        let (count, mut instants, mut before) = (self.varint()?, [0; 8], 0u64);
+        for at in &mut instants {
+            *at = before.checked_add(self.varint()?).ok_or("an instant past 64 bits")?;
+            before = *at;
+        }
+        Ok((count, instants))
+    }
+
     pub(crate) fn prefixed(&mut self) -> Read<&'a [u8]> {
         let len = self.varint()?;
         self.take(usize::try_from(len).map_err(|error| error.to_string())?)

@@ -24,8 +24,8 @@ pub(crate) struct TableLine {
     pub(crate) smallest: Vec<u8>,
     pub(crate) largest: Vec<u8>,
     pub(crate) range_tombstones: u64,
-    /// The number of entries that expire, and the last instant.
-    pub(crate) expiring: (u64, u64),
+    /// The number of entries that expire, and their instants.
+    pub(crate) expiring: (u64, [u64; 8]),
     /// Only keys from `smallest` on count.
     pub(crate) narrowed: bool,
 }
@@ -265,7 +265,7 @@ fn table(bytes: &mut Bytes<'_>) -> Read<TableLine> {
         largest_seqno: number(bytes)?,
         smallest: bytes.prefixed()?.to_vec(),
         largest: bytes.prefixed()?.to_vec(),
-        expiring: if what & 2 != 0 { (bytes.varint()?, bytes.varint()?) } else { (0, 0) },
+        expiring: if what & 2 != 0 { bytes.expiring()? } else { (0, [0; 8]) },
         ..TableLine::default()
     })
 }

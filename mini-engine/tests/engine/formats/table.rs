@@ -34,8 +34,8 @@ pub(crate) struct Properties {
     pub(crate) largest_seqno: u64,
     pub(crate) first_key: Vec<u8>,
     pub(crate) last_key: Vec<u8>,
-    /// The number of entries that expire, and the last instant.
-    pub(crate) expiring: (u64, u64),
+    /// The number of entries that expire, and their instants.
+    pub(crate) expiring: (u64, [u64; 8]),
 }
 
 struct Fence {
@@ -253,14 +253,17 @@ fn data_block(contents: &[u8]) -> Read<Vec<Entry>> {
 /// Fences of blocks; the first block is at `start`.
 fn fences(contents: &[u8], start: usize) -> Read<Vec<Fence>> {
     let count_at = contents.len().checked_sub(4).ok_or("no number of fences")?;
-    let count = Bytes::new(&contents[count_at..]).u32()? as usize;
+    let marked = Bytes::new(&contents[count_at..]).u32()?;
+    let (count, shares) = ((marked & !(1 << 31)) as usize, marked >> 31 == 1);
     let fences_end = count_at.checked_sub(4 * count).ok_or("more fences than there is room for")?;
     let mut offsets = Bytes::new(&contents[fences_end..count_at]);
     let mut bytes = Bytes::new(&contents[..fences_end]);
+    let prefix = if shares { bytes.prefixed()? } else { &[] };
     let (mut fences, mut at) = (Vec::new(), start);
     for _ in 0..count {
         need(offsets.u32()? as usize == fences_end - bytes.len(), "a fence that is not where its offset says")?;
-        let (key, seqno, end) = (bytes.prefixed()?.to_vec(), bytes.varint()?, bytes.varint()? as usize);
+        let (key, seqno, end) = ([prefix, bytes.prefixed()?].concat(), bytes.varint()?, bytes.varint()? as usize);
+        need(key.len() <= 65_535, "a fence longer than a key")?;
         let end = start.checked_add(end).filter(|&end| end > at).ok_or("a block that ends before it begins")?;
         fences.push(Fence { key, seqno, block: at..end });
         at = end;
@@ -306,10 +309,10 @@ fn read_properties(contents: &[u8]) -> Read<Properties> {
         largest_seqno: bytes.varint()?,
         first_key: bytes.prefixed()?.to_vec(),
         last_key: bytes.prefixed()?.to_vec(),
-        expiring: (0, 0),
+        expiring: (0, [0; 8]),
     };
     if !bytes.is_empty() {
-        properties.expiring = (bytes.varint()?, bytes.varint()?);
+        properties.expiring = bytes.expiring()?;
         need(properties.expiring.0 > 0, "a count of entries that expire, where there are none")?;
     }
     need(bytes.is_empty(), "bytes behind the properties")?;
@@ -322,6 +325,10 @@ fn counted(entries: &[Entry], ranges: &[Entry]) -> Properties {
     let end = ranges.iter().filter_map(|range| range.end.as_deref()).max();
     let last_covered = end.map(|end| end.strip_suffix(&[0]).unwrap_or(end)).unwrap_or_default();
     let last_key = entries.last().map_or(&[][..], |entry| &entry.key).max(last_covered);
+    let mut instants: Vec<u64> = entries.iter().filter_map(|entry| entry.expires).collect();
+    instants.sort_unstable();
+    // The tables here have few entries, so the instants are the earliest.
+    let passed_by = |parts: usize| (instants.len() * parts).div_ceil(8).checked_sub(1).map_or(0, |at| instants[at]);
     Properties {
         entries: entries.len() as u64,
         tombstones: entries.iter().filter(|entry| entry.value.is_none()).count() as u64,
@@ -336,10 +343,7 @@ fn counted(entries: &[Entry], ranges: &[Entry]) -> Properties {
             .min()
             .unwrap_or_default(),
         last_key: last_key.to_vec(),
-        expiring: (
-            entries.iter().filter(|entry| entry.expires.is_some()).count() as u64,
-            entries.iter().filter_map(|entry| entry.expires).max().unwrap_or_default(),
-        ),
+        expiring: (instants.len() as u64, [1, 2, 3, 4, 5, 6, 7, 8].map(passed_by)),
     }
 }
 

@@ -58,24 +58,40 @@ fn range_tombstones_count_and_there_is_a_least_number() {
 }
 
 #[test]
-fn a_table_of_entries_that_have_all_expired_is_compacted_also_where_nothing_lies_below() {
-    // Catches expired data that takes space for ever if nothing is written over it, a table that is rewritten although readers still see its entries,
-    // and one that is rewritten again and again because of entries that have not expired.
+fn a_table_of_which_most_has_expired_is_compacted_also_where_nothing_lies_below() {
+    // Catches expired data that takes space for ever if nothing is written over it or if one entry lives long, a table that is rewritten although
+    // readers still see most of its entries, and one that is rewritten again and again because of entries that have not expired.
     let mut world = World::new(Compaction::Tiered, 4);
     let run_id = RunId { level: 1, run: 1 };
-    let table = |number: u64, count: u64| TableMeta {
+    let table = |number: u64, count: u64, instants: [u64; 8]| TableMeta {
         number,
         size: 1 << 20,
-        entries: 30_000,
-        expiring: Expiring { count, last: 50 },
+        entries: 32_000,
+        expiring: Expiring::new(count, instants),
         smallest: number.to_be_bytes()[..].into(),
         largest: number.to_be_bytes()[..].into(),
         ..TableMeta::default()
     };
-    let added = vec![(run_id, table(1, 14_000)), (run_id, table(2, 20_000)), (run_id, table(3, 0))];
+    let (day, year) = (50, 18_000);
+    let tables = [
+        table(1, 14_000, [day; 8]),
+        // One that lives long.
+        table(2, 32_000, [day, day, day, day, day, day, day, year]),
+        table(3, 0, [0; 8]),
+        table(4, 20_000, [60, 60, 60, 60, 60, 60, 61, 61]),
+        // No more than half of all its entries.
+        table(5, 32_000, [day, day, day, day, year, year, year, year]),
+    ];
+    let added = tables.into_iter().map(|table| (run_id, table)).collect();
     world.apply(VersionEdit { added, ..VersionEdit::default() });
-    let picked = |instant| pick(&Context { instant, ..world.context() }, Work::Any);
-    assert_eq!(picked(49), None);
-    let plan = picked(50).expect("a plan");
-    assert_eq!((plan.tables().collect::<Vec<_>>(), plan.action, plan.output), (vec![2], Action::Rewrite, run_id));
+    let picked = |world: &World, instant| {
+        let plan = pick(&Context { instant, ..world.context() }, Work::Any)?;
+        assert_eq!((plan.action, plan.output), (Action::Rewrite, run_id));
+        Some(plan.tables().collect::<Vec<_>>())
+    };
+    assert_eq!(picked(&world, day - 1), None);
+    assert_eq!(picked(&world, day), Some(vec![2]));
+    world.apply(VersionEdit { removed: vec![(1, 2)], ..VersionEdit::default() });
+    assert_eq!([day, 59, 60, 61].map(|instant| picked(&world, instant)), [None, None, None, Some(vec![4])]);
+    assert_eq!(picked(&world, year), Some(vec![5]));
 }

@@ -66,7 +66,9 @@ impl<'a> FoundKeyspaces<'a> {
             name: self.made_name(*id).into(),
             options: KeyspaceOptions::default(),
         };
-        let set = known.named().cloned().chain(self.unnamed.iter().map(made)).collect();
+        let mut set: Vec<KeyspaceMeta> = known.named().cloned().chain(self.unnamed.iter().map(made)).collect();
+        // In ascending order: a number below an earlier one would count as given before.
+        set.sort_unstable_by_key(|meta| meta.id);
         let last = known.last().max(self.unnamed.last().copied());
         Arc::<KeyspaceSet>::default().apply(&KeyspaceEdit { set, dropped: Vec::new(), last })
     }
