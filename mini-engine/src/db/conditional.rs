@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::core::{Core, Edge, Edges, EntryBounds};
+use super::core::{Core, Edge, Edges, State};
 use super::read::{Iter, Pinned, Registered};
 use super::transaction::{Reads, commit};
 use super::write::write_if;
@@ -99,7 +99,8 @@ pub(crate) fn pop(core: &Arc<Core>, keyspace: &KeyspaceRef, edge: Edge) -> Resul
         let mut batch = WriteBatch::new();
         batch.note_keyspace(keyspace);
         batch.remove_in(prefix, &entry.0)?;
-        let is_still_there = |bounds: &mut EntryBounds| {
+        let is_still_there = |state: &mut State| {
+            let bounds = &mut state.entry_bounds;
             let is_there = entry_within(core, keyspace, bounds.of(id), edge)?.as_ref() == Some(&entry);
             if is_there {
                 bounds.of(id).set(edge, prefix.with_stored(&entry.0, |stored| Slice::from(stored)));

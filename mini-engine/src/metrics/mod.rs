@@ -192,6 +192,9 @@ define_metrics! {
     verify_bytes_read: Counter,
     /// Commits of transactions that were refused because of a conflict. Those of `compare_and_swap`, which then begins again, are counted too.
     conflicts: Counter,
+    /// Newer writes that commits of transactions compared with what these had read; also versions that were searched for newer ones, where the record of
+    /// newer writes did not reach back to the transaction's beginning.
+    commit_checks: Counter,
     /// Point reads.
     gets: ReadCounter,
     /// Data blocks that point reads looked at, in the cache or not.

@@ -86,6 +86,7 @@ impl Core {
         self.view.store(Arc::new(next));
         if let Some(last) = loaded {
             state.last_seqno = last;
+            state.recent.iter_mut().for_each(|recent| recent.restart(last));
             self.publication.raise(last);
         }
         count(&self.store.counters);

@@ -12,6 +12,7 @@ mod next_log;
 mod owner;
 mod pick;
 mod publication;
+mod recent_writes;
 mod recycle;
 mod scan_count;
 mod snapshots;
@@ -24,6 +25,7 @@ pub(crate) use self::directory::{DirectoryLock, create_locked, lock_directory, l
 pub(crate) use self::entry_bounds::{Edge, Edges, EntryBounds};
 pub(crate) use self::lost_pointer::{check_is_no_leftover, check_nothing_is_lost};
 pub(crate) use self::pick::pick_unlocked;
+pub(crate) use self::recent_writes::{NewerWrites, RecentWrites};
 pub(crate) use self::recycle::{create_log, remove_spare, retire_log};
 pub(crate) use self::scan_count::ScanCount;
 pub(crate) use self::snapshots::{SnapshotId, ViewId};

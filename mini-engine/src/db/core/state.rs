@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, OnceLock, TryLockError};
 use std::thread::yield_now;
 use std::time::SystemTime;
 
@@ -25,6 +25,7 @@ use super::keyspaces::Keyspaces;
 use super::next_log::{NextLog, SpareFile};
 use super::owner::Owner;
 use super::publication::Publication;
+use super::recent_writes::RecentWrites;
 use super::snapshots::SnapshotRegistry;
 use super::view::View;
 use super::write_controller::WriteController;
@@ -64,6 +65,8 @@ pub(crate) struct State {
     pub(crate) last_seqno: SeqNo,
     /// The keys between which all entries lie, for pops.
     pub(crate) entry_bounds: EntryBounds,
+    /// The newest writes, for commits of transactions; none before the first transaction.
+    pub(crate) recent: Option<RecentWrites>,
     pub(crate) tickets: Tickets,
     pub(crate) active: ActiveMemtable,
     /// The tables on level 0 of the present view.
@@ -124,6 +127,10 @@ pub(crate) struct Core {
     pub(crate) publication: Publication,
     pub(crate) snapshots: SnapshotRegistry,
     pub(crate) clock: Clock,
+    /// The number of open transactions. Relaxed: see T3 of `recent_writes.rs`.
+    pub(crate) transactions: AtomicUsize,
+    /// Done once there was a transaction, and `State::recent` with it.
+    pub(crate) has_transactions: Once,
     pub(crate) memtables: MemtableFactory,
     pub(crate) manifest: Mutex<Manifest>,
     pub(crate) keyspaces: Keyspaces,
@@ -172,6 +179,7 @@ impl Core {
             next_log: NextLog::default(),
             last_seqno: opened.last_seqno,
             entry_bounds: EntryBounds::default(),
+            recent: None,
             tickets: Tickets::default(),
             active: ActiveMemtable::default(),
             level_0_tables: opened.view.version.runs(0).len(),
@@ -189,6 +197,8 @@ impl Core {
             view: ArcSwap::from_pointee(opened.view),
             publication: Publication::new(opened.last_seqno),
             snapshots: SnapshotRegistry::default(),
+            transactions: AtomicUsize::new(0),
+            has_transactions: Once::new(),
             keyspaces: Keyspaces::new(keyspaces),
             manifest: Mutex::new(opened.manifest),
             state: Mutex::new(state),

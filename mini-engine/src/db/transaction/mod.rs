@@ -166,7 +166,7 @@ impl Transaction {
     }
 
     /// Fails if something that was read has changed or expired by now: then a commit would fail too. A long transaction may ask that before it goes
-    /// on. Costs the first part of a commit, and waits for nobody.
+    /// on. Costs the first part of a commit, and waits for no write.
     ///
     /// # Errors
     /// [`Error::Conflict`], with the key that was changed; the errors of reading tables.
@@ -183,9 +183,11 @@ impl Transaction {
     /// A transaction that has written nothing succeeds without a check, and returns the number at which it has read: it has seen one moment. It
     /// syncs nothing. A transaction that has read nothing writes without a check.
     ///
-    /// The check looks up each key that was read, and passes over each range, in what was written since the transaction began: in memory, and in
-    /// tables if there was a flush. Other writes wait for that part of the check that concerns writes which came during it. As every conditional
-    /// write does, it waits for the writes that have begun.
+    /// The check costs O(w log r) for w operations that were written since the transaction began and r keys and ranges that it has read. Other writes
+    /// wait for that part of the check that concerns writes which came during it. A check looks up each key, and passes over each range, in the
+    /// database itself only if the record of newer writes does not reach back so far: after a [`Keyspace::ingest`](crate::Keyspace::ingest), or when
+    /// it took more than [`Options::max_transaction_bytes`](crate::Options::max_transaction_bytes). As every conditional write does, a commit waits for the
+    /// writes that have begun.
     ///
     /// # Errors
     /// [`Error::Conflict`], with the key that was changed; the errors of [`Db::write`](crate::Db::write), and of reading tables.
