@@ -71,7 +71,12 @@ pub struct Transaction {
 impl Transaction {
     /// A transaction that reads what is visible now.
     pub(crate) fn begin(core: &Arc<Core>) -> Transaction {
-        Transaction { state: TransactionState::now(core) }
+        Transaction { state: TransactionState::now(core, core.store.options.max_transaction_bytes) }
+    }
+
+    /// The same for a few reads and writes of any size.
+    pub(crate) fn begin_small(core: &Arc<Core>) -> Transaction {
+        Transaction { state: TransactionState::now(core, usize::MAX) }
     }
 
     /// The value of `key`. Costs a [`Keyspace::get`](crate::Keyspace::get), unless the transaction has written the key.
@@ -101,6 +106,35 @@ impl Transaction {
     /// The entry with the largest key.
     pub fn last(&self) -> Result<Option<(Slice, Slice)>> {
         self.default().last()
+    }
+
+    /// Removes the entry with the smallest key when the transaction is committed, and returns it. Costs [`Transaction::first`] and
+    /// [`Transaction::remove`].
+    ///
+    /// Takers of the same end conflict with each other, as with whoever puts an entry before that one: use [`Db::transact`](crate::Db::transact).
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = mini_engine::Db::open(dir.path())?;
+    /// let (waiting, done) = (db.keyspace("waiting")?, db.keyspace("done")?);
+    /// waiting.insert("1", "job")?;
+    /// let moved = db.transact(|tx| {
+    ///     let Some((key, job)) = tx.keyspace(&waiting).pop_first()? else { return Ok(false) };
+    ///     tx.keyspace(&done).insert(key, job)?;
+    ///     Ok(true)
+    /// })?;
+    /// assert!(moved && waiting.first()?.is_none() && done.contains_key("1")?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn pop_first(&self) -> Result<Option<(Slice, Slice)>> {
+        self.default().pop_first()
+    }
+
+    /// The same for the entry with the largest key.
+    pub fn pop_last(&self) -> Result<Option<(Slice, Slice)>> {
+        self.default().pop_last()
     }
 
     /// All entries in key order, from both ends. Errors are yielded.

@@ -23,11 +23,11 @@ pub(super) struct TransactionState {
 }
 
 impl TransactionState {
-    /// Reads what is visible now.
-    pub(super) fn now(core: &Arc<Core>) -> TransactionState {
+    /// Reads what is visible now. Its reads and writes may take `max_bytes` of memory.
+    pub(super) fn now(core: &Arc<Core>, max_bytes: usize) -> TransactionState {
         // Before the number is registered: what is written after that is in the record.
         let _recorded = Recorded::begin(core);
-        let pending = RefCell::new(Pending::new(core.store.options.max_transaction_bytes));
+        let pending = RefCell::new(Pending::new(max_bytes));
         TransactionState {
             core: core.clone(),
             _recorded,

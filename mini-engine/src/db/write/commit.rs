@@ -226,7 +226,9 @@ fn begin(core: &Core, state: &mut State, commit: &Commit<'_>) -> Result<Begun> {
             core.fail_locked(state, error);
         }
     })?;
-    state.entry_bounds.include(commit.ops);
+    if core.dead.is_used() {
+        core.dead.cut(commit.ops);
+    }
     if let Some(recent) = &mut state.recent {
         record(core, recent, commit.batch, first_seqno);
     }
