@@ -135,6 +135,11 @@ struct ApplicationTour;
 #[doc = include_str!("../../docs/src/moving.md")]
 struct Moving;
 
+/// The examples of a page of the book, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/src/queues.md")]
+struct Queues;
+
 /// The examples of the package's own README, run as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -3,19 +3,17 @@
 //! A compare-and-swap is a transaction that reads one key and writes it. The check of its commit finds every other write of the key, also of an equal
 //! value; then it reads again.
 //!
-//! A pop reads the entry twice. The first read runs without the write lock, where it may take long: it decides what is removed, and brings the blocks
-//! into the cache. The second read is the condition of the write, under the lock, so that no other write can change its result before the write. A
-//! pop starts reading at the end that an earlier pop has noted (`core/entry_bounds.rs`), and notes its own result there. So pops do not walk over
-//! each other's tombstones.
+//! A pop is a transaction that reads the range up to the entry at its end and removes that entry. An entry that comes before it, or another pop that takes
+//! it, is a conflict; then it reads again. What earlier pops have removed is skipped (`core/dead_ranges.rs`).
 
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::core::{Core, Edge, Edges, EntryBounds};
-use super::read::{Iter, Pinned, Registered};
-use super::transaction::{Reads, commit};
-use super::write::write_if;
+use super::core::Core;
+use super::read::Registered;
+use super::transaction::{Reads, Transaction, commit};
 use crate::error::{Error, Result};
+use crate::iter::Direction;
 use crate::types::{CompareAndSwapError, KeyspaceRef, Slice, WriteBatch};
 
 /// Sets `key` of `keyspace` to `new` if its value is `expected`; `None` means no value.
@@ -70,51 +68,14 @@ pub(crate) fn set_expiry(core: &Arc<Core>, keyspace: &KeyspaceRef, key: &[u8], a
     }
 }
 
-/// The first or the last of all entries of `keyspace`, all of which lie within `edges`.
-fn entry_within(core: &Arc<Core>, keyspace: &KeyspaceRef, edges: &Edges, edge: Edge) -> Result<Option<(Slice, Slice)>> {
-    let bounds = edges.within(keyspace.prefix.bounds(&..));
-    let mut iter = Iter::new(Pinned::now(core, keyspace), keyspace.prefix, bounds);
-    match edge {
-        Edge::First => iter.next(),
-        Edge::Last => iter.next_back(),
-    }
-    .transpose()
-}
-
-pub(crate) fn entry_at(core: &Arc<Core>, keyspace: &KeyspaceRef, edge: Edge) -> Result<Option<(Slice, Slice)>> {
-    entry_within(core, keyspace, &Edges::default(), edge)
-}
-
-/// Removes the entry at an end, and returns it.
-pub(crate) fn pop(core: &Arc<Core>, keyspace: &KeyspaceRef, edge: Edge) -> Result<Option<(Slice, Slice)>> {
-    let (prefix, id) = (keyspace.prefix, keyspace.prefix.id());
+/// Removes the entry at the end of `keyspace` where a scan in this direction begins, and returns it.
+pub(crate) fn pop(core: &Arc<Core>, keyspace: &KeyspaceRef, direction: Direction) -> Result<Option<(Slice, Slice)>> {
     loop {
-        let edges = core.lock().entry_bounds.of(id).clone();
-        let found = match entry_within(core, keyspace, &edges, edge)? {
-            // Meanwhile an entry may have been stored outside of these bounds, before the last entry within them was removed.
-            None if edges != Edges::default() => entry_at_locked(core, keyspace, edge)?,
-            found => found,
-        };
-        let Some(entry) = found else { return Ok(None) };
-        let mut batch = WriteBatch::new();
-        batch.note_keyspace(keyspace);
-        batch.remove_in(prefix, &entry.0)?;
-        let is_still_there = |bounds: &mut EntryBounds| {
-            let is_there = entry_within(core, keyspace, bounds.of(id), edge)?.as_ref() == Some(&entry);
-            if is_there {
-                bounds.of(id).set(edge, prefix.with_stored(&entry.0, |stored| Slice::from(stored)));
-            }
-            Ok(is_there)
-        };
-        if write_if(core, &batch, core.store.options.durability, &is_still_there)?.is_some() {
-            return Ok(Some(entry));
+        let transaction = Transaction::begin_small(core);
+        let Some(entry) = transaction.of_keyspace(keyspace).pop(direction)? else { return Ok(None) };
+        match transaction.commit(core.store.options.durability) {
+            Err(Error::Conflict { .. }) => {}
+            committed => return committed.map(|_| Some(entry)),
         }
     }
-}
-
-/// The first or last entry at one moment: no write begins meanwhile.
-fn entry_at_locked(core: &Arc<Core>, keyspace: &KeyspaceRef, edge: Edge) -> Result<Option<(Slice, Slice)>> {
-    let mut state = core.lock();
-    core.wait_visible(state.last_seqno)?;
-    entry_within(core, keyspace, state.entry_bounds.of(keyspace.prefix.id()), edge)
 }

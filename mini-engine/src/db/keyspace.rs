@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::admin::{KeyspaceSize, approximate_size, compact_range, ingest};
-use super::conditional::{compare_and_swap, entry_at, pop, set_expiry};
-use super::core::{Core, Edge};
+use super::conditional::{compare_and_swap, pop, set_expiry};
+use super::core::Core;
 use super::handle::Handle;
 use super::read::{Cursor, Iter, Pinned, ReadPoint, Registered, Snapshot, read_now};
 use super::transaction::{KeyspaceTransaction, Transaction};
 use super::write::{write, write_one};
 use crate::error::{Error, Result};
+use crate::iter::Direction;
 use crate::types::{
     CompareAndSwapError, Durability, KeyBounds, KeyPrefix, KeyspaceRef, SeqNo, Slice, WriteBatch, prefix_bounds,
     system_time,
@@ -277,25 +278,27 @@ impl Keyspace {
         set_expiry(self.core(), &self.keyspace, key.as_ref(), at.into())
     }
 
-    /// The entry with the smallest key. O(sources * log n), plus the tombstones before it, which the next compaction drops.
+    /// The entry with the smallest key. O(sources * log n) amortised, however many were removed before it: tombstones that a read has passed are skipped
+    /// by later ones. The same holds for the first and the last entry of a range or a prefix, of a snapshot, and of a transaction.
     ///
     /// # Errors
     /// [`Error::Io`] and [`Error::Corruption`] of the tables asked; [`Error::Closed`].
     pub fn first(&self) -> Result<Option<(Slice, Slice)>> {
-        entry_at(self.core(), &self.keyspace, Edge::First)
+        self.iter().next().transpose()
     }
 
     /// The entry with the largest key. As [`Keyspace::first`].
     pub fn last(&self) -> Result<Option<(Slice, Slice)>> {
-        entry_at(self.core(), &self.keyspace, Edge::Last)
+        self.iter().next_back().transpose()
     }
 
     /// Removes the entry with the smallest key, and returns it: no two callers get the same one. The durability is that of the options.
     ///
-    /// Costs two reads and a write. It waits for the writes that have begun, and other writes wait for the second read. Each popped entry leaves a tombstone until a flush and a compaction drop it.
-    /// The next pop begins behind it, so a queue stays quick. The first pop after an open, or after a [`Keyspace::ingest`], passes over all tombstones at
-    /// its end, twice; [`Keyspace::compact_range`] drops them. Each pop sorts a copy of a memtable of the kind
-    /// [`MemtableKind::Vector`](crate::MemtableKind::Vector): do not use that kind for a queue.
+    /// Costs [`Keyspace::first`] and the commit of a [`Transaction`](crate::Transaction), which it begins again while others take the entry first or put one
+    /// before it. [`Transaction::pop_first`](crate::Transaction::pop_first) does the same as part of a transaction. Each popped entry leaves a tombstone
+    /// until a flush and a compaction drop it. The first reads after an open, or after a [`Keyspace::ingest`], pass over all tombstones at its end; later
+    /// ones skip them. Each pop sorts a copy of a memtable of the kind [`MemtableKind::Vector`](crate::MemtableKind::Vector): do not use that kind for a
+    /// queue.
     ///
     /// # Errors
     /// Those of [`Keyspace::first`] and [`Db::write`](crate::Db::write).
@@ -312,12 +315,12 @@ impl Keyspace {
     /// # }
     /// ```
     pub fn pop_first(&self) -> Result<Option<(Slice, Slice)>> {
-        pop(self.core(), &self.keyspace, Edge::First)
+        pop(self.core(), &self.keyspace, Direction::Forward)
     }
 
     /// Removes the entry with the largest key, and returns it. As [`Keyspace::pop_first`].
     pub fn pop_last(&self) -> Result<Option<(Slice, Slice)>> {
-        pop(self.core(), &self.keyspace, Edge::Last)
+        pop(self.core(), &self.keyspace, Direction::Backward)
     }
 
     /// Writes `entries`, which must be in ascending order of distinct keys, directly into tables, on the lowest level where the key range is free.

@@ -6,6 +6,9 @@
 //! A key may have any number of versions that are not shown, because they are too new or too old. After [`STEPS_BEFORE_SEEK`] of them the iterator
 //! seeks to the next place, in either direction.
 //!
+//! A caller may know that there is nothing for a while. So after a number of keys in a row without a value, which it chooses, a move pauses: before
+//! the first key that it has not looked at. The caller resumes it there or at another place.
+//!
 //! Entries that range tombstones hide are skipped ([`Hidden`]). If a version of a key is hidden, so are all older ones.
 
 use std::ops::Bound;
@@ -21,6 +24,8 @@ const STEPS_BEFORE_SEEK: u32 = 16;
 
 enum State {
     Invalid,
+    /// The inner iterator is at a key that was not looked at, between the bounds, and all keys up to there have no value. Not valid either.
+    Paused,
     /// The inner iterator is at the shown entry.
     Forward,
     /// The same, and the entry expires.
@@ -49,6 +54,8 @@ pub(crate) struct VisibleIter<I> {
     key: Vec<u8>,
     value: Slice,
     expiry: Option<Millis>,
+    /// The number of keys without a value after which a move pauses.
+    pause_after: u32,
 }
 
 impl<I: EntryIter> VisibleIter<I> {
@@ -57,13 +64,32 @@ impl<I: EntryIter> VisibleIter<I> {
     pub(crate) fn new(inner: MergeIter<I>, snapshot: SeqNo, lower: Bound<Slice>, upper: Bound<Slice>) -> Self {
         let (hidden, shown_below) = (Hidden::new(snapshot), snapshot.saturating_add(1));
         let (state, batch, key, value) = (State::Invalid, Batch::default(), Vec::new(), Slice::default());
-        let (instant, expiry) = (0, None);
-        Self { inner, snapshot, instant, hidden, shown_below, lower, upper, state, batch, key, value, expiry }
+        let (instant, expiry, pause_after) = (0, None, u32::MAX);
+        Self {
+            inner,
+            snapshot,
+            instant,
+            hidden,
+            shown_below,
+            lower,
+            upper,
+            state,
+            batch,
+            key,
+            value,
+            expiry,
+            pause_after,
+        }
     }
 
     /// The same as of `instant`: without the entries that have expired by then.
     pub(crate) fn at(self, instant: Millis) -> Self {
         Self { instant, ..self }
+    }
+
+    /// The same, and moves pause after this number of keys without a value.
+    pub(crate) fn pausing_after(self, pause_after: u32) -> Self {
+        Self { pause_after, ..self }
     }
 
     /// The same without the entries that `hidden` hides from the snapshot.
@@ -74,7 +100,32 @@ impl<I: EntryIter> VisibleIter<I> {
 
     #[inline]
     pub(crate) fn valid(&self) -> bool {
-        !matches!(self.state, State::Invalid)
+        !matches!(self.state, State::Invalid | State::Paused)
+    }
+
+    /// The key before which the last move has paused.
+    #[inline]
+    pub(crate) fn paused_at(&self) -> Option<&[u8]> {
+        matches!(self.state, State::Paused).then(|| self.inner.key())
+    }
+
+    /// Goes on with a move that has paused: from `place` on, if that is given, which is a place from which on a move forward goes on and before which a
+    /// move backward does. Pauses again after `pause_after` keys, this time.
+    #[cold]
+    pub(crate) fn resume(&mut self, direction: Direction, place: Option<&[u8]>, pause_after: u32) -> Result<()> {
+        self.state = State::Invalid;
+        match (direction, place) {
+            (Direction::Forward, Some(place)) => self.inner.seek(place, self.snapshot)?,
+            (Direction::Backward, Some(place)) => self.inner.seek_before(place)?,
+            (_, None) => {}
+        }
+        let usual = std::mem::replace(&mut self.pause_after, pause_after);
+        let moved = match direction {
+            Direction::Forward => self.show_next(),
+            Direction::Backward => self.show_prev(),
+        };
+        self.pause_after = usual;
+        moved
     }
 
     /// The key of the shown entry; empty if there is none.
@@ -84,7 +135,7 @@ impl<I: EntryIter> VisibleIter<I> {
             State::Batch(_) => self.batch.key(),
             State::Forward | State::Expiring => self.inner.key(),
             State::Backward => &self.key,
-            State::Invalid => &[],
+            State::Invalid | State::Paused => &[],
         }
     }
 
@@ -96,7 +147,7 @@ impl<I: EntryIter> VisibleIter<I> {
             State::Forward => self.inner.value(),
             State::Expiring => split_expiry(self.inner.value()).1,
             State::Backward => &self.value,
-            State::Invalid => &[],
+            State::Invalid | State::Paused => &[],
         }
     }
 
@@ -108,7 +159,7 @@ impl<I: EntryIter> VisibleIter<I> {
             State::Forward => self.inner.value_slice(),
             State::Expiring => self.inner.value_slice().split_at(EXPIRY_LEN).1,
             State::Backward => self.value.clone(),
-            State::Invalid => Slice::default(),
+            State::Invalid | State::Paused => Slice::default(),
         }
     }
 
@@ -118,7 +169,7 @@ impl<I: EntryIter> VisibleIter<I> {
             State::Expiring => Some(split_expiry(self.inner.value()).0),
             State::Backward => self.expiry,
             // A batch has none that do (B1).
-            State::Batch(_) | State::Forward | State::Invalid => None,
+            State::Batch(_) | State::Forward | State::Invalid | State::Paused => None,
         }
     }
 
@@ -187,7 +238,7 @@ impl<I: EntryIter> VisibleIter<I> {
         match self.state {
             State::Batch(Direction::Forward) | State::Forward | State::Expiring => self.next_of_inner(),
             State::Batch(Direction::Backward) | State::Backward => self.turn_forward(),
-            State::Invalid => Ok(()),
+            State::Invalid | State::Paused => Ok(()),
         }
     }
 
@@ -234,7 +285,7 @@ impl<I: EntryIter> VisibleIter<I> {
         match self.state {
             State::Batch(Direction::Backward) | State::Backward => self.prev_of_inner(),
             State::Batch(Direction::Forward) | State::Forward | State::Expiring => self.turn_backward(),
-            State::Invalid => Ok(()),
+            State::Invalid | State::Paused => Ok(()),
         }
     }
 
@@ -260,6 +311,7 @@ impl<I: EntryIter> VisibleIter<I> {
 
     /// Shows the first visible key at or after the inner iterator's position, which is not below the lower bound.
     fn show_next(&mut self) -> Result<()> {
+        let mut passed = 0;
         while self.inner.valid() && self.is_below_upper() {
             if self.inner.seqno() > self.snapshot {
                 self.skip_newer()?;
@@ -271,8 +323,20 @@ impl<I: EntryIter> VisibleIter<I> {
                 self.state = if self.inner.kind() == Kind::Value { State::Forward } else { State::Expiring };
                 return Ok(());
             }
+            passed += 1;
+            if passed == self.pause_after {
+                self.pause(Self::is_below_upper);
+                return Ok(());
+            }
         }
         Ok(())
+    }
+
+    #[cold]
+    fn pause(&mut self, is_within: impl FnOnce(&Self) -> bool) {
+        if self.inner.valid() && is_within(self) {
+            self.state = State::Paused;
+        }
     }
 
     /// Whether the inner iterator's entry has a value at the instant.
@@ -318,17 +382,23 @@ impl<I: EntryIter> VisibleIter<I> {
     /// Shows the last visible key at or before the inner iterator's position, which is on the oldest version of its key and not above the upper
     /// bound.
     fn show_prev(&mut self) -> Result<()> {
+        let mut passed = 0;
         while self.inner.valid() && self.above_lower(self.inner.key()) {
             if let Some(span) = self.hidden.hidden_of(self.inner.child(), self.inner.key()) {
                 self.inner.skip_before(&span.start)?;
-                continue;
+            } else {
+                self.copy_key();
+                if let Some((kind, seqno, stored)) = self.take_newest()?
+                    && let Some((value, expiry)) = shown_slice(kind, stored, || self.instant)
+                    && !self.hidden.hides(&self.key, seqno)?
+                {
+                    (self.state, self.value, self.expiry) = (State::Backward, value, expiry);
+                    return Ok(());
+                }
             }
-            self.copy_key();
-            if let Some((kind, seqno, stored)) = self.take_newest()?
-                && let Some((value, expiry)) = shown_slice(kind, stored, || self.instant)
-                && !self.hidden.hides(&self.key, seqno)?
-            {
-                (self.state, self.value, self.expiry) = (State::Backward, value, expiry);
+            passed += 1;
+            if passed == self.pause_after {
+                self.pause(|iter| iter.above_lower(iter.inner.key()));
                 return Ok(());
             }
         }
@@ -365,7 +435,7 @@ impl<I: EntryIter> VisibleIter<I> {
                 self.key.extend_from_slice(self.batch.key());
             }
             State::Forward | State::Expiring => self.copy_key(),
-            State::Backward | State::Invalid => {}
+            State::Backward | State::Invalid | State::Paused => {}
         }
     }
 

@@ -193,8 +193,14 @@ define_metrics! {
     /// Bytes of data blocks read by [`Db::verify`](crate::Db::verify), and by an open with
     /// [`RecoveryMode::Quarantine`](crate::RecoveryMode).
     verify_bytes_read: Counter,
-    /// Commits of transactions that were refused because of a conflict. Those of `compare_and_swap`, which then begins again, are counted too.
+    /// Commits of transactions that were refused because of a conflict. Those of `compare_and_swap` and of pops, which then begin again, are
+    /// counted too.
     conflicts: Counter,
+    /// Newer writes that commits of transactions compared with what these had read; also versions that were searched for newer ones, where the record of
+    /// newer writes did not reach back to the transaction's beginning.
+    commit_checks: Counter,
+    /// Keys without a value, removed or expired, that scans passed one by one; counted where there were 16 or more in a row.
+    dead_keys_passed: Counter,
     /// Point reads.
     gets: ReadCounter,
     /// Data blocks that point reads looked at, in the cache or not.

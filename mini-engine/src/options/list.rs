@@ -65,7 +65,8 @@ macro_rules! with_options {
                 /// The durability of a single insert or remove. Default [`Durability::Buffered`].
                 durability: Durability = Durability::Buffered;
                 /// Bytes of memory that the reads and writes of one [`Transaction`](crate::Transaction) may take: keys, values, and about a hundred
-                /// bytes for each. A read or write that would need more is [`Error::Full`](crate::Error::Full). Default 64 MiB; 4 KiB to 1 GiB.
+                /// bytes for each. A read or write that would need more is [`Error::Full`](crate::Error::Full). The keys of the newest writes, with
+                /// which commits compare what was read, take as much at most. Default 64 MiB; 4 KiB to 1 GiB.
                 max_transaction_bytes: usize = 64 << 20, 4 << 10..=1 << 30;
                 /// Whether batches of 512 bytes and more are compressed in the log (Zstandard, where that saves 12 %). The writer of the batch
                 /// spends the time for it. Default false; true or false.

@@ -14,7 +14,7 @@ use std::sync::MutexGuard;
 
 use crate::compaction::{self, KeyRange, OutputSpec, Written};
 use crate::db::background::{fail_if_unsafe, flush_all};
-use crate::db::core::{Core, EntryBounds, State, fail_on_unwind};
+use crate::db::core::{Core, State, fail_on_unwind};
 use crate::db::write::check_space;
 use crate::error::Result;
 use crate::lock::wait;
@@ -109,7 +109,6 @@ impl WriterPause<'_> {
         }
         core.check_writable(&state)?;
         state.is_ingesting = true;
-        state.entry_bounds = EntryBounds::default();
         Ok(WriterPause(core))
     }
 }

@@ -86,6 +86,8 @@ impl Core {
         self.view.store(Arc::new(next));
         if let Some(last) = loaded {
             state.last_seqno = last;
+            self.dead.clear();
+            state.recent.iter_mut().for_each(|recent| recent.restart(last));
             self.publication.raise(last);
         }
         count(&self.store.counters);
@@ -108,9 +110,8 @@ impl Core {
         let id = keyspace.prefix.id();
         self.append_keyspaces(manifest, KeyspaceEdit { dropped: vec![id], ..KeyspaceEdit::default() })?;
         self.keyspaces.remove(&keyspace.name);
-        let mut state = self.lock();
+        let state = self.lock();
         keyspace.set_dropped();
-        state.entry_bounds.forget(id);
         // Only now may compactions drop its entries: a reader that pins a view without them finds the mark. Under the lock, which a worker that looks
         // for work has when it finds none: it has seen the drop, or is woken.
         self.publish_keyspaces(manifest);

@@ -3,8 +3,8 @@
 //! Nothing here waits for a worker, and nothing here knows how keys are read or written.
 
 mod clock;
+mod dead_ranges;
 mod directory;
-mod entry_bounds;
 mod install;
 mod keyspaces;
 mod lost_pointer;
@@ -12,6 +12,7 @@ mod next_log;
 mod owner;
 mod pick;
 mod publication;
+mod recent_writes;
 mod recycle;
 mod scan_count;
 mod snapshots;
@@ -20,10 +21,11 @@ mod view;
 mod write_controller;
 
 pub(crate) use self::clock::Clock;
+pub(crate) use self::dead_ranges::{DeadRanges, Moment};
 pub(crate) use self::directory::{DirectoryLock, absolute, create_locked, lock_directory, lock_for_reading, sync_name};
-pub(crate) use self::entry_bounds::{Edge, Edges, EntryBounds};
 pub(crate) use self::lost_pointer::{check_is_no_leftover, check_nothing_is_lost};
 pub(crate) use self::pick::pick_unlocked;
+pub(crate) use self::recent_writes::{NewerWrites, RecentWrites};
 pub(crate) use self::recycle::{create_log, remove_spare, retire_log};
 pub(crate) use self::scan_count::ScanCount;
 pub(crate) use self::snapshots::{SnapshotId, ViewId};

@@ -96,6 +96,11 @@ impl SnapshotRegistry {
         (held.snapshots.keys().copied().collect(), instants.chain([now()]).collect())
     }
 
+    /// The sequence number of the oldest live snapshot.
+    pub(crate) fn oldest_seqno(&self) -> Option<SeqNo> {
+        self.lock().snapshots.first_key_value().map(|(seqno, _)| *seqno)
+    }
+
     /// The instant by which entries have expired for every reader.
     pub(crate) fn oldest_instant(&self, now: impl FnOnce() -> Millis) -> Millis {
         let held = self.lock();

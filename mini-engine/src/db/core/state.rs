@@ -1,10 +1,10 @@
 //! The core of an open database: the state shared by handles, snapshots, iterators and workers.
 //!
 //! Lock order: that of drops (`keyspaces.rs`), `manifest`, then `state`, then `spare`; the snapshot registry, the names of keyspaces and the locks of a
-//! log come last. `state` is the write lock. It guards the places in the log, the sequence numbers and the publishing of views. No thread waits for the device while holding it, with two exceptions: a
-//! write that finds no space cuts the log (`wal/writer.rs`, W4), and the condition of a write may read a block that is not in the cache any more
-//! (`conditional.rs`), or, at its last try, a newer table (`transaction/commit.rs`). Both condition variables belong to it: `work` wakes the
-//! workers, `room` wakes all threads that wait for the workers.
+//! log and of the dead ranges come last. `state` is the write lock. It guards the places in the log, the sequence numbers and the publishing of views. No
+//! thread waits for the device while holding it, with two exceptions: a write that finds no space cuts the log (`wal/writer.rs`, W4), and the condition
+//! of a write may, at its last try, read a table (`transaction/commit.rs`). Both condition variables belong to it: `work` wakes the workers, `room` wakes
+//! all threads that wait for the workers.
 //!
 //! Failure (rule 7) is final: the first error is kept, and every later write gets `ReadOnly` with it. A database that was opened
 //! read-only is in that state from the start, and has no workers.
@@ -12,19 +12,20 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, OnceLock, TryLockError};
 use std::thread::yield_now;
 use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 
 use super::clock::Clock;
+use super::dead_ranges::PresentDeadRanges;
 use super::directory::DirectoryLock;
-use super::entry_bounds::EntryBounds;
 use super::keyspaces::Keyspaces;
 use super::next_log::{NextLog, SpareFile};
 use super::owner::Owner;
 use super::publication::Publication;
+use super::recent_writes::RecentWrites;
 use super::snapshots::SnapshotRegistry;
 use super::view::View;
 use super::write_controller::WriteController;
@@ -62,8 +63,8 @@ pub(crate) struct State {
     pub(crate) next_log: NextLog,
     /// The last sequence number that was assigned. Writes under way have numbers up to it that are not visible yet.
     pub(crate) last_seqno: SeqNo,
-    /// The keys between which all entries lie, for pops.
-    pub(crate) entry_bounds: EntryBounds,
+    /// The newest writes, for commits of transactions; none before the first transaction.
+    pub(crate) recent: Option<RecentWrites>,
     pub(crate) tickets: Tickets,
     pub(crate) active: ActiveMemtable,
     /// The tables on level 0 of the present view.
@@ -124,6 +125,11 @@ pub(crate) struct Core {
     pub(crate) publication: Publication,
     pub(crate) snapshots: SnapshotRegistry,
     pub(crate) clock: Clock,
+    pub(crate) dead: PresentDeadRanges,
+    /// The number of open transactions. Relaxed: see T3 of `recent_writes.rs`.
+    pub(crate) transactions: AtomicUsize,
+    /// Done once there was a transaction, and `State::recent` with it.
+    pub(crate) has_transactions: Once,
     pub(crate) memtables: MemtableFactory,
     pub(crate) manifest: Mutex<Manifest>,
     pub(crate) keyspaces: Keyspaces,
@@ -171,7 +177,7 @@ impl Core {
             frozen_logs: VecDeque::new(),
             next_log: NextLog::default(),
             last_seqno: opened.last_seqno,
-            entry_bounds: EntryBounds::default(),
+            recent: None,
             tickets: Tickets::default(),
             active: ActiveMemtable::default(),
             level_0_tables: opened.view.version.runs(0).len(),
@@ -189,6 +195,9 @@ impl Core {
             view: ArcSwap::from_pointee(opened.view),
             publication: Publication::new(opened.last_seqno),
             snapshots: SnapshotRegistry::default(),
+            dead: PresentDeadRanges::default(),
+            transactions: AtomicUsize::new(0),
+            has_transactions: Once::new(),
             keyspaces: Keyspaces::new(keyspaces),
             manifest: Mutex::new(opened.manifest),
             state: Mutex::new(state),
@@ -221,19 +230,24 @@ impl Core {
         lock(&self.state)
     }
 
+    /// Takes the write lock, if no thread has it.
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, State>> {
+        match self.state.try_lock() {
+            Ok(state) => Some(state),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     /// Like [`Core::lock`], for a write: counted while it waits.
     pub(crate) fn lock_for_write(&self) -> MutexGuard<'_, State> {
-        match self.state.try_lock() {
-            Ok(state) => state,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                // Relaxed: a number for metrics; the lock orders everything else.
-                self.waiting_writers.fetch_add(1, Ordering::Relaxed);
-                let state = self.lock();
-                self.waiting_writers.fetch_sub(1, Ordering::Relaxed);
-                state
-            }
-        }
+        self.try_lock().unwrap_or_else(|| {
+            // Relaxed: a number for metrics; the lock orders everything else.
+            self.waiting_writers.fetch_add(1, Ordering::Relaxed);
+            let state = self.lock();
+            self.waiting_writers.fetch_sub(1, Ordering::Relaxed);
+            state
+        })
     }
 
     pub(crate) fn waiting_writers(&self) -> usize {

@@ -3,7 +3,7 @@
 //! A cursor reads one pinned view at one sequence number, whatever is written, flushed or compacted meanwhile, even if the snapshot that it was
 //! made from is dropped. It may outlive every handle; the directory stays locked until the cursor is dropped.
 
-use std::ops::Bound;
+use std::ops::{Bound, RangeInclusive};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -12,7 +12,10 @@ use super::quarantine::check_range;
 use crate::db::core::Source;
 use crate::error::{Error, Result};
 use crate::iter::{Direction, MergeIter, VisibleIter};
-use crate::types::{KeyBounds, KeyPrefix, OwnedBounds, Slice, system_time};
+use crate::types::{KeyBounds, KeyPrefix, OwnedBounds, Slice, place_after, system_time};
+
+/// The numbers of keys without a value in a row, the first and the last one, after which a scan asks whether more of them are known.
+const PAUSES: RangeInclusive<u32> = 16..=1024;
 
 /// A position in the sorted entries of one moment. Lends key and value, so that a scan allocates nothing for an entry.
 ///
@@ -170,7 +173,40 @@ impl Cursor {
         if !matches!(start_at, Start::Here) {
             self.count_scan()?;
         }
-        step(self.entries()?)
+        let entries = self.entries()?;
+        step(entries)?;
+        if entries.paused_at().is_some() { self.pass_dead(direction) } else { Ok(()) }
+    }
+
+    /// Goes on where keys without a value were passed and more of them may follow (`core/dead_ranges.rs`).
+    #[cold]
+    fn pass_dead(&mut self, direction: Direction) -> Result<()> {
+        let (Some(entries), Ok(pinned)) = (&mut self.entries, &self.source) else { return Ok(()) };
+        let mut pause = *PAUSES.start();
+        // The place from which on keys were passed, and their number.
+        let mut passed: Option<(Slice, u64)> = None;
+        while let Some(key) = entries.paused_at() {
+            let here = match direction {
+                Direction::Forward => Slice::from(key),
+                Direction::Backward => Slice::from(place_after(key)),
+            };
+            pinned.count_passed(pause);
+            let is_noted = passed.as_mut().is_none_or(|(from, keys)| {
+                *keys += u64::from(pause);
+                let range = match direction {
+                    Direction::Forward => (&*from, &here),
+                    Direction::Backward => (&here, &*from),
+                };
+                pinned.note_dead(range, *keys)
+            });
+            let known = pinned.skip_dead(&here, direction);
+            if is_noted || known.is_some() {
+                passed = Some((known.clone().unwrap_or(here), 0));
+            }
+            pause = if known.is_some() { *PAUSES.start() } else { (2 * pause).min(*PAUSES.end()) };
+            entries.resume(direction, known.as_deref(), pause)?;
+        }
+        Ok(())
     }
 
     /// Counts a seek, if it merges runs.
@@ -245,7 +281,8 @@ fn open(pinned: &Pinned, range: &OwnedBounds) -> (Entries, usize) {
         upper = Bound::Unbounded;
     }
     let entries = VisibleIter::new(MergeIter::new(sources), pinned.seqno, lower, upper);
-    (entries.hiding(hidden).at(pinned.instant), runs)
+    let pause = if pinned.is_guarded() { u32::MAX } else { *PAUSES.start() };
+    (entries.hiding(hidden).at(pinned.instant).pausing_after(pause), runs)
 }
 
 type Entries = VisibleIter<Source>;

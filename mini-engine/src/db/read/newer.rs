@@ -16,6 +16,7 @@ use crate::codec::key_hash;
 use crate::db::core::View;
 use crate::error::Result;
 use crate::iter::EntryIter;
+use crate::metrics::Counter;
 use crate::table::RunTable;
 use crate::types::{KeyBounds, MAX_SEQNO, OwnedBounds, RangeTombstone, SeqNo, Slice, is_above, is_below};
 
@@ -34,11 +35,17 @@ pub(crate) fn newer_version(view: &View, key: &[u8], since: SeqNo) -> Result<Opt
     Ok(None)
 }
 
-/// A version newer than `since` of a key within `bounds`: the key, or the first key of a removed range that lies within, and the number.
-pub(crate) fn newer_within(view: &View, bounds: &OwnedBounds, since: SeqNo) -> Result<Option<(Slice, SeqNo)>> {
+/// A version newer than `since` of a key within `bounds`: the key, or the first key of a removed range that lies within, and the number. Walks over
+/// the entries of the range, which `passed` counts.
+pub(crate) fn newer_within(
+    view: &View,
+    bounds: &OwnedBounds,
+    since: SeqNo,
+    passed: &Counter,
+) -> Result<Option<(Slice, SeqNo)>> {
     for memtable in view.memtables_since(since) {
         let removed = memtable.range_sets().into_iter().find_map(|set| set.newer_within(bounds, since));
-        if let Some(found) = first_newer(memtable.iter(), removed, bounds, since)? {
+        if let Some(found) = first_newer(memtable.iter(), removed, bounds, (since, passed))? {
             return Ok(Some(found));
         }
     }
@@ -50,7 +57,7 @@ pub(crate) fn newer_within(view: &View, bounds: &OwnedBounds, since: SeqNo) -> R
         let has_ranges = table.has_range_tombstones();
         let ranges = has_ranges.then(|| table.range_tombstones()).transpose()?;
         let removed = ranges.and_then(|ranges| ranges.newer_within(bounds, since));
-        if let Some(found) = first_newer(table.iter(CacheUse::Fill), removed, bounds, since)? {
+        if let Some(found) = first_newer(table.iter(CacheUse::Fill), removed, bounds, (since, passed))? {
             return Ok(Some(found));
         }
     }
@@ -62,7 +69,7 @@ fn first_newer(
     mut entries: impl EntryIter,
     removed: Option<RangeTombstone>,
     bounds: &OwnedBounds,
-    since: SeqNo,
+    (since, passed): (SeqNo, &Counter),
 ) -> Result<Option<(Slice, SeqNo)>> {
     if let Some(RangeTombstone { start, seqno, .. }) = removed {
         let (Bound::Included(lower) | Bound::Excluded(lower)) = &bounds.0 else { return Ok(Some((start, seqno))) };
@@ -74,6 +81,7 @@ fn first_newer(
         Bound::Excluded(key) => entries.seek_past(key)?,
     }
     while entries.valid() && is_below(entries.key(), bounds.end()) {
+        passed.add(1);
         if entries.seqno() > since {
             return Ok(Some((Slice::from(entries.key()), entries.seqno())));
         }

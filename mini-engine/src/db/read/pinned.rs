@@ -16,24 +16,37 @@
 //! P6 A number is registered together with an instant, and a scan has one of its own: entries have expired for a reader by that instant, however
 //! long it lives. A compaction takes an entry for expired only if it is for every reader that sees it (K3 of `core/clock.rs`).
 //!
+//! P7 The core's dead ranges are for readers in views that have all writes up to their numbers (D1 of `core/dead_ranges.rs`). A scan's view has them if its
+//! active memtable was still the active one after the number was loaded, and no bulk load came between (P5); a snapshot's view always has.
+//! Where a snapshot's number is too old for the core's ranges, it keeps its own, which no insertion concerns. Guarded reads skip nothing.
+//!
 //! Owning both, as in a snapshot that pins its view, would keep the space twice: the files of the past, and the same versions in the new files. An
 //! iterator does not move to newer views on its way, because it would have to keep its number registered for that. A scan that may take hours
 //! should be made of ranges of a snapshot, each starting at the key after the last.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use super::read_point::{ReadPoint, view_first};
-use crate::db::core::{Core, SnapshotId, View, ViewId};
+use crate::db::core::{Core, DeadRanges, SnapshotId, View, ViewId};
 use crate::error::Result;
+use crate::iter::Direction;
+use crate::lock::lock;
 use crate::table::TableMeta;
-use crate::types::{KeyspaceRef, Millis, SeqNo};
+use crate::types::{KeyspaceRef, Millis, SeqNo, Slice};
 
 /// A registered sequence number, the only resource of a snapshot. Keeps the directory's lock.
 pub(crate) struct Registered {
     id: SnapshotId,
-    /// The tables whose keys cannot be read (P4).
-    quarantined: Arc<[TableMeta]>,
+    fixed: Arc<FixedReads>,
     core: Arc<Core>,
+}
+
+/// The facts that all reads at a registered number share.
+struct FixedReads {
+    /// The tables whose keys cannot be read (P4).
+    quarantined: Vec<TableMeta>,
+    /// P7.
+    dead: Mutex<DeadRanges>,
 }
 
 impl std::fmt::Debug for Registered {
@@ -47,9 +60,10 @@ impl Registered {
     pub(crate) fn now(core: &Arc<Core>) -> Result<Arc<Registered>> {
         core.check_open()?;
         // Read before the number is registered. Otherwise a table that reads at the number must not pass could be dropped in between.
-        let quarantined = core.view.load().version.quarantined().into();
+        let quarantined = core.view.load().version.quarantined().to_vec();
+        let fixed = Arc::new(FixedReads { quarantined, dead: Mutex::default() });
         let id = core.snapshots.register(|| core.visible(), || core.clock.now());
-        Ok(Arc::new(Registered { id, quarantined, core: core.clone() }))
+        Ok(Arc::new(Registered { id, fixed, core: core.clone() }))
     }
 
     pub(crate) fn seqno(&self) -> SeqNo {
@@ -66,16 +80,16 @@ impl Registered {
         let SnapshotId { seqno, instant, .. } = self.id;
         let view = self.core.view.load_full();
         keyspace.check()?;
-        Ok(Pinned::new(&self.core, view, (seqno, instant), Some(self.quarantined.clone())))
+        Ok(Pinned::new(&self.core, view, (seqno, instant), Some(self.fixed.clone())))
     }
 
     /// Reads a keyspace in the current view at this number.
     pub(crate) fn read<T>(&self, keyspace: &KeyspaceRef, read: impl FnOnce(ReadPoint<'_>) -> Result<T>) -> Result<T> {
-        let Registered { id, quarantined, core } = self;
+        let Registered { id, fixed, core } = self;
         let (seqno, instant) = (id.seqno, Some(id.instant));
         let view = core.view.load();
         keyspace.check()?;
-        read(ReadPoint { core, view: &view, seqno, instant, quarantined })
+        read(ReadPoint { core, view: &view, seqno, instant, quarantined: &fixed.quarantined })
     }
 
     /// Whether it is a number of this open database.
@@ -96,8 +110,8 @@ pub(crate) struct Pinned {
     pub(crate) view: Arc<View>,
     pub(crate) seqno: SeqNo,
     pub(crate) instant: Millis,
-    /// The quarantined tables of the snapshot that it was made from, if any (P4).
-    quarantined: Option<Arc<[TableMeta]>>,
+    /// Those of the snapshot that it was made from, if any.
+    fixed: Option<Arc<FixedReads>>,
     id: ViewId,
     core: Arc<Core>,
 }
@@ -117,10 +131,10 @@ impl Pinned {
         core: &Arc<Core>,
         view: Arc<View>,
         (seqno, instant): (SeqNo, Millis),
-        quarantined: Option<Arc<[TableMeta]>>,
+        fixed: Option<Arc<FixedReads>>,
     ) -> Arc<Pinned> {
         let id = core.snapshots.register_view();
-        Arc::new(Pinned { view, seqno, instant, quarantined, id, core: core.clone() })
+        Arc::new(Pinned { view, seqno, instant, fixed, id, core: core.clone() })
     }
 
     /// Counts a scan that merges runs. If level 0 has become worth a compaction for the sake of scans, wakes a worker.
@@ -130,6 +144,40 @@ impl Pinned {
             drop(self.core.lock());
             self.core.wake_all();
         }
+    }
+
+    /// The end of the keys from `place` on in `direction` that are known to have no value: as [`DeadRanges::skip`].
+    pub(super) fn skip_dead(&self, place: &Slice, direction: Direction) -> Option<Slice> {
+        let (core, at) = (&self.core, (self.seqno, self.instant));
+        let of_present =
+            if core.dead.is_used() && self.has_all_writes() { core.dead.skip(place, at, direction) } else { None };
+        of_present.or_else(|| lock(&self.fixed.as_ref()?.dead).skip(place, at, direction))
+    }
+
+    /// Notes that about `keys` keys from `start` on and before `end` were passed, and had no value. False if it could not be noted now.
+    pub(super) fn note_dead(&self, range: (&Slice, &Slice), keys: u64) -> bool {
+        // Readers do not wait for writers.
+        let Some(state) = self.core.try_lock() else { return false };
+        if !self.has_all_writes() {
+            return false;
+        }
+        let (at, claimed) = ((self.seqno, self.instant), state.last_seqno);
+        self.core.dead.note(range, keys, at, claimed);
+        drop(state);
+        if let Some(fixed) = self.fixed.as_ref().filter(|_| claimed > self.seqno) {
+            lock(&fixed.dead).note(range, keys, at, 0);
+        }
+        true
+    }
+
+    /// P7.
+    fn has_all_writes(&self) -> bool {
+        self.fixed.is_some() || self.core.view.load().before_active == self.view.before_active
+    }
+
+    /// Counts keys without a value that a scan has passed.
+    pub(super) fn count_passed(&self, keys: u32) {
+        self.core.store.counters.dead_keys_passed.add(u64::from(keys));
     }
 
     /// Whether there may be keys of other keyspaces than the default one. Whoever has written a key that the number sees had made its keyspace
@@ -144,7 +192,7 @@ impl Pinned {
     }
 
     fn quarantined(&self) -> &[TableMeta] {
-        self.quarantined.as_deref().unwrap_or_else(|| self.view.version.quarantined())
+        self.fixed.as_ref().map_or_else(|| self.view.version.quarantined(), |fixed| &fixed.quarantined)
     }
 
     pub(super) fn point(&self) -> ReadPoint<'_> {

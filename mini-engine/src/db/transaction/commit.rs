@@ -8,18 +8,23 @@
 //! What had expired stays absent, unless it is written, because the clock never goes back.
 //!
 //! The batch gets its numbers under the write lock, and only there is it known which writes come before it. Most of the check is done before the lock
-//! is taken, up to the number that is visible then. Under the lock, only later versions are looked for: in memory, if no flush has come between. If
-//! one has, and a table would have to be read, the lock is given back and the check done again without it. After [`ROUNDS`] times a table is read
-//! under the lock, so that every commit comes to an end.
+//! is taken; under it, only the writes that came after that are looked at.
+//!
+//! The record of the newest writes (`core/recent_writes.rs`) lists them. Where it does not reach back to the transaction's beginning, the view is
+//! searched without the lock, and the record has what came after the search began. A few keys are looked up in the view in any case: that costs
+//! no more. If there is more to do under the lock than looking at some writes or at some keys in memory, the lock is given back and the check goes on
+//! without it. After [`ROUNDS`] times everything is done under the lock, so that every commit comes to an end.
 
 use super::reads::Reads;
-use crate::db::core::{Core, EntryBounds, View};
+use crate::db::core::{Core, NewerWrites, State, View};
 use crate::db::write::{write, write_if};
 use crate::error::{Error, Result};
 use crate::types::{Durability, SeqNo, WriteBatch};
 
 /// The number of times that a check without the lock may come too late.
 const ROUNDS: usize = 3;
+/// The number of newer writes that are looked at with the write lock held.
+const MOST_UNDER_LOCK: usize = 1024;
 
 /// Writes `batch`, which is not empty, if what was read at `read_at`, a registered number, has not changed since. Returns the number of its last
 /// operation.
@@ -39,12 +44,53 @@ pub(crate) fn commit(core: &Core, batch: &WriteBatch, read: (&Reads, SeqNo), dur
 
 /// Checks, without the write lock, that nothing of what was read at `read_at` has changed after `since`. Returns the number up to which that is so.
 pub(super) fn check_now(core: &Core, (reads, read_at): (&Reads, SeqNo), since: SeqNo) -> Result<SeqNo> {
-    // In this order (`read/newer.rs`).
+    // Before the view (`read/newer.rs`).
     let visible = core.visible();
-    if visible > since {
-        reads.check(&core.view.load(), read_at, since)?;
+    if visible <= since {
+        return Ok(since);
     }
-    Ok(visible.max(since))
+    if reads.asks_for_newer_writes() {
+        let state = core.lock();
+        if let Some(newer) = newer_writes(&state, since) {
+            let last_seqno = state.last_seqno;
+            drop(state);
+            // Also those that are not visible yet: all of them come before the commit.
+            reads.check_writes(core, &newer, read_at)?;
+            return Ok(last_seqno);
+        }
+    }
+    reads.check(core, read_at, since)?;
+    Ok(visible)
+}
+
+fn newer_writes(state: &State, since: SeqNo) -> Option<NewerWrites> {
+    state.recent.as_ref().and_then(|recent| recent.since(since))
+}
+
+/// The same with the lock held, and everything visible; false if there is more to do than should be done under it, unless it `must`.
+fn check_locked(
+    core: &Core,
+    state: &State,
+    (reads, read_at): (&Reads, SeqNo),
+    since: SeqNo,
+    must: bool,
+) -> Result<bool> {
+    if state.last_seqno <= since {
+        return Ok(true);
+    }
+    let asks = reads.asks_for_newer_writes();
+    if let Some(newer) = newer_writes(state, since).filter(|_| asks) {
+        let is_much = newer.len() > MOST_UNDER_LOCK;
+        if must || !is_much {
+            reads.check_writes(core, &newer, read_at)?;
+        }
+        return Ok(must || !is_much);
+    }
+    if !must && (asks || has_table_since(&core.view.load(), since)) {
+        return Ok(false);
+    }
+    reads.check(core, read_at, since)?;
+    Ok(true)
 }
 
 fn write_if_unchanged(
@@ -61,14 +107,9 @@ fn write_if_unchanged(
         if !is_last {
             checked = check_now(core, (reads, read_at), checked)?;
         }
-        let is_unchanged = |_: &mut EntryBounds| {
-            let view = core.view.load();
-            if !is_last && has_table_since(&view, checked) {
+        let is_unchanged = |state: &mut State| {
+            if !check_locked(core, state, (reads, read_at), checked, is_last)? {
                 return Ok(false);
-            }
-            // All earlier writes are visible here.
-            if core.visible() > checked {
-                reads.check(&view, read_at, checked)?;
             }
             // After what may take time.
             check_time(core, (reads, read_at))?;

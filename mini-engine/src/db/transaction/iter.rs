@@ -14,6 +14,9 @@ use crate::error::Result;
 use crate::iter::Direction;
 use crate::types::{KeyPrefix, OwnedBounds, Slice, millis};
 
+/// The number of entries that it has written itself after which an iterator notes that it has passed them.
+const MANY_PASSED: u64 = 16;
+
 type Entry = (Slice, Slice);
 /// An entry, and the time from which on its key is absent; an own entry is not looked at again.
 type Expiring = (Slice, Slice, Option<SystemTime>);
@@ -82,12 +85,25 @@ impl<'a> TransactionIter<'a> {
                 Direction::Backward => key > own,
             })
         };
-        while let Some(committed) = self.next_committed(direction)?.take_if(|(key, ..)| is_before_own(key)) {
-            if pending.written(&committed.0).is_none() {
-                return Ok(Some(committed));
+        let mut passed = 0;
+        let mut committed = None;
+        while let Some(next) = self.next_committed(direction)?.take_if(|(key, ..)| is_before_own(key)) {
+            if pending.written(&next.0).is_none() {
+                committed = Some(next);
+                break;
             }
+            passed += 1;
         }
-        Ok(own.map(|(key, value)| (key, value, None)))
+        drop(pending);
+        if passed >= MANY_PASSED && self.front.slot.is_none() && self.back.slot.is_none() {
+            let next = match direction {
+                Direction::Forward => &self.front.next,
+                Direction::Backward => &self.back.next,
+            };
+            let key = committed.as_ref().or(next.as_ref()).map(|(key, ..)| &**key);
+            self.pending.borrow_mut().note_written(&self.bounds, direction, key, passed);
+        }
+        Ok(committed.or_else(|| own.map(|(key, value)| (key, value, None))))
     }
 
     /// The place of the committed entry that comes next. If none is left, it is the one that the other end has taken.

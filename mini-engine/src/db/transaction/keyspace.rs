@@ -7,6 +7,7 @@ use super::state::TransactionState;
 use super::writes::Expiring;
 use crate::db::read::Iter;
 use crate::error::Result;
+use crate::iter::Direction;
 use crate::types::{
     KeyBounds, KeyPrefix, KeyspaceRef, Slice, check_bounds, check_expiring_value, check_key, check_value, millis,
     prefix_bounds, start_and_end,
@@ -83,6 +84,28 @@ impl<'a> KeyspaceTransaction<'a> {
         self.iter().next_back().transpose()
     }
 
+    /// As [`Transaction::pop_first`](crate::Transaction::pop_first).
+    pub fn pop_first(&self) -> Result<Option<(Slice, Slice)>> {
+        self.pop(Direction::Forward)
+    }
+
+    /// As [`Transaction::pop_last`](crate::Transaction::pop_last).
+    pub fn pop_last(&self) -> Result<Option<(Slice, Slice)>> {
+        self.pop(Direction::Backward)
+    }
+
+    /// Removes the entry at the end where a scan in this direction begins, and returns it.
+    pub(crate) fn pop(&self, direction: Direction) -> Result<Option<(Slice, Slice)>> {
+        let found = match direction {
+            Direction::Forward => self.first()?,
+            Direction::Backward => self.last()?,
+        };
+        if let Some((key, _)) = &found {
+            self.remove(key)?;
+        }
+        Ok(found)
+    }
+
     /// As [`Transaction::iter`](crate::Transaction::iter).
     pub fn iter(&self) -> TransactionIter<'a> {
         self.range(..)
@@ -92,7 +115,9 @@ impl<'a> KeyspaceTransaction<'a> {
     pub fn range(&self, bounds: impl KeyBounds) -> TransactionIter<'a> {
         let bounds = self.key_prefix().bounds(&bounds);
         let source = self.state.source_of(&self.keyspace).and_then(|source| source.pin(&self.keyspace));
-        let committed = Iter::new(source, KeyPrefix::NONE, bounds.clone());
+        // What the transaction has written is passed once (`pending.rs`).
+        let left = self.state.pending.borrow_mut().without_written_ends(&bounds);
+        let committed = Iter::new(source, KeyPrefix::NONE, left);
         TransactionIter::new(&self.state.pending, committed, self.key_prefix(), bounds)
     }
 

@@ -71,7 +71,12 @@ pub struct Transaction {
 impl Transaction {
     /// A transaction that reads what is visible now.
     pub(crate) fn begin(core: &Arc<Core>) -> Transaction {
-        Transaction { state: TransactionState::now(core) }
+        Transaction { state: TransactionState::now(core, core.store.options.max_transaction_bytes) }
+    }
+
+    /// The same for a few reads and writes of any size.
+    pub(crate) fn begin_small(core: &Arc<Core>) -> Transaction {
+        Transaction { state: TransactionState::now(core, usize::MAX) }
     }
 
     /// The value of `key`. Costs a [`Keyspace::get`](crate::Keyspace::get), unless the transaction has written the key.
@@ -101,6 +106,35 @@ impl Transaction {
     /// The entry with the largest key.
     pub fn last(&self) -> Result<Option<(Slice, Slice)>> {
         self.default().last()
+    }
+
+    /// Removes the entry with the smallest key when the transaction is committed, and returns it. Costs [`Transaction::first`] and
+    /// [`Transaction::remove`].
+    ///
+    /// Takers of the same end conflict with each other, as with whoever puts an entry before that one: use [`Db::transact`](crate::Db::transact).
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = mini_engine::Db::open(dir.path())?;
+    /// let (waiting, done) = (db.keyspace("waiting")?, db.keyspace("done")?);
+    /// waiting.insert("1", "job")?;
+    /// let moved = db.transact(|tx| {
+    ///     let Some((key, job)) = tx.keyspace(&waiting).pop_first()? else { return Ok(false) };
+    ///     tx.keyspace(&done).insert(key, job)?;
+    ///     Ok(true)
+    /// })?;
+    /// assert!(moved && waiting.first()?.is_none() && done.contains_key("1")?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn pop_first(&self) -> Result<Option<(Slice, Slice)>> {
+        self.default().pop_first()
+    }
+
+    /// The same for the entry with the largest key.
+    pub fn pop_last(&self) -> Result<Option<(Slice, Slice)>> {
+        self.default().pop_last()
     }
 
     /// All entries in key order, from both ends. Errors are yielded.
@@ -166,7 +200,7 @@ impl Transaction {
     }
 
     /// Fails if something that was read has changed or expired by now: then a commit would fail too. A long transaction may ask that before it goes
-    /// on. Costs the first part of a commit, and waits for nobody.
+    /// on. Costs the first part of a commit, and waits for no write.
     ///
     /// # Errors
     /// [`Error::Conflict`], with the key that was changed; the errors of reading tables.
@@ -185,9 +219,11 @@ impl Transaction {
     /// A transaction that has written nothing succeeds without a check, and returns the number at which it has read: it has seen one moment. It
     /// syncs nothing. A transaction that has read nothing writes without a check.
     ///
-    /// The check looks up each key that was read, and passes over each range, in what was written since the transaction began: in memory, and in
-    /// tables if there was a flush. Other writes wait for that part of the check that concerns writes which came during it. As every conditional
-    /// write does, it waits for the writes that have begun.
+    /// The check costs O(w log r) for w operations that were written since the transaction began and r keys and ranges that it has read. Other writes
+    /// wait for that part of the check that concerns writes which came during it. A check looks up each key, and passes over each range, in the
+    /// database itself only if the record of newer writes does not reach back so far: after a [`Keyspace::ingest`](crate::Keyspace::ingest), or when
+    /// it took more than [`Options::max_transaction_bytes`](crate::Options::max_transaction_bytes). As every conditional write does, a commit waits for the
+    /// writes that have begun.
     ///
     /// # Errors
     /// [`Error::Conflict`], with the key that was changed; the errors of [`Db::write`](crate::Db::write), and of reading tables.

@@ -1,21 +1,33 @@
 //! [`Pending`]: what a transaction has read and written so far, in bounded memory. All keys are stored keys.
+//!
+//! A transaction that takes many entries from an end would pass all that it has taken before, each time. So it keeps the ranges at the ends of which it has
+//! found only committed entries that it has written or removed itself. It reads at one number, and what it has written stays written: such a range
+//! stays one.
+
+use std::ops::Bound;
 
 use super::reads::{RangeSlot, Reads};
 use super::writes::{Expiring, Writes, bytes_of};
+use crate::db::core::{DeadRanges, Moment};
 use crate::error::{Error, Result};
 use crate::iter::Direction;
-use crate::types::{KeyspaceRef, Millis, OwnedBounds, Slice, WriteBatch};
+use crate::types::{KeyspaceRef, Millis, OwnedBounds, Slice, WriteBatch, place_after, start_and_end};
+
+/// The only moment at which it reads.
+const NOW: Moment = (0, 0);
 
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) reads: Reads,
     writes: Writes,
+    /// Ranges in which each committed entry was written by the transaction.
+    written: DeadRanges,
     max_bytes: usize,
 }
 
 impl Pending {
     pub(super) fn new(max_bytes: usize) -> Pending {
-        Pending { reads: Reads::default(), writes: Writes::default(), max_bytes }
+        Pending { reads: Reads::default(), writes: Writes::default(), written: DeadRanges::default(), max_bytes }
     }
 
     /// The value that the transaction has given to `key`, `Some(None)` if it has removed it; `None` if it has not written the key.
@@ -26,6 +38,26 @@ impl Pending {
     /// The first or the last key within `bounds`, which are not inverted, to which the transaction has given a value, and the value.
     pub(super) fn written_at_end(&self, bounds: &OwnedBounds, direction: Direction) -> Option<(Slice, Slice)> {
         self.writes.at_end(bounds, direction)
+    }
+
+    /// A part of `bounds` with all its committed entries that the transaction has not written.
+    pub(super) fn without_written_ends(&mut self, bounds: &OwnedBounds) -> OwnedBounds {
+        let Some((start, end)) = start_and_end(bounds) else { return bounds.clone() };
+        let lower = self.written.skip(&start.into(), NOW, Direction::Forward).map(Bound::Included);
+        let upper = self.written.skip(&end.into(), NOW, Direction::Backward).map(Bound::Excluded);
+        (lower.unwrap_or_else(|| bounds.0.clone()), upper.unwrap_or_else(|| bounds.1.clone()))
+    }
+
+    /// Notes that the transaction has written all committed entries within `bounds`, about `count`, in this direction as far as `key`, which is not
+    /// included; without a key, all of them.
+    pub(super) fn note_written(&mut self, bounds: &OwnedBounds, direction: Direction, key: Option<&[u8]>, count: u64) {
+        let Some((start, end)) = start_and_end(bounds) else { return };
+        let (start, end) = match (direction, key) {
+            (Direction::Forward, Some(key)) => (start.into(), Slice::from(key)),
+            (Direction::Backward, Some(key)) => (Slice::from(place_after(key)), end.into()),
+            (_, None) => (start.into(), end.into()),
+        };
+        self.written.note((&start, &end), count, NOW, 0);
     }
 
     /// Notes that `key` was read.

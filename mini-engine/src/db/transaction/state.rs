@@ -2,9 +2,10 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::pending::Pending;
-use crate::db::core::Core;
+use crate::db::core::{Core, RecentWrites};
 use crate::db::read::{ReadPoint, Registered};
 use crate::error::{Error, Result};
 use crate::types::{KeyspaceRef, Millis, Slice};
@@ -12,6 +13,8 @@ use crate::types::{KeyspaceRef, Millis, Slice};
 #[derive(Debug)]
 pub(super) struct TransactionState {
     pub(super) core: Arc<Core>,
+    /// Lets writers record what they write, until the transaction is committed.
+    _recorded: Recorded,
     /// The number at which it reads.
     pub(super) source: Result<Arc<Registered>>,
     pub(super) pending: RefCell<Pending>,
@@ -22,11 +25,14 @@ pub(super) struct TransactionState {
 }
 
 impl TransactionState {
-    /// Reads what is visible now.
-    pub(super) fn now(core: &Arc<Core>) -> TransactionState {
-        let pending = RefCell::new(Pending::new(core.store.options.max_transaction_bytes));
+    /// Reads what is visible now. Its reads and writes may take `max_bytes` of memory.
+    pub(super) fn now(core: &Arc<Core>, max_bytes: usize) -> TransactionState {
+        // Before the number is registered: what is written after that is in the record.
+        let _recorded = Recorded::begin(core);
+        let pending = RefCell::new(Pending::new(max_bytes));
         let (own_instant, has_conflict) = Default::default();
-        TransactionState { core: core.clone(), source: Registered::now(core), pending, own_instant, has_conflict }
+        let source = Registered::now(core);
+        TransactionState { core: core.clone(), _recorded, source, pending, own_instant, has_conflict }
     }
 
     pub(super) fn source(&self) -> Result<&Arc<Registered>> {
@@ -65,5 +71,26 @@ impl TransactionState {
         let Some((value, at)) = source.read(keyspace, committed)? else { return Ok(None) };
         pending.note_expiry(key, at);
         Ok(Some(value))
+    }
+}
+
+/// The need for a record of newer writes (`core/recent_writes.rs`), until this is dropped.
+#[derive(Debug)]
+struct Recorded(Arc<Core>);
+
+impl Recorded {
+    fn begin(core: &Arc<Core>) -> Recorded {
+        core.transactions.fetch_add(1, Ordering::Relaxed);
+        core.has_transactions.call_once(|| {
+            let mut state = core.lock();
+            state.recent = Some(RecentWrites::new(state.last_seqno, core.store.options.max_transaction_bytes));
+        });
+        Recorded(core.clone())
+    }
+}
+
+impl Drop for Recorded {
+    fn drop(&mut self) {
+        self.0.transactions.fetch_sub(1, Ordering::Relaxed);
     }
 }

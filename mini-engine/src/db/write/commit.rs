@@ -1,6 +1,7 @@
 //! The steps of a write in the pipeline: see `mod.rs`.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use arc_swap::Guard;
 use fastskip::{InsertError, Op};
@@ -9,7 +10,7 @@ use super::room::{
     enlarge_memtable, is_fast_enough, is_large, is_ready, missing, rotate, slow_down, wait_for, wait_for_room,
     want_log_ahead,
 };
-use crate::db::core::{Core, EntryBounds, State, View};
+use crate::db::core::{Core, RecentWrites, State, View};
 use crate::error::{Error, Result};
 use crate::memtables::{memory_for, ops, range_tombstone};
 use crate::types::{BatchOp, Durability, SeqNo, WriteBatch, check_seqno};
@@ -18,8 +19,8 @@ use crate::wal::{self, Append, Claim, Payload};
 /// The factor for the memory of a batch that did not fit although its estimate did.
 const SECOND_TRY_FACTOR: usize = 4;
 
-/// Says whether a write is still wanted. It may update the bounds of all entries.
-pub(crate) type Condition<'a> = &'a dyn Fn(&mut EntryBounds) -> Result<bool>;
+/// Says whether a write is still wanted, to the holder of the write lock.
+pub(crate) type Condition<'a> = &'a dyn Fn(&mut State) -> Result<bool>;
 
 /// The behaviour of a write that would have to wait for another thread's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +121,7 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
         core.keyspaces.check(commit.batch)?;
         if let Some(condition) = commit.condition {
             core.wait_visible(state.last_seqno)?;
-            if !condition(&mut state.entry_bounds)? {
+            if !condition(&mut state)? {
                 return Ok(None);
             }
         }
@@ -225,7 +226,12 @@ fn begin(core: &Core, state: &mut State, commit: &Commit<'_>) -> Result<Begun> {
             core.fail_locked(state, error);
         }
     })?;
-    state.entry_bounds.include(commit.ops);
+    if core.dead.is_used() {
+        core.dead.cut(commit.ops);
+    }
+    if let Some(recent) = &mut state.recent {
+        record(core, recent, commit.batch, first_seqno);
+    }
     state.last_seqno = last_seqno;
     state.tickets.next += 1;
     // A batch larger than half a memtable has the log and the memtable for itself: they count as full from now on.
@@ -239,6 +245,18 @@ fn begin(core: &Core, state: &mut State, commit: &Commit<'_>) -> Result<Begun> {
     counters.writes.add(u64::from(count));
     counters.user_bytes.add(commit.batch.user_bytes());
     Ok(Begun { claim, ticket, first_seqno, last_seqno })
+}
+
+/// Adds a batch to the record for transactions.
+#[inline(never)]
+fn record(core: &Core, recent: &mut RecentWrites, batch: &WriteBatch, first_seqno: SeqNo) {
+    // Whoever registers a number later registers a visible one.
+    if core.transactions.load(Ordering::Relaxed) == 0 {
+        recent.drop_upto(core.visible());
+    } else if recent.begins_chunk() {
+        recent.drop_upto(core.snapshots.oldest_seqno().unwrap_or_else(|| core.visible()));
+    }
+    recent.add(batch, first_seqno);
 }
 
 /// Makes the log of `view` durable up to `end`.

@@ -181,7 +181,7 @@ impl<'a> Fences<'a> {
         let (fences, offsets) = body.split_at(fences_end);
         let prefix = match marked & SHARES {
             0 => Some(&[][..]),
-            _ => Reader::new(fences).prefixed(MAX_KEY_LEN),
+            _ => Reader::new(fences).prefixed(MAX_STORED_KEY_LEN),
         };
         let prefix = prefix.filter(|_| count > 0).ok_or(malformed)?;
         Ok(Self { prefix, fences, offsets: offsets.as_chunks().0 })
@@ -191,7 +191,7 @@ impl<'a> Fences<'a> {
     fn checked(&self) -> Result<Vec<Fence<'a>>, Malformed> {
         let mut reader = Reader::new(self.fences);
         if !self.prefix.is_empty() {
-            reader.prefixed(MAX_KEY_LEN);
+            reader.prefixed(MAX_STORED_KEY_LEN);
         }
         let mut read: Vec<Fence<'a>> = Vec::new();
         for offset in self.offsets {
@@ -393,7 +393,7 @@ mod tests {
             }
             let (mut bytes, whole, len) = (Vec::new(), builder.whole_len(), builder.len());
             builder.finish(&mut bytes);
-            prop_assert!(bytes.len() <= whole + 1 && bytes.len() <= len + MAX_KEY_LEN && builder.count() == 0);
+            prop_assert!(bytes.len() <= whole + 1 && bytes.len() <= len + MAX_STORED_KEY_LEN && builder.count() == 0);
             prop_assert!(shared < LEAST_SHARED || bytes.len() <= shared + 20 * places.len() + 10, "{}", bytes.len());
             let fences = Fences::of(&bytes).expect("own encoding");
             let end = check(fences).expect("own encoding");

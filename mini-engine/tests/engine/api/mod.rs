@@ -13,6 +13,7 @@ mod lifecycle;
 mod limits;
 mod model;
 mod options;
+mod queues;
 mod ranges;
 mod read_only;
 mod reads;
