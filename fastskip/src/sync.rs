@@ -4,8 +4,7 @@
 use core::sync::atomic::AtomicUsize;
 
 pub(crate) use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::MutexGuard;
-pub(crate) use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 pub(crate) use std::thread::yield_now;
 use std::time::Duration;
 

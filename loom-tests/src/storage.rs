@@ -26,6 +26,14 @@ pub(crate) const MAX_WORDS: u64 = 1 << 32;
 /// needs. No model fills it, and each execution pays for its shadows.
 const GRANTED: usize = 16 << 10;
 
+/// The range of a table without a limit, here as granted.
+pub(crate) const UNLIMITED_BYTES: usize = GRANTED;
+
+/// The same: a model has one table.
+pub(crate) fn unlimited_bytes() -> usize {
+    UNLIMITED_BYTES
+}
+
 /// The value of an atomic that was never written: in either half, an offset far outside.
 const UNWRITTEN: u64 = 0xdead_dead_dead_dead;
 

@@ -3,10 +3,11 @@
 use super::neighbours::HintPlace;
 use super::seek::Seek;
 use super::tree::Index;
+use crate::mem::arena::Pending;
 use crate::node::{NodeId, Predecessor, Target};
 use crate::nodes::Schema;
 
-impl<S: Schema, T> Index<S, T> {
+impl<S: Schema, T: Pending> Index<S, T> {
     /// The last node before `target`, and the place of the hint that led to it. Expected O(log n).
     pub(crate) fn before(&self, target: Target<'_>) -> Option<(NodeId, Option<HintPlace>)> {
         let seek = match target.version.checked_add(1) {

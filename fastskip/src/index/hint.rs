@@ -9,6 +9,7 @@ use super::prefix::{NewHint, Split};
 use super::seek::Seek;
 use super::tree::Index;
 use crate::key::four_bytes;
+use crate::mem::arena::Pending;
 use crate::node::{NodeId, Predecessor, Target};
 use crate::nodes::{Schema, Side};
 use crate::tuning::{HINT_TRIES, HINTED_OF, SPARSE_WALK, SPARSE_WORDS};
@@ -24,7 +25,7 @@ pub(crate) enum Hinted {
     GivenUp,
 }
 
-impl<S: Schema, T> Index<S, T> {
+impl<S: Schema, T: Pending> Index<S, T> {
     /// Whether a node that was linked at `seek` must have a hint. One of [`HINTED_OF`] nodes has none, if the node before it has one; while the
     /// table is small, about half have none.
     #[inline(always)]
@@ -49,7 +50,7 @@ impl<S: Schema, T> Index<S, T> {
         seek: &mut Seek,
         split: Split,
     ) -> Hinted {
-        let hint = NewHint { node, target, split };
+        let hint = NewHint { node, target, split, is_due: false };
         let is_misled = seek.is_misled || seek.is_misfit();
         if let Some(leaf) = seek.leaf.filter(|_| !is_misled) {
             let Some(mut locked) = self.block(leaf).try_lock() else { return Hinted::Blocked };

@@ -7,22 +7,24 @@
 use super::hint::Hinted;
 use super::prefix::{NewHint, Split};
 use super::tree::Index;
+use crate::mem::arena::Pending;
 use crate::node::{NodeId, Predecessor};
 use crate::nodes::Schema;
-use crate::tuning::{MEND_HINTS, MEND_STEP};
+use crate::tuning::{MEND_HINTS, MEND_STEP, WALK_LIMIT};
 
-impl<S: Schema, T> Index<S, T> {
+impl<S: Schema, T: Pending> Index<S, T> {
     /// Adds hints for the nodes after `from`, up to the `walked`-th: evenly spread, at most [`MEND_HINTS`]. Ends where it cannot add one, and
     /// returns why.
     #[cold]
     #[inline(never)]
     pub(crate) fn mend(&self, shard: usize, from: Predecessor, walked: u32) -> Hinted {
         let step = (walked / MEND_HINTS).max(MEND_STEP);
+        let is_due = walked > WALK_LIMIT;
         let mut at = from;
         for passed in 1..=walked {
             let Some(node) = self.nodes.after(at) else { break };
             at = node.into();
-            let hinted = if passed % step == 0 { self.mend_at(shard, node) } else { Hinted::Added };
+            let hinted = if passed % step == 0 { self.mend_at(shard, node, is_due) } else { Hinted::Added };
             if hinted != Hinted::Added {
                 return hinted;
             }
@@ -34,17 +36,17 @@ impl<S: Schema, T> Index<S, T> {
     /// is stopped.
     #[cold]
     #[inline(never)]
-    pub(crate) fn mend_at(&self, shard: usize, node: NodeId) -> Hinted {
-        let mut hinted = self.hint_node(shard, node);
+    pub(crate) fn mend_at(&self, shard: usize, node: NodeId, is_due: bool) -> Hinted {
+        let mut hinted = self.hint_node(shard, node, is_due);
         if hinted == Hinted::Blocked && self.unblock(shard, node) {
-            hinted = self.hint_node(shard, node);
+            hinted = self.hint_node(shard, node, is_due);
         }
         hinted
     }
 
     /// Adds a hint for a linked node.
-    fn hint_node(&self, shard: usize, node: NodeId) -> Hinted {
-        let hint = NewHint { node, target: self.nodes.node(node).target(), split: Split::Even };
+    fn hint_node(&self, shard: usize, node: NodeId, is_due: bool) -> Hinted {
+        let hint = NewHint { node, target: self.nodes.node(node).target(), split: Split::Even, is_due };
         self.add_hint_slowly(shard, hint, true)
     }
 }

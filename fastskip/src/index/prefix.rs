@@ -16,6 +16,8 @@ pub(super) struct NewHint<'k> {
     pub(super) node: NodeId,
     pub(super) target: Target<'k>,
     pub(super) split: Split,
+    /// Whether many nodes before this one have no hint: then it may take words that are scarce.
+    pub(super) is_due: bool,
 }
 
 /// The place where a full block is cut, if the new hint goes to its end.

@@ -31,12 +31,13 @@ use super::block::{Block, BlockId, bias};
 use super::descent::By;
 use super::path::Path;
 use super::tree::Index;
+use crate::mem::arena::{BlockSource, Pending};
 use crate::node::{NodeId, Predecessor};
 use crate::nodes::{Schema, Side};
 use crate::sync::Ordering;
 use crate::tuning::{REPLACED_PART, SLOTS};
 
-impl<S: Schema, T> Index<S, T> {
+impl<S: Schema, T: Pending> Index<S, T> {
     /// Looks at the locks on the way to `node`, and replaces the blocks whose holder is stopped. Returns whether there were any.
     #[cold]
     #[inline(never)]
@@ -95,7 +96,9 @@ impl<S: Schema, T> Index<S, T> {
         if !self.take_replaced(words) {
             return None;
         }
-        let Some(mut copy) = self.new_block(shard, level, 0, lower, header.rows()) else {
+        // The part for replaced blocks is its bound.
+        let source = BlockSource { shard, is_due: true };
+        let Some(mut copy) = self.new_block(source, level, 0, lower, header.rows()) else {
             self.replaced.fetch_sub(words, Ordering::Relaxed);
             return None;
         };
@@ -139,7 +142,7 @@ mod tests {
         let list = ascending(1000);
         let root = list.index.root().unwrap();
         let last = list.index.last().unwrap();
-        let look = || (1..STUCK_LOOKS).for_each(|_| assert_eq!(list.index.mend_at(0, last), Hinted::Blocked));
+        let look = || (1..STUCK_LOOKS).for_each(|_| assert_eq!(list.index.mend_at(0, last, false), Hinted::Blocked));
         for _ in 0..10 {
             let _holder = list.index.block(root).try_lock().unwrap();
             look();
@@ -163,8 +166,8 @@ mod tests {
         assert!(path.len > 2);
         let held: Vec<_> =
             (0..path.len).map(|depth| list.index.block(path.get(depth).unwrap()).try_lock().unwrap()).collect();
-        (1..STUCK_LOOKS).for_each(|_| assert_eq!(list.index.mend_at(0, last), Hinted::Blocked));
-        assert_eq!(list.index.mend_at(0, last), Hinted::Added);
+        (1..STUCK_LOOKS).for_each(|_| assert_eq!(list.index.mend_at(0, last, false), Hinted::Blocked));
+        assert_eq!(list.index.mend_at(0, last, false), Hinted::Added);
         assert!(held.iter().all(|block| block.is_retired()));
         drop(held);
         list.validate(true);
@@ -180,7 +183,7 @@ mod tests {
             let root = list.index.root().unwrap();
             let words = u64::from(list.index.block(root).header().rows().words());
             let _holder = list.index.block(root).try_lock().unwrap();
-            (0..STUCK_LOOKS).for_each(|_| _ = list.index.mend_at(0, last));
+            (0..STUCK_LOOKS).for_each(|_| _ = list.index.mend_at(0, last, false));
             if list.index.root() == Some(root) {
                 assert!(replaced + words > list.index.most_replaced(), "{replaced} words of replaced blocks");
                 break;

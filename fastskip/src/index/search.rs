@@ -8,12 +8,13 @@ use core::cmp::Ordering;
 use super::descent::{Probe, Ties};
 use super::seek::{LowerBound, Seek};
 use super::tree::Index;
+use crate::mem::arena::Pending;
 use crate::node::{Predecessor, Target};
 use crate::nodes::{Compared, Schema, Side, Splice, Visits, Walked};
 use crate::sync::thread_index;
 use crate::tuning::{MISFIT_WALK, READ_WALK_LIMIT, WALK_LIMIT};
 
-impl<S: Schema, T> Index<S, T> {
+impl<S: Schema, T: Pending> Index<S, T> {
     /// The first node not before the target. A search that had to walk leaves hints for the next one.
     #[inline(always)]
     pub(crate) fn lower_bound(&self, target: Target<'_>) -> LowerBound {
@@ -84,7 +85,7 @@ impl<S: Schema, T> Index<S, T> {
         if seek.splice.walked > READ_WALK_LIMIT {
             self.mend(shard, seek.hint, seek.splice.walked);
         } else if let Some(node) = seek.lower_bound().with_key() {
-            self.mend_at(shard, node);
+            self.mend_at(shard, node, false);
         }
     }
 

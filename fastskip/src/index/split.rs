@@ -19,6 +19,7 @@ use super::path::{MAX_LEVELS, Path};
 use super::prefix::{NewHint, Split};
 use super::tree::Index;
 use crate::key::{self, four_bytes};
+use crate::mem::arena::{BlockSource, Pending};
 use crate::node::Predecessor;
 use crate::nodes::Schema;
 use crate::tuning::SLOTS;
@@ -26,7 +27,7 @@ use crate::tuning::SLOTS;
 /// The result for a hint whose full block could not be split; `None` if the path is out of date.
 type SplitError = Option<Hinted>;
 
-impl<S: Schema, T> Index<S, T> {
+impl<S: Schema, T: Pending> Index<S, T> {
     /// Splits the full, locked leaf at the end of `path`, in which `hint` belongs at `slot`. Returns, locked, the half in which it belongs.
     pub(super) fn split<'a>(
         &'a self,
@@ -36,14 +37,15 @@ impl<S: Schema, T> Index<S, T> {
         slot: usize,
         hint: NewHint<'_>,
     ) -> Result<Locked<'a>, SplitError> {
-        let mut full = self.lock_parents(shard, path, leaf)?;
+        let source = BlockSource { shard, is_due: hint.is_due };
+        let mut full = self.lock_parents(source, path, leaf)?;
         // The parent with room is last; the blocks to split come before it, the leaf first.
         let mut parent = full.pop().ok_or(None)?;
         while let Some(mut left) = full.pop() {
             let gaps = self.spread(&mut left);
             let cut = if full.is_empty() { cut_of_leaf(&left, gaps, slot, hint.split) } else { middle(&left, gaps) };
             let upper = path.upper(path.len - 1 - full.len());
-            let Some(right) = self.divide(shard, &mut parent, &mut left, (cut, gaps), upper) else {
+            let Some(right) = self.divide(source, &mut parent, &mut left, (cut, gaps), upper) else {
                 return Err(Some(Hinted::GivenUp));
             };
             let is_right = match full.last() {
@@ -57,7 +59,12 @@ impl<S: Schema, T> Index<S, T> {
 
     /// Locks the parents of a locked leaf up to the first one that has room; above a full root, makes a new one. Returns all locked blocks, the
     /// leaf first.
-    fn lock_parents<'a>(&'a self, shard: usize, path: &Path, leaf: Locked<'a>) -> Result<Vec<Locked<'a>>, SplitError> {
+    fn lock_parents<'a>(
+        &'a self,
+        source: BlockSource,
+        path: &Path,
+        leaf: Locked<'a>,
+    ) -> Result<Vec<Locked<'a>>, SplitError> {
         let mut locked = Vec::with_capacity(path.len + 1);
         let mut child = leaf;
         for depth in (0..path.len - 1).rev() {
@@ -74,14 +81,19 @@ impl<S: Schema, T> Index<S, T> {
             }
             child = parent;
         }
-        let root = self.raise_root(shard, path, &mut child)?;
+        let root = self.raise_root(source, path, &mut child)?;
         locked.push(child);
         locked.push(root);
         Ok(locked)
     }
 
     /// Puts a new root above the full, locked one.
-    fn raise_root<'a>(&'a self, shard: usize, path: &Path, root: &mut Locked<'a>) -> Result<Locked<'a>, SplitError> {
+    fn raise_root<'a>(
+        &'a self,
+        source: BlockSource,
+        path: &Path,
+        root: &mut Locked<'a>,
+    ) -> Result<Locked<'a>, SplitError> {
         let was = root.block();
         if self.root() != Some(was.id()) || path.get(0) != Some(was.id()) {
             return Err(None);
@@ -91,13 +103,13 @@ impl<S: Schema, T> Index<S, T> {
         }
         let gaps = self.spread(root);
         let rows = self.rows_beside(root, gaps, root.level() + 1);
-        let new = self.new_block(shard, root.level() + 1, self.root_prefix(root), Predecessor::HEAD, rows);
+        let new = self.new_block(source, root.level() + 1, self.root_prefix(root), Predecessor::HEAD, rows);
         let mut new = new.ok_or(Some(Hinted::GivenUp))?;
         new.insert(0, bias(0), SlotContent::Child(was.id(), Predecessor::HEAD), None);
         if self.set_root(was.id(), new.block().id()) {
             return Ok(new);
         }
-        self.waste_block(shard, *new);
+        self.waste_block(source.shard, *new);
         Err(None)
     }
 
@@ -113,7 +125,7 @@ impl<S: Schema, T> Index<S, T> {
     /// is impossible, or there is no room.
     fn divide(
         &self,
-        shard: usize,
+        source: BlockSource,
         parent: &mut Locked<'_>,
         left: &mut Locked<'_>,
         (cut, gaps): (usize, Gaps),
@@ -127,7 +139,7 @@ impl<S: Schema, T> Index<S, T> {
             left.cut(cut);
             return None;
         }
-        let mut right = self.new_block(shard, level, left.prefix(), lower, self.rows_beside(left, gaps, level))?;
+        let mut right = self.new_block(source, level, left.prefix(), lower, self.rows_beside(left, gaps, level))?;
         if left.is_tied() && right.rows() > Rows::Two {
             right.set_tied();
         }
@@ -140,7 +152,7 @@ impl<S: Schema, T> Index<S, T> {
         self.insert_right(parent, block, right.block(), lower);
         if parent.is_retired() {
             // The parent was replaced meanwhile, and its copy may lack `right`, so `left` keeps its slots.
-            self.waste_block(shard, *right);
+            self.waste_block(source.shard, *right);
             return None;
         }
         block.replace_next(block.next(), right.block().id());

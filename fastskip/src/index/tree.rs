@@ -4,7 +4,7 @@ use std::io;
 
 use super::block::{BLOCK_WORDS, Block, BlockId, Header, Locked, Rows, SlotContent, bias};
 use super::steps;
-use crate::mem::arena::Layout;
+use crate::mem::arena::{BlockSource, Layout, Pending};
 use crate::mem::storage::TablePool;
 use crate::node::{FIRST_NODE, Predecessor};
 use crate::nodes::{Nodes, Schema};
@@ -82,17 +82,19 @@ impl<S: Schema, T> Index<S, T> {
             child.prefetch_rest(parent.level() - 1);
         }
     }
+}
 
+impl<S: Schema, T: Pending> Index<S, T> {
     /// An empty block of the level, locked and not published, or `None` if the arena has no room within its limit.
     pub(super) fn new_block(
         &self,
-        shard: usize,
+        source: BlockSource,
         level: u32,
         prefix: u32,
         lower: Predecessor,
         rows: Rows,
     ) -> Option<Locked<'_>> {
-        let off = self.nodes.arena.alloc_block(shard, rows.words())?;
+        let off = self.nodes.arena.alloc_block(source, rows.words())?;
         // SAFETY: just allocated, aligned to 8 words and behind the head.
         Some(unsafe { Locked::make(self.nodes.storage(), off, level, prefix, lower, rows) })
     }

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use super::block::{BlockId, bias};
 use super::tree::Index;
 use crate::key::{PartialKey, four_bytes};
+use crate::mem::arena::Pending;
 use crate::node::{NodeId, Predecessor};
 use crate::nodes::Schema;
 use crate::sync::Ordering;
 
-impl<S: Schema, T> Index<S, T> {
+impl<S: Schema, T: Pending> Index<S, T> {
     /// Checks I2 (hints): every slot under the root names a node of the list, or a block of the level below. Also checks the bound of I6 on
     /// replaced blocks. At rest the index is also tidy: no lock is taken, slots are sorted, and partial keys are those of the keys.
     pub(crate) fn validate(&self, nodes: &[NodeId], tidy: bool) {

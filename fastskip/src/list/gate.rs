@@ -52,7 +52,7 @@ impl Gate {
         // what the freezing thread did before, such as publishing the next table. `gate.enter` pairs with `leave` too:
         // weaker, a lone writer could miss the run and the counts of the one before (loom `lone`).
         if self.0.load(ord("gate.look", Ordering::Acquire)) & FROZEN != 0 {
-            self.0.fetch_add(attempts << ATTEMPT_SHIFT, Ordering::Relaxed);
+            self.count_attempts(attempts);
             return Err((InsertError::Frozen, LeaveState::Open));
         }
         let seen = self.0.fetch_add(WRITER | attempts << ATTEMPT_SHIFT, ord("gate.enter", Ordering::Acquire));
@@ -63,6 +63,11 @@ impl Gate {
             return Err((InsertError::Full, self.leave()));
         }
         Ok(Admission { alone: seen & WRITERS == 0 })
+    }
+
+    /// Counts inserts that were refused without entering.
+    pub(super) fn count_attempts(&self, attempts: u64) {
+        self.0.fetch_add(attempts << ATTEMPT_SHIFT, Ordering::Relaxed);
     }
 
     /// Leaves after an `enter`.
@@ -90,6 +95,11 @@ impl Gate {
     pub(crate) fn is_frozen(&self) -> bool {
         // ORDERING(gate.frozen): Acquire; pairs with `freeze`: a thread that sees the table frozen sees what led to it.
         self.0.load(ord("gate.frozen", Ordering::Acquire)) & FROZEN != 0
+    }
+
+    /// Writers inside.
+    pub(super) fn writers(&self) -> u64 {
+        (self.0.load(Ordering::Relaxed) & WRITERS) / WRITER
     }
 
     /// Inserts attempted through this gate, modulo 2^43.

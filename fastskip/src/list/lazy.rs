@@ -1,26 +1,40 @@
-//! A list that is made by the first write, so that an untouched table reserves no memory: to reads it is an empty one.
+//! A list that is made by the first write, so that an untouched table reserves no memory: to reads, and to whatever stores nothing, it is an empty
+//! one.
+//!
+//! If the system refuses the memory, the write is refused, and the next one asks again. A table that is frozen before it was made stays without
+//! memory. The first writes wait for one of them to make the list, by a lock; with it, `freeze` and they exclude each other.
 
-use core::ops::Deref;
 use std::io;
 
 use super::state::List;
+use super::stats::Stats;
 use crate::builder::Config;
+use crate::error::InsertError;
 use crate::nodes::Schema;
-use crate::sync::OnceLock;
+use crate::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// The settings of a list, and the list once it was used. It is dereferenced by what needs it: writes, `freeze`, and figures that its
-/// memory is part of. Threads whose first such use comes at the same time wait for one of them to make it; from then on a use costs a
-/// load and a branch that is always taken.
+/// The state of a list while it is not made.
+#[derive(Debug, Default)]
+struct Unmade {
+    /// Whether it was frozen: then it never is made.
+    is_frozen: bool,
+    /// Inserts that were refused.
+    refused: u64,
+}
+
+/// The settings of a list, and the list once something was written. From then on a use costs a load and a branch that is always taken.
 #[derive(Debug)]
 pub(crate) struct LazyList<S: Schema> {
     config: Config,
     list: OnceLock<List<S>>,
+    /// Locked while the list is made.
+    unmade: Mutex<Unmade>,
 }
 
 impl<S: Schema> LazyList<S> {
-    /// A list that reserves its memory when it is first needed.
+    /// A list that reserves its memory when it is first written to.
     pub(crate) fn new(config: Config) -> Self {
-        Self { config, list: OnceLock::new() }
+        Self { config, list: OnceLock::new(), unmade: Mutex::new(Unmade::default()) }
     }
 
     /// A list that has reserved its memory.
@@ -29,7 +43,7 @@ impl<S: Schema> LazyList<S> {
     /// The system refuses the address range.
     pub(crate) fn reserved(config: Config) -> io::Result<Self> {
         let list = List::new(config.clone())?.into();
-        Ok(Self { config, list })
+        Ok(Self { list, ..Self::new(config) })
     }
 
     /// The list, if it was made: for reads, to which an untouched table is an empty one. Once this is `Some`, it stays so.
@@ -38,31 +52,82 @@ impl<S: Schema> LazyList<S> {
         self.list.get()
     }
 
-    pub(crate) fn config(&self) -> &Config {
-        &self.config
-    }
-
-    /// Forgets every entry and opens the list again.
-    pub(crate) fn reset(&mut self) {
-        if let Some(list) = self.list.get_mut() {
-            list.reset();
+    /// The list, for `attempts` inserts.
+    ///
+    /// # Errors
+    /// [`Full`](InsertError::Full) if the system refuses its memory, [`Frozen`](InsertError::Frozen) if it was frozen without any.
+    #[inline(always)]
+    pub(crate) fn for_writes(&self, attempts: u64) -> Result<&List<S>, InsertError> {
+        match self.made() {
+            Some(list) => Ok(list),
+            None => self.make(attempts),
         }
     }
 
     #[cold]
-    fn make(&self) -> &List<S> {
-        self.list.get_or_init(|| List::new(self.config.clone()).unwrap_or_else(|_| List::smallest(&self.config)))
+    fn make(&self, attempts: u64) -> Result<&List<S>, InsertError> {
+        let mut unmade = self.unmade();
+        if let Some(list) = self.made() {
+            return Ok(list);
+        }
+        let refusal = match unmade.is_frozen {
+            true => InsertError::Frozen,
+            false => match List::new(self.config.clone()) {
+                Ok(list) => {
+                    list.count_attempts(unmade.refused);
+                    return Ok(self.list.get_or_init(|| list));
+                }
+                Err(_) => InsertError::Full,
+            },
+        };
+        unmade.refused += attempts;
+        Err(refusal)
     }
-}
 
-impl<S: Schema> Deref for LazyList<S> {
-    type Target = List<S>;
+    fn unmade(&self) -> MutexGuard<'_, Unmade> {
+        self.unmade.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
-    #[inline(always)]
-    fn deref(&self) -> &List<S> {
-        match self.made() {
-            Some(list) => list,
-            None => self.make(),
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Turns away every later writer, and returns when none is inside.
+    pub(crate) fn freeze(&self) {
+        let mut unmade = self.unmade();
+        unmade.is_frozen = self.made().is_none();
+        drop(unmade);
+        self.made().into_iter().for_each(List::freeze);
+    }
+
+    /// Whether every later write is refused. Writers inside may still finish.
+    pub(crate) fn is_frozen(&self) -> bool {
+        self.made().map_or_else(|| self.unmade().is_frozen, List::is_frozen)
+    }
+
+    /// Whether it is frozen and no writer is inside: its contents are final.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.made().map_or_else(|| self.unmade().is_frozen, List::is_drained)
+    }
+
+    /// All figures; `len` counts live entries.
+    pub(crate) fn stats(&self) -> Stats {
+        self.made().map_or_else(
+            || {
+                let Unmade { is_frozen, refused } = *self.unmade();
+                Stats::of_untouched(&self.config, is_frozen, refused)
+            },
+            List::stats,
+        )
+    }
+
+    /// Forgets every entry and opens the list again. A list that got a smaller range than its settings ask for is made anew by the next write.
+    pub(crate) fn reset(&mut self) {
+        self.unmade = Mutex::new(Unmade::default());
+        match self.list.get_mut() {
+            Some(list) if list.nodes().arena.is_short() => self.list = OnceLock::new(),
+            Some(list) => list.reset(),
+            None => {}
         }
     }
 }

@@ -19,7 +19,7 @@ mod writer;
 
 pub(crate) use lazy::LazyList;
 pub(crate) use state::List;
-pub(crate) use writer::{ArenaAlloc, NodeAlloc, Outcome, Writer};
+pub(crate) use writer::{Announced, ArenaAlloc, NodeAlloc, Outcome, Writer, index_words};
 
 #[cfg(test)]
 pub(crate) mod tests;

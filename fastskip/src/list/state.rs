@@ -8,11 +8,14 @@ use super::gate::Gate;
 use super::run::Run;
 use crate::builder::{Config, Duplicates};
 use crate::index::{Index, LowerBound};
-use crate::mem::arena::Layout;
+use crate::mem::arena::{Layout, Pending};
 use crate::mem::quota::{Lease, Quota};
 use crate::node::{NodeId, Target};
 use crate::nodes::{NodeRef, Nodes, Schema};
-use crate::sync::AtomicBool;
+use crate::sync::{AtomicBool, AtomicU64, Ordering};
+
+/// Writers inside a shard that need no room to be left to the index. More are reservations of one entry, most likely, that are kept open.
+const FEW_WRITERS: u64 = 31;
 
 /// What a shard has beside its chunk of the arena.
 #[derive(Debug, Default)]
@@ -21,6 +24,17 @@ pub(crate) struct Shard {
     pub(super) lease: Lease,
     pub(super) counts: Counts,
     pub(super) run: Run,
+    /// Entries of open reservations that are not stored yet, except for one of each.
+    pub(super) announced: AtomicU64,
+}
+
+impl Pending for Shard {
+    fn pending(&self) -> u64 {
+        // A few single writes at once may use the limit to the last word: blocks have free slots for them.
+        let single = self.gate.writers().saturating_sub(FEW_WRITERS);
+        // Relaxed: see `Arena::pending`.
+        single + self.announced.load(Ordering::Relaxed)
+    }
 }
 
 /// Nodes with their index, and what admits, limits and counts those who write them. The index is first, so that the address of one is
@@ -33,9 +47,19 @@ pub(crate) struct List<S> {
     /// Set once a limit is near, and never cleared.
     pub(super) pressed: AtomicBool,
     pub(super) config: Config,
-    /// Whether the system refused the memory that the settings ask for: then nothing is too large, only this table full.
-    pub(super) starved: bool,
     pub(super) freezing: Freezing,
+}
+
+/// The layout of the arena, except for its head.
+pub(super) fn layout(config: &Config) -> Layout {
+    Layout {
+        shards: config.shards,
+        chunk_bytes: config.chunk_bytes,
+        max_memory_bytes: config.max_memory_bytes,
+        size_hint: config.size_hint,
+        huge_pages: config.huge_pages,
+        head_words: 0,
+    }
 }
 
 impl<S: Schema> List<S> {
@@ -44,31 +68,18 @@ impl<S: Schema> List<S> {
     /// # Errors
     /// The system refuses the address range.
     pub(crate) fn new(config: Config) -> io::Result<Self> {
-        let layout = Layout {
-            shards: config.shards,
-            chunk_bytes: config.chunk_bytes,
-            max_memory_bytes: config.max_memory_bytes,
-            size_hint: config.size_hint,
-            huge_pages: config.huge_pages,
-            head_words: 0,
-        };
         Ok(Self {
-            index: Index::new(layout, config.pool.as_ref())?,
+            index: Index::new(layout(&config), config.pool.as_ref())?,
             quota: Quota::new(config.max_entries, config.shards),
             pressed: AtomicBool::new(false),
             config,
-            starved: false,
             freezing: Freezing::default(),
         })
     }
 
-    /// An empty list with these settings that stores next to nothing, for want of memory.
-    ///
-    /// # Panics
-    /// If the allocator has not even a page.
-    pub(crate) fn smallest(config: &Config) -> Self {
-        let small = Config { chunk_bytes: 0, max_memory_bytes: 1, pool: None, ..config.clone() };
-        Self { starved: true, config: config.clone(), ..Self::new(small).expect("a page from the allocator") }
+    /// Counts inserts that were refused before the list was made.
+    pub(super) fn count_attempts(&self, attempts: u64) {
+        self.shard(0).gate.count_attempts(attempts);
     }
 
     /// Forgets every entry and opens the list again.

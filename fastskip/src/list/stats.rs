@@ -1,7 +1,8 @@
 //! Statistics of a table, made of its shards' counts.
 
 use super::counts::Totals;
-use super::state::List;
+use super::state::{List, layout};
+use crate::builder::Config;
 use crate::mem::storage::WORD;
 use crate::node::Target;
 use crate::nodes::{Schema, Visits};
@@ -11,7 +12,7 @@ use crate::sync::Ordering;
 ///
 /// `memory_usage + memory_idle == memory_reserved` holds in every value of this type, and no entry is counted before its memory
 /// and its attempt are. Counts are exact when no writer is active.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Stats {
     /// Live keys of a list; versions, tombstones included, of a memtable.
@@ -63,6 +64,18 @@ pub struct Stats {
 }
 
 impl Stats {
+    /// The figures of a table that has no memory yet.
+    pub(super) fn of_untouched(config: &Config, is_frozen: bool, attempts: u64) -> Self {
+        Self {
+            total_inserts: attempts as usize,
+            max_memory_bytes: config.max_memory_bytes,
+            effective_max_memory_bytes: bytes(layout(config).whole().1),
+            max_entries: config.max_entries,
+            is_frozen,
+            ..Self::default()
+        }
+    }
+
     /// `memory_usage` as a fraction of `memory_reserved`, from 0.0 to 1.0; 0.0 for an empty table.
     #[must_use]
     pub fn memory_utilization(&self) -> f64 {

@@ -226,14 +226,3 @@ fn lookups_stay_quick_while_a_writer_is_stopped_at_any_step() {
         }
     }
 }
-
-/// Catches a table without memory that calls an entry too large, which an engine would reject for good, and not just this table full.
-#[test]
-fn a_table_that_the_system_refused_memory_is_full() {
-    let list = List::<Plain>::smallest(&Config::default());
-    let writer = list.enter(0, 1).unwrap();
-    let value = [0; 8000];
-    let parts = [&value[..]];
-    let new = NewNode::new(b"k", &parts, Kind::Value, 0, 0);
-    assert!(matches!(writer.insert::<false>(&new, &mut ArenaAlloc::new(&writer)), Err(crate::InsertError::Full)));
-}

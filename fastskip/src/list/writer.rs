@@ -8,8 +8,10 @@ use super::run::Run;
 use super::state::{List, Shard};
 use crate::error::InsertError;
 use crate::index::{Hinted, Seek, Split};
+use crate::mem::arena::INDEX_WORDS;
 use crate::node::{Kind, NewNode, NodeId, Target};
 use crate::nodes::{Nodes, Schema};
+use crate::sync::{AtomicU64, Ordering};
 use crate::tuning::{GROUP, WALK_LIMIT};
 
 /// A writer inside a shard's gate; dropping it leaves.
@@ -18,6 +20,34 @@ pub(crate) struct Writer<'a, S: Schema> {
     shard: usize,
     state: &'a Shard,
     admission: Admission,
+}
+
+/// The words of the index for which a reservation of so many entries leaves room. The last entry may use the limit to the last word.
+pub(crate) fn index_words(entries: u64) -> u64 {
+    INDEX_WORDS * entries.saturating_sub(1)
+}
+
+/// Entries of a reservation that were announced and not stored yet: nothing else may take the words that the index needs for them.
+pub(crate) struct Announced<'a> {
+    shard: &'a AtomicU64,
+    entries: u64,
+}
+
+impl Announced<'_> {
+    /// Takes note of `entries` more that are stored.
+    pub(crate) fn stored(&mut self, entries: usize) {
+        let entries = self.entries.min(entries as u64);
+        self.entries -= entries;
+        self.shard.fetch_sub(entries, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Announced<'_> {
+    fn drop(&mut self) {
+        if self.entries != 0 {
+            self.shard.fetch_sub(self.entries, Ordering::Relaxed);
+        }
+    }
 }
 
 /// What an insert came to.
@@ -69,8 +99,8 @@ impl<S: Schema> List<S> {
     /// fetching a chunk, though nobody can yet tell how much of it.
     #[cold]
     fn refused(&self, entries: u64, words: u64, tail: u64, (asked, limit): (u64, u64)) -> InsertError {
-        let could_hold = self.starved || self.nodes().arena.could_hold(words, tail);
-        if !self.quota.could_hold(entries) || !could_hold {
+        let words = words + index_words(entries);
+        if !self.quota.could_hold(entries) || !self.nodes().arena.could_hold(words, tail) {
             return InsertError::TooLarge;
         }
         if asked as f64 <= limit as f64 * (1.0 - self.config.backpressure_at) {
@@ -94,6 +124,16 @@ impl<'a, S: Schema> Writer<'a, S> {
         self.admission.alone.then_some(&self.state.run)
     }
 
+    /// Announces a reservation of `entries`, before it takes their words.
+    pub(crate) fn announce(&self, entries: usize) -> Announced<'a> {
+        let announced = Announced { shard: &self.state.announced, entries: entries.saturating_sub(1) as u64 };
+        if announced.entries != 0 {
+            // Relaxed: see `Arena::pending`.
+            announced.shard.fetch_add(announced.entries, Ordering::Relaxed);
+        }
+        announced
+    }
+
     /// Takes `words` in one piece (for none of them, offset 0), and `entries` off the quota. The last `tail` words may lie
     /// past the limit.
     #[inline]
@@ -106,7 +146,15 @@ impl<'a, S: Schema> Writer<'a, S> {
         if entries != 0 && !list.quota.take(entries, self.shard, |shard| &list.shard(shard).lease) {
             return Err(list.refused(entries, words, tail, (entries, list.quota.limit())));
         }
-        list.nodes().arena.alloc(self.shard, small, tail as u32).ok_or_else(|| {
+        let arena = &list.nodes().arena;
+        let start = arena.alloc(self.shard, small, tail as u32).filter(|start| {
+            let has_room = entries < GROUP as u64 || arena.has_index_room(tail);
+            if !has_room {
+                arena.give_back(self.shard, *start, *start + small);
+            }
+            has_room
+        });
+        start.ok_or_else(|| {
             list.quota.give_back(entries);
             list.refused(entries, words, tail, (words, list.nodes().arena.limit()))
         })

@@ -9,6 +9,9 @@
 //! shards, which become spare pieces (`spares.rs`). So the limit applies to used memory. When even that is too little, one allocation may exceed
 //! the limit. It finds all chunks empty, and nothing else is allocated until it is given back.
 //!
+//! Blocks of the index take their words from the same limit, when entries are linked. So an allocation of nodes leaves what the index needs for the
+//! entries that have words and are not linked yet ([`Pending`]): however much of the limit is reserved at once, applying it finds room for blocks.
+//!
 //! A reservation that gives memory back returns it to its origin: to the chunk if that continues directly after it, to the range if that does, or
 //! else to the spare pieces, which are allocated before the range grows. Neighbouring pieces are joined when enough words have come since the last
 //! time. A join sorts all pieces; the part that is not joined yet is a small part of the limit.
@@ -28,13 +31,9 @@ use crossbeam_utils::CachePadded;
 use super::chunk::Chunk;
 use super::extent::{Extent, ExtentWord};
 use super::spares::Spares;
-use super::storage::{MAX_WORDS, Storage, TablePool, WORD};
+use super::storage::{MAX_WORDS, Storage, TablePool, UNLIMITED_BYTES, WORD, unlimited_bytes};
 use crate::sync::{AtomicU64, Ordering, ord, yield_now};
 use crate::tuning::{MAX_CHUNK, MIN_CHUNK};
-
-/// The range of a table without a limit. A table may grow into it; thousands of tables still fit in 47 bits.
-/// Windows charges a mapping when it is made, not when it is touched.
-const UNLIMITED_BYTES: usize = if cfg!(windows) { 1 << 30 } else { 16 << 30 };
 
 /// Spare pieces are joined when the words that came since the last time are one part in this many: of the reserved words, before the range grows;
 /// of the limit, before a request is refused.
@@ -42,6 +41,41 @@ const FRESH_PART: u64 = 64;
 
 /// The number of further looks of a thread that finds no room, while other threads hold pieces that they will put back.
 const HELD_LOOKS: u32 = 8;
+
+/// Words that are left to the index for each pending entry: 32 bytes. It needs 7 to 12 bytes in most orders of keys, and up to 30 in the worst that
+/// were measured.
+pub(crate) const INDEX_WORDS: u64 = 4;
+
+/// The smallest entry.
+const ENTRY_WORDS: u64 = 3;
+
+/// While it has fewer words for each pending entry, the index makes a block only where many nodes have no hint (`hint.rs`). Some orders of keys leave
+/// blocks almost empty; this way they cannot use up what the rest of a batch needs.
+const SCARCE_WORDS: u64 = 3;
+
+const _: () =
+    assert!(SCARCE_WORDS <= ENTRY_WORDS && INDEX_WORDS <= 2 * ENTRY_WORDS, "as `is_scarce` and `left` expect");
+
+/// What the arena must know of the state that the layers above keep for each shard.
+pub(crate) trait Pending {
+    /// The number of entries that were announced and are not linked yet.
+    fn pending(&self) -> u64;
+}
+
+/// Of tests and models, which have no such state.
+impl Pending for () {
+    fn pending(&self) -> u64 {
+        0
+    }
+}
+
+/// Where the words of a block come from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BlockSource {
+    pub(crate) shard: usize,
+    /// Whether many nodes have no hint: then they may be [scarce](SCARCE_WORDS) words.
+    pub(crate) is_due: bool,
+}
 
 /// The layout of an arena.
 #[derive(Debug, Clone, Copy)]
@@ -58,6 +92,38 @@ pub(crate) struct Layout {
     pub(crate) huge_pages: bool,
     /// Words at the front that the caller lays out, and that are not counted.
     pub(crate) head_words: u32,
+}
+
+impl Layout {
+    /// The words behind the head of a range of so many words, and those within the limit.
+    fn bounds(&self, words: u64) -> (u64, u64) {
+        let capacity = words.min(MAX_WORDS - 1) - u64::from(self.head_words);
+        match self.max_memory_bytes {
+            0 => (capacity, capacity),
+            bytes => (capacity, capacity.min(bytes.div_ceil(WORD) as u64)),
+        }
+    }
+
+    /// The limit; half of it more, because pieces that came back and are not used yet have addresses too; and up to a mebibyte for the one entry
+    /// that may exceed it. On Windows the limit itself.
+    fn range_bytes(&self, unlimited: usize) -> usize {
+        let most = MAX_WORDS as usize * WORD;
+        match self.max_memory_bytes {
+            0 => unlimited.max(self.chunk_bytes.min(most)),
+            bytes if cfg!(windows) => bytes.min(most),
+            bytes => bytes.saturating_add(bytes / 2).saturating_add(bytes.min(1 << 20)).min(most),
+        }
+    }
+
+    /// The smallest range that could work.
+    fn least_bytes(&self) -> usize {
+        self.head_words as usize * WORD + self.chunk_bytes.clamp(MIN_CHUNK as usize * WORD, 1 << 20)
+    }
+
+    /// [`bounds`](Self::bounds) of the range that a table gets if nobody refuses it.
+    pub(crate) fn whole(&self) -> (u64, u64) {
+        self.bounds((self.range_bytes(UNLIMITED_BYTES).max(self.least_bytes()) / WORD) as u64)
+    }
 }
 
 /// The state of one shard, on its own cache lines.
@@ -116,27 +182,13 @@ impl<T: Default> Arena<T> {
             layout.chunk_bytes = layout.chunk_bytes.min(layout.size_hint / (4 * layout.shards));
         }
         let first = u64::from(layout.head_words);
-        let least = layout.head_words as usize * WORD + layout.chunk_bytes.clamp(MIN_CHUNK as usize * WORD, 1 << 20);
-        let storage = Storage::reserve(Self::range_bytes(&layout), least, layout.huge_pages, pool)?;
-        let capacity = storage.words().min(MAX_WORDS - 1) - first;
-        let limit = match layout.max_memory_bytes {
-            0 => capacity,
-            bytes => capacity.min(bytes.div_ceil(WORD) as u64),
-        };
+        let bytes = layout.range_bytes(unlimited_bytes());
+        let storage = Storage::reserve(bytes, layout.least_bytes(), layout.huge_pages, pool)?;
+        let (capacity, limit) = layout.bounds(storage.words());
         let shards = (0..layout.shards).map(|_| CachePadded::default()).collect();
         let extent = ExtentWord::new(layout.head_words);
         storage.poison(0, layout.head_words);
         Ok(Self { storage, layout, first, limit, capacity, extent, spares: Spares::new(), shards })
-    }
-
-    /// The limit, plus a quarter and up to a mebibyte for the one entry that may exceed it. On Windows the limit itself.
-    fn range_bytes(layout: &Layout) -> usize {
-        let most = MAX_WORDS as usize * WORD;
-        match layout.max_memory_bytes {
-            0 => UNLIMITED_BYTES.max(layout.chunk_bytes.min(most)),
-            bytes if cfg!(windows) => bytes.min(most),
-            bytes => bytes.saturating_add(bytes / 4).saturating_add(bytes.min(1 << 20)).min(most),
-        }
     }
 
     /// Forgets every allocation, and resets the counters.
@@ -153,7 +205,9 @@ impl<T> Arena<T> {
     fn say_used(&mut self) {
         self.storage.set_used(self.extent.highest());
     }
+}
 
+impl<T: Pending> Arena<T> {
     pub(crate) fn shard(&self, shard: usize) -> &T {
         &self.shards[shard].upper
     }
@@ -162,9 +216,16 @@ impl<T> Arena<T> {
         self.shards.iter().map(|shard| &shard.upper)
     }
 
-    /// Whether an empty table could hold `words`, all but the last `tail` of them within the limit.
+    /// Whether an empty table with this layout could hold `words`, all but the last `tail` of them within the limit. This one has perhaps got a
+    /// smaller range than another would.
     pub(crate) fn could_hold(&self, words: u64, tail: u64) -> bool {
-        words <= self.capacity && words - tail < self.limit
+        let (capacity, limit) = self.layout.whole();
+        words <= capacity.max(self.capacity) && words - tail < limit.max(self.limit)
+    }
+
+    /// Whether the range is smaller than the layout asks for.
+    pub(crate) fn is_short(&self) -> bool {
+        self.capacity < self.layout.whole().0
     }
 
     /// Allocates `words` in one piece, all but the last `tail` of them within the limit. `None` if that is not possible.
@@ -179,10 +240,11 @@ impl<T> Arena<T> {
     }
 
     /// Allocates `words` for a block of the index, within the limit and at a multiple of 8. `None` if that is not possible.
-    pub(crate) fn alloc_block(&self, shard: usize, words: u32) -> Option<u32> {
-        let shard = &self.shards[shard % self.shards.len()];
+    pub(crate) fn alloc_block(&self, source: BlockSource, words: u32) -> Option<u32> {
+        let shard = &self.shards[source.shard % self.shards.len()];
         let off = match Chunk::bump(&shard.blocks, words) {
             Ok(off) => off,
+            Err(_) if !source.is_due && self.is_scarce() => return None,
             Err(short) => match self.refill_blocks(shard, short, words) {
                 Some(off) => off,
                 None => self.last_block(words)?,
@@ -200,8 +262,8 @@ impl<T> Arena<T> {
         let claimed = !short.is_refilling() && Chunk::claim(&shard.blocks, short, Chunk::refilling(wish + 7));
         let wish = if claimed { wish } else { block };
         let skipped = |extent: Extent| u64::from(extent.frontier).next_multiple_of(8) - u64::from(extent.frontier);
-        let piece = self.grow(|extent| {
-            let room = self.left(extent).checked_sub(skipped(extent)).filter(|room| *room >= block)?;
+        let piece = self.grow(0, |extent| {
+            let room = self.left(extent, 0, 0).checked_sub(skipped(extent)).filter(|room| *room >= block)?;
             Some(skipped(extent) + wish.min(room / block * block))
         });
         let Some(piece) = piece else {
@@ -227,10 +289,32 @@ impl<T> Arena<T> {
         let spare = self.shards.iter().find_map(|shard| Chunk::bump(&shard.blocks, words).ok());
         spare.or_else(|| {
             let bump = |shard: &CachePadded<Shard<T>>| Chunk::bump(&shard.chunk, words + 7).ok();
-            let piece = self.shards.iter().find_map(bump).or_else(|| self.extend_by(words + 7))?;
+            let piece = self.shards.iter().find_map(bump).or_else(|| self.extend_by(words + 7, 0))?;
             self.count_waste(0, 7);
             Some(piece.next_multiple_of(8))
         })
+    }
+
+    /// Whether the index has little room for the entries that are to be linked, whoever has the words now.
+    fn is_scarce(&self) -> bool {
+        2 * u64::from(self.extent.load().reserved) > self.limit
+            && self.usage().used() + SCARCE_WORDS * self.pending() > self.limit
+    }
+
+    /// Whether nodes that were just allocated, of which the last `tail` words may exceed the limit, have left room to the index. Those that lie in the
+    /// chunk of a shard were allocated without a look at that.
+    #[cold]
+    pub(crate) fn has_index_room(&self, tail: u64) -> bool {
+        self.left(self.extent.load(), 0, INDEX_WORDS) > 0
+            || self.usage().used() + INDEX_WORDS * self.pending() < self.limit + tail
+    }
+
+    /// The number of entries that are announced and not linked yet.
+    fn pending(&self) -> u64 {
+        // Acquires what the threads announced before that took the words which the extent counts: of two large reservations, the later one leaves
+        // room for the index of both.
+        let _ = self.extent.load();
+        self.shards.iter().map(|shard| shard.upper.pending()).sum()
     }
 
     /// Counts a replaced or never used block as waste.
@@ -245,7 +329,7 @@ impl<T> Arena<T> {
     fn alloc_past(&self, shard: usize, short: Chunk, words: u32, tail: u32) -> Option<u32> {
         let size = self.chunk_words();
         let found = if u64::from(words) > size / 4 || short.is_refilling() {
-            self.extend_by(words)
+            self.extend_by(words, INDEX_WORDS)
         } else {
             self.refill(shard, short, words, size)
         };
@@ -257,11 +341,11 @@ impl<T> Arena<T> {
     /// Gives `shard` a new chunk and takes `words` from it.
     fn refill(&self, shard: usize, short: Chunk, words: u32, size: u64) -> Option<u32> {
         let shard = &self.shards[shard];
-        let wish = self.share(self.extent.load(), words.into(), size).unwrap_or(words.into());
+        let wish = self.share(self.extent.load(), words.into(), size, INDEX_WORDS).unwrap_or(words.into());
         let spare = self.spare(words);
         if let Some(spare) = spare.filter(|spare| u64::from(spare.room()) < wish) {
             // Too small for a chunk: the rest of the present chunk would be wasted, and soon that of the next.
-            return Some(self.cut(spare, words, words.into())?.next);
+            return Some(self.cut(spare, words, words.into(), INDEX_WORDS)?.next);
         }
         if !Chunk::claim(&shard.chunk, short, Chunk::refilling(wish)) {
             if let Some(spare) = spare {
@@ -270,12 +354,12 @@ impl<T> Arena<T> {
             // The shard changed meanwhile: it may have room, or another thread may be refilling it.
             return match Chunk::bump(&shard.chunk, words) {
                 Ok(off) => Some(off),
-                Err(_) => self.extend_by(words),
+                Err(_) => self.extend_by(words, INDEX_WORDS),
             };
         }
         let piece = match spare {
-            Some(spare) => self.cut(spare, words, wish),
-            None => self.grow(|extent| self.share(extent, words.into(), wish)),
+            Some(spare) => self.cut(spare, words, wish, INDEX_WORDS),
+            None => self.grow(INDEX_WORDS, |extent| self.share(extent, words.into(), wish, INDEX_WORDS)),
         };
         let Some(piece) = piece else {
             // A swap and not a store, so that everything released with the chunk is still acquired with it.
@@ -301,23 +385,31 @@ impl<T> Arena<T> {
         (reserved / (8 * self.shards.len() as u64)).clamp(first, first.max(MAX_CHUNK))
     }
 
-    /// Words left below the limit.
-    fn left(&self, extent: Extent) -> u64 {
-        self.limit.saturating_sub(extent.reserved.into())
+    /// Words left below the limit for a request of `words` that leaves `each` for every pending entry.
+    fn left(&self, extent: Extent, words: u64, each: u64) -> u64 {
+        let reserved = u64::from(extent.reserved);
+        let left = self.limit.saturating_sub(reserved);
+        // Pending entries have words themselves. While far more is left, they need not be counted.
+        if each == 0 || words + 2 * (reserved + words) <= left {
+            left
+        } else {
+            left.saturating_sub(each * self.pending())
+        }
     }
 
-    /// The number of words to take at once, if about `wish` are wanted and at least `words`: less towards the limit.
-    fn share(&self, extent: Extent, words: u64, wish: u64) -> Option<u64> {
-        let left = Some(self.left(extent)).filter(|left| *left >= words)?;
+    /// The number of words to take at once, if about `wish` are wanted and at least `words`: less towards the limit. Leaves `each` for every pending
+    /// entry.
+    fn share(&self, extent: Extent, words: u64, wish: u64, each: u64) -> Option<u64> {
+        let left = Some(self.left(extent, words, each)).filter(|left| *left >= words)?;
         let share = (left / (2 * self.shards.len() as u64)).clamp(MIN_CHUNK, wish.max(MIN_CHUNK));
         Some(if wish == words { words } else { share.min(left).max(words) })
     }
 
-    /// Takes exactly `words`, from a spare piece or from the range, and nothing beyond the limit.
-    fn extend_by(&self, words: u32) -> Option<u32> {
+    /// Takes exactly `words`, from a spare piece or from the range, and nothing beyond the limit less `each` for every pending entry.
+    fn extend_by(&self, words: u32, each: u64) -> Option<u32> {
         let piece = match self.spare(words) {
-            Some(spare) => self.cut(spare, words, words.into()),
-            None => self.grow(|extent| self.share(extent, words.into(), words.into())),
+            Some(spare) => self.cut(spare, words, words.into(), each),
+            None => self.grow(each, |extent| self.share(extent, words.into(), words.into(), each)),
         };
         Some(piece?.next)
     }
@@ -338,9 +430,9 @@ impl<T> Arena<T> {
     }
 
     /// Takes about `wish` and at least `words` of `spare`, less towards the limit, and nothing beyond it. The rest stays a spare piece.
-    fn cut(&self, spare: Chunk, words: u32, wish: u64) -> Option<Chunk> {
+    fn cut(&self, spare: Chunk, words: u32, wish: u64, each: u64) -> Option<Chunk> {
         let granted = self.extent.change(|extent| {
-            let share = self.share(extent, words.into(), wish)?.min(spare.room().into());
+            let share = self.share(extent, words.into(), wish, each)?.min(spare.room().into());
             Some(Extent { reserved: extent.reserved + share as u32, ..extent })
         });
         let end = spare.next + granted.map_or(0, |(was, is)| is.reserved - was.reserved);
@@ -358,14 +450,14 @@ impl<T> Arena<T> {
     /// it; then allocates them.
     #[cold]
     fn take_back_for(&self, words: u32, tail: u32) -> Option<u32> {
-        if self.usage().used() + u64::from(words - tail) >= self.limit {
+        if self.usage().used() + u64::from(words - tail) + INDEX_WORDS * self.pending() >= self.limit {
             return None;
         }
         for shard in &self.shards {
             self.take_back(&shard.chunk);
         }
         for _ in 0..HELD_LOOKS {
-            if let Some(off) = self.extend_by(words).or_else(|| self.pass_limit(words, tail)) {
+            if let Some(off) = self.extend_by(words, INDEX_WORDS).or_else(|| self.pass_limit(words, tail)) {
                 return Some(off);
             }
             // There is room below the limit, but not in one piece, or not where a few looks find it.
@@ -373,7 +465,7 @@ impl<T> Arena<T> {
                 self.join_spares();
             }
             if let Some(spare) = self.spares.take_any(&self.storage, words) {
-                return Some(self.cut(spare, words, words.into())?.next);
+                return Some(self.cut(spare, words, words.into(), INDEX_WORDS)?.next);
             }
             if !self.spares.are_held() {
                 break;
@@ -406,15 +498,19 @@ impl<T> Arena<T> {
     /// Takes `words`, of which the last `tail` may exceed the limit. If any does, nothing is allocated afterwards.
     fn pass_limit(&self, words: u32, tail: u32) -> Option<u32> {
         let within = u64::from(words - tail);
-        let piece = self.grow(|extent| (u64::from(extent.reserved) + within < self.limit).then_some(words.into()))?;
-        Some(piece.next)
+        let is_within =
+            |extent: Extent| u64::from(extent.reserved) + within + INDEX_WORDS * self.pending() < self.limit;
+        Some(self.grow(INDEX_WORDS, |extent| is_within(extent).then_some(words.into()))?.next)
     }
 
-    /// Moves the frontier by the number of words that `words` returns for the extent. Returns the words in between.
-    fn grow(&self, words: impl Fn(Extent) -> Option<u64>) -> Option<Chunk> {
+    /// Moves the frontier by the number of words that `words` returns for the extent. Returns the words in between. Nodes, which leave something to
+    /// the index (`each`), leave addresses too: as many as half of the words below the limit. Nodes may fill the pieces that came back, blocks are
+    /// often too large for them.
+    fn grow(&self, each: u64, words: impl Fn(Extent) -> Option<u64>) -> Option<Chunk> {
         let grown = |extent: Extent| {
             let grown = extent.grown(words(extent)?)?;
-            (u64::from(grown.frontier) <= self.first + self.capacity).then_some(grown)
+            let to_blocks = if each == 0 { 0 } else { self.left(grown, 0, 0) / 2 };
+            (u64::from(grown.frontier) + to_blocks <= self.first + self.capacity).then_some(grown)
         };
         let (was, is) = self.extent.change(grown)?;
         Some(Chunk { next: was.frontier, end: is.frontier })

@@ -60,15 +60,20 @@ impl ExtentWord {
         self.returned.load(ord("arena.frontier.read", Ordering::Acquire))
     }
 
-    /// Changes the extent to the result of `to` for the present one. Returns both.
+    /// Changes the extent to the result of `to` for the present one, which may also depend on what other threads do. Returns both.
     pub(super) fn change(&self, to: impl Fn(Extent) -> Option<Extent>) -> Option<(Extent, Extent)> {
         // ORDERING(arena.frontier): Release; pairs with `load`. Weaker: a thread could see words as reserved, but not yet the mark in their shard,
         // so that idle words would count as used.
         // Acquire: pairs with itself. Weaker: another thread could still write to words behind a frontier that moved back, as links of spare pieces.
         let both = ord("arena.frontier", Ordering::AcqRel);
-        let step = |word| to(Extent::unpack(word)).map(Extent::pack);
-        let was = Extent::unpack(self.now.fetch_update(both, Ordering::Relaxed, step).ok()?);
-        Some((was, to(was)?))
+        let mut seen = self.now.load(Ordering::Relaxed);
+        loop {
+            let (was, is) = (Extent::unpack(seen), to(Extent::unpack(seen))?);
+            match self.now.compare_exchange_weak(seen, is.pack(), both, Ordering::Relaxed) {
+                Ok(_) => return Some((was, is)),
+                Err(now) => seen = now,
+            }
+        }
     }
 
     /// Counts `words` as free again. If they end at the frontier, as `end` may, it moves back; returns whether it did.

@@ -2,6 +2,7 @@
 //!
 //! The models in `loom-tests` declare these modules themselves, with a `storage` of their own.
 
+mod addresses;
 pub(crate) mod arena;
 mod chunk;
 mod extent;

@@ -8,16 +8,11 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, TryLockError};
 
 use memmap2::{MmapMut, MmapOptions, MmapRaw};
 
+use super::addresses::{HEAP_BYTES, LESS, Share};
 use super::poison::unpoison;
-
-/// Ranges up to this size come from the allocator, which is quicker than the system. 256 KiB. Under Miri, which cannot reserve addresses, all do.
-const HEAP_BYTES: usize = if cfg!(miri) { 4 << 20 } else { 256 << 10 };
 
 /// Alignment of a range: rows of the index are aligned to cache lines.
 const ALIGN: usize = 64;
-
-/// The factor by which a request shrinks when the system refuses: the table should not take the last memory that the system would grant.
-const LESS: usize = 16;
 
 /// The number of ranges that are kept for tables without a pool, and the maximum memory of each. 8, and 256 KiB: 2 MiB in all.
 const SHARED_RANGES: usize = 8;
@@ -33,7 +28,11 @@ pub(crate) struct Range {
     len: usize,
     /// The mapping, or none if the allocator gave the range.
     map: Option<MmapRaw>,
+    /// Whether huge pages were wanted.
     huge_pages: bool,
+    /// Its parts of the sums over all tables.
+    addresses: Option<Share>,
+    _advised: Option<Share>,
 }
 
 // SAFETY: owns its memory, and only hands out its address.
@@ -42,22 +41,33 @@ unsafe impl Send for Range {}
 unsafe impl Sync for Range {}
 
 impl Range {
-    /// A range of `bytes`, or repeatedly much less while the system refuses, but no less than `least`. Both are multiples of 64.
+    /// A range of `bytes`, or repeatedly much less while the system refuses, the tables of the process have too much, or too little would be left
+    /// to the process, but no less than `least`. Both are multiples of 64.
     ///
     /// # Errors
-    /// The system's last refusal.
+    /// The last refusal.
     pub(crate) fn reserve(bytes: usize, least: usize, huge_pages: bool) -> io::Result<Self> {
         let mut len = bytes.max(least);
         let mut is_cleared = false;
         loop {
-            let range = if len <= HEAP_BYTES { Self::allocate(len) } else { Self::map(len, huge_pages) };
-            match range {
+            match Self::granted(len, huge_pages, len < bytes) {
                 Ok(range) => return Ok(range),
                 Err(_) if !core::mem::replace(&mut is_cleared, true) && TablePool::shared().give_up() => {}
                 Err(refusal) if len == least => return Err(refusal),
                 Err(_) => len = (len / LESS).next_multiple_of(ALIGN).max(least),
             }
         }
+    }
+
+    /// A range of `len` bytes that leaves addresses to the process. The system is asked about that if `is_scarce`, and else once in a while.
+    fn granted(len: usize, huge_pages: bool, is_scarce: bool) -> io::Result<Self> {
+        let addresses = Share::of_addresses(len)?;
+        let mut range = if len <= HEAP_BYTES { Self::allocate(len) } else { Self::map(len, huge_pages) }?;
+        if let (Some(left), false) = (addresses.to_be_left(is_scarce), cfg!(miri)) {
+            Self::map_anonymous(left)?;
+        }
+        range.addresses = Some(addresses);
+        Ok(range)
     }
 
     fn layout(len: usize) -> io::Result<Layout> {
@@ -69,21 +79,22 @@ impl Range {
         let layout = Self::layout(len.max(ALIGN))?;
         // SAFETY: the size is not 0.
         let base = NonNull::new(unsafe { alloc(layout) }).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { base, len: layout.size(), map: None, huge_pages: false })
+        Ok(Self { base, len: layout.size(), map: None, huge_pages: false, addresses: None, _advised: None })
     }
 
     fn map(len: usize, huge_pages: bool) -> io::Result<Self> {
         if cfg!(miri) {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        // Without a claim on swap the kernel counts a page when it is touched, not when it is reserved.
-        let map: MmapMut = MmapOptions::new().len(len).no_reserve_swap().map_anon()?;
-        let map = MmapRaw::from(map);
-        if huge_pages {
-            advise_huge_pages(&map);
-        }
+        let map = MmapRaw::from(Self::map_anonymous(len)?);
+        let advised = if huge_pages { advise_huge_pages(&map) } else { None };
         let base = NonNull::new(map.as_mut_ptr()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { base, len: map.len(), map: Some(map), huge_pages })
+        Ok(Self { base, len: map.len(), map: Some(map), huge_pages, addresses: None, _advised: advised })
+    }
+
+    fn map_anonymous(len: usize) -> io::Result<MmapMut> {
+        // Without a claim on swap the kernel counts a page when it is touched, not when it is reserved.
+        MmapOptions::new().len(len).no_reserve_swap().map_anon()
     }
 
     #[inline(always)]
@@ -111,15 +122,18 @@ impl Drop for Range {
 }
 
 /// Asks for huge pages past the first one, so that a small table takes little memory.
-/// A system without them ignores the wish.
-fn advise_huge_pages(map: &MmapRaw) {
+/// A system without them ignores the wish, and so does a process with many such ranges.
+fn advise_huge_pages(map: &MmapRaw) -> Option<Share> {
     #[cfg(target_os = "linux")]
     if map.len() > 2 * HUGE_PAGE {
+        let advised = Share::of_huge_pages()?;
         // If the kernel was built without them it refuses, and the table is only slower.
         drop(map.advise_range(memmap2::Advice::HugePage, HUGE_PAGE, map.len() - HUGE_PAGE));
+        return Some(advised);
     }
     #[cfg(not(target_os = "linux"))]
-    let _ = (map, HUGE_PAGE);
+    let _ = (map, HUGE_PAGE, Share::of_huge_pages);
+    None
 }
 
 /// Keeps the memory of dropped tables for the tables that are made next.

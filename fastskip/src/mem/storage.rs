@@ -8,6 +8,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use std::io;
 
+pub(crate) use super::addresses::{UNLIMITED_BYTES, unlimited_bytes};
 use super::lanes::row;
 pub(crate) use super::poison::REDZONE_WORDS;
 use super::poison::{poison, unpoison};

@@ -66,7 +66,7 @@ impl Memtable {
     }
 
     /// Removes all versions and accepts writes again, also after [`freeze`](Self::freeze). The memtable keeps its memory, and the
-    /// pages that it has touched. Returns false and does nothing while another handle of the table exists, or a cursor,
+    /// pages that it has touched, unless it got a smaller range than its limit asks for: then the next write asks again. Returns false and does nothing while another handle of the table exists, or a cursor,
     /// iterator or value that owns it. The `&mut` borrow guarantees that no slice or reservation is left.
     ///
     /// ```
@@ -186,13 +186,13 @@ impl Memtable {
     /// rejected for it. Writes that began before may still be finishing; see [`is_drained`](Self::is_drained).
     #[must_use]
     pub fn is_frozen(&self) -> bool {
-        self.list.made().is_some_and(List::is_frozen)
+        self.list.is_frozen()
     }
 
     /// Whether the table is frozen and no write is in progress: its contents no longer change.
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        self.list.made().is_some_and(List::is_drained)
+        self.list.is_drained()
     }
 
     /// Whether the fraction [`Builder::backpressure_at`] of a limit, by default 90 %, is used up. Once true, it remains
@@ -212,7 +212,8 @@ impl Memtable {
     /// What a lookup of `key` at `seqno` looks at as things are, for tests and benchmarks that count.
     #[must_use]
     pub fn search_cost(&self, key: &[u8], seqno: u64) -> SearchCost {
-        self.list.search_cost(Target { key, version: seqno })
+        let target = Target { key, version: seqno };
+        self.list.made().map(|list| list.search_cost(target)).unwrap_or_default()
     }
 
     /// Checks the invariants of the list by walking it. For tests. Call it only while no thread writes. O(n).
@@ -221,21 +222,21 @@ impl Memtable {
     /// Panics if an invariant does not hold. The message begins with the number of the invariant.
     #[doc(hidden)]
     pub fn validate(&self) {
-        self.list.validate(true);
+        self.list.made().into_iter().for_each(|list| list.validate(true));
     }
 
     /// Corrupts the hints that searches begin at: every answer stays right, some cost more. For tests. O(n).
     #[cfg(feature = "scramble")]
     #[doc(hidden)]
     pub fn scramble_hints(&self, seed: u64) {
-        self.list.index.scramble_hints(seed);
+        self.list.made().into_iter().for_each(|list| list.index.scramble_hints(seed));
     }
 
     /// As `validate`, for a table whose hints are corrupted.
     #[cfg(feature = "scramble")]
     #[doc(hidden)]
     pub fn validate_scrambled(&self) {
-        self.list.validate(false);
+        self.list.made().into_iter().for_each(|list| list.validate(false));
     }
 }
 

@@ -4,12 +4,14 @@ use core::{fmt, slice};
 
 use super::table::Memtable;
 use super::version::Versioned;
+use crate::builder::Duplicates;
 use crate::error::InsertError;
-use crate::list::{ArenaAlloc, List, NodeAlloc, Outcome, Writer};
+use crate::list::{Announced, ArenaAlloc, List, NodeAlloc, Outcome, Writer, index_words};
 use crate::mem::storage::WORD;
 use crate::node::{Kind, MAX_KEY_LEN, NewNode};
 use crate::nodes::Schema;
 use crate::sync::thread_index;
+use crate::tuning::GROUP;
 
 /// A write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,7 +158,7 @@ impl Memtable {
     /// # Errors
     /// The same as for [`put`](Self::put).
     pub fn write(&self, op: &Op<'_>, seqno: u64) -> Result<Written, InsertError> {
-        let list: &List<Versioned> = &self.list;
+        let list = self.list.for_writes(1)?;
         if list.replaces() { write_replacing(list, op, seqno) } else { write::<false>(list, op, seqno) }
     }
 
@@ -177,8 +179,47 @@ impl Memtable {
         Ok(self.reserve(ops)?.apply_at(seqno))
     }
 
-    /// Reserves everything that `ops` need, so that applying them cannot fail. Pebble's `arenaskl` has the same protocol.
-    /// O(1) for each operation.
+    /// The bytes below the limit on memory that [`reserve`](Self::reserve) needs for `ops`: their entries, and 32 bytes for each but the last,
+    /// within which the index finds room while they are applied. A table with this limit, or with so much of its limit left, has room for them. What
+    /// the index did not need is free again afterwards. O(1) for each operation.
+    ///
+    /// ```
+    /// # use fastskip::{InsertError, Memtable, Op};
+    /// let keys: Vec<_> = (0..1000_u32).map(u32::to_be_bytes).collect();
+    /// let ops: Vec<_> = keys.iter().map(|key| Op::Put { key, value: b"value" }).collect();
+    /// let small = Memtable::builder().max_memory_bytes(20_000).build();
+    /// assert_eq!(small.reserve(&ops).err(), Some(InsertError::TooLarge));
+    /// let next = Memtable::builder().max_memory_bytes(small.memory_for(&ops)?).build();
+    /// assert_eq!(next.reserve(&ops)?.apply(1).stored, 1000);
+    /// # Ok::<(), InsertError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`TooLarge`](InsertError::TooLarge) if a key, value or tag is too large for any table.
+    pub fn memory_for(&self, ops: &[Op<'_>]) -> Result<usize, InsertError> {
+        let (words, _) = self.words_for(ops)?;
+        Ok((words + index_words(ops.len() as u64)) as usize * WORD)
+    }
+
+    /// The words of the nodes for `ops`, and those of the last one.
+    fn words_for(&self, ops: &[Op<'_>]) -> Result<(u64, u64), InsertError> {
+        let replaces = self.list.config().duplicates == Duplicates::Replace;
+        let (mut words, mut last) = (0, 0);
+        for op in ops {
+            let new = op.new_node(0);
+            if !new.is_encodable() {
+                return Err(InsertError::TooLarge);
+            }
+            let replaceable = || 1 + new.replaceable().words(Versioned::META_WORDS);
+            last = u64::from(if replaces { replaceable() } else { new.words(Versioned::META_WORDS) });
+            words += last;
+        }
+        Ok((words, last))
+    }
+
+    /// Reserves everything that `ops` need, so that applying them cannot fail. Pebble's `arenaskl` has the same protocol. That includes room for the
+    /// index, so that each operation is applied in O(log n) even if the batch fills the table: see [`memory_for`](Self::memory_for). O(1) for each
+    /// operation.
     ///
     /// [`freeze`](Self::freeze) waits until the reservation is applied or dropped. Therefore, do not block while you hold a
     /// reservation.
@@ -202,21 +243,17 @@ impl Memtable {
     ///
     /// In each case nothing is stored.
     pub fn reserve<'a>(&'a self, ops: &'a [Op<'a>]) -> Result<Reservation<'a>, InsertError> {
-        let writer = self.list.enter(thread_index(), ops.len() as u64)?;
-        let replaces = self.list.replaces();
-        let (mut words, mut last) = (0, 0);
-        for op in ops {
-            let new = op.new_node(0);
-            if !new.is_encodable() {
-                return Err(InsertError::TooLarge);
-            }
-            let replaceable = || 1 + new.replaceable().words(Versioned::META_WORDS);
-            last = u64::from(if replaces { replaceable() } else { new.words(Versioned::META_WORDS) });
-            words += last;
+        if ops.is_empty() && self.list.made().is_none() && !self.list.is_frozen() {
+            return Ok(Reservation { inside: None, ops, alloc: ReservedAlloc::default(), replaces: false });
         }
+        let list = self.list.for_writes(ops.len() as u64)?;
+        let writer = list.enter(thread_index(), ops.len() as u64)?;
+        let replaces = list.replaces();
+        let (words, last) = self.words_for(ops)?;
+        let announced = writer.announce(ops.len());
         let start = writer.reserve(ops.len() as u64, words, last)?;
         let alloc = ReservedAlloc { start, words: words as u32, entries: ops.len() as u64 };
-        Ok(Reservation { writer, ops, alloc, replaces })
+        Ok(Reservation { inside: Some((announced, writer)), ops, alloc, replaces })
     }
 }
 
@@ -255,7 +292,7 @@ fn join(key: &[&[u8]]) -> Result<Vec<u8>, InsertError> {
 }
 
 /// Allocates nodes from the memory of a reservation.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct ReservedAlloc {
     start: u32,
     words: u32,
@@ -276,7 +313,8 @@ impl NodeAlloc for ReservedAlloc {
 /// allocated since.
 #[must_use = "a reservation that is dropped stores nothing"]
 pub struct Reservation<'a> {
-    writer: Writer<'a, Versioned>,
+    /// `None` for no operations on an untouched table, which takes no memory for them.
+    inside: Option<(Announced<'a>, Writer<'a, Versioned>)>,
     ops: &'a [Op<'a>],
     alloc: ReservedAlloc,
     replaces: bool,
@@ -317,12 +355,15 @@ impl Reservation<'_> {
 
     #[inline(never)]
     fn store_as<'n, const REPLACE: bool>(mut self, new_node: impl Fn(usize) -> NewNode<'n>) -> Written {
-        let Self { writer, ops, alloc, .. } = &mut self;
+        let Self { inside: Some((announced, writer)), ops, alloc, .. } = &mut self else { return Written::default() };
         let reserved = alloc.words;
         let (mut stored, mut replaced) = (0, 0);
-        writer.insert_all::<REPLACE>(ops.len(), new_node, alloc, |_, outcome| {
+        writer.insert_all::<REPLACE>(ops.len(), new_node, alloc, |index, outcome| {
             stored += usize::from(matches!(outcome, Ok(Outcome::New(_) | Outcome::Replaced(_))));
             replaced += usize::from(REPLACE && matches!(outcome, Ok(Outcome::Replaced(_))));
+            if index % GROUP == GROUP - 1 {
+                announced.stored(GROUP);
+            }
         });
         Written { stored, replaced, bytes: (reserved - alloc.words) as usize * WORD }
     }
@@ -331,7 +372,9 @@ impl Reservation<'_> {
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         if self.alloc.words != 0 || self.alloc.entries != 0 {
-            self.writer.give_back(self.alloc.entries, self.alloc.start, self.alloc.words);
+            if let Some((_, writer)) = &self.inside {
+                writer.give_back(self.alloc.entries, self.alloc.start, self.alloc.words);
+            }
         }
     }
 }

@@ -81,7 +81,7 @@ impl ConcurrentSkipList {
     /// for it. Writes that began before may still be finishing; see [`is_drained`](Self::is_drained).
     #[must_use]
     pub fn is_frozen(&self) -> bool {
-        self.list.made().is_some_and(List::is_frozen)
+        self.list.is_frozen()
     }
 
     /// The same as [`is_frozen`](Self::is_frozen), under the name that it has in fastskip 0.1.
@@ -93,7 +93,7 @@ impl ConcurrentSkipList {
     /// Whether the list is frozen and no write is in progress: its contents no longer change.
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        self.list.made().is_some_and(List::is_drained)
+        self.list.is_drained()
     }
 
     /// Whether the fraction [`Builder::backpressure_at`](crate::Builder::backpressure_at) of a limit, by default 90 %, is used
@@ -115,21 +115,21 @@ impl ConcurrentSkipList {
     /// Panics if an invariant does not hold. The message begins with the number of the invariant.
     #[doc(hidden)]
     pub fn validate(&self) {
-        self.list.validate(true);
+        self.list.made().into_iter().for_each(|list| list.validate(true));
     }
 
     /// Corrupts the hints that searches begin at: every answer stays right, some cost more. For tests. O(n).
     #[cfg(feature = "scramble")]
     #[doc(hidden)]
     pub fn scramble_hints(&self, seed: u64) {
-        self.list.index.scramble_hints(seed);
+        self.list.made().into_iter().for_each(|list| list.index.scramble_hints(seed));
     }
 
     /// As `validate`, for a table whose hints are corrupted.
     #[cfg(feature = "scramble")]
     #[doc(hidden)]
     pub fn validate_scrambled(&self) {
-        self.list.validate(false);
+        self.list.made().into_iter().for_each(|list| list.validate(false));
     }
 }
 

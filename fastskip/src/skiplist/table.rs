@@ -108,7 +108,8 @@ impl ConcurrentSkipList {
         self.list.freeze();
     }
 
-    /// Removes all entries and accepts writes again, also after [`freeze`](Self::freeze). The list keeps its memory. The
+    /// Removes all entries and accepts writes again, also after [`freeze`](Self::freeze). The list keeps its memory, unless it got a smaller range
+    /// than its limit asks for: then the next write asks again. The
     /// `&mut` borrow guarantees that no slice, cursor or snapshot of the list is left.
     pub fn reset(&mut self) {
         self.list.reset();

@@ -7,7 +7,7 @@ use super::stamp::Stamped;
 use super::table::ConcurrentSkipList;
 use crate::error::{BatchError, InsertError};
 use crate::iter::View;
-use crate::list::{ArenaAlloc, Outcome, Writer};
+use crate::list::{ArenaAlloc, List, Outcome, Writer};
 use crate::node::{Kind, NewNode, Target};
 use crate::nodes::NodeRef;
 use crate::sync::thread_index;
@@ -65,8 +65,13 @@ impl ConcurrentSkipList {
     {
         let entries: Vec<(&[u8], &[u8])> = entries.iter().map(|(key, value)| (key.as_ref(), value.as_ref())).collect();
         let new = |index: usize| new_node(entries[index].0, &entries[index].1, Kind::Value);
-        let writer = match self.list.enter(thread_index(), entries.len() as u64) {
-            Ok(writer) => writer,
+        if entries.is_empty() {
+            return Ok(0);
+        }
+        let attempts = entries.len() as u64;
+        let entered = self.list.for_writes(attempts).and_then(|list| Ok((list, list.enter(thread_index(), attempts)?)));
+        let (list, writer) = match entered {
+            Ok(entered) => entered,
             Err(refusal) => return outcome(entries.len(), (0..entries.len()).map(|index| (index, refusal)).collect()),
         };
         let (fit, unfit): (Vec<_>, Vec<_>) = (0..entries.len()).partition(|index| new(*index).is_encodable());
@@ -75,7 +80,7 @@ impl ConcurrentSkipList {
             fit.len(),
             |at| new(fit[at]),
             &mut ArenaAlloc::new(&writer),
-            |at, stored| match stored.map(|stored| self.settled(stored)) {
+            |at, stored| match stored.map(|stored| self.settled(list, stored)) {
                 Ok(Stored::New(_)) => {}
                 Ok(Stored::Present(_)) => rejected.push((fit[at], InsertError::DuplicateKey)),
                 Err(refusal) => rejected.push((fit[at], refusal)),
@@ -121,12 +126,15 @@ impl ConcurrentSkipList {
     /// [`Frozen`](InsertError::Frozen) or [`Full`](InsertError::Full). A list that has reached a limit accepts no writes, not
     /// even deletes.
     pub fn try_delete(&self, key: &[u8]) -> Result<bool, InsertError> {
-        let writer = self.list.enter(thread_index(), 0)?;
-        if self.list.is_full() {
+        let Some(list) = self.list.made() else {
+            return if self.list.is_frozen() { Err(InsertError::Frozen) } else { Ok(false) };
+        };
+        let writer = list.enter(thread_index(), 0)?;
+        if list.is_full() {
             return Err(InsertError::Full);
         }
-        let found = self.list.lower_bound(Target { key, version: 0 }).with_key();
-        Ok(found.is_some_and(|id| self.mark_deleted(&writer, self.list.node(id))))
+        let found = list.lower_bound(Target { key, version: 0 }).with_key();
+        Ok(found.is_some_and(|id| self.mark_deleted(&writer, list.node(id))))
     }
 
     /// Makes `key` a tombstone, even if it is absent. A storage engine needs this, because the key may exist in a lower level.
@@ -139,8 +147,9 @@ impl ConcurrentSkipList {
             if self.contents(Contents::LIVE).item(node).is_some_and(|entry| entry.is_tombstone) {
                 return Ok(());
             }
-            let writer = self.list.enter(thread_index(), 0)?;
-            if self.list.is_full() {
+            let list = self.list.for_writes(0)?;
+            let writer = list.enter(thread_index(), 0)?;
+            if list.is_full() {
                 return Err(InsertError::Full);
             }
             self.mark_deleted(&writer, node);
@@ -163,24 +172,25 @@ impl ConcurrentSkipList {
 
     /// Links a node for `key` unless one exists. When this returns, the stamps of the node are set.
     fn store(&self, key: &[u8], value: &[u8], kind: Kind) -> Result<Stored<'_>, InsertError> {
-        let writer = self.list.enter(thread_index(), 1)?;
+        let list = self.list.for_writes(1)?;
+        let writer = list.enter(thread_index(), 1)?;
         let new = new_node(key, &value, kind);
         if !new.is_encodable() {
             return Err(InsertError::TooLarge);
         }
         let outcome = writer.insert::<false>(&new, &mut ArenaAlloc::new(&writer))?;
-        Ok(self.settled(outcome))
+        Ok(self.settled(list, outcome))
     }
 
-    fn settled(&self, outcome: Outcome) -> Stored<'_> {
+    fn settled<'a>(&self, list: &'a List<Stamped>, outcome: Outcome) -> Stored<'a> {
         match outcome {
             Outcome::New(id) => {
-                let node = self.list.node(id);
+                let node = list.node(id);
                 self.clock.inserted(node);
                 Stored::New(node)
             }
             Outcome::Present(id) | Outcome::Replaced(id) => {
-                let node = self.list.node(id);
+                let node = list.node(id);
                 self.clock.inserted(node);
                 self.clock.deleted(node);
                 Stored::Present(node)

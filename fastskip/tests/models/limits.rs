@@ -10,6 +10,9 @@ const TOO_LARGE: usize = 2 << 20;
 /// The most that an entry takes beside key and value: the link and two more words, lengths, a tag, padding.
 const OVERHEAD: usize = (1 + 2) * 8 + 11 + 7;
 
+/// What a batch leaves to the index, for each entry but one.
+const INDEX: usize = 4 * 8;
+
 /// A value of that length. Static, because filling a new one each time would be most of the work.
 pub(crate) fn too_large() -> &'static [u8] {
     static ZEROS: [u8; TOO_LARGE] = [0; TOO_LARGE];
@@ -107,16 +110,17 @@ impl TableLimits {
         // The last entry of a batch may pass the limit, the others may not.
         let before_last = sizes.split_last().map_or(&[][..], |(_, others)| others);
         let bytes: usize = before_last.iter().map(|(key, value)| key + value).sum();
-        let most = bytes + before_last.len() * OVERHEAD;
+        let index = before_last.len() * INDEX;
+        let most = bytes + before_last.len() * OVERHEAD + index;
         match (found, foretold) {
             (Err(InsertError::Full), Ok(())) if self.memory > 0 => {
                 assert!(stats.memory_reserved + most >= self.memory, "full, with memory left: {stats:?}");
-                assert!(bytes < self.memory, "full, and too large for an empty table: {sizes:?}");
+                assert!(bytes + index < self.memory, "full, and too large for an empty table: {sizes:?}");
             }
             (Err(InsertError::TooLarge), Ok(()) | Err(InsertError::Full)) if self.memory > 0 => {
                 // The range of addresses is larger than the limit, but by less than an entry.
                 let all = sizes.iter().map(|(key, value)| key + value + OVERHEAD).sum::<usize>();
-                assert!(most.max(all) >= self.memory, "too large, and an empty table could hold it: {sizes:?}");
+                assert!(most.max(all + index) >= self.memory, "too large, and an empty table could hold it: {sizes:?}");
             }
             _ => assert_eq!(found, foretold, "{stats:?}"),
         }

@@ -78,6 +78,22 @@ fn untouched_tables_that_are_read_reserve_no_addresses() {
         assert!(list.iter().next().is_none() && list.snapshot().range(b"a"..).next_back().is_none());
         assert!(list.cursor_at(b"k").is_none() && list.cursor().next().is_none() && list.get_owned(b"k").is_none());
         assert!(list.owned_snapshot().range(..).next().is_none() && list.owned_cursor().prev().is_none());
+
+        assert_eq!((memtable.stats().effective_max_memory_bytes, list.stats().len), (16 << 30, 0));
+        assert!(format!("{memtable:?}{list:?}").contains("len: 0") && memtable.search_cost(b"k", 1).nodes == 0);
+        assert_eq!(memtable.apply_at(&[], 1).map(|written| written.stored), Ok(0));
+        assert_eq!((list.insert_batch::<&[u8], &[u8]>(&[]), list.try_delete(b"k")), (Ok(0), Ok(false)));
+        list.freeze();
+        assert!(memtable.freeze().is_drained() && memtable.is_frozen() && list.is_drained() && list.stats().is_frozen);
+        assert_eq!(memtable.put(b"k", 1, b"v"), Err(InsertError::Frozen));
+        assert_eq!(memtable.reserve(&[]).err(), Some(InsertError::Frozen));
+        assert_eq!(
+            (list.try_insert(b"k", b""), list.try_delete(b"k")),
+            (Err(InsertError::Frozen), Err(InsertError::Frozen))
+        );
+        assert_eq!((memtable.stats().total_inserts, list.total_inserts()), (1, 1));
+        memtable.validate();
+        list.validate();
     }
     let more = statm().0 - before;
     assert!(more < 64 << 20, "{more} bytes of addresses for {} tables", 2 * tables.len());
@@ -132,7 +148,7 @@ fn small_tables_take_little_more_than_was_asked() {
     let limited = Memtable::builder().shards(1).max_memory_bytes(16 << 20).build();
     assert!(limited.put(b"k", 1, b"v").is_ok());
     let more = statm().0 - before;
-    assert!(more < 24 << 20, "{more} bytes of addresses for a limit of 16 MiB");
+    assert!(more < 28 << 20, "{more} bytes of addresses for a limit of 16 MiB");
 }
 
 /// Catches tables that take all addresses of a process, so that it can start no thread.
@@ -152,6 +168,59 @@ fn tables_leave_room_for_threads_where_addresses_are_scarce() {
         let stack = std::thread::Builder::new().stack_size(8 << 20);
         stack.spawn(|| ()).unwrap_or_else(|error| panic!("{number}: {error}")).join().unwrap();
     }
+}
+
+/// Catches tables that together take all addresses that there are, or all mappings, so that the next allocation ends the process.
+#[test]
+#[cfg(target_os = "linux")]
+fn twenty_thousand_tables_leave_addresses_to_the_process() {
+    if !is_alone("cheap::twenty_thousand_tables_leave_addresses_to_the_process", None) {
+        return;
+    }
+    let count = 20_000_u32;
+    let tables: Vec<_> = (0..count).map(|_| Memtable::builder().shards(1).build()).collect();
+    for (number, table) in tables.iter().enumerate() {
+        assert!(table.put(&number.to_be_bytes(), 1, b"v").is_ok(), "table {number}");
+    }
+    assert!(statm().0 < 70 << 40, "{} bytes of addresses", statm().0);
+    let effective = |table: usize| tables[table].stats().effective_max_memory_bytes;
+    assert!(effective(0) > 15 << 30 && effective(tables.len() - 1) > 1000 << 20, "{}", effective(tables.len() - 1));
+    std::thread::spawn(|| drop(vec![1_u8; 1 << 30])).join().unwrap();
+    // A limit is kept, though the tables without one have much.
+    let limited = Memtable::builder().max_memory_bytes(4 << 30).try_build().unwrap();
+    assert_eq!(limited.stats().effective_max_memory_bytes, 4 << 30);
+    tables.iter().step_by(1000).for_each(Memtable::validate);
+}
+
+/// Catches tables that take the last of few addresses, a refusal that lasts after addresses have come back, and one that names the wrong reason.
+#[test]
+#[cfg(target_os = "linux")]
+fn tables_are_full_and_open_again_where_addresses_end_and_come_back() {
+    if !is_alone("cheap::tables_are_full_and_open_again_where_addresses_end_and_come_back", Some(1 << 20)) {
+        return;
+    }
+    let builder = Memtable::builder().shards(1).max_memory_bytes(64 << 20);
+    let held = Vec::<u8>::with_capacity((1 << 30) - statm().0 - (100 << 20));
+    let mut short = builder.clone().build();
+    assert!(short.put(b"k", 1, b"v").is_ok());
+    let effective = short.stats().effective_max_memory_bytes;
+    assert!((1 << 20..16 << 20).contains(&effective), "{effective}");
+    assert_eq!(short.put(b"large", 1, &vec![0; 20 << 20]), Err(InsertError::Full), "another table would have room");
+    // Ranges of the system, and such as the allocator gives.
+    let limits = [0, 1 << 20, 64 << 10].into_iter().cycle().take(9000);
+    let tables: Vec<_> = limits.map(|limit| Memtable::builder().shards(1).max_memory_bytes(limit).build()).collect();
+    let results: Vec<_> = tables.iter().map(|table| table.put(b"k", 1, b"v").map(|written| written.stored)).collect();
+    let full =
+        results.iter().position(|result| *result == Err(InsertError::Full)).expect("there are not so many addresses");
+    assert!(results[..full].iter().all(|result| *result == Ok(1)) && tables[full].is_empty());
+    assert!(results.iter().all(|result| matches!(result, Ok(1) | Err(InsertError::Full))));
+    let stack = std::thread::Builder::new().stack_size(8 << 20);
+    stack.spawn(|| drop(vec![1_u8; 8 << 20])).unwrap().join().unwrap();
+    drop(held);
+    assert!(tables[full].put(b"k", 1, b"v").is_ok() && tables[full].stats().total_inserts == 2);
+    assert!(short.reset() && short.put(b"large", 1, &vec![0; 20 << 20]).is_ok());
+    assert_eq!(short.stats().effective_max_memory_bytes, 64 << 20);
+    short.validate();
 }
 
 /// Catches a pool that hands out fresh memory, or none, and tables that show contents of an earlier table.

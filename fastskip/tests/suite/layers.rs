@@ -10,7 +10,7 @@ const LAYERS: [&str; 9] =
 /// The files of each folder, lowest first: a file may use those before it. `mod` is the public face of the folder: it may use all of them, and none
 /// of them uses it.
 const FOLDERS: [(&str, &str); 9] = [
-    ("mem", "poison lanes range storage quota chunk spares extent arena"),
+    ("mem", "poison lanes addresses range storage quota chunk spares extent arena"),
     ("node", "entry id link read latest write"),
     ("nodes", "schema store order walk link validate"),
     (

@@ -16,7 +16,7 @@ fn entry_past_the_end_of_the_range_is_full_and_nothing_is_written() {
     let list = ConcurrentSkipList::with_capacity_and_shards(0, 1, 1 << 20, 0);
     let value = vec![7; 100_000];
     (0..10).for_each(|i| assert_eq!(list.try_insert(&key(i), &value), Ok(())));
-    let (beyond, impossible) = (vec![8; 3 << 19], vec![9; 3 << 20]);
+    let (beyond, impossible) = (vec![8; 7 << 18], vec![9; 3 << 20]);
     assert_eq!(list.try_insert(b"beyond", &beyond), Err(InsertError::Full));
     assert_eq!(list.try_insert(b"impossible", &impossible), Err(InsertError::TooLarge));
     assert_eq!(list.try_insert(b"last", &value), Ok(()));

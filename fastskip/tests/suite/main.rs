@@ -6,6 +6,7 @@ mod concurrent;
 mod debug;
 mod duplicates;
 mod freezing;
+mod full;
 mod layers;
 mod limits;
 mod long_walks;

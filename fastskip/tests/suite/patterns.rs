@@ -192,34 +192,3 @@ fn lookups_in_a_full_table_cost_what_they_always_do() {
         assert!(sum as f64 <= 5.6 * stored as f64 && most <= Some(&20), "{sum} for {stored}, {most:?} at most");
     }
 }
-
-/// Catches an answer that needs a hint, when reservations have taken all memory and none is left for blocks. The keys of the reservations are
-/// consecutive and share an existing leaf, so a lookup of one of them walks along half of them. Lookups of entries elsewhere cost as much as
-/// before.
-#[test]
-fn entries_without_room_for_blocks_are_found_by_walking() {
-    let before: Vec<_> = (0..1000_u64).map(|i| mix(i).to_be_bytes()).collect();
-    // One behind the other, between two of the keys before.
-    let key = |i: usize| (1 << 63 | (i as u64) << 8).to_be_bytes();
-    let keys: Vec<_> = (0..4000).map(key).collect();
-    let memtable = Memtable::builder().shards(1).max_memory_bytes(128 << 10).build();
-    before.iter().for_each(|key| assert!(memtable.put(key, 1, b"").is_ok()));
-    let cost = |keys: &[[u8; 8]]| keys.iter().map(|key| looks_at(&memtable, key, u64::MAX)).sum::<usize>();
-    let (cost_before, index) = (cost(&before), memtable.stats().memory_index);
-    let ops: Vec<_> = keys.iter().map(|key| Op::Put { key, value: b"" }).collect();
-    let reserved: Vec<_> = ops.chunks(1).map_while(|op| memtable.reserve(op).ok()).collect();
-    let keys = &keys[..reserved.len()];
-    reserved.into_iter().for_each(|reservation| assert_eq!(reservation.apply(1).stored, 1));
-    memtable.validate();
-    for key in before.iter().chain(keys) {
-        assert_eq!(memtable.get(key, u64::MAX), Lookup::Value(b""));
-    }
-    assert_eq!(memtable.get_many(keys, u64::MAX), vec![Lookup::Value(b""); keys.len()]);
-    assert!(keys.iter().all(|key| memtable.get(&[&key[..], b"more"].concat(), u64::MAX) == Lookup::Absent));
-    assert!(memtable.stats().memory_index <= index + 1024, "a few blocks at most");
-    let (cost_keys, cost_now) = (cost(keys) / keys.len(), cost(&before));
-    println!("{} entries: {cost_keys} in the mean; {} before: {cost_before}, now {cost_now}", keys.len(), before.len());
-    assert!(cost_keys <= keys.len() * 11 / 20, "{cost_keys} in the mean of {}", keys.len());
-    // One of them comes right behind the new ones.
-    assert!(cost_now <= cost_before + 2 * keys.len() + 100, "{cost_now}, before {cost_before}");
-}

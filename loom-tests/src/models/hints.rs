@@ -48,7 +48,7 @@ fn target(key: &[u8]) -> Target<'_> {
 /// The names in the leaves, from the first leaf on by `next`: keys, and a question mark for an empty slot. A block that was never put into the tree
 /// may lie on the way.
 fn leaves(memtable: &Memtable) -> String {
-    let list = &memtable.list;
+    let list = memtable.list.made().expect("a model makes its table at once");
     let mut named = String::new();
     let mut place = list.index.hint_behind(target(b""));
     place.iter_mut().for_each(|first| first.slot = 0);
@@ -154,7 +154,7 @@ pub(super) fn beside_ties() -> Program<Memtable> {
     Program::new(|| {
         let memtable: Memtable = hinted(config(2));
         through(0, || TIED.iter().for_each(|key| assert!(memtable.put(key, 1, key).is_ok())));
-        let list = &memtable.list;
+        let list = memtable.list.made().expect("a model makes its table at once");
         let (mut descent, levels) = list.index.probe_start().expect("a table has a root");
         let is_tied = list.index.probe_down(&mut descent, &target(NEW), (Ties::Settle, None), &mut ());
         assert!(levels > 0 && is_tied, "the model needs a tied root");
@@ -178,7 +178,7 @@ pub(super) fn replaced(splits: bool, looks: u64) -> Program<Memtable> {
         .thread(|memtable| put(memtable, b'j'))
         .thread(move |memtable| {
             for _ in 0..looks {
-                memtable.list.index.mend(1, Predecessor::HEAD, 2);
+                memtable.list.made().into_iter().for_each(|list| _ = list.index.mend(1, Predecessor::HEAD, 2));
             }
             find(memtable, b'h');
         })

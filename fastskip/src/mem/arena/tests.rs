@@ -5,6 +5,8 @@ use super::*;
 /// Smaller than a shard's first chunk and than any refill.
 const SMALL: u32 = MIN_CHUNK as u32 / 8;
 
+const SOURCE: BlockSource = BlockSource { shard: 0, is_due: false };
+
 const LAYOUT: Layout =
     Layout { shards: 1, chunk_bytes: 0, max_memory_bytes: 0, size_hint: 0, huge_pages: false, head_words: 1 };
 
@@ -102,11 +104,11 @@ fn could_hold_is_what_an_empty_table_holds() {
 #[test]
 fn the_range_holds_what_the_limit_allows() {
     let range =
-        |max_memory_bytes, chunk_bytes| Arena::<()>::range_bytes(&Layout { chunk_bytes, max_memory_bytes, ..LAYOUT });
+        |max_memory_bytes, chunk_bytes| Layout { chunk_bytes, max_memory_bytes, ..LAYOUT }.range_bytes(UNLIMITED_BYTES);
     let most = MAX_WORDS as usize * WORD;
     assert_eq!((range(0, 0), range(0, UNLIMITED_BYTES + 8)), (UNLIMITED_BYTES, UNLIMITED_BYTES + 8));
     assert_eq!((range(usize::MAX, 0), range(0, usize::MAX), range(most, 0)), (most, most, most));
-    let more = if cfg!(windows) { 0 } else { (1 << 28) + (1 << 20) };
+    let more = if cfg!(windows) { 0 } else { (1 << 29) + (1 << 20) };
     assert_eq!(range(1 << 30, 0), (1 << 30) + more);
 }
 
@@ -162,15 +164,15 @@ fn blocks_come_in_chunks_of_whole_blocks() {
         (reserved, idle, wasted, index)
     };
     let (open, exact, narrow, closed) = (arena(40, 0), arena(40, 39), arena(96, 81), arena(96, 200));
-    assert_eq!([(); 2].map(|()| open.alloc_block(0, 32)), [Some(8), Some(40)]);
+    assert_eq!([(); 2].map(|()| open.alloc_block(SOURCE, 32)), [Some(8), Some(40)]);
     assert_eq!(figures(&open), (7 + 64, 0, 7, 64));
-    assert_eq!([(); 2].map(|()| exact.alloc_block(0, 32)), [Some(8), None]);
-    assert_eq!(narrow.alloc_block(0, 32), Some(8));
+    assert_eq!([(); 2].map(|()| exact.alloc_block(SOURCE, 32)), [Some(8), None]);
+    assert_eq!(narrow.alloc_block(SOURCE, 32), Some(8));
     assert_eq!(figures(&narrow), (7 + 64, 32, 7, 32), "less towards the limit");
     assert_eq!(closed.alloc(0, 150, 0), Some(1));
-    assert_eq!([(); 2].map(|()| closed.alloc_block(0, 32)), [Some(152), None]);
+    assert_eq!([(); 2].map(|()| closed.alloc_block(SOURCE, 32)), [Some(152), None]);
     closed.free(Chunk { next: 1, end: 151 });
-    assert_eq!(closed.alloc_block(0, 32), Some(184));
+    assert_eq!(closed.alloc_block(SOURCE, 32), Some(184));
     assert_eq!(figures(&closed), (1 + 32 + 96, 64, 1, 64), "a whole chunk again");
 }
 
@@ -179,9 +181,9 @@ fn blocks_come_in_chunks_of_whole_blocks() {
 fn the_last_blocks_come_from_the_chunks_of_nodes() {
     let arena = arena_of(Layout { chunk_bytes: 64 * WORD, max_memory_bytes: 200 * WORD, ..LAYOUT });
     assert_eq!([1, 130].map(|words| arena.alloc(0, words, 0)), [Some(1), Some(65)]);
-    assert_eq!(arena.alloc_block(0, 32), Some(8), "behind up to 7 words that are waste");
+    assert_eq!(arena.alloc_block(SOURCE, 32), Some(8), "behind up to 7 words that are waste");
     assert_eq!((arena.usage().index, arena.usage().wasted), (32, 7));
-    assert_eq!(arena.alloc_block(0, 32), None);
+    assert_eq!(arena.alloc_block(SOURCE, 32), None);
 }
 
 /// Catches a piece that was free before a reset and is handed out after it a second time.
