@@ -64,7 +64,7 @@ fn a_span_counts_from_the_databases_clock_while_the_systems_is_behind() {
     let db = Db::builder(room.database()).file_system(Arc::new(disk)).open().expect("open");
     db.insert_with_expiry("other", "v", db.now() + 1000 * hour).expect("insert");
     db.close().expect("close");
-    let (_, said) = room.run("put k v --expire-in 1h").ended(0);
+    let (_, said) = room.run("put k v --expire-in 1h -v").ended(0);
     check_says(&said, "the system's clock is |ms behind the database's, which never goes back");
     assert_eq!(room.run("get k").ended(0).0, "v\n");
     let json: Value = serde_json::from_str(&room.run("stats --json").ended(0).0).expect("JSON");

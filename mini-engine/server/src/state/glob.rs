@@ -42,7 +42,7 @@ impl Pattern {
             rest = behind;
         }
         let words = elements.len() / WORD + 1;
-        let (mut behind, mut of_stars) = (vec![0; words << 8], vec![0; words]);
+        let (mut behind, mut of_stars) = (vec![0; 256 * words], vec![0; words]);
         for (place, element) in (1..).zip(&elements) {
             for byte in (0..=255).filter(|&byte| has(element, byte)) {
                 put(&mut behind[byte * words..], place);

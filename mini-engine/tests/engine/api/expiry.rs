@@ -302,7 +302,7 @@ fn a_span_counts_from_the_clock_of_the_database_in_every_way_to_give_one() {
         let tx = db.transaction();
         tx.insert_with_expiry("committed", "", db.now() + span).unwrap();
         tx.keyspace(&brief).insert("committed", "").unwrap();
-        tx.commit().unwrap();
+        tx.commit(Durability::Buffered).unwrap();
         let entries = |keyspace: &Keyspace| {
             let mut iter = keyspace.iter();
             std::iter::from_fn(|| iter.next_with_expiry()).map(|entry| entry.unwrap().2).collect::<Vec<_>>()

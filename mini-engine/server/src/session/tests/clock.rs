@@ -50,13 +50,13 @@ fn a_span_counts_from_the_clock_by_which_keys_expire_at_every_door() {
                 set(begun);
                 let mut server = open(&faults);
                 server.talk("setex other 1000 v => +OK | get other => $1 v");
-                set(begun.strict_add_signed(step));
+                set(begun.saturating_add_signed(step));
                 if restarts {
                     server.shared.db.clone().close().expect("close");
                     drop(server);
                     server = open(&faults);
                 }
-                let now = begun.max(begun.strict_add_signed(step));
+                let now = begun.max(begun.saturating_add_signed(step));
                 server.said(&format!("{before}\r\n"));
                 let door = match door.strip_prefix("EXTEND k v ") {
                     Some(span) => request(&["eval", EXTEND, "1", "k", "v", span]),
