@@ -18,10 +18,10 @@ pub(crate) struct ExpiryArgs {
 }
 
 impl ExpiryArgs {
-    /// The time from which on the key is absent, if there is one.
-    pub(crate) fn time(&self) -> Result<Option<SystemTime>, String> {
+    /// The time from which on the key is absent, if there is one; `now` by the clock of the database.
+    pub(crate) fn time(&self, now: SystemTime) -> Result<Option<SystemTime>, String> {
         match (self.expire_in, self.expire_at) {
-            (Some(after), _) => SystemTime::now().checked_add(after).map(Some).ok_or_else(too_late),
+            (Some(after), _) => now.checked_add(after).map(Some).ok_or_else(too_late),
             (None, Some(at)) => of_millis(at).map(Some),
             (None, None) => Ok(None),
         }

@@ -212,10 +212,8 @@ impl Keyspace {
     /// if it were removed then. Compactions remove it later. A time that has come already removes the key at once; any later write of the key
     /// replaces the value with its expiry.
     ///
-    /// Times are kept in whole milliseconds, rounded down. The clock is the system's, and never goes back within a database: when the system's clock
-    /// is set back, the database's stands still until it is reached again, also after it was closed and opened again. A crash may forget as much of
-    /// it as it passed since the last flush or compaction. A snapshot, an iterator and a cursor see the database at the time when they were made,
-    /// also what has expired since.
+    /// Times are kept in whole milliseconds, rounded down, and count by the clock of the database ([`Keyspace::now`]). A snapshot, an iterator and a
+    /// cursor see the database at the time when they were made, also what has expired since.
     ///
     /// With `None` instead of a time the entry stays for ever, also in a keyspace whose entries expire by default
     /// ([`KeyspaceOptions::expire_after`](crate::KeyspaceOptions::expire_after)). So `at` may be what [`Keyspace::get_with_expiry`] has returned.
@@ -229,10 +227,8 @@ impl Keyspace {
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
-    /// use std::time::{Duration, SystemTime};
-    ///
     /// let db = mini_engine::Db::open(dir.path())?;
-    /// let (now, hour) = (SystemTime::now(), Duration::from_secs(3600));
+    /// let (now, hour) = (db.now(), std::time::Duration::from_secs(3600));
     /// db.insert_with_expiry("session", "alice", now + hour)?;
     /// db.insert_with_expiry("outdated", "bob", now - hour)?;
     /// assert!(db.contains_key("session")? && !db.contains_key("outdated")?);
@@ -257,6 +253,16 @@ impl Keyspace {
     pub fn get_with_expiry(&self, key: impl AsRef<[u8]>) -> Result<Option<(Slice, Option<SystemTime>)>> {
         let found = self.read_key(key.as_ref(), |point, key| point.get_with_expiry(key))?;
         Ok(found.map(|(value, at)| (value, at.map(system_time))))
+    }
+
+    /// The present time by the clock of the database, from which a span until an expiry counts: `db.now() + span`. O(1).
+    ///
+    /// The clock is the system's, and never goes back within a database: when the system's clock is set back, the database's stands still until it is
+    /// reached again, also after the database was closed and opened again. [`Metrics::clock_ahead`](crate::Metrics::clock_ahead) is the difference,
+    /// and a second or more of it is logged. Only a crash may forget as much of the clock as it passed since the last flush or compaction: if it had
+    /// jumped ahead, and was set back before the crash, keys that had expired meanwhile are there again.
+    pub fn now(&self) -> SystemTime {
+        self.core().clock.time()
     }
 
     /// Whether any entry of the database may expire, in whatever keyspace. As long as it is false no key has an expiry to ask for. O(1).

@@ -143,6 +143,9 @@ macro_rules! define_metrics {
             pub compaction: Compaction,
             /// Bytes of keys and values that were flushed to tables since the database was created.
             pub flushed_user_bytes: u64,
+            /// The time by which the clock of the database, which never goes back, is ahead of the system's. Until that has caught up, no entry expires.
+            /// See [`Keyspace::now`](crate::Keyspace::now).
+            pub clock_ahead: Duration,
             /// The time for which the oldest open snapshot, iterator or cursor has been open; `None` if there is none. A snapshot keeps versions
             /// from being compacted away, an iterator or a cursor keeps memtables and files.
             pub oldest_view_age: Option<Duration>,

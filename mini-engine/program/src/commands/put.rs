@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use clap::Args;
 use mini_engine::{Durability, MAX_VALUE_LEN, WriteBatch};
@@ -60,17 +61,13 @@ impl PutArgs {
 
 pub(crate) fn run(args: &PutArgs) -> Result<Exit, Failure> {
     let (key, value) = (args.hex.parse("key", &args.key)?, args.value()?);
-    let at = args.expiry.time().map_err(Failure::Usage)?;
     let mut batch = WriteBatch::new();
-    // Checks the lengths before a database is made.
-    match at {
-        Some(at) => batch.insert_with_expiry(&key, &value, at)?,
-        None => batch.insert(&key, &value)?,
-    }
+    // Checks the time and the lengths before a database is made.
+    batch.insert_with_expiry(&key, &value, args.expiry.time(SystemTime::now()).map_err(Failure::Usage)?)?;
     let db = args.database.open(OpenFor::Creating)?;
     batch.clear();
     let keyspace = args.keyspace.created(&db)?;
-    match at {
+    match args.expiry.time(db.now()).map_err(Failure::Usage)? {
         Some(at) => batch.keyspace(&keyspace).insert_with_expiry(&key, &value, at)?,
         None => batch.keyspace(&keyspace).insert(&key, &value)?,
     }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use clap::Args;
 use indicatif::BinaryBytes;
@@ -81,7 +82,8 @@ fn counted_ever(metrics: &Metrics) -> [Named; 1] {
 }
 
 /// Counters since it was opened.
-fn counters(metrics: &Metrics) -> [Named; 33] {
+fn counters(metrics: &Metrics) -> [Named; 34] {
+    let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     [
         ("writes", metrics.writes),
         ("user_bytes", metrics.user_bytes),
@@ -97,11 +99,11 @@ fn counters(metrics: &Metrics) -> [Named; 33] {
         ("compaction_bytes_written", metrics.compaction_bytes_written),
         ("verify_bytes_read", metrics.verify_bytes_read),
         ("stalls", metrics.stalls),
-        ("stall_nanos", u64::try_from(metrics.stall_time.as_nanos()).unwrap_or(u64::MAX)),
+        ("stall_nanos", nanos(metrics.stall_time)),
         ("slowdowns", metrics.slowdowns),
-        ("slowdown_nanos", u64::try_from(metrics.slowdown_time.as_nanos()).unwrap_or(u64::MAX)),
+        ("slowdown_nanos", nanos(metrics.slowdown_time)),
         ("log_waits", metrics.log_waits),
-        ("log_wait_nanos", u64::try_from(metrics.log_wait_time.as_nanos()).unwrap_or(u64::MAX)),
+        ("log_wait_nanos", nanos(metrics.log_wait_time)),
         ("gets", metrics.gets),
         ("get_blocks", metrics.get_blocks),
         ("filter_negatives", metrics.filter_negatives),
@@ -116,6 +118,7 @@ fn counters(metrics: &Metrics) -> [Named; 33] {
         ("cache_bytes", metrics.cache_bytes),
         ("table_memory_bytes", metrics.table_memory_bytes),
         ("open_files", metrics.open_files),
+        ("clock_ahead_nanos", nanos(metrics.clock_ahead)),
     ]
 }
 

@@ -1,7 +1,11 @@
 //! `get`, `put`, `delete`, `count`, `stats`, `verify`, `completions`, help: results and exit codes.
 
 use std::io::{BufRead, BufReader};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
+use mini_engine::Db;
+use mini_engine::fs::{FaultFs, StdFs};
 use serde_json::Value;
 
 use crate::support::{Ran, Room, check_says, finished, piped, run, run_with};
@@ -50,6 +54,22 @@ fn a_key_that_has_expired_is_not_there_and_the_time_of_the_others_is_carried_alo
     copy.prints(&[("scan --json", &printed), ("scan --json --skip-damaged", &printed)]);
     let backward: Vec<&str> = lines.iter().rev().copied().collect();
     copy.prints(&[("scan --json --reverse", &(backward.join("\n") + "\n"))]);
+}
+
+#[test]
+fn a_span_counts_from_the_databases_clock_while_the_systems_is_behind() {
+    // Catches a key that is gone at once because it was to live an hour by a clock that was set back, and a difference that nobody is told.
+    let (room, disk, hour) = (Room::new(), FaultFs::new(Arc::new(StdFs)), Duration::from_secs(3600));
+    disk.set_time(SystemTime::now() + 1000 * hour);
+    let db = Db::builder(room.database()).file_system(Arc::new(disk)).open().expect("open");
+    db.insert_with_expiry("other", "v", db.now() + 1000 * hour).expect("insert");
+    db.close().expect("close");
+    let (_, said) = room.run("put k v --expire-in 1h -v").ended(0);
+    check_says(&said, "the system's clock is |ms behind the database's, which never goes back");
+    assert_eq!(room.run("get k").ended(0).0, "v\n");
+    let json: Value = serde_json::from_str(&room.run("stats --json").ended(0).0).expect("JSON");
+    let ahead = json["counters"]["clock_ahead_nanos"].as_u64().expect("a number");
+    assert!(Duration::from_nanos(ahead) > 999 * hour, "{ahead}");
 }
 
 #[test]

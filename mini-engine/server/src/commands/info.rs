@@ -189,6 +189,7 @@ fn engine(_: &Shared, metrics: &Metrics) -> Fields {
         ("table_bytes", bytes.to_string()),
         ("cache_hits", metrics.cache_hits.to_string()),
         ("cache_misses", metrics.cache_misses.to_string()),
+        ("clock_ahead_ms", metrics.clock_ahead.as_millis().to_string()),
     ]
 }
 

@@ -164,6 +164,8 @@ impl EventLoop {
     /// Reports in the log the changes since the last call.
     fn say_news(&mut self) {
         let now = Instant::now();
+        // It logs whether the system's clock is behind.
+        self.shared.db.now();
         let [for_room, for_sync] = &mut self.waits;
         let news = [self.shared.writes.news(), self.shared.refused.news(now), for_room.news(now), for_sync.news(now)];
         for news in news.into_iter().flatten() {

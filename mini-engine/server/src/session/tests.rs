@@ -1,5 +1,7 @@
 //! The session without a network: the effects of commands, in both versions and in transactions.
 
+mod clock;
+
 use std::sync::Arc;
 
 use mini_engine::Builder;

@@ -6,13 +6,12 @@
 //!
 //! Only one thread executes commands, so the values read here do not change before the commit.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use mini_engine::{Keyspace as Stored, Result, Slice, WriteBatch};
 
-use super::clock::Now;
 use super::databases::Database;
 use super::overlay::{Held, Overlay};
 
@@ -25,7 +24,9 @@ pub(crate) struct Keyspace {
     bytes: usize,
     /// What several commands have changed, by the numbers of databases.
     overlays: Option<BTreeMap<usize, Overlay>>,
-    now: Now,
+    /// The instant at which its commands are carried out: that of the database's clock when one of them first asks for it; or one that was given, so
+    /// that every node of a cluster comes to the same result.
+    now: OnceCell<SystemTime>,
     /// Keys that were looked for and found, or not.
     hits: Cell<u64>,
     misses: Cell<u64>,
@@ -34,7 +35,7 @@ pub(crate) struct Keyspace {
 impl Keyspace {
     /// A keyspace for one command.
     pub(crate) fn of_command(database: Database) -> Self {
-        let (batch, now, hits, misses) = (WriteBatch::new(), Now::default(), Cell::new(0), Cell::new(0));
+        let (batch, now, hits, misses) = (WriteBatch::new(), OnceCell::new(), Cell::new(0), Cell::new(0));
         Self { database, batch, bytes: 0, overlays: None, now, hits, misses }
     }
 
@@ -64,7 +65,7 @@ impl Keyspace {
 
     /// The instant at which its commands are carried out.
     pub(crate) fn now(&self) -> SystemTime {
-        self.now.get()
+        *self.now.get_or_init(|| self.stored().now())
     }
 
     /// The number of its database.

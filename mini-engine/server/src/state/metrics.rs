@@ -129,6 +129,8 @@ fn engine(shared: &Shared, text: &mut Text) {
     ];
     counters.into_iter().for_each(|(name, help, value)| text.number(Counter, name, help, value));
     gauges.into_iter().for_each(|(name, help, value)| text.number(Gauge, name, help, value));
+    let ahead = metrics.clock_ahead.as_secs_f64();
+    text.number(Gauge, "clock_ahead_seconds", "By how much the database's clock is ahead of the system's.", ahead);
     let of_levels = |value: fn(&LevelMetrics) -> u64| {
         let levels = metrics.levels.iter().enumerate();
         levels.map(move |(level, metrics)| (format!("{{level=\"{level}\"}}"), value(metrics)))

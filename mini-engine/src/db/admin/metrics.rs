@@ -1,5 +1,7 @@
 //! The metrics of a database: its counters, and the state and the cost of its levels.
 
+use std::time::Duration;
+
 use crate::db::background::progress;
 use crate::db::core::Core;
 use crate::manifest::Run;
@@ -49,6 +51,7 @@ pub(crate) fn metrics(core: &Core) -> Metrics {
         open_files: core.store.tables.open_tables() as u64,
         compaction: core.store.options.compaction.unwrap_or_default(),
         flushed_user_bytes: view.stats.user_bytes,
+        clock_ahead: Duration::from_millis(core.clock.ahead()),
         oldest_view_age: core.snapshots.oldest_age(),
         oldest_run_bytes: view.version.all_runs().next_back().map_or(0, |(_, run)| run.bytes()),
         immutable_memtables: view.frozen.len() as u64,

@@ -1,7 +1,7 @@
 //! The clock of a database, by which entries expire: the time of its file system, in milliseconds, which never goes back.
 //!
-//! K1 `latest` only rises. Every edit of the manifest records it, and an open goes on from there: so a key that was absent stays absent, unless a
-//! crash loses the last edits and the system's clock was set back.
+//! K1 `latest` only rises. Every edit of the manifest records it, and an open goes on from there: so a key that was absent stays absent, unless the
+//! system's clock jumped ahead, was set back, and a crash came before the next edit.
 //! K2 `latest` is 0 as long as no entry of the database expires; then nobody reads the time, except a transaction that writes such an entry. The first
 //! write of such an entry begins the clock before the entry is visible, and a reader loads the visible number first: so one that sees the entry finds
 //! the clock running.
@@ -13,23 +13,28 @@
 //! expired that were there for it the first time, and are for the other nodes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use crate::fs::FileSystem;
 use crate::types::{Millis, millis, system_time};
+
+/// The milliseconds by which the clock is ahead of the system's that are logged.
+const NOTABLE: Millis = 1000;
 
 #[derive(Debug)]
 pub(crate) struct Clock {
     fs: Arc<dyn FileSystem>,
     /// Relaxed: K2 and K3 rest on the orders of the number, the view and the lock that they name.
     latest: AtomicU64,
+    /// Whether the log has said that the clock is ahead of the system's. Relaxed: it orders nothing, and decides about a message only.
+    is_said: AtomicBool,
 }
 
 impl Clock {
     /// A clock that goes on from `latest`; 0 if no entry expires.
     pub(crate) fn new(fs: Arc<dyn FileSystem>, latest: Millis) -> Self {
-        Self { fs, latest: AtomicU64::new(latest) }
+        Self { fs, latest: AtomicU64::new(latest), is_said: AtomicBool::new(false) }
     }
 
     /// The present instant, if entries expire; otherwise 0.
@@ -41,7 +46,11 @@ impl Clock {
     /// The present instant. From now on there are entries that expire.
     #[inline(never)]
     pub(crate) fn begin(&self) -> Millis {
-        let (now, latest) = (millis(self.fs.now()).max(1), self.latest());
+        self.raise(millis(self.fs.now()).max(1))
+    }
+
+    fn raise(&self, now: Millis) -> Millis {
+        let latest = self.latest();
         // Most readers find that another one has already been there in this millisecond, and write nothing.
         if now <= latest { latest } else { self.latest.fetch_max(now, Ordering::Relaxed).max(now) }
     }
@@ -50,6 +59,38 @@ impl Clock {
     #[inline(never)]
     pub(crate) fn peek(&self) -> Millis {
         millis(self.fs.now()).max(1).max(self.latest())
+    }
+
+    /// The present time, which does not begin the clock: the system's unless that is behind.
+    pub(crate) fn time(&self) -> SystemTime {
+        let system = self.fs.now();
+        let (now, is_running) = (millis(system), self.latest() > 0);
+        let latest = if is_running { self.raise(now) } else { 0 };
+        self.ahead();
+        if now < latest { system_time(latest) } else { system }
+    }
+
+    /// The milliseconds by which it is ahead of the system's clock. When they become [`NOTABLE`], and when they are 0 again, that is logged.
+    pub(crate) fn ahead(&self) -> Millis {
+        let ahead = match self.latest() {
+            0 => 0,
+            latest => match millis(self.fs.now()) {
+                // It is not set: a group of a cluster has not recovered its instant.
+                0 => 0,
+                system => latest.saturating_sub(system),
+            },
+        };
+        let is_said = self.is_said.load(Ordering::Relaxed);
+        let is_ahead = ahead >= NOTABLE || (is_said && ahead > 0);
+        if is_ahead != is_said && self.is_said.swap(is_ahead, Ordering::Relaxed) != is_ahead {
+            match is_ahead {
+                true => tracing::warn!(
+                    "the system's clock is {ahead} ms behind the database's, which never goes back: until it has caught up, nothing expires"
+                ),
+                false => tracing::warn!("the system's clock has caught up with the database's: entries expire again"),
+            }
+        }
+        ahead
     }
 
     /// The time at which an entry expires that is inserted now and has this `lifetime`.
@@ -89,5 +130,28 @@ mod tests {
         set(0);
         let clock = Clock::new(Arc::new(fs.clone()), 0);
         assert_eq!((clock.peek(), clock.begin()), (1, 1), "it runs, whatever the time");
+    }
+
+    #[test]
+    fn spans_count_from_the_clock_and_a_system_that_is_behind_is_noticed_once() {
+        // Catches a span that counts from a time at which the clock is no more, a message at each call, and one for each step of a slow correction.
+        let fs = FaultFs::new(Arc::new(MemFs::default()));
+        let time = |micros| SystemTime::UNIX_EPOCH + Duration::from_micros(micros);
+        let clock = Clock::new(Arc::new(fs.clone()), 0);
+        fs.set_time(time(9_000_700));
+        assert_eq!((clock.time(), clock.latest()), (time(9_000_700), 0), "nothing expires");
+        clock.begin();
+        for (system, shown, ahead, is_said) in [
+            (9_500_700, 9_500_700, 0, false),
+            (9_400_700, 9_500_000, 100, false),
+            (8_500_000, 9_500_000, 1000, true),
+            (9_499_000, 9_500_000, 1, true),
+            (9_500_001, 9_500_001, 0, false),
+            (0, 9_500_000, 0, false),
+        ] {
+            fs.set_time(time(system));
+            assert_eq!((clock.time(), clock.ahead()), (time(shown), ahead), "at {system}");
+            assert_eq!(clock.is_said.load(Ordering::Relaxed), is_said, "at {system}");
+        }
     }
 }

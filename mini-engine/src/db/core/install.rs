@@ -133,6 +133,7 @@ impl Core {
     /// The clock for an edit of the manifest (K4 of the clock). The logs are synced if it has gone on since it was recorded.
     fn durable_clock(&self, recorded: Millis) -> Result<Millis> {
         let latest = self.clock.latest();
+        self.clock.ahead();
         if latest > recorded {
             self.sync_logs()?;
         }

@@ -115,6 +115,7 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
     }
     tracing::debug!(?report, "opened");
     let core = Core::new(opened);
+    core.clock.ahead();
     if read_only {
         core.refuse_writes();
     }

@@ -272,6 +272,49 @@ fn the_clock_never_goes_back_within_a_database() {
 }
 
 #[test]
+fn a_span_counts_from_the_clock_of_the_database_in_every_way_to_give_one() {
+    // Catches a key that expires at once, or early, because its span counts from a system's clock that was set back.
+    let span = Duration::from_secs(3);
+    for (system, reopens) in [(at(995), false), (at(10), true), (at(1000), false), (at(1005), false), (at(1005), true)]
+    {
+        let fs = &clocked();
+        let mut db = builder(fs).open().unwrap();
+        db.keyspace_with("brief", KeyspaceOptions::default().expire_after(span)).unwrap();
+        db.insert_with_expiry("other", "v", at(5000)).unwrap();
+        fs.set_time(system);
+        if reopens {
+            db.close().unwrap();
+            db = builder(fs).open().unwrap();
+        }
+        let now = system.max(at(1000));
+        assert_eq!(db.now(), now);
+        assert_eq!(db.metrics().clock_ahead, now.duration_since(system).unwrap());
+        let brief = db.keyspace("brief").unwrap();
+        db.insert_with_expiry("inserted", "", db.now() + span).unwrap();
+        db.insert("set", "").unwrap();
+        assert!(db.set_expiry("set", db.now() + span).unwrap());
+        brief.insert("inserted", "").unwrap();
+        brief.compare_and_swap("swapped", None, Some(b"")).unwrap().unwrap();
+        let mut batch = WriteBatch::new();
+        batch.insert_with_expiry("batched", "", db.now() + span).unwrap();
+        batch.keyspace(&brief).insert("batched", "").unwrap();
+        db.write(batch, Durability::Buffered).unwrap();
+        let tx = db.transaction();
+        tx.insert_with_expiry("committed", "", db.now() + span).unwrap();
+        tx.keyspace(&brief).insert("committed", "").unwrap();
+        tx.commit(Durability::Buffered).unwrap();
+        let entries = |keyspace: &Keyspace| {
+            let mut iter = keyspace.iter();
+            std::iter::from_fn(|| iter.next_with_expiry()).map(|entry| entry.unwrap().2).collect::<Vec<_>>()
+        };
+        // Behind "other" in the order of keys.
+        let mut own = entries(&db);
+        assert_eq!(own.remove(3), Some(at(5000)));
+        assert_eq!([own, entries(&brief)], [vec![Some(now + span); 4], vec![Some(now + span); 4]]);
+    }
+}
+
+#[test]
 fn a_database_without_entries_that_expire_never_asks_for_the_time() {
     // Catches a clock that every scan and snapshot pays for, and a byte in a file for entries that are not there.
     let (fs, plain) = (clocked(), clocked());

@@ -1,0 +1,101 @@
+//! Times that are given as a span, while the system's clock steps.
+
+use std::time::{Duration, SystemTime};
+
+use mini_engine::Db;
+
+use super::*;
+
+/// What sets `k` to expire in three seconds, and how `k` is before.
+const DOORS: [(&str, &str); 14] = [
+    ("del k", "set k v px 3000"),
+    ("set k old", "set k v ex 3"),
+    ("del k", "set k v nx px 3000"),
+    ("set k old", "set k v xx get px 3000"),
+    ("del k", "setex k 3 v"),
+    ("set k old", "psetex k 3000 v"),
+    ("set k v", "getex k ex 3"),
+    ("set k v px 9000", "getex k px 3000"),
+    ("set k v", "expire k 3"),
+    ("set k v ex 9", "pexpire k 3000 lt"),
+    ("set k v ex 1", "expire k 3 gt"),
+    ("set k v", "EXTEND k v 3000"),
+    ("set k v ex 1", "EXTEND k v 3000"),
+    ("del k", "set k v ex 3"),
+];
+/// The lock of a client is extended.
+const EXTEND: &str = r#"if redis.call("get",KEYS[1]) == ARGV[1] then
+    return redis.call("pexpire",KEYS[1],ARGV[2])
+else
+    return 0
+end"#;
+
+fn open(faults: &FaultFs) -> Server {
+    let disk = Arc::new(faults.clone());
+    Server::on(|_| Db::builder("/db").file_system(disk).memtable_bytes(1 << 20), |_| ())
+}
+
+#[test]
+fn a_span_counts_from_the_clock_by_which_keys_expire_at_every_door() {
+    // Catches a lock that two clients hold, a key that is gone at once, and one that a transaction shows and a later read does not, after the system's
+    // clock was set back; also behind a restart.
+    let start = Duration::from_secs(1_000_000);
+    for (step, restarts) in [(-5000, false), (-3_600_000, true), (0, false), (5000, false), (5000, true), (-1, true)] {
+        for (before, door) in DOORS {
+            for is_queued in [false, true] {
+                let case = format!("{step} ms, {before}, {door}, restarts: {restarts}, in a transaction: {is_queued}");
+                let faults = FaultFs::new(Arc::new(MemFs::default()));
+                let set = |millis: u128| faults.set_time(SystemTime::UNIX_EPOCH + Duration::from_millis(millis as u64));
+                let begun = start.as_millis();
+                set(begun);
+                let mut server = open(&faults);
+                server.talk("setex other 1000 v => +OK | get other => $1 v");
+                set(begun.saturating_add_signed(step));
+                if restarts {
+                    server.shared.db.clone().close().expect("close");
+                    drop(server);
+                    server = open(&faults);
+                }
+                let now = begun.max(begun.saturating_add_signed(step));
+                server.said(&format!("{before}\r\n"));
+                let door = match door.strip_prefix("EXTEND k v ") {
+                    Some(span) => request(&["eval", EXTEND, "1", "k", "v", span]),
+                    None => format!("{door}\r\n"),
+                };
+                if is_queued {
+                    let said = server.said(&format!("multi\r\n{door}get k\r\npttl k\r\nexec\r\n"));
+                    assert!(said.ends_with("$1\r\nv\r\n:3000\r\n"), "{case}: {said}");
+                } else {
+                    server.said(&door);
+                }
+                server
+                    .talk(&format!("get k => $1 v | pttl k => :3000 | ttl k => :3 | pexpiretime k => :{}", now + 3000));
+                server.talk("set k another nx px 3000 => $-1");
+                let time = format!("*2\r\n$7\r\n{}\r\n$1\r\n0\r\n", now / 1000);
+                assert!(step % 1000 != 0 || server.said("time\r\n") == time, "{case}");
+                set(now + 2999);
+                server.talk("exists k => :1 | pttl k => :1");
+                set(now + 3000);
+                server.talk("exists k => :0 | pttl k => :-2 | set k another nx px 3000 => +OK");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_difference_of_the_clocks_is_in_info_and_in_the_metrics() {
+    // Catches locks that live for hours while nothing says why.
+    let faults = FaultFs::new(Arc::new(MemFs::default()));
+    let set = |seconds| faults.set_time(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+    set(1000);
+    let mut server = open(&faults);
+    server.talk("setex a 1000 v => +OK | ttl a => :1000");
+    for (system, ahead) in [(1000, 0), (400, 600), (999, 1), (1001, 0)] {
+        set(system);
+        let said = server.said("info engine\r\n");
+        assert!(said.contains(&format!("clock_ahead_ms:{}\r\n", ahead * 1000)), "{said}");
+        let text = crate::state::metrics::text(&server.shared);
+        assert!(text.contains(&format!("\nmini_engine_clock_ahead_seconds {ahead}\n")), "{text}");
+        server.talk("get a => $1 v");
+    }
+}
