@@ -4,7 +4,6 @@ mod client;
 mod command;
 mod connection;
 mod expiry;
-mod glob;
 mod info;
 mod key_names;
 mod keys;

@@ -4,13 +4,13 @@ use std::ops::Bound;
 
 use mini_engine::Slice;
 
-use super::glob::{LONGEST_PATTERN, literal_prefix, matches};
 use super::words::{integer, is};
 use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::{Args, parse_number};
 use crate::state::context::{After, Context};
+use crate::state::glob::{LONGEST_PATTERN, Pattern, literal_prefix};
 use crate::state::keyspace::{Bounds, Direction, Entry, Keyspace};
-use crate::state::listing::{BYTES_OF_STEP, Listing, Shown, too_long};
+use crate::state::listing::{Listing, Shown, WORK_OF_STEP, too_long};
 
 type Answer = Result<Reply, Refusal>;
 
@@ -82,10 +82,9 @@ fn entries(context: &mut Context<'_>, keys: &Keyspace, bounds: Bounds, args: Arg
 
 /// KEYS pattern. For a pattern that begins with literal bytes, only the keys that begin with them are looked at.
 pub(super) fn keys(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
-    let pattern = checked_pattern(args.at(1))?.to_vec();
-    let bounds = bounds_of_prefix(&literal_prefix(&pattern));
-    let shown = Shown::Keys(Box::new(move |key| matches(&pattern, key)));
-    list(context, keys, bounds, (Direction::Forward, usize::MAX), shown)
+    let pattern = checked_pattern(args.at(1))?;
+    let bounds = bounds_of_prefix(&literal_prefix(pattern));
+    list(context, keys, bounds, (Direction::Forward, usize::MAX), Shown::Keys(Pattern::new(pattern)))
 }
 
 /// Lists at most `limit` of the entries, in as many steps as it takes.
@@ -182,15 +181,16 @@ pub(super) fn scan(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_
             }
         }
     };
-    let (mut found, mut next, mut bytes) = (Vec::new(), None, 0);
+    let pattern = scan.pattern.map(Pattern::new);
+    let (mut found, mut next, mut work) = (Vec::new(), None, 0);
     for (seen, entry) in keys.range((start, end), Direction::Forward).enumerate() {
         let (key, value) = entry?;
-        if seen == scan.count || bytes >= BYTES_OF_STEP {
+        if seen == scan.count || work >= WORK_OF_STEP {
             next = Some(key);
             break;
         }
-        bytes += key.len() + value.len();
-        if !scan.is_of_another_type && scan.pattern.is_none_or(|pattern| matches(pattern, &key)) {
+        work += key.len() + value.len() + pattern.as_ref().map_or(0, |pattern| pattern.cost(&key));
+        if !scan.is_of_another_type && pattern.as_ref().is_none_or(|pattern| pattern.matches(&key)) {
             found.push(Reply::Bulk(key));
         }
     }

@@ -2,13 +2,13 @@
 
 use std::ops::Bound;
 
-use super::glob::{LONGEST_PATTERN, matches};
 use super::words::{integer, is, unknown_subcommand};
 use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::Args;
 use crate::state::clock::since_1970;
 use crate::state::context::{After, Context};
 use crate::state::databases::Database;
+use crate::state::glob::{LONGEST_PATTERN, Pattern};
 use crate::state::job::Job;
 use crate::state::keyspace::{Direction, Keyspace};
 use crate::state::shared::Shared;
@@ -152,11 +152,12 @@ pub(super) fn config(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>
         });
     }
     let patterns: Vec<Vec<u8>> = args.from(2).map(<[u8]>::to_ascii_lowercase).collect();
-    if patterns.iter().any(|pattern| pattern.len() > LONGEST_PATTERN) {
-        return Err(Refusal::syntax());
+    if patterns.iter().map(|pattern| pattern.len() + 1).sum::<usize>() > LONGEST_PATTERN + 1 {
+        return Err(Refusal::new(format!("ERR the patterns have at most {LONGEST_PATTERN} bytes together")));
     }
+    let patterns: Vec<Pattern> = patterns.iter().map(|pattern| Pattern::new(pattern)).collect();
     let all = settings(context.shared).into_iter();
-    let wanted = all.filter(|(name, _)| patterns.iter().any(|pattern| matches(pattern, name.as_bytes())));
+    let wanted = all.filter(|(name, _)| patterns.iter().any(|pattern| pattern.matches(name.as_bytes())));
     Ok(Reply::Map(wanted.map(|(name, value)| (Reply::text(name), Reply::text(value))).collect()))
 }
 

@@ -12,9 +12,6 @@ use crate::state::keyspace::Keyspace;
 use crate::state::shared::Shared;
 use crate::state::watched::Watched;
 
-/// The maximum number of commands in one transaction.
-const MOST_COMMANDS: usize = 100_000;
-
 pub(crate) fn queue(context: &mut Context<'_>, command: &'static Command, args: Args<'_>) -> Result<Reply, Refusal> {
     let most = context.shared.settings.limits.request_bytes;
     let Some(transaction) = &mut context.client.transaction else {
@@ -27,9 +24,9 @@ pub(crate) fn queue(context: &mut Context<'_>, command: &'static Command, args: 
         return Ok(Reply::Simple("QUEUED"));
     }
     let args = OwnedArgs::new(&args);
-    transaction.bytes += args.size();
-    if transaction.bytes > most || transaction.commands.len() == MOST_COMMANDS {
-        return Err(Refusal::new(format!("ERR a transaction has at most {most} bytes and {MOST_COMMANDS} commands")));
+    transaction.bytes += args.size() + size_of::<Queued>();
+    if transaction.bytes > most {
+        return Err(Refusal::new(format!("ERR a transaction has at most {most} bytes")));
     }
     transaction.commands.push(Queued { run: command.run, args, place: command.place(), name: command.name() });
     Ok(Reply::Simple("QUEUED"))

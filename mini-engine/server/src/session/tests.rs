@@ -1086,6 +1086,57 @@ fn a_long_range_lets_others_in_and_shows_one_moment() {
 }
 
 #[test]
+fn a_step_of_keys_and_of_scan_is_bounded_by_the_work_of_the_pattern_and_by_the_values() {
+    // Catches keys of one step whose matches hold the loop for seconds, and long values that KEYS passes in one step.
+    let mut server = Server::with(|settings| settings.limits.request_bytes = 64 << 20);
+    for n in 0..64 {
+        server.shared.db.insert(format!("{n:02}{}", "a".repeat(60_000)), "v").expect("insert");
+    }
+    for n in 0..64 {
+        server.shared.db.insert(format!("long{n:02}"), vec![b'v'; 60_000]).expect("insert");
+    }
+    let classes = format!("*{}b", "[abcdefgh]".repeat(100));
+    for (pattern, steps, matching) in [("*", 11, 128), ("0*", 2, 10), (&classes, 15, 0), ("long*", 4, 64)] {
+        let (request, mut output, mut taken) = (format!("keys {pattern}\r\n"), Output::default(), 1);
+        while let Step::Continue = server.session.step(&mut server.shared, request.as_bytes(), 1, &mut output) {
+            taken += 1;
+        }
+        assert!((steps..=steps + 1).contains(&taken), "{pattern}: {taken} steps");
+        let (mut cursor, mut keys, mut calls) = (0, 0, 0);
+        while cursor > 0 || calls == 0 {
+            let reply = server.answers(format!("scan {cursor} match {pattern} count 1000\r\n").as_bytes());
+            let (next, found) = scanned(&reply);
+            (cursor, keys, calls) = (next, keys + found.len(), calls + 1);
+        }
+        assert_eq!(keys, matching, "{pattern}");
+        assert!((steps..=steps + 1).contains(&calls), "{pattern}: {calls} calls");
+    }
+    // Patterns that a client sends all at once are work too.
+    let all = "x".repeat(512);
+    server.talk(&format!(
+        "config get max* => *8 $10 maxclients $2 10 $9 maxmemory $1 0 $17 maxmemory-clients $7 1048576 $16 maxmemory-policy $10 noeviction
+         config get {all} {all} => -ERR the patterns have at most 1024 bytes together"
+    ));
+}
+
+#[test]
+fn a_transaction_is_bounded_by_its_bytes_and_not_by_its_commands() {
+    // Catches a number of commands that is refused although they are short, and commands whose own memory is not counted.
+    let mut server = Server::with(|settings| settings.limits.request_bytes = 64 << 20);
+    server.talk("multi => +OK");
+    let queued = server.said(&"incr n\r\n".repeat(150_000));
+    assert_eq!(queued, "+QUEUED\r\n".repeat(150_000));
+    assert!(server.session.size() > 150_000 * 50, "{}", server.session.size());
+    assert!(server.said("exec\r\n").ends_with(":149999\r\n:150000\r\n"));
+    server.shared.settings.limits.request_bytes = 1 << 20;
+    server.talk("multi => +OK");
+    let queued = server.said(&"incr n\r\n".repeat(20_000));
+    assert!(queued.contains("-ERR a transaction has at most 1048576 bytes\r\n"));
+    assert!(server.session.size() < 3 << 20);
+    server.talk("exec => -EXECABORT Transaction discarded because of previous errors. | get n => $6 150000");
+}
+
+#[test]
 fn a_scan_stops_at_long_values_too() {
     // Catches a step that reads as many long values as COUNT names keys.
     let mut server = Server::new();

@@ -144,6 +144,7 @@ impl Client {
 #[derive(Default)]
 pub(crate) struct Transaction {
     pub(crate) commands: Vec<Queued>,
+    /// Bytes of memory of the commands and their arguments.
     pub(crate) bytes: usize,
     /// Whether a command was refused.
     pub(crate) is_spoilt: bool,
@@ -166,6 +167,6 @@ impl Transaction {
     }
 
     pub(crate) fn size(&self) -> usize {
-        self.bytes + self.commands.capacity() * size_of::<Queued>()
+        self.bytes + (self.commands.capacity() - self.commands.len()) * size_of::<Queued>()
     }
 }

@@ -2,24 +2,22 @@
 
 use mini_engine::Slice;
 
+use super::glob::Pattern;
 use super::keyspace::Entry;
 use crate::protocol::output::Output;
 use crate::protocol::reply::{self, Refusal, Reply, Version};
 
 /// The number of entries that are visited in one step.
 const ENTRIES_OF_STEP: usize = 1000;
-/// The bytes of keys and values at which a step ends, also for SCAN.
-pub(crate) const BYTES_OF_STEP: usize = 1 << 20;
-
-/// Whether a key is listed.
-pub(crate) type IsWanted = Box<dyn Fn(&[u8]) -> bool + Send>;
+/// The work at which a step ends, also one of SCAN: the bytes of keys and values, and the steps of matches.
+pub(crate) const WORK_OF_STEP: usize = 1 << 20;
 
 /// What of the entries is listed.
 pub(crate) enum Shown {
     /// Keys and values.
     Entries,
-    /// The keys for which the function is true.
-    Keys(IsWanted),
+    /// The keys that match.
+    Keys(Pattern),
 }
 
 impl Shown {
@@ -27,8 +25,14 @@ impl Shown {
     pub(crate) fn of(&self, key: Slice, value: Slice) -> [Option<Slice>; 2] {
         match self {
             Self::Entries => [Some(key), Some(value)],
-            Self::Keys(is_wanted) => [Some(key).filter(|key| is_wanted(key)), None],
+            Self::Keys(pattern) => [Some(key).filter(|key| pattern.matches(key)), None],
         }
+    }
+
+    /// The work that an entry is.
+    fn work(&self, key: &[u8], value: &[u8]) -> usize {
+        let match_steps = if let Self::Keys(pattern) = self { pattern.cost(key) } else { 0 };
+        key.len() + value.len() + match_steps
     }
 }
 
@@ -60,10 +64,11 @@ impl Listing {
 
     /// Visits some entries. Returns whether there may be more.
     pub(crate) fn go_on(&mut self, version: Version, most: usize) -> Result<bool, Refusal> {
-        let enough = self.found.len() + BYTES_OF_STEP;
+        let mut work = 0;
         for _ in 0..ENTRIES_OF_STEP {
             let Some(entry) = self.entries.next() else { return Ok(false) };
             let (key, value) = entry?;
+            work += self.shown.work(&key, &value);
             for string in self.shown.of(key, value).into_iter().flatten() {
                 Reply::Bulk(string).encode(version, &mut self.found);
                 self.strings += 1;
@@ -71,7 +76,7 @@ impl Listing {
             if self.found.len() > most {
                 return Err(too_long(most));
             }
-            if self.found.len() >= enough {
+            if work >= WORK_OF_STEP {
                 break;
             }
         }

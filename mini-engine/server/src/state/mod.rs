@@ -7,6 +7,7 @@ pub(crate) mod context;
 pub(crate) mod cursors;
 pub(crate) mod damage;
 pub(crate) mod databases;
+pub(crate) mod glob;
 pub(crate) mod job;
 pub(crate) mod keyspace;
 pub(crate) mod listing;
