@@ -30,13 +30,8 @@ pub enum Error {
     #[error("refused to listen on {0}: other machines can reach it, and there is no password")]
     ExposedToClients(SocketAddr),
     /// A certificate or key that TLS cannot use.
-    #[error("cannot use {file} for TLS: {reason}")]
-    Tls {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
+    #[error(transparent)]
+    Tls(#[from] mini_engine_server::Error),
     /// The file that says which node this is cannot be used.
     #[error("{file}: {reason}")]
     Identity {

@@ -18,7 +18,7 @@
 //!
 //! `examples/embedded_server.rs` is a program that uses its database and serves it at the same time.
 //!
-//! Modules, each of which uses the earlier ones: `protocol` (bytes of requests and replies), `state` (kept between requests),
+//! Modules, each of which uses the earlier ones: `transport` (sockets and TLS files), `protocol` (bytes of requests and replies), `state` (kept between requests),
 //! `commands`, `session` (one client's requests, without sockets), `net`; and beside it `replicated`, what a cluster's front end needs instead.
 #![forbid(unsafe_code)]
 
@@ -30,6 +30,7 @@ pub mod replicated;
 mod session;
 mod settings;
 mod state;
+mod transport;
 
 pub use error::{Error, Result};
 pub use net::{Address, Server, Stopper};

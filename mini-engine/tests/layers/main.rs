@@ -38,7 +38,7 @@ const SERVER: Crate = Crate {
     layers: &[
         &["error"],
         &["settings"],
-        &["protocol"],
+        &["protocol", "transport"],
         &["state"],
         &["commands"],
         &["session"],

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mini_engine_server::replicated::keep_alive;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -98,6 +99,7 @@ async fn let_in(client: Client, house: Option<Arc<House>>, tls: Option<TlsAccept
     let peer = client.addresses[0].clone();
     let served = async {
         client.stream.set_nodelay(true)?;
+        keep_alive(&client.stream)?;
         let mut socket: Box<dyn Socket> = match tls {
             None => Box::new(client.stream),
             Some(tls) => Box::new(timeout(TLS_DEADLINE, tls.accept(client.stream)).await??),

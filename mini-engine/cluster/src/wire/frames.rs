@@ -52,13 +52,31 @@ impl Frames {
         let Some(frame) = self.framed.next().await else {
             return Err(Error::new(ErrorKind::UnexpectedEof, "the other side has closed the connection"));
         };
-        let frame = frame?;
+        let frame = frame.map_err(|error| self.explained(error))?;
         let invalid = |found: String| Error::new(ErrorKind::InvalidData, format!("cannot decode a frame: {found}"));
         match postcard::take_from_bytes(&frame) {
             Ok((value, [])) => Ok(value),
             Ok((_, rest)) => Err(invalid(format!("{} of {} bytes are left over", rest.len(), frame.len()))),
             Err(error) => Err(invalid(error.to_string())),
         }
+    }
+
+    /// A length beyond the bound is mostly the beginning of another language, and the codec leaves it where it is.
+    fn explained(&self, error: Error) -> Error {
+        let Some(&head) = self.framed.read_buffer().first_chunk() else { return error };
+        let (len, most) = (u32::from_be_bytes(head), self.framed.codec().max_frame_length());
+        if error.kind() != ErrorKind::InvalidData || (len as usize) <= most {
+            return error;
+        }
+        let found = match head {
+            // A handshake, or an alert.
+            [0x15 | 0x16, 3, ..] => {
+                "it speaks TLS, and this side does not: give all nodes and commands --cluster-tls-cert, or none"
+                    .to_owned()
+            }
+            _ => format!("expected a node's frame of at most {most} bytes, found \"{}\"", head.escape_ascii()),
+        };
+        Error::new(ErrorKind::InvalidData, format!("the other side is not understood: {found}"))
     }
 }
 
@@ -82,6 +100,10 @@ mod tests {
     #[tokio::test]
     async fn a_frame_beyond_the_bound_and_rubbish_are_errors() {
         // Catches memory that a stranger's length takes, and bytes that are taken for a value although some are left over.
+        let said = receive(&[0x15, 3, 3, 0, 2, 2, 10], false).await.unwrap_err().to_string();
+        assert!(said.contains("it speaks TLS, and this side does not"), "{said}");
+        let said = receive(b"PING\r\n", false).await.unwrap_err().to_string();
+        assert!(said.contains("at most 1024 bytes, found \"PING\""), "{said}");
         for (len, is_trusted) in [(UNPROVEN_BYTES + 1, false), (u32::MAX as usize, false), (PROVEN_BYTES + 1, true)] {
             let error = receive(&(len as u32).to_be_bytes(), is_trusted).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidData, "{len}: {error}");

@@ -1,16 +1,14 @@
 //! TLS, by rustls. Between nodes both sides show a certificate, which one of the given authorities has signed; clients see the node's certificate.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use mini_engine_server::TlsFiles;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use mini_engine_server::replicated::{self, certificates, private_key, unusable};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::settings::NodeTls;
 
 /// Both directions of TLS between nodes.
@@ -29,7 +27,7 @@ pub(crate) fn between_nodes(files: &NodeTls) -> Result<BetweenNodes> {
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::clone(&roots), Arc::clone(&provider))
         .build()
         .map_err(unusable(&files.authorities))?;
-    let (certificates, key) = (certificates(&files.certificates)?, key(&files.key)?);
+    let (certificates, key) = (certificates(&files.certificates)?, private_key(&files.key)?);
     let server = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .and_then(|builder| {
@@ -44,26 +42,5 @@ pub(crate) fn between_nodes(files: &NodeTls) -> Result<BetweenNodes> {
 }
 
 pub(crate) fn for_clients(files: &TlsFiles) -> Result<TlsAcceptor> {
-    let (certificates, key) = (certificates(&files.certificates)?, key(&files.key)?);
-    let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .and_then(|builder| builder.with_no_client_auth().with_single_cert(certificates, key))
-        .map_err(unusable(&files.certificates))?;
-    Ok(TlsAcceptor::from(Arc::new(config)))
-}
-
-fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>> {
-    let found: Vec<_> = CertificateDer::pem_file_iter(file).and_then(Iterator::collect).map_err(unusable(file))?;
-    match found.is_empty() {
-        false => Ok(found),
-        true => Err(unusable(file)("expected a certificate, found none")),
-    }
-}
-
-fn key(file: &Path) -> Result<PrivateKeyDer<'static>> {
-    PrivateKeyDer::from_pem_file(file).map_err(unusable(file))
-}
-
-fn unusable<E: ToString>(file: &Path) -> impl FnOnce(E) -> Error {
-    move |reason| Error::Tls { file: file.to_owned(), reason: reason.to_string() }
+    Ok(replicated::for_clients(files)?.into())
 }

@@ -235,7 +235,7 @@ impl EventLoop {
             }
             return;
         }
-        stream.set_nodelay();
+        stream.prepare();
         self.next_number += 1;
         self.shared.counters.clients += 1;
         let connection = Connection::new(stream, self.next_number, &mut self.shared, Instant::now());

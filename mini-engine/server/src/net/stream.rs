@@ -14,6 +14,7 @@ use mio::{Interest, Registry, Token};
 use rustls::ServerConfig;
 
 use super::tls::Tls;
+use crate::transport::keep_alive;
 
 /// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,10 +148,12 @@ impl Stream {
         }
     }
 
-    /// Replies are sent as a whole, so the kernel need not collect them.
-    pub(crate) fn set_nodelay(&self) {
+    /// Prepares the socket of a client.
+    pub(crate) fn prepare(&self) {
         if let Socket::Tcp(socket) = &self.socket {
+            // Replies are sent as a whole, so the kernel need not collect them.
             socket.set_nodelay(true).ok();
+            keep_alive(socket).ok();
         }
     }
 

@@ -4,31 +4,9 @@
 //! 64 KiB of records to be sent: further output stays with the connection until these are sent.
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
-use std::path::Path;
 use std::sync::Arc;
 
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection};
-
-use crate::error::{Error, Result};
-use crate::settings::TlsFiles;
-
-/// Reads the files and checks that they belong together.
-pub(crate) fn load(files: &TlsFiles) -> Result<Arc<ServerConfig>> {
-    let certificates = CertificateDer::pem_file_iter(&files.certificates)
-        .and_then(Iterator::collect::<std::result::Result<Vec<_>, _>>)
-        .map_err(unusable(&files.certificates))?;
-    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(unusable(&files.key))?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let config = config.and_then(|builder| builder.with_no_client_auth().with_single_cert(certificates, key));
-    config.map(Arc::new).map_err(unusable(&files.certificates))
-}
-
-fn unusable<E: ToString>(file: &Path) -> impl FnOnce(E) -> Error {
-    move |reason| Error::Tls { file: file.to_owned(), reason: reason.to_string() }
-}
 
 /// One client's side of TLS, without its socket.
 pub(super) struct Tls(ServerConnection);

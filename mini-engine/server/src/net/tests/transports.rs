@@ -112,17 +112,36 @@ fn files_that_tls_cannot_use_are_named() {
     // Catches a server that starts without the encryption that it was told to use.
     let directory = tempfile::tempdir().expect("a temporary directory");
     let files = certify(directory.path());
-    let refused = |certificates: &Path, key: &Path, named: &str| {
+    let refused = |certificates: &Path, key: &Path, named: &str, reason: &str| {
         let tls = Some(TlsFiles { certificates: certificates.into(), key: key.into() });
         let error = Server::bind("127.0.0.1:0", Settings { tls, ..Settings::default() }).expect_err("refused");
-        assert!(error.to_string().starts_with(&format!("cannot use {named} for TLS: ")), "{error}");
+        assert!(error.to_string().starts_with(&format!("cannot use {named} for TLS: {reason}")), "{error}");
     };
     let (certificate, key) = (files.certificates.display().to_string(), files.key.display().to_string());
-    refused(Path::new("/nowhere"), &files.key, "/nowhere");
-    refused(&files.certificates, &files.certificates, &certificate);
-    refused(&files.key, &files.key, &key);
+    let others = [
+        ("empty.pem", String::new()),
+        ("encrypted.pem", "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n".into()),
+        (
+            "encrypted.rsa",
+            "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nAAAA\n-----END RSA PRIVATE KEY-----\n".into(),
+        ),
+    ];
+    let [empty, encrypted, encrypted_rsa] = others.map(|(name, text)| {
+        std::fs::write(directory.path().join(name), text).expect("write");
+        directory.path().join(name)
+    });
+    let no_certificate = "expected certificates in PEM form (BEGIN CERTIFICATE), found none";
+    let no_key = "expected a private key in PEM form (BEGIN PRIVATE KEY), found none";
+    refused(Path::new("/nowhere"), &files.key, "/nowhere", "");
+    refused(&files.certificates, &files.certificates, &certificate, no_key);
+    refused(&files.key, &files.key, &key, no_certificate);
+    refused(&empty, &files.key, &empty.display().to_string(), no_certificate);
+    refused(&files.certificates, &empty, &empty.display().to_string(), no_key);
+    for key in [encrypted, encrypted_rsa] {
+        refused(&files.certificates, &key, &key.display().to_string(), "the key is encrypted, and nobody is there");
+    }
     let others = tempfile::tempdir().expect("a temporary directory");
-    refused(&files.certificates, &certify(others.path()).key, &certificate);
+    refused(&files.certificates, &certify(others.path()).key, &certificate, "");
 }
 
 #[test]
