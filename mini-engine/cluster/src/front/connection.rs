@@ -90,6 +90,8 @@ impl Connection {
                     let reply = cluster_command::reply(&self.house.groups, &request);
                     self.conversation.answer(&reply, &mut self.out);
                 }
+                // They are sent below.
+                Turn::Enough => {}
                 Turn::Close => return self.flush().await,
             }
             if self.out.len() >= ENOUGH_REPLIES {

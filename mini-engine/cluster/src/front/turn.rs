@@ -14,6 +14,8 @@ const MOST_BYTES: usize = 1 << 20;
 pub(super) enum Turn {
     /// More input is needed.
     Input,
+    /// There are enough replies, and perhaps more requests in the input.
+    Enough,
     /// Writes, each with its slot.
     Writes(Vec<(u16, Write)>),
     /// Reads.
@@ -73,7 +75,7 @@ impl Source<'_> {
                 }
             }
             if turn.len() >= MOST_REQUESTS || bytes >= MOST_BYTES || out.len() >= MOST_BYTES {
-                return turn;
+                return if let Turn::Input = turn { Turn::Enough } else { turn };
             }
         }
     }
@@ -98,7 +100,7 @@ impl Turn {
             Self::Input => true,
             Self::Writes(_) => matches!(next, Next::Write { .. } | Next::Incomplete),
             Self::Reads(_) => matches!(next, Next::Read { .. } | Next::Incomplete),
-            Self::Watch { .. } | Self::Cluster(_) | Self::Close => false,
+            Self::Enough | Self::Watch { .. } | Self::Cluster(_) | Self::Close => false,
         }
     }
 
