@@ -26,7 +26,7 @@ mod session;
 #[allow(dead_code, unreachable_pub, reason = "sockets and threads use it; the server's users see it")]
 #[path = "../../mini-engine/server/src/settings.rs"]
 mod settings;
-#[allow(dead_code, reason = "sockets and threads use it")]
+#[allow(dead_code, unreachable_pub, reason = "sockets and threads use it; clusters see it")]
 #[path = "../../mini-engine/server/src/state/mod.rs"]
 mod state;
 

@@ -55,6 +55,12 @@ pub struct Limits {
 impl Limits {
     /// The minimum of [`Limits::request_bytes`]: any command without its values fits.
     pub const MIN_REQUEST_BYTES: usize = 1024;
+
+    /// As long as the requests and replies of all clients together have fewer bytes, requests are read also from a client that has not taken its
+    /// replies: a quarter of [`Limits::buffer_bytes`]. A buffer may double when it grows.
+    pub const fn read_ahead_bytes(&self) -> usize {
+        self.buffer_bytes / 4
+    }
 }
 
 impl Settings {

@@ -42,6 +42,12 @@ impl Share {
         self.bytes = bytes;
         all <= self.budget.most || bytes <= ALWAYS
     }
+
+    /// Whether all together have fewer bytes than this.
+    pub(super) fn is_below(&self, bytes: usize) -> bool {
+        // ORDERING: Relaxed; a sum, which orders nothing.
+        self.budget.taken.load(Ordering::Relaxed) < bytes
+    }
 }
 
 impl Drop for Share {

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use futures_util::future::join_all;
-use mini_engine_server::replicated::{Conversation, Request, Watched, Write};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use mini_engine_server::replicated::{Cause, Conversation, Request, Watched, Write};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf, split};
 use tokio::sync::watch;
 use tokio::task::block_in_place;
-use tokio::time::timeout;
+use tokio::time::error::Elapsed;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::budget::Share;
 use super::cluster_command;
@@ -33,7 +34,10 @@ const TRIES: usize = 10;
 
 pub(super) struct Connection {
     house: Arc<House>,
-    socket: Box<dyn Socket>,
+    /// As it is shown.
+    address: String,
+    reader: ReadHalf<Box<dyn Socket>>,
+    writer: WriteHalf<Box<dyn Socket>>,
     conversation: Conversation,
     input: BytesMut,
     held: Held,
@@ -49,11 +53,14 @@ impl Connection {
         addresses: [String; 2],
         mut stop: watch::Receiver<bool>,
     ) -> Result<()> {
+        let (reader, writer) = split(socket);
         let mut connection = Connection {
+            address: addresses[0].clone(),
+            reader,
+            writer,
             conversation: Conversation::new(&house.front, addresses),
             share: house.budget.share(),
             house,
-            socket,
             input: BytesMut::new(),
             held: Held::default(),
             out: Vec::new(),
@@ -106,10 +113,12 @@ impl Connection {
             self.input = BytesMut::new();
         }
         self.input.reserve(INPUT_BYTES);
-        let read = self.socket.read_buf(&mut self.input);
+        let read = self.reader.read_buf(&mut self.input);
         let read = async {
             match self.house.idle {
-                Some(idle) => timeout(idle, read).await?,
+                Some(idle) => timeout(idle, read).await.inspect_err(|_| {
+                    self.house.front.note(Cause::Idle, &self.address, "it sent nothing");
+                })?,
                 None => read.await,
             }
         };
@@ -121,28 +130,52 @@ impl Connection {
         Ok(len > 0)
     }
 
+    /// Sends the replies. Meanwhile it reads requests: a client may send all of a pipeline before it reads a reply.
     async fn flush(&mut self) -> Result<()> {
         self.count(0)?;
-        let mut rest = &self.out[..];
-        while !rest.is_empty() {
-            let sent = timeout(STUCK, self.socket.write(rest)).await??;
-            if sent == 0 {
-                return Err(ErrorKind::WriteZero.into());
+        let (mut sent, mut progress, mut is_at_end) = (0, Instant::now(), false);
+        while sent < self.out.len() {
+            let may_read = !is_at_end && self.share.is_below(self.house.read_ahead_bytes);
+            self.input.reserve(if may_read { INPUT_BYTES } else { 0 });
+            tokio::select! {
+                biased;
+                written = timeout_at(progress + STUCK, self.writer.write(&self.out[sent..])) => {
+                    let len = self.in_time(written)??;
+                    if len == 0 {
+                        return Err(ErrorKind::WriteZero.into());
+                    }
+                    (sent, progress) = (sent + len, Instant::now());
+                }
+                read = self.reader.read_buf(&mut self.input), if may_read => {
+                    is_at_end = read? == 0;
+                    self.count(0)?;
+                }
             }
-            rest = &rest[sent..];
         }
-        timeout(STUCK, self.socket.flush()).await??;
+        let flushed = timeout(STUCK, self.writer.flush()).await;
+        self.in_time(flushed)??;
         self.out.clear();
         self.out.shrink_to(KEPT_BYTES);
         self.count(0)
     }
 
+    fn in_time<T>(&self, sent: std::result::Result<T, Elapsed>) -> Result<T> {
+        sent.map_err(|elapsed| {
+            let why = format_args!("it took none of its replies for {} s", STUCK.as_secs());
+            self.house.front.note(Cause::Slow, &self.address, why);
+            elapsed.into()
+        })
+    }
+
     /// Fails if all clients together have too many bytes, and this one has many: its buffers, and `more`.
     fn count(&mut self, more: usize) -> Result<()> {
-        match self.share.set(self.input.capacity() + self.out.capacity() + self.conversation.size() + more) {
-            true => Ok(()),
-            false => Err(Error::new(ErrorKind::OutOfMemory, "the requests and replies of all clients are too large")),
+        let own = self.input.capacity() + self.out.capacity() + self.conversation.size() + more;
+        if self.share.set(own) {
+            return Ok(());
         }
+        let why = format!("all clients had too many bytes of requests and replies, and it {own} of them");
+        self.house.front.note(Cause::Buffers, &self.address, &why);
+        Err(Error::new(ErrorKind::OutOfMemory, why))
     }
 
     /// Passes writes to their groups, each group's together, and appends the replies.

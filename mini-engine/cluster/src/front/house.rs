@@ -22,6 +22,8 @@ pub(super) struct House {
     pub(super) budget: Budget,
     /// A client that says nothing for so long is disconnected.
     pub(super) idle: Option<Duration>,
+    /// Below this sum of bytes, requests are read also from a client that has not taken its replies.
+    pub(super) read_ahead_bytes: usize,
 }
 
 impl House {
@@ -38,7 +40,8 @@ impl House {
         let address = (address.ip().to_string(), address.port());
         let front = Front::new(settings, groups.identity.groups as u16, address, logs.clone());
         let idle = (idle_seconds > 0).then(|| Duration::from_secs(idle_seconds));
-        let house = Self { groups, logs, front, budget: Budget::new(buffer_bytes), idle };
+        let (budget, read_ahead_bytes) = (Budget::new(buffer_bytes), limits.read_ahead_bytes());
+        let house = Self { groups, logs, front, budget, idle, read_ahead_bytes };
         house.describe_present();
         house
     }

@@ -1,21 +1,21 @@
 //! Lets clients in.
 
-use std::io::Write;
+use std::io::{Error, ErrorKind, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mini_engine_server::replicated::keep_alive;
+use mini_engine_server::replicated::{Cause, keep_alive};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{interval, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::connection::Connection;
 use super::house::{House, stopped};
-use crate::error::Result;
+use crate::error;
 use crate::local::Local;
 use crate::settings::Clients;
 use crate::wire::frames::Socket;
@@ -27,6 +27,8 @@ const TLS_DEADLINE: Duration = Duration::from_secs(10);
 const LAST_REQUESTS: Duration = Duration::from_secs(6);
 /// A pause after a failure to accept: it is want of handles, mostly.
 const PAUSE: Duration = Duration::from_millis(100);
+/// The pause between looks for something to log.
+const TICK: Duration = Duration::from_millis(500);
 const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
 const NO_CLUSTER: &[u8] =
     b"-CLUSTERDOWN The cluster is down: this node is in no cluster yet; `mini-engine cluster init` makes one\r\n";
@@ -40,10 +42,11 @@ pub(crate) struct Doors {
 }
 
 /// Serves clients until the doors' `stop` says so, and then their last requests.
-pub(crate) async fn run(local: Arc<Local>, doors: Doors) -> Result<()> {
+pub(crate) async fn run(local: Arc<Local>, doors: Doors) -> error::Result<()> {
     let tls = doors.settings.tls.as_ref().map(tls::for_clients).transpose()?;
     let (mut stop, mut becomes) = (doors.stop.clone(), local.watch());
     let (mut house, mut changes, mut connections) = (None::<Arc<House>>, None, JoinSet::new());
+    let mut ticks = interval(TICK);
     loop {
         if house.is_none()
             && let Some(groups) = local.groups()
@@ -62,9 +65,14 @@ pub(crate) async fn run(local: Arc<Local>, doors: Doors) -> Result<()> {
             () = stopped(&mut stop) => break,
             () = changed => house.iter().for_each(|house| house.describe_present()),
             _ = becomes.changed(), if house.is_none() => {}
+            _ = ticks.tick() => log_news(house.as_deref()),
             Some(_) = connections.join_next() => {}
             accepted = doors.listener.accept() => match accepted {
-                Ok((stream, _)) if connections.len() >= doors.settings.limits.clients => turn_away(stream, tls.is_some()),
+                Ok((stream, peer)) if connections.len() >= doors.settings.limits.clients => {
+                    let why = format_args!("there are already {} clients", connections.len());
+                    house.iter().for_each(|house| house.front.note(Cause::Clients, &peer.to_string(), why));
+                    turn_away(stream, tls.is_some());
+                }
                 Ok((stream, peer)) => {
                     let client = Client { stream, addresses: [peer, doors.address].map(|address| address.to_string()) };
                     connections.spawn(let_in(client, house.clone(), tls.clone(), doors.stop.clone()));
@@ -79,7 +87,13 @@ pub(crate) async fn run(local: Arc<Local>, doors: Doors) -> Result<()> {
     drop(doors);
     timeout(LAST_REQUESTS, async { while connections.join_next().await.is_some() {} }).await.ok();
     connections.shutdown().await;
+    log_news(house.as_deref());
     Ok(())
+}
+
+/// Logs who was refused or disconnected.
+fn log_news(house: Option<&House>) {
+    house.into_iter().flat_map(|house| house.front.news()).for_each(|line| tracing::warn!("{line}"));
 }
 
 /// Ends a connection that is one too many, at once: it must not take a file handle any longer.
@@ -102,7 +116,15 @@ async fn let_in(client: Client, house: Option<Arc<House>>, tls: Option<TlsAccept
         keep_alive(&client.stream)?;
         let mut socket: Box<dyn Socket> = match tls {
             None => Box::new(client.stream),
-            Some(tls) => Box::new(timeout(TLS_DEADLINE, tls.accept(client.stream)).await??),
+            Some(tls) => {
+                let shaken = timeout(TLS_DEADLINE, tls.accept(client.stream)).await?;
+                Box::new(shaken.inspect_err(|error| {
+                    if error.kind() == ErrorKind::InvalidData {
+                        let why = format_args!("TLS: {error}");
+                        house.iter().for_each(|house| house.front.note(Cause::Handshake, &peer, why));
+                    }
+                })?)
+            }
         };
         match house {
             Some(house) => Connection::run(house, socket, client.addresses, stop).await,
@@ -112,7 +134,7 @@ async fn let_in(client: Client, house: Option<Arc<House>>, tls: Option<TlsAccept
             }
         }
     };
-    let ended: std::io::Result<()> = served.await;
+    let ended: Result<(), Error> = served.await;
     if let Err(error) = ended {
         tracing::debug!(peer, %error, "a client's connection has ended");
     }

@@ -5,8 +5,9 @@ use std::slice::from_ref;
 use mini_engine_server::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
-use super::support::{Client, Cluster, wait_for};
+use super::support::{Client, Cluster, LONG, wait_for};
 use crate::{Clients, Node, Settings};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -45,5 +46,34 @@ async fn clients_are_let_in_by_a_password_and_bounded_in_number_and_in_memory() 
     large.read_to_end(&mut said).await.ok();
     assert_eq!(said, b"");
     assert_eq!(one.ask("GET a").await, "$1");
+    let info = one.ask("INFO stats").await;
+    for counted in ["clients_disconnected_buffers:1", "clients_disconnected_slow:0"] {
+        assert!(info.contains(&format!("\n{counted}\r")), "{counted}: {info}");
+    }
+    assert!(!info.contains("\nrejected_connections:0\r"), "{info}");
     node.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pipeline_may_be_sent_whole_before_its_first_reply_is_read() {
+    // Catches two sides that each wait until the other one reads.
+    let cluster = Cluster::new(1, 1).await;
+    let mut stream = TcpStream::connect(cluster.clients(1)).await.unwrap();
+    let (value, requests) = (format!("$10000\r\n{}\r\n", "v".repeat(10_000)), 5000);
+    // Far more than all buffers of the system, in both directions.
+    let all = format!("*2\r\n$4\r\nECHO\r\n{value}").repeat(requests);
+    timeout(LONG, stream.write_all(all.as_bytes())).await.expect("it is read").unwrap();
+    let mut said = vec![0; value.len()];
+    for n in 0..requests {
+        stream.read_exact(&mut said).await.unwrap();
+        assert!(said == value.as_bytes(), "{n}");
+    }
+    // MULTI is bounded by bytes.
+    let queued = 100_001;
+    let (mut reader, mut writer) = stream.split();
+    let send = async { writer.write_all(format!("MULTI\r\n{}", "INCR n\r\n".repeat(queued)).as_bytes()).await };
+    let mut replies = vec![0; "+OK\r\n".len() + queued * "+QUEUED\r\n".len()];
+    let (sent, received) = tokio::join!(send, reader.read_exact(&mut replies));
+    sent.and(received).unwrap();
+    assert!(replies.ends_with(b"+QUEUED\r\n"));
 }

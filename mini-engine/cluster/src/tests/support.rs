@@ -16,7 +16,7 @@ use crate::local::Groups;
 use crate::{Clients, ControlClient, Error, Node, Security, Settings};
 
 /// Longer than anything takes on a busy machine.
-const LONG: Duration = Duration::from_secs(60);
+pub(super) const LONG: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Tries again until something is there.

@@ -7,6 +7,7 @@ use crate::protocol::request::{Args, parse_number};
 use crate::state::context::{After, Context};
 use crate::state::databases::Database;
 use crate::state::keyspace::Keyspace;
+use crate::state::refused::Cause;
 
 type Answer = Result<Reply, Refusal>;
 
@@ -84,7 +85,8 @@ fn authenticate(context: &mut Context<'_>, user: &[u8], password: &[u8]) -> Resu
     };
     if user != b"default" || !is_same(expected, password) {
         let record = context.shared.clients.get(context.client.id);
-        context.shared.refused.note_password(record.map_or("", |record| &record.addresses[0]));
+        let address = record.map_or("", |record| &record.addresses[0]);
+        context.shared.refused.note(Cause::Password, address, "wrong password");
         return Err(Refusal::new("WRONGPASS invalid username-password pair or user is disabled."));
     }
     context.client.is_authenticated = true;

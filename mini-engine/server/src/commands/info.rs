@@ -12,6 +12,7 @@ use crate::state::context::Context;
 use crate::state::databases::Database;
 use crate::state::keyspace::Keyspace;
 use crate::state::process::{cpu_seconds, memory_of_machine, resident_bytes};
+use crate::state::refused::Cause;
 use crate::state::shared::Shared;
 
 type Fields = Vec<(&'static str, String)>;
@@ -141,9 +142,18 @@ fn stats(shared: &Shared, _: &Metrics) -> Fields {
         ("instantaneous_ops_per_sec", counters.commands_per_second.to_string()),
         ("total_net_input_bytes", counters.received_bytes.to_string()),
         ("total_net_output_bytes", counters.sent_bytes.to_string()),
-        ("rejected_connections", refused.clients.to_string()),
-        ("acl_access_denied_auth", refused.passwords.to_string()),
-        ("tls_handshakes_failed", refused.handshakes.to_string()),
+        ("rejected_connections", refused.count(Cause::Clients).to_string()),
+        ("acl_access_denied_auth", refused.count(Cause::Password).to_string()),
+        ("tls_handshakes_failed", refused.count(Cause::Handshake).to_string()),
+        ("clients_disconnected_slow", refused.count(Cause::Slow).to_string()),
+        ("clients_disconnected_buffers", refused.count(Cause::Buffers).to_string()),
+        ("clients_disconnected_monitor", refused.count(Cause::Monitor).to_string()),
+        ("clients_disconnected_idle", refused.count(Cause::Idle).to_string()),
+        // Redis has a limit for each client, this server one for all; a monitor has its own in both.
+        (
+            "client_output_buffer_limit_disconnections",
+            (refused.count(Cause::Buffers) + refused.count(Cause::Monitor)).to_string(),
+        ),
         ("keyspace_hits", counters.hits.to_string()),
         ("keyspace_misses", counters.misses.to_string()),
         ("evicted_keys", "0".to_owned()),

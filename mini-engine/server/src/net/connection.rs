@@ -1,8 +1,9 @@
 //! One client's socket, with the input that it has sent and the output that it has yet to receive.
 //!
-//! Bounds: input is read only while no whole request is left in it, so it holds one request and one read at most. Requests are
+//! Bounds: input is read while no whole request is left in it, so it holds one request and one read at most. Requests are
 //! carried out only while little output waits, so a client that does not read its replies stops its own requests, and its output
-//! is at most `STOP_AT` and the replies of one step.
+//! is at most `STOP_AT` and the replies of one step. Its further requests are read and wait in the input, which are mostly shorter than their replies,
+//! as long as all clients together have little memory (`Limits::read_ahead_bytes`): a client may send all of a pipeline before it reads a reply.
 //!
 //! When the connection ends with a last reply, the server sends the end of its side, and then reads and drops for a while what
 //! the client still sends: a socket that is closed with unread input is reset, and the client might never see the reply.
@@ -19,6 +20,7 @@ use crate::protocol::reply::Reply;
 use crate::session::{Session, Step};
 use crate::state::context::Wait;
 use crate::state::job::Job;
+use crate::state::refused::{Cause, Refused};
 use crate::state::shared::Shared;
 
 /// The number of bytes that are read at once.
@@ -150,13 +152,25 @@ impl Connection {
     }
 
     /// Whether there is something to do without waiting for the network.
-    pub(crate) fn has_work(&self) -> bool {
+    pub(crate) fn has_work(&self, may_read_ahead: bool) -> bool {
         match self.state {
-            State::Open => self.output.len() < STOP_AT && (self.has_request || self.is_readable || self.is_last),
+            State::Open if self.is_full() => may_read_ahead && self.is_readable && !self.is_last,
+            State::Open => self.has_request || self.is_readable || self.is_last,
             State::Ending => self.is_writable,
             State::Lingering(_) => self.is_readable,
             State::Waiting | State::Held | State::Closed => false,
         }
+    }
+
+    /// Whether so much output waits that its requests wait too.
+    fn is_full(&self) -> bool {
+        self.output.len() >= STOP_AT
+    }
+
+    /// The client's address, as it is shown.
+    pub(crate) fn address(&self) -> String {
+        let [address, _] = self.stream.addresses();
+        address
     }
 
     /// Bytes of memory.
@@ -181,7 +195,8 @@ impl Connection {
         }
         let mut left = shared.settings.limits.pipeline;
         let mut wanted = self.carry_out(shared, &mut left, now);
-        if wanted.is_none() && self.state == State::Open && !self.has_request && self.is_readable && !self.is_last {
+        let may_read = !self.has_request || (self.is_full() && shared.may_read_ahead());
+        if wanted.is_none() && self.state == State::Open && may_read && self.is_readable && !self.is_last {
             self.read(shared, buffer);
             wanted = self.carry_out(shared, &mut left, now);
         }
@@ -194,7 +209,7 @@ impl Connection {
 
     fn carry_out(&mut self, shared: &mut Shared, left: &mut usize, now: Instant) -> Option<Wanted> {
         let mut wanted = None;
-        while self.has_request && self.state == State::Open && *left > 0 && self.output.len() < STOP_AT {
+        while self.has_request && self.state == State::Open && *left > 0 && !self.is_full() {
             let step = self.session.step(shared, &self.input[self.consumed..], *left, &mut self.output);
             if !matches!(step, Step::Incomplete) {
                 self.last_request = now;
@@ -239,9 +254,12 @@ impl Connection {
             Ok(0) => (self.is_readable, self.is_at_end) = (false, true),
             Ok(len) => {
                 shared.counters.received_bytes += len as u64;
-                self.input.drain(..self.consumed);
-                self.consumed = 0;
-                make_room(&mut self.input, len, self.session.expects());
+                // Of many requests only when half of the input is carried out, so that each byte is moved once at most.
+                if !self.has_request || self.consumed > self.input.len() / 2 {
+                    self.input.drain(..self.consumed);
+                    self.consumed = 0;
+                }
+                make_room(&mut self.input, len, self.consumed + self.session.expects());
                 self.input.extend_from_slice(&buffer[..len]);
                 self.has_request = true;
                 // A short read has taken everything except an end; the next event reports more.
@@ -249,7 +267,7 @@ impl Connection {
             }
             Err(error) => {
                 if error.kind() == ErrorKind::InvalidData && self.stream.is_handshaking() {
-                    shared.refused.note_handshake(&self.stream.addresses()[0], &error);
+                    shared.refused.note(Cause::Handshake, &self.address(), format_args!("TLS: {error}"));
                 }
                 self.failed(&error, |connection| connection.is_readable = false);
             }
@@ -287,12 +305,14 @@ impl Connection {
     }
 
     /// Appends what other clients have requested, for a client that has sent MONITOR. Whoever does not read it in time is disconnected.
-    pub(crate) fn show(&mut self, requests: &str) {
+    pub(crate) fn show(&mut self, requests: &str, refused: &mut Refused) {
         if let State::Ending | State::Lingering(_) | State::Closed = self.state {
             return;
         }
         self.output.put(requests.as_bytes());
         if self.output.len() > MOST_BEHIND {
+            let why = format_args!("MONITOR: it was more than {MOST_BEHIND} bytes behind");
+            refused.note(Cause::Monitor, &self.address(), why);
             self.close();
         }
     }
@@ -361,12 +381,18 @@ impl Connection {
     }
 
     /// Closes the connection if it has been idle or slow for too long.
-    pub(crate) fn check_time(&mut self, now: Instant, idle_seconds: u64) {
+    pub(crate) fn check_time(&mut self, now: Instant, shared: &mut Shared) {
         let is_slow = self.has_unsent() && now.duration_since(self.last_progress) > SLOW;
         let idle = now.duration_since(self.last_request).as_secs();
-        let idle_seconds = if self.is_of_metrics { METRICS_IDLE_SECONDS } else { idle_seconds };
+        let idle_seconds = if self.is_of_metrics { METRICS_IDLE_SECONDS } else { shared.settings.limits.idle_seconds };
         let is_idle = self.state == State::Open && self.output.is_empty() && idle_seconds > 0 && idle >= idle_seconds;
         let is_over = matches!(self.state, State::Lingering(until) if now >= until);
+        let cause = if is_slow { Cause::Slow } else { Cause::Idle };
+        if (is_slow || is_idle) && !self.is_of_metrics {
+            let (seconds, left) = (SLOW.as_secs(), self.output.len());
+            let why = format_args!("it took none of its replies for {seconds} s, of which {left} bytes wait");
+            shared.refused.note(cause, &self.address(), why);
+        }
         if is_slow || is_idle || is_over {
             self.close();
         }

@@ -33,6 +33,7 @@ use crate::error::{self, Result};
 use crate::protocol::reply::Reply;
 use crate::state::context::Wait;
 use crate::state::job::Job;
+use crate::state::refused::Cause;
 use crate::state::shared::Shared;
 
 const LISTENER: Token = Token(usize::MAX);
@@ -167,8 +168,8 @@ impl EventLoop {
         // It logs whether the system's clock is behind.
         self.shared.db.now();
         let [for_room, for_sync] = &mut self.waits;
-        let news = [self.shared.writes.news(), self.shared.refused.news(now), for_room.news(now), for_sync.news(now)];
-        for news in news.into_iter().flatten() {
+        let news = [self.shared.writes.news(), for_room.news(now), for_sync.news(now)];
+        for news in news.into_iter().chain(self.shared.refused.news(now)).flatten() {
             tracing::warn!("{news}");
         }
     }
@@ -228,7 +229,8 @@ impl EventLoop {
         self.shared.counters.connections += 1;
         let most = self.shared.settings.limits.clients;
         if self.shared.counters.clients >= most {
-            self.shared.refused.note_client(&stream.addresses()[0], most);
+            let why = format_args!("there are already {most} clients");
+            self.shared.refused.note(Cause::Clients, &stream.addresses()[0], why);
             // A new socket accepts so few bytes at once. Under TLS they would be none of its records.
             if !stream.is_handshaking() {
                 stream.write_all(b"-ERR max number of clients reached\r\n").ok();
@@ -366,7 +368,7 @@ impl EventLoop {
             }
             self.shared.counters.sent_bytes += connection.send(now) as u64;
             connection.count_into(&mut self.shared.counters.buffer_bytes);
-            if connection.has_work() {
+            if connection.has_work(self.shared.may_read_ahead()) {
                 enqueue(&mut self.queue, place, connection);
             }
             if connection.is_closed() {
@@ -388,7 +390,7 @@ impl EventLoop {
         for place in 0..self.connections.len() {
             let Some(connection) = &mut self.connections[place] else { continue };
             if self.shared.monitors.contains(connection.id()) {
-                connection.show(&requests);
+                connection.show(&requests, &mut self.shared.refused);
                 self.shared.counters.sent_bytes += connection.send(now) as u64;
                 connection.count_into(&mut self.shared.counters.buffer_bytes);
                 if connection.is_closed() {
@@ -417,7 +419,15 @@ impl EventLoop {
         while self.shared.counters.buffer_bytes > self.shared.settings.limits.buffer_bytes {
             let open = self.connections.iter().enumerate();
             let sizes = open.filter_map(|(place, connection)| Some((connection.as_ref()?.counted, place)));
-            let Some((_, place)) = sizes.max() else { return };
+            let Some((own, place)) = sizes.max() else { return };
+            if let Some(connection) = &self.connections[place] {
+                let counters = &self.shared.counters;
+                let why = format_args!(
+                    "the clients had {} bytes of requests and replies, and it {own} of them",
+                    counters.buffer_bytes
+                );
+                self.shared.refused.note(Cause::Buffers, &connection.address(), why);
+            }
             self.remove(place);
         }
     }
@@ -452,12 +462,14 @@ impl EventLoop {
         self.say_news();
         // Accepting may have failed for lack of resources.
         self.may_accept = true;
-        let idle_seconds = self.shared.settings.limits.idle_seconds;
         for place in 0..self.connections.len() {
             let Some(connection) = &mut self.connections[place] else { continue };
-            connection.check_time(now, idle_seconds);
+            connection.check_time(now, &mut self.shared);
             if connection.is_closed() {
                 self.remove(place);
+            } else if connection.has_work(self.shared.may_read_ahead()) {
+                // There was no memory to read ahead, and others have given some back.
+                enqueue(&mut self.queue, place, connection);
             }
         }
     }

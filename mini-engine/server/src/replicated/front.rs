@@ -1,7 +1,8 @@
 //! What the connections of a node share: the settings, who is connected, the scripts that were sent, the numbers of INFO, the cursors of SCAN.
 
+use std::fmt::Display;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use mini_engine::Db;
 
@@ -10,6 +11,7 @@ use crate::settings::{Limits, Settings};
 use crate::state::clock::since_1970;
 use crate::state::cursors::Cursors;
 use crate::state::databases::Database;
+use crate::state::refused::Cause;
 use crate::state::shared::Shared;
 
 /// What the connections of a node of a cluster share. It holds the database that it was given first, and the one that it was given last.
@@ -38,6 +40,16 @@ impl Front {
     /// From now on INFO describes `db`.
     pub fn use_db(&self, db: Db) {
         self.shared().db = db;
+    }
+
+    /// Records that the client with this `address` was refused or disconnected, for INFO; `why` is for the log.
+    pub fn note(&self, cause: Cause, address: &str, why: impl Display) {
+        self.shared().refused.note(cause, address, why);
+    }
+
+    /// The messages for the log that are due. To be called now and then.
+    pub fn news(&self) -> impl Iterator<Item = String> {
+        self.shared().refused.news(Instant::now()).into_iter().flatten()
     }
 
     pub(super) fn shared(&self) -> MutexGuard<'_, Shared> {

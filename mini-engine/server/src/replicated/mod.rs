@@ -52,6 +52,7 @@ pub use self::proposal::{Proposal, Replies, Watched, Write};
 pub use self::request::{MAX_REQUEST_BYTES, Request};
 pub use self::slots::{SLOTS, slot_of};
 pub use crate::protocol::reply::Reply;
+pub use crate::state::refused::Cause;
 pub use crate::transport::{certificates, for_clients, keep_alive, private_key, unusable};
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use mini_engine::LevelMetrics;
 
 use super::command_stats::CommandStat;
 use super::process::{cpu_seconds, resident_bytes};
+use super::refused::Cause;
 use super::shared::Shared;
 
 /// What Prometheus makes of a number.
@@ -67,9 +68,10 @@ fn server(shared: &Shared, text: &mut Text) {
     text.number(Gauge, "clients", "Clients that are connected.", counters.clients);
     text.number(Gauge, "client_buffer_bytes", "Requests and replies in memory.", counters.buffer_bytes);
     text.number(Counter, "connections_total", "Clients that have connected.", counters.connections);
-    let why = [("clients", refused.clients), ("password", refused.passwords), ("tls", refused.handshakes)];
-    let why = why.map(|(reason, times)| (format!("{{reason=\"{reason}\"}}"), times));
-    text.family(Counter, "refused_total", "Connections and passwords that were refused.", why);
+    let counted = |(reason, cause)| (format!("{{reason=\"{reason}\"}}"), refused.count(cause));
+    let refusals = Cause::REFUSALS.map(counted);
+    text.family(Counter, "refused_total", "Connections and passwords that were refused.", refusals);
+    text.family(Counter, "disconnected_total", "Clients that were disconnected.", Cause::DISCONNECTIONS.map(counted));
     text.number(Counter, "received_bytes_total", "Bytes of requests.", counters.received_bytes);
     text.number(Counter, "sent_bytes_total", "Bytes of replies.", counters.sent_bytes);
     text.number(Counter, "key_hits_total", "Keys that commands looked for and found.", counters.hits);

@@ -1,54 +1,91 @@
-//! Connections and passwords that were refused, for INFO and for the log. Anybody can be refused at any rate, so the log has a line in ten seconds
-//! at most.
+//! Connections and passwords that were refused, and clients that were disconnected, for INFO, the metrics and the log. Anybody can be refused at any
+//! rate, so the log has a line of each of the two in ten seconds at most.
 
+use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 /// The minimum time between two lines in the log.
 const PAUSE: Duration = Duration::from_secs(10);
 
+/// Why a connection or a password was refused, or a client disconnected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// Refused: connections beyond `limits.clients`.
+    Clients,
+    /// Refused: a wrong password.
+    Password,
+    /// Refused: a handshake of TLS that failed.
+    Handshake,
+    /// Disconnected: it has taken none of its replies for too long.
+    Slow,
+    /// Disconnected: all clients together had more than `limits.buffer_bytes`.
+    Buffers,
+    /// Disconnected: it had sent MONITOR, and was too far behind.
+    Monitor,
+    /// Disconnected, as is usual: it had sent no request for `limits.idle_seconds`.
+    Idle,
+}
+
+impl Cause {
+    pub(crate) const REFUSALS: [(&'static str, Cause); 3] =
+        [("clients", Cause::Clients), ("password", Cause::Password), ("tls", Cause::Handshake)];
+    pub(crate) const DISCONNECTIONS: [(&'static str, Cause); 4] =
+        [("slow", Cause::Slow), ("buffers", Cause::Buffers), ("monitor", Cause::Monitor), ("idle", Cause::Idle)];
+}
+
+/// The lines of the log about one kind of event.
 #[derive(Debug, Default)]
-pub(crate) struct Refused {
-    /// Connections beyond `limits.clients`.
-    pub(crate) clients: u64,
-    /// Wrong passwords.
-    pub(crate) passwords: u64,
-    /// Handshakes of TLS that failed.
-    pub(crate) handshakes: u64,
-    /// The reason of the last one, and how many of all there were in the last line of the log.
+struct Lines {
     last: String,
+    /// The number of events, and how many of them there were at the last line.
+    all: u64,
     said: u64,
     said_at: Option<Instant>,
 }
 
+#[derive(Debug, Default)]
+pub(crate) struct Refused {
+    counts: [u64; Cause::Idle as usize + 1],
+    refusals: Lines,
+    disconnections: Lines,
+}
+
 impl Refused {
-    pub(crate) fn note_client(&mut self, address: &str, most: usize) {
-        self.clients += 1;
-        self.last = format!("{address}: there are already {most} clients");
+    /// Records that the client with this `address` was refused or disconnected; `why` is for the log.
+    pub(crate) fn note(&mut self, cause: Cause, address: &str, why: impl Display) {
+        self.counts[cause as usize] += 1;
+        let lines = match cause {
+            Cause::Clients | Cause::Password | Cause::Handshake => &mut self.refusals,
+            Cause::Slow | Cause::Buffers | Cause::Monitor => &mut self.disconnections,
+            Cause::Idle => return,
+        };
+        lines.all += 1;
+        lines.last = format!("{address}: {why}");
     }
 
-    pub(crate) fn note_password(&mut self, address: &str) {
-        self.passwords += 1;
-        self.last = format!("{address}: wrong password");
+    pub(crate) fn count(&self, cause: Cause) -> u64 {
+        self.counts[cause as usize]
     }
 
-    pub(crate) fn note_handshake(&mut self, address: &str, reason: &impl ToString) {
-        self.handshakes += 1;
-        self.last = format!("{address}: TLS: {}", reason.to_string());
+    /// The messages for the log that are due.
+    pub(crate) fn news(&mut self, now: Instant) -> [Option<String>; 2] {
+        [self.refusals.news("refused", now), self.disconnections.news("disconnected", now)]
     }
+}
 
-    /// The message for the log, if one is due.
-    pub(crate) fn news(&mut self, now: Instant) -> Option<String> {
-        let all = self.clients + self.passwords + self.handshakes;
+impl Lines {
+    fn news(&mut self, what: &str, now: Instant) -> Option<String> {
         let is_due = self.said_at.is_none_or(|said| now.duration_since(said) >= PAUSE);
-        if all == self.said || !is_due {
+        if self.all == self.said || !is_due {
             return None;
         }
-        let more = match all - self.said {
+        let more = match self.all - self.said {
             1 => String::new(),
             n => format!(" (and {} more)", n - 1),
         };
-        (self.said, self.said_at) = (all, Some(now));
-        Some(format!("refused {}{more}", self.last))
+        (self.said, self.said_at) = (self.all, Some(now));
+        Some(format!("{what} {}{more}", self.last))
     }
 }
 
@@ -58,18 +95,26 @@ mod tests {
 
     #[test]
     fn refusals_are_said_with_their_number_and_not_at_any_rate() {
-        // Catches a log that anybody who connects can fill, and refusals that are never said because they came too soon.
+        // Catches a log that anybody who connects can fill, refusals that are never said because they came too soon, and a disconnection that is hidden
+        // by them.
         let mut refused = Refused::default();
         let begun = Instant::now();
-        assert_eq!(refused.news(begun), None);
-        refused.note_client("[::1]:5", 10);
-        assert_eq!(refused.news(begun).as_deref(), Some("refused [::1]:5: there are already 10 clients"));
+        assert_eq!(refused.news(begun), [None, None]);
+        refused.note(Cause::Clients, "[::1]:5", "there are already 10 clients");
+        let said = Some("refused [::1]:5: there are already 10 clients".to_owned());
+        assert_eq!(refused.news(begun), [said, None]);
         for _ in 0..3 {
-            refused.note_password("[::1]:5");
-            assert_eq!(refused.news(begun + PAUSE / 2), None);
+            refused.note(Cause::Password, "[::1]:5", "wrong password");
+            assert_eq!(refused.news(begun + PAUSE / 2), [None, None]);
         }
-        let said = refused.news(begun + PAUSE);
-        assert_eq!(said.as_deref(), Some("refused [::1]:5: wrong password (and 2 more)"));
-        assert_eq!(refused.news(begun + 2 * PAUSE), None);
+        refused.note(Cause::Slow, "[::1]:6", "too slow");
+        refused.note(Cause::Idle, "[::1]:7", "nobody is told");
+        let said = Some("disconnected [::1]:6: too slow".to_owned());
+        assert_eq!(refused.news(begun + PAUSE / 2), [None, said]);
+        let said = Some("refused [::1]:5: wrong password (and 2 more)".to_owned());
+        assert_eq!(refused.news(begun + PAUSE), [said, None]);
+        assert_eq!(refused.news(begun + 2 * PAUSE), [None, None]);
+        let counts = Cause::REFUSALS.into_iter().chain(Cause::DISCONNECTIONS).map(|(_, cause)| refused.count(cause));
+        assert_eq!(counts.collect::<Vec<_>>(), [1, 3, 0, 1, 0, 0, 1]);
     }
 }

@@ -149,6 +149,11 @@ impl Shared {
         if self.is_in_cluster { "cluster" } else { "standalone" }
     }
 
+    /// Whether requests are read from a client that has not taken its replies.
+    pub(crate) fn may_read_ahead(&self) -> bool {
+        self.counters.buffer_bytes < self.settings.limits.read_ahead_bytes()
+    }
+
     /// The limits of a client's requests.
     pub(crate) fn limits_of_requests(&self, is_authenticated: bool) -> RequestLimits {
         let bytes = self.settings.limits.request_bytes;

@@ -1,5 +1,6 @@
-//! The event loop on a disk that fails; and the ways to it, in `transports`.
+//! The event loop on a disk that fails; the ways to it, in `transports`; and clients that do not read, in `slow_clients`.
 
+mod slow_clients;
 mod transports;
 
 use std::collections::BTreeSet;
@@ -286,10 +287,10 @@ fn what_a_client_sends_after_its_last_reply_is_read_for_a_while() {
         while arrived.peek(&mut [0]).is_err() {}
         assert!(connection.turn(&mut shared, &mut buffer, now).is_none());
         connection.send(now);
-        connection.check_time(now, 0);
+        connection.check_time(now, &mut shared);
         assert!(!connection.is_closed());
     }
-    connection.check_time(now + Duration::from_secs(60), 0);
+    connection.check_time(now + Duration::from_secs(60), &mut shared);
     assert!(connection.is_closed());
     let mut said = String::new();
     client.read_to_string(&mut said).expect("the end");
