@@ -47,7 +47,7 @@ pub(crate) use dump::dump;
 pub(crate) use keyspaces::{KeyspaceEdit, KeyspaceMeta, KeyspaceSet};
 pub(crate) use load::{ManifestOnDisk, load};
 pub(crate) use names::{
-    ASIDE, CURRENT, CURRENT_TMP, FileKind, FileNumbers, INCOMPLETE, LOCK, TAIL_ASIDE, manifest_name,
+    ASIDE, CURRENT, CURRENT_TMP, FileKind, FileNumbers, INCOMPLETE, LOCK, RESERVE, TAIL_ASIDE, manifest_name,
 };
 pub(crate) use salvage::{SalvagedManifest, salvage};
 pub(crate) use state::ManifestState;
@@ -217,6 +217,11 @@ impl Manifest {
 
     pub(crate) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// The length of the file. A new manifest with the present state is not longer, but for [`STATE_SLACK`].
+    pub(crate) fn bytes(&self) -> u64 {
+        self.len
     }
 
     fn path(&self) -> PathBuf {
