@@ -41,7 +41,7 @@
 //! | a [`Transaction`] | takes effect at one moment, as if it had read and written everything then, or not at all: it is strictly serializable |
 //! | damage on disk | is an error that names file and offset; never a wrong value, and never an older one in its place. At the end of a log, behind the last sync that it records, damage looks like a write that was cut off: then the log ends there, and [`Db::recovery`] says so |
 //! | a failure to write or sync | makes the database read-only until it is opened again; acknowledged writes are kept |
-//! | a full disk | refuses writes as long as it is full, and loses nothing |
+//! | a full disk | refuses writes that add something as long as it is full, and loses nothing. Removals are accepted, and bring space back |
 //!
 //! Transactions are optimistic: they hold no lock, and one whose reads were changed by others is refused at its commit. [`Db::transact`] repeats it.
 //!

@@ -22,6 +22,10 @@ pub(crate) const REJECTED: u8 = 5;
 const NEXT_IF_LOCKED: &str = "next: --wait waits until that process has ended. If it is `mini-engine serve`, its clients read and write \
      meanwhile: `redis-cli get KEY`; and `redis-cli bgsave` makes a checkpoint, which other commands can open";
 
+/// The advice when there is no space.
+const NEXT_IF_FULL: &str = "next: make space. A database on a full disk accepts removals: `mini-engine delete`, and then `mini-engine compact`, \
+     which frees the space of what was removed";
+
 /// The result of a command that did not fail.
 pub(crate) enum Exit {
     Done,
@@ -75,10 +79,11 @@ impl Failure {
         }
     }
 
-    /// The next command to type, if a file of a database is damaged, or another process has the database open.
+    /// The next command to type, if a file of a database is damaged, another process has the database open, or the disk is full.
     pub(crate) fn next_command(&self) -> Option<String> {
         let error = match self {
             Self::Engine(Error::Locked { .. }) => return Some(NEXT_IF_LOCKED.into()),
+            Self::Engine(error) if is_want_of_space(error) => return Some(NEXT_IF_FULL.into()),
             Self::Engine(Error::Stalled { cause, .. }) | Self::Stopped { cause: Error::Stalled { cause, .. }, .. } => {
                 cause
             }

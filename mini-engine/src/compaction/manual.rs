@@ -50,11 +50,17 @@ fn pick_step(context: &Context<'_>, range: &ManualCompaction) -> Option<Plan> {
         return rewrite(context, range, top, concerns);
     }
     let below = below.unwrap_or(BOTTOM);
-    // In a single run any table may move alone. With several runs, as on level 0, it takes along the tables that it overlaps.
-    let first = version.level(top).find(|table| concerns(table)).map(|table| table.number);
+    // In a single run any table may move alone. With several runs, as on level 0, it takes along the tables that it overlaps. Where space is short,
+    // only one of the oldest run goes: such a compaction frees most of its inputs at its end.
     let single = version.runs(top).len() == 1;
+    let mut concerned = version.level(top).filter(|table| concerns(table)).map(|table| table.number);
+    let alone = match (single, context.is_tight) {
+        (true, _) => concerned.next(),
+        (false, true) => concerned.last(),
+        (false, false) => None,
+    };
     let goes = |level: usize, table: &TableMeta| {
-        level == top && if single { Some(table.number) == first } else { concerns(table) }
+        level == top && alone.map_or_else(|| concerns(table), |alone| table.number == alone)
     };
     context.plan(plan::expand_inputs(version, top, below, goes), plan::oldest_run(version, below))
 }

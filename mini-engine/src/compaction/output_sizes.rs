@@ -33,6 +33,11 @@ impl OutputSizes {
         let by_data = (data / PIECES).clamp(table_bytes, table_bytes.saturating_mul(PIECE_TABLES));
         OutputSizes { table_bytes, piece_bytes: options.max_compaction_bytes.unwrap_or(by_data) }
     }
+
+    /// Pieces of one table, where space is short.
+    pub(crate) fn small(self) -> OutputSizes {
+        OutputSizes { piece_bytes: self.table_bytes, ..self }
+    }
 }
 
 #[cfg(test)]

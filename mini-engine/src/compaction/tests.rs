@@ -54,7 +54,15 @@ fn context<'a>(
     in_progress: &'a InProgress,
     keyspaces: &'a KeyspaceSet,
 ) -> Context<'a> {
-    Context { version, options: &store.options, in_progress, is_scanned_often: false, keyspaces, instant: 0 }
+    Context {
+        version,
+        options: &store.options,
+        in_progress,
+        is_scanned_often: false,
+        is_tight: false,
+        keyspaces,
+        instant: 0,
+    }
 }
 
 /// The plan that compacts all of level 0, newest first in `tables`, down to the deepest level.

@@ -30,6 +30,7 @@ impl Handle {
             workers.join();
         }
         remove_spare(&self.core);
+        self.core.cut_reserve();
         self.core.store.tables.close_all();
     }
 }

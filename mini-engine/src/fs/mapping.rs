@@ -106,7 +106,7 @@ pub(super) fn map(file: &File) -> Result<MappedBytes> {
 
 /// M3.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn writes_in_place(file: &File) -> bool {
+pub(super) fn writes_in_place(file: &File) -> bool {
     // Of `linux/magic.h`: ext2, ext3 and ext4; XFS; tmpfs.
     const IN_PLACE: [u64; 3] = [0xef53, 0x5846_5342, 0x0102_1994];
     rustix::fs::fstatfs(file).is_ok_and(|stat| IN_PLACE.contains(&(stat.f_type as u64 & 0xffff_ffff)))

@@ -123,6 +123,11 @@ pub trait File: Send + Sync + Debug {
     fn sync(&self) -> Result<()>;
     /// Cuts or grows (with zeros) the file to `len` bytes.
     fn truncate(&self, len: u64) -> Result<()>;
+    /// Gives the file space up to `len` bytes, in which it has zeros behind its end. After an error a part of it may be there. By default the
+    /// missing zeros are written, which reserves nothing where a file system compresses them.
+    fn allocate(&self, len: u64) -> Result<()> {
+        write_zeros_upto(self, len)
+    }
     /// The length in bytes.
     fn len(&self) -> Result<u64>;
 
@@ -201,6 +206,21 @@ pub(crate) fn number_in(name: &str, suffix: &str) -> Option<u64> {
     let number = name.strip_suffix(suffix)?.parse().ok()?;
     // The name must be the one we would give: "+1.sst" and "1.sst" belong to others.
     (format!("{number:06}{suffix}") == name).then_some(number)
+}
+
+/// The zeros that are written at a time.
+pub(crate) static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// `len` zeros from `at` on, in parts, each with its offset.
+pub(crate) fn zeros_at(at: u64, len: u64) -> impl Iterator<Item = (u64, &'static [u8])> {
+    let part = move |done| &ZEROS[..ZEROS.len().min((len - done) as usize)];
+    (0..len).step_by(ZEROS.len()).map(move |done| (at + done, part(done)))
+}
+
+/// [`File::allocate`] by writing.
+fn write_zeros_upto(file: &(impl File + ?Sized), len: u64) -> Result<()> {
+    let end = file.len()?;
+    zeros_at(end, len.saturating_sub(end)).try_for_each(|(at, zeros)| file.write_all_at(zeros, at))
 }
 
 /// Unlinks a file that nothing refers to; a failure is logged. It leaves an orphan, which the next open removes.

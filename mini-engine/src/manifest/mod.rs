@@ -48,7 +48,7 @@ pub use keyspaces::MAX_KEYSPACE_NAME_LEN;
 pub(crate) use keyspaces::{KeyspaceEdit, KeyspaceMeta, KeyspaceSet};
 pub(crate) use load::{ManifestOnDisk, load};
 pub(crate) use names::{
-    ASIDE, CURRENT, CURRENT_TMP, FileKind, FileNumbers, INCOMPLETE, LOCK, TAIL_ASIDE, manifest_name,
+    ASIDE, CURRENT, CURRENT_TMP, FileKind, FileNumbers, INCOMPLETE, LOCK, RESERVE, TAIL_ASIDE, manifest_name,
 };
 pub(crate) use salvage::{SalvagedManifest, salvage};
 pub(crate) use state::ManifestState;
@@ -218,6 +218,11 @@ impl Manifest {
 
     pub(crate) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// The length of the file. A new manifest with the present state is not longer, but for [`STATE_SLACK`].
+    pub(crate) fn bytes(&self) -> u64 {
+        self.len
     }
 
     fn path(&self) -> PathBuf {

@@ -17,6 +17,8 @@ pub(crate) const CURRENT_TMP: &str = "CURRENT.tmp";
 const MANIFEST_PREFIX: &str = "MANIFEST-";
 /// The file that marks a directory as incomplete, unless it has a `CURRENT` too: see `db/admin/new_directory.rs`.
 pub(crate) const INCOMPLETE: &str = "INCOMPLETE";
+/// The space that is kept for a full disk: see `db/core/reserve.rs`.
+pub(crate) const RESERVE: &str = "RESERVE";
 /// The suffix of a suspect file: it is kept for people to look at, and ignored by every later open.
 pub(crate) const ASIDE: &str = ".aside";
 /// The suffix of a torn tail of a log that is set aside. It differs from that of a whole log: the same log may lose its tail in one recovery and be
@@ -32,6 +34,8 @@ pub(crate) enum FileKind {
     CurrentTmp,
     /// The file of an obsolete log, kept for the next log.
     Spare,
+    /// Space that is kept for a full disk.
+    Reserve,
     /// The mark of a directory that is being written.
     Incomplete,
     Manifest(u64),
@@ -57,6 +61,7 @@ impl FileKind {
             CURRENT_TMP => return FileKind::CurrentTmp,
             wal::SPARE => return FileKind::Spare,
             INCOMPLETE => return FileKind::Incomplete,
+            RESERVE => return FileKind::Reserve,
             _ => {}
         }
         if let Some(number) = name.strip_suffix(TAIL_ASIDE).and_then(|log| within_limit(wal::parse_file_name(log))) {

@@ -15,10 +15,9 @@ use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
 use super::format::{ALIGN, FIRST_FRAME, FRAME_HEADER_LEN, FrameHeader, HEADER_LEN, Identity, Position, SegmentHeader};
-use super::space::ZEROS;
 use super::window::Window;
 use crate::error::{Error, Result};
-use crate::fs::{File, FileSystem, unlink};
+use crate::fs::{File, FileSystem, ZEROS, unlink};
 use crate::types::SeqNo;
 
 /// Bytes of a torn tail that are copied in one step.

@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use super::segment::Segment;
 use crate::error::{Error, Result};
+use crate::fs::zeros_at;
 
-/// The zeros that are written at a time.
-pub(super) static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 /// The length of a log's mapping: addresses, not memory. Bytes behind it are written by system calls.
 pub(super) const MAPPED_LEN: u64 = 1 << 30;
 
@@ -53,12 +52,6 @@ pub(super) fn write_zeros(segment: &Segment, at: u64, len: u64) -> io::Result<()
         segment.counters.wal_zero_bytes.add(zeros.len() as u64);
         Ok(())
     })
-}
-
-/// `len` zeros from `at` on, in parts, each with its offset.
-pub(super) fn zeros_at(at: u64, len: u64) -> impl Iterator<Item = (u64, &'static [u8])> {
-    let part = move |done| &ZEROS[..ZEROS.len().min((len - done) as usize)];
-    (0..len).step_by(ZEROS.len()).map(move |done| (at + done, part(done)))
 }
 
 /// Makes the mapped space from `from` to `to` ready for writing.

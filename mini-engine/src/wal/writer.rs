@@ -37,9 +37,9 @@ use super::format::{FIRST_FRAME, FRAME_HEADER_LEN, FrameHeader, Identity, Segmen
 use super::payload::Payload;
 use super::recycle::{PreviousGeneration, STARTS_APART, Spare};
 use super::segment::{Claim, Segment};
-use super::space::{Extension, MAPPED_LEN, populate, write, write_zeros, zeros_at};
+use super::space::{Extension, MAPPED_LEN, populate, write, write_zeros};
 use crate::error::{Error, Result};
-use crate::fs::{FileSystem, unlink};
+use crate::fs::{FileSystem, unlink, zeros_at};
 use crate::metrics::Counters;
 use crate::types::{Durability, MAX_BATCH_LEN, SeqNo};
 

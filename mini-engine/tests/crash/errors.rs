@@ -78,18 +78,14 @@ impl Ended {
 fn is_harmless(failure: &Failure, fault: Fault) -> bool {
     let event = &failure.event;
     let pointer = event.name.contains("MANIFEST") || event.name.contains("CURRENT");
-    // A part that has no space is cut off and written elsewhere: in the next log, the next manifest.
-    let is_moved = event.op == Op::Write && fault != Fault::Device && !event.name.contains("CURRENT");
     match failure.thread.as_str() {
-        _ if event.op == Op::Remove || (is_moved && !failure.thread.is_empty()) => true,
+        // A step without space is done again in that of the reserve.
+        _ if fault != Fault::Device || event.op == Op::Remove || event.name == "RESERVE" => true,
         // Space that is given back at the end, or that could not be written: the log keeps it.
         "mini-engine-log" if event.op == Op::Truncate => event.name.ends_with(".log"),
-        // A log that is made ahead, or its space: a writer that needs it before the next try makes it.
-        "mini-engine-log" => fault != Fault::Device,
         // The space of an obsolete log: without it the next one has a file of its own.
         "mini-engine-flush" if event.name.ends_with(".log") => matches!(event.op, Op::Rename | Op::Truncate),
-        "mini-engine-flush" => fault != Fault::Device && !pointer,
-        "mini-engine-compact" => (fault != Fault::Device || !matches!(event.op, Op::Sync | Op::SyncDir)) && !pointer,
+        "mini-engine-compact" => !matches!(event.op, Op::Sync | Op::SyncDir) && !pointer,
         _ => false,
     }
 }

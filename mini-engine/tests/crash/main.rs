@@ -11,6 +11,7 @@ mod counts;
 mod errors;
 mod explore;
 mod flips;
+mod full;
 mod history;
 #[path = "../engine/support/hook.rs"]
 #[expect(dead_code, reason = "the tests of the engine use more of it")]

@@ -19,6 +19,8 @@ pub(crate) struct Context<'a> {
     pub(crate) in_progress: &'a InProgress,
     /// Whether many scans have merged the runs of level 0.
     pub(crate) is_scanned_often: bool,
+    /// Whether space is short: everything that may free some is due, and little of it may be taken at once.
+    pub(crate) is_tight: bool,
     pub(crate) keyspaces: &'a KeyspaceSet,
     /// The instant by which entries have expired for every reader.
     pub(crate) instant: Millis,

@@ -7,6 +7,7 @@
 //! D2 Write amplification: for each entry that comes down, a compaction reads no more entries of the older run than a compaction between levels at
 //! their target sizes. A table that is worth less waits for the compactions that are due by size.
 //! D3 A few tombstones cost reads little, and a compaction costs syncs: below [`BYTES_PER_TOMBSTONE`] of a memtable for each, none begins.
+//! D4 Where space is short, it counts more than D2 and D3: every tombstone goes down, and level 0 too, which may hide entries.
 
 use super::{Context, level_0, leveled};
 use crate::compaction::plan::{self, Plan};
@@ -37,6 +38,9 @@ pub(super) fn plan(context: &Context<'_>, push_level_0: fn(&Context<'_>) -> Opti
 
 /// Level 0 goes down as a whole, to the place that the policy chooses.
 fn level_0_as_a_whole(context: &Context<'_>, push: fn(&Context<'_>) -> Option<Plan>) -> Option<Plan> {
+    if context.is_tight {
+        return push(context);
+    }
     if context.level_0_is_due() || !context.version.level(0).any(|table| is_dense(context, table)) {
         return None;
     }
@@ -57,7 +61,7 @@ fn is_dense(context: &Context<'_>, table: &TableMeta) -> bool {
     let least = (context.options.memtable_bytes / BYTES_PER_TOMBSTONE).max(1) as u64;
     let is_free = !table.narrowed && context.in_progress.is_free(table.number);
     let tombstones = tombstones(context, table);
-    is_free && tombstones >= least && tombstones > entries(table) / 2
+    is_free && tombstones > 0 && (context.is_tight || tombstones >= least && tombstones > entries(table) / 2)
 }
 
 /// The next run older than `from` that has any of the keys of `table`; the oldest of all if none has, so that the tombstones can be dropped.
@@ -78,5 +82,5 @@ fn is_worth_its_while(context: &Context<'_>, table: &TableMeta, to: RunId) -> bo
     let overlapped = run.map_or(&[][..], |run| overlapped(run, table));
     let read: u64 = overlapped.iter().map(entries).sum();
     let are_free = overlapped.iter().all(|table| context.in_progress.is_free(table.number));
-    are_free && read <= entries(table).saturating_mul(context.options.size_ratio)
+    are_free && (context.is_tight || read <= entries(table).saturating_mul(context.options.size_ratio))
 }

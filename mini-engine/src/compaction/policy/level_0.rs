@@ -37,10 +37,18 @@ pub(super) fn inputs<'a>(context: &Context<'a>, below: usize) -> Vec<Chosen<'a>>
     waiting.retain(|table| !context.in_progress.is_free(table.number));
     let mut going = HashSet::new();
     let mut span: Option<KeyRange> = None;
+    // A compaction frees the tables of level 0 at its end. So where space is short, it takes no more of them than the largest one.
+    let mut room = match context.is_tight {
+        true => context.version.level(0).map(|table| table.size).max().unwrap_or_default(),
+        false => u64::MAX,
+    };
     for table in context.version.runs(0).iter().rev().flat_map(Run::tables) {
         let grown = KeyRange::grown(span.clone(), table);
-        if context.in_progress.is_free(table.number) && !waiting.iter().any(|other| grown.overlaps_table(other)) {
+        let fits = table.size <= room;
+        if fits && context.in_progress.is_free(table.number) && !waiting.iter().any(|other| grown.overlaps_table(other))
+        {
             going.insert(table.number);
+            room -= table.size;
             span = Some(grown);
         } else {
             waiting.push(table);

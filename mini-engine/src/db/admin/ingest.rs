@@ -15,7 +15,7 @@ use std::sync::MutexGuard;
 use crate::compaction::{self, KeyRange, OutputSpec, Written};
 use crate::db::background::{fail_if_unsafe, flush_all};
 use crate::db::core::{Core, State, fail_on_unwind};
-use crate::db::write::check_space;
+use crate::db::write::{check_space, wait_for_reserve};
 use crate::error::Result;
 use crate::lock::wait;
 use crate::manifest::{RunId, VersionEdit};
@@ -29,6 +29,7 @@ pub(crate) fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
 ) -> Result<SeqNo> {
     keyspace.check()?;
     let _pause = WriterPause::begin(core)?;
+    drop(wait_for_reserve(core, core.lock(), 0)?);
     flush_all(core)?;
     let last_seqno = core.lock().last_seqno;
     // At the lowest level, where most loads go. The number of entries is unknown, so the filters get the mean.

@@ -1,7 +1,7 @@
 //! Makes, finds and drops keyspaces.
 
 use crate::db::core::{Core, fail_on_unwind};
-use crate::db::write::persist;
+use crate::db::write::{persist, wait_for_reserve};
 use crate::error::{Error, Result};
 use crate::lock::lock;
 use crate::manifest::KeyspaceMeta;
@@ -30,7 +30,9 @@ pub(crate) fn keyspace(core: &Core, name: &str, options: Option<KeyspaceOptions>
         Some(known) => KeyspaceMeta { options, ..known.clone() },
         None => keyspaces.create(name, options)?,
     };
-    core.check_writable(&core.lock())?;
+    let state = core.lock();
+    core.check_writable(&state)?;
+    drop(wait_for_reserve(core, state, 0)?);
     tracing::debug!(name, id = meta.id, "keyspace");
     fail_on_unwind(core, || core.set_keyspace(&mut manifest, meta)).map(KeyspaceRef::new)
 }

@@ -61,7 +61,9 @@ pub(super) fn begin<'a>(
     let work = |state: &State| {
         // The thread that is kept for level 0 takes level 0 first, so that the others are free for deeper levels.
         let work = if work == Work::Any && !state.compacting.in_progress.takes_level_0() { Work::Deeper } else { work };
-        (state.compacting.ranges_waiting == 0).then_some(work)
+        // Each takes space for a while.
+        let is_others_turn = core.is_tight() && state.compacting.in_progress.is_at_work();
+        (state.compacting.ranges_waiting == 0 && !is_others_turn).then_some(work)
     };
     let (mut state, due) = pick_unlocked(core, state, work, pick);
     let job = due.map(|plan| CompactionJob::begin(&mut state, plan, &core.view.load()));
@@ -95,8 +97,9 @@ pub(crate) fn end_compaction(core: &Core, state: &mut State, job: &CompactionJob
 /// Runs a compaction to its end, unless the engine shuts down meanwhile. Afterwards the files of its inputs are gone, except those that readers
 /// still hold.
 pub(crate) fn run_job(core: &Core, job: &mut CompactionJob) -> Result<()> {
-    let inputs = std::mem::take(&mut job.inputs);
-    job.pointer = compact(core, job, inputs)?;
+    let compacted = core.with_reserve(|| compact(core, job, job.inputs.clone()));
+    job.inputs.clear();
+    job.pointer = compacted?;
     core.store.tables.remove_obsolete();
     Ok(())
 }
@@ -111,7 +114,8 @@ fn compact(
     // Read after the view: a snapshot that is registered later sees no version older than those visible now (rule 16).
     let (snapshots, instants) = core.snapshots.live(|| core.clock.now());
     let filter_bits = filter_bits_of_merge(&core.store.options, version, plan);
-    let outputs = (OutputSizes::of(&core.store.options, version), filter_bits);
+    let sizes = OutputSizes::of(&core.store.options, version);
+    let outputs = (if core.is_tight() { sizes.small() } else { sizes }, filter_bits);
     let Some(done) = run(&core.store, plan, outputs, &inputs, (&snapshots, &instants), &core.cancel)? else {
         return Ok(None);
     };

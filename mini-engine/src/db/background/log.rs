@@ -1,8 +1,13 @@
-//! Makes the log for the next rotation (`core/next_log.rs`), and space for the active one (`wal/writer.rs`, W6).
+//! Makes the log for the next rotation (`core/next_log.rs`), space for the active one (`wal/writer.rs`, W6), and the reserve (`core/reserve.rs`).
 
+use std::sync::MutexGuard;
+use std::time::Instant;
+
+use super::worker::{Backoff, FLUSH_MAX_BACKOFF};
 use crate::db::core::{Core, Phase, State, create_log};
+use crate::db::write::rotate;
 use crate::error::Result;
-use crate::lock::wait;
+use crate::lock::{wait, wait_timeout};
 use crate::types::Durability;
 use crate::wal::{self, Extension};
 
@@ -15,31 +20,41 @@ type Reserve = (u64, Durability);
 enum Task {
     Make(Reserve),
     Extend(Extension),
+    TakeReserve,
+}
+
+/// When a tight database is looked after next.
+struct NextLook {
+    at: Option<Instant>,
+    backoff: Backoff,
 }
 
 /// Makes a log each time that one is wanted, and allocates space for the active one. Writers that wait get the error of a failure. At its end it
 /// gives back the space that was not used: the next open would read it.
 pub(super) fn log_loop(core: &Core) {
-    while let Some(task) = begin(core) {
+    let mut look = NextLook { at: None, backoff: Backoff::up_to(FLUSH_MAX_BACKOFF) };
+    while let Some(task) = begin(core, &mut look) {
         match task {
             Task::Make(reserve) => {
-                let made = make(core, reserve).or_else(|error| match error.is_want_of_handles() {
-                    true => {
-                        core.store.tables.make_way();
-                        make(core, reserve)
-                    }
-                    false => Err(error),
-                });
+                let made =
+                    core.with_reserve(|| make(core, reserve)).or_else(|error| match error.is_want_of_handles() {
+                        true => {
+                            core.store.tables.make_way();
+                            make(core, reserve)
+                        }
+                        false => Err(error),
+                    });
                 end(core, made);
             }
             Task::Extend(extension) => extend(core, &extension),
+            Task::TakeReserve => core.take_reserve(),
         }
     }
     core.lock().log.release_space();
 }
 
 /// Waits until there is something to do; `None` when the thread is to end instead.
-fn begin(core: &Core) -> Option<Task> {
+fn begin(core: &Core, look: &mut NextLook) -> Option<Task> {
     let mut state = core.lock();
     while state.phase != Phase::Stopped {
         if core.check_usable().is_ok() {
@@ -47,13 +62,43 @@ fn begin(core: &Core) -> Option<Task> {
             if let Some(extension) = state.log.begin_extension() {
                 return Some(Task::Extend(extension));
             }
-            if state.next_log.begin() {
+            if state.next_log.attempts.begin() {
                 return Some(Task::Make(reserve(core, &state)));
             }
+            if state.cover.attempts.begin() {
+                return Some(Task::TakeReserve);
+            }
         }
-        state = wait(&core.work, state);
+        state = look.wait(core, state);
     }
     None
+}
+
+impl NextLook {
+    /// Waits for work. From time to time a tight database writes out what it has, since that may free space, and tries to take its reserve.
+    fn wait<'a>(&mut self, core: &'a Core, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        if !core.is_tight() || state.phase != Phase::Open || core.check_usable().is_err() {
+            (self.at, _) = (None, self.backoff.reset());
+            return wait(&core.work, state);
+        }
+        let at = *self.at.get_or_insert_with(|| self.backoff.until());
+        if let Some(left) = at.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+            return wait_timeout(&core.work, state, left);
+        }
+        self.at = None;
+        state.cover.want(0);
+        let view = core.view.load_full();
+        // Only for removals, which may help its compactions, level 0 gets more tables than it may have.
+        let has_room = state.cover.has_removals || view.version.runs(0).len() < core.store.options.stop_tables();
+        if view.frozen.is_empty() && !view.active.table.is_empty() && has_room {
+            // A failure is that of a writer, which has ended writing.
+            match rotate(core, &mut state) {
+                Ok(false) => drop(state.next_log.want()),
+                Ok(true) | Err(_) => {}
+            }
+        }
+        state
+    }
 }
 
 /// The log stays the active one until this has ended. If there is no space, the next writer finds that out itself, and closes the log.
@@ -81,6 +126,7 @@ fn reserve(core: &Core, state: &State) -> Reserve {
 }
 
 fn make(core: &Core, (bytes, durability): Reserve) -> Result<wal::Writer> {
+    let bytes = if core.is_tight() { 0 } else { bytes };
     let number = core.store.numbers.allocate()?;
     let mut log = create_log(core, number)?;
     // A log without frames does not matter to a reopen, whether or not it can be removed.

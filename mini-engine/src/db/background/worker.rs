@@ -5,7 +5,8 @@
 //! hold the core and never a handle; they end when they are told to.
 //!
 //! Failures (rules 7, 8, 9):
-//! * No space, or no file handles: the worker tries again, with growing backoff. The inputs are untouched, and writers that would have to wait get
+//! * No space: the worker tries again in that of the reserve (`core/reserve.rs`). If that fails too, or for want of file handles, it tries again
+//!   later, with growing backoff. The inputs are untouched, and writers that would have to wait get
 //!   the error. So all work resumes without a reopen once there is room.
 //! * A flush that fails otherwise makes the engine read-only: there is no other way to store its memtable.
 //! * A compaction that fails because of one of its inputs ends, and later ones avoid that table (`compaction/damage.rs`).
@@ -25,7 +26,7 @@ use crate::lock::{wait, wait_timeout};
 
 const FIRST_BACKOFF: Duration = Duration::from_millis(20);
 /// Writers wait for flushes.
-const FLUSH_MAX_BACKOFF: Duration = Duration::from_secs(1);
+pub(super) const FLUSH_MAX_BACKOFF: Duration = Duration::from_secs(1);
 /// A compaction that fails reads its inputs each time. One that lacks only space, and that writers wait for, is tried as often as a flush.
 const COMPACTION_MAX_BACKOFF: Duration = Duration::from_secs(60);
 
@@ -80,7 +81,7 @@ fn flush_loop(core: &Core) {
     let mut backoff = Backoff::up_to(FLUSH_MAX_BACKOFF);
     while wait_for_work(core, || !core.view.load().frozen.is_empty()) {
         core.lock().flushing.is_running = true;
-        let flushed = flush::flush_oldest(core);
+        let flushed = core.with_reserve(|| flush::flush_oldest(core));
         core.lock().flushing.is_running = false;
         match flushed {
             Ok(()) => backoff.reset(),
@@ -114,7 +115,8 @@ fn compaction_loop(core: &Core, work: Work) {
         let result = compaction::run_job(core, &mut job);
         if let Err(error) = &result {
             make_way(core, error);
-            let is_awaited = error.is_transient() && (job.plan.relieves_level_0() || !core.level_0_has_room());
+            let is_pressing = job.plan.relieves_level_0() || core.is_tight() || !core.level_0_has_room();
+            let is_awaited = error.is_transient() && is_pressing;
             backoff.limit(if is_awaited { FLUSH_MAX_BACKOFF } else { COMPACTION_MAX_BACKOFF });
         }
         let mut state = core.lock();
@@ -177,13 +179,13 @@ fn wait_for_work(core: &Core, is_needed: impl Fn() -> bool) -> bool {
 }
 
 /// A delay between attempts that doubles with each.
-struct Backoff {
+pub(super) struct Backoff {
     next: Duration,
     max: Duration,
 }
 
 impl Backoff {
-    fn up_to(max: Duration) -> Backoff {
+    pub(super) fn up_to(max: Duration) -> Backoff {
         Backoff { next: FIRST_BACKOFF, max }
     }
 
@@ -192,14 +194,20 @@ impl Backoff {
         (self.next, self.max) = (self.next.min(max), max);
     }
 
-    fn reset(&mut self) {
+    pub(super) fn reset(&mut self) {
         self.next = FIRST_BACKOFF;
+    }
+
+    /// The end of the next wait.
+    pub(super) fn until(&mut self) -> Instant {
+        let until = Instant::now() + self.next;
+        self.next = self.max.min(self.next * 2);
+        until
     }
 
     /// Waits, unless the engine fails or stops.
     fn wait<'a>(&mut self, core: &Core, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        let until = Instant::now() + self.next;
-        self.next = self.max.min(self.next * 2);
+        let until = self.until();
         while state.phase != Phase::Stopped && core.check_usable().is_ok() {
             let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else {
                 break;

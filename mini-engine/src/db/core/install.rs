@@ -55,13 +55,13 @@ impl Core {
         let edit = VersionEdit { clock: self.durable_clock(recorded)?, ..edit };
         let mut manifest = lock(&self.manifest);
         check(&manifest.state().version)?;
-        let version =
-            manifest.append(edit).inspect_err(|error| match manifest.is_usable() && error.is_transient() {
-                // The edit did not happen. It is tried again with other tables, and until then these would waste space.
-                true => outputs.iter().for_each(|output| output.set_obsolete()),
-                // The edit may be on disk nevertheless. So the files of both outcomes are kept.
-                false => self.fail(error),
-            })?;
+        let version = self.with_reserve(|| manifest.append(edit.clone()));
+        let version = version.inspect_err(|error| match manifest.is_usable() && error.is_transient() {
+            // The edit did not happen. It is tried again with other tables, and until then these would waste space.
+            true => outputs.iter().for_each(|output| output.set_obsolete()),
+            // The edit may be on disk nevertheless. So the files of both outcomes are kept.
+            false => self.fail(error),
+        })?;
         // Only the holder of the manifest's lock changes the version of the view, so its runs need no other lock.
         let runs = self.view.load().runs_of(&version, &outputs);
         // From here on only views hold them, so a compaction that replaces them at once can remove their files.
@@ -83,7 +83,9 @@ impl Core {
             next.before_active = last;
         }
         state.level_0_tables = next.version.runs(0).len();
+        let version = next.version.clone();
         self.view.store(Arc::new(next));
+        self.note_edit(&mut state, &version, manifest.bytes());
         if let Some(last) = loaded {
             state.last_seqno = last;
             self.dead.clear();
@@ -122,7 +124,8 @@ impl Core {
 
     fn append_keyspaces(&self, manifest: &mut Manifest, keyspaces: KeyspaceEdit) -> Result<()> {
         let clock = self.durable_clock(manifest.state().clock)?;
-        let appended = manifest.append(VersionEdit { keyspaces, clock, ..VersionEdit::default() });
+        let edit = VersionEdit { keyspaces, clock, ..VersionEdit::default() };
+        let appended = self.with_reserve(|| manifest.append(edit.clone()));
         let appended = appended.inspect_err(|error| {
             if !manifest.is_usable() || !error.is_transient() {
                 self.fail(error);

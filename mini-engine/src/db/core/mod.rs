@@ -2,6 +2,7 @@
 //!
 //! Nothing here waits for a worker, and nothing here knows how keys are read or written.
 
+mod attempts;
 mod clock;
 mod dead_ranges;
 mod directory;
@@ -14,6 +15,7 @@ mod pick;
 mod publication;
 mod recent_writes;
 mod recycle;
+mod reserve;
 mod scan_count;
 mod snapshots;
 mod state;
@@ -27,6 +29,7 @@ pub(crate) use self::lost_pointer::{check_is_no_leftover, check_nothing_is_lost}
 pub(crate) use self::pick::pick_unlocked;
 pub(crate) use self::recent_writes::{NewerWrites, RecentWrites};
 pub(crate) use self::recycle::{create_log, remove_spare, retire_log};
+pub(crate) use self::reserve::{MAX_REMOVAL, REMOVALS, give_up, needed_besides_memtables, open as open_reserve};
 pub(crate) use self::scan_count::ScanCount;
 pub(crate) use self::snapshots::{SnapshotId, ViewId};
 pub(crate) use self::state::{Core, OPENED_READ_ONLY, Opened, Phase, State, fail_on_unwind};

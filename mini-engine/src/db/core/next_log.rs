@@ -10,35 +10,26 @@
 //! before they are half full. A full disk thus shows before any write needs the space. If the active log has been synced, the space is made
 //! durable, so that no sync has to allocate anything. The first log of an open has no space in advance: its size is not known yet, and many a
 //! database is opened for one write. A log that outgrows its space is closed where the disk is full (`wal/writer.rs`, W4).
-//! N4 A lack of space or of file handles changes nothing: the old log and memtable stay, threads that wait for the new log get the error, and the
-//! next write tries again. Any other failure, in particular of a sync, ends writing (rule 7).
+//! N4 If there is no space, it is made in that of the reserve, without space in advance (`reserve.rs`). A lack of space even so, or of file handles,
+//! changes nothing: the old log and memtable stay, threads that wait for the new log get the error, and the next write tries again. Any other failure, in particular of a sync, ends writing (rule 7).
 
-use crate::error::{Error, Result};
+use super::attempts::Attempts;
+use crate::error::Result;
 use crate::wal;
 
 /// The log after the active one, or the state of its creation. Guarded by the write lock.
 #[derive(Debug, Default)]
 pub(crate) struct NextLog {
     ready: Option<wal::Writer>,
-    is_wanted: bool,
+    pub(crate) attempts: Attempts,
     /// It was requested in advance, for the rotation of the active memtable.
     was_wanted_ahead: bool,
-    tries: u64,
-    /// The number of the last failed try, and its error.
-    failed: Option<(u64, Error)>,
 }
 
 impl NextLog {
-    /// Whether it was requested and does not exist yet.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.is_wanted
-    }
-
     /// Requests the log. Returns whether its thread must be woken.
     pub(crate) fn want(&mut self) -> bool {
-        let is_news = !self.is_wanted && !self.is_ready();
-        self.is_wanted |= is_news;
-        is_news
+        !self.is_ready() && self.attempts.want()
     }
 
     /// Whether it was not yet requested in advance for the next rotation.
@@ -51,15 +42,6 @@ impl NextLog {
         !std::mem::replace(&mut self.was_wanted_ahead, true) && self.want()
     }
 
-    pub(crate) fn tries(&self) -> u64 {
-        self.tries
-    }
-
-    /// The error of a failed attempt to make it, later than the first `tries` attempts.
-    pub(crate) fn failure_after(&self, tries: u64) -> Option<&Error> {
-        self.failed.as_ref().filter(|(number, _)| *number > tries).map(|(_, error)| error)
-    }
-
     pub(crate) fn is_ready(&self) -> bool {
         self.ready.is_some()
     }
@@ -68,17 +50,13 @@ impl NextLog {
         self.ready.as_ref().map(|log| log.segment().number())
     }
 
-    /// Whether to make the log now. Begins a try if so, which ends with [`end`](Self::end).
-    pub(crate) fn begin(&mut self) -> bool {
-        self.tries += u64::from(self.is_wanted);
-        self.is_wanted
-    }
-
     pub(crate) fn end(&mut self, made: Result<wal::Writer>) {
-        self.is_wanted = false;
         match made {
-            Ok(log) => self.ready = Some(log),
-            Err(error) => self.failed = Some((self.tries, error)),
+            Ok(log) => {
+                self.ready = Some(log);
+                self.attempts.end(None);
+            }
+            Err(error) => self.attempts.end(Some(error)),
         }
     }
 

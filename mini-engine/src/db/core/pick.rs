@@ -21,7 +21,7 @@ pub(crate) fn pick_unlocked<'a, W: Copy + PartialEq>(
     loop {
         let Some(wanted) = work(&state) else { return (state, None) };
         // Not a copy of the view, which would keep the files of tables that a compaction replaces meanwhile.
-        let inputs @ (version, keyspaces, is_scanned_often) = &now(core);
+        let inputs @ (version, keyspaces, is_scanned_often, is_tight) = &now(core);
         let in_progress = state.compacting.in_progress.clone();
         drop(state);
         let context = Context {
@@ -29,6 +29,7 @@ pub(crate) fn pick_unlocked<'a, W: Copy + PartialEq>(
             options: &core.store.options,
             in_progress: &in_progress,
             is_scanned_often: *is_scanned_often,
+            is_tight: *is_tight,
             keyspaces,
             instant: core.snapshots.oldest_instant(|| core.clock.now()),
         };
@@ -45,18 +46,19 @@ pub(crate) fn pick_unlocked<'a, W: Copy + PartialEq>(
     }
 }
 
-/// The version, the keyspaces, and whether many scans have merged the version's runs.
-type Picked = (Arc<Version>, Arc<KeyspaceSet>, bool);
+/// The version, the keyspaces, whether many scans have merged the version's runs, and whether the database is tight.
+type Picked = (Arc<Version>, Arc<KeyspaceSet>, bool, bool);
 
 fn now(core: &Core) -> Picked {
     let view = core.view.load();
-    (view.version.clone(), core.store.keyspaces.load_full(), view.scans.is_at_limit())
+    (view.version.clone(), core.store.keyspaces.load_full(), view.scans.is_at_limit(), core.is_tight())
 }
 
 /// Whether nothing has changed since then.
-fn is_as(core: &Core, (version, keyspaces, is_scanned_often): &Picked) -> bool {
-    let (version_now, keyspaces_now, is_scanned_now) = now(core);
-    Arc::ptr_eq(&version_now, version) && Arc::ptr_eq(&keyspaces_now, keyspaces) && is_scanned_now == *is_scanned_often
+fn is_as(core: &Core, (version, keyspaces, is_scanned_often, is_tight): &Picked) -> bool {
+    let (version_now, keyspaces_now, is_scanned_now, is_tight_now) = now(core);
+    let are_same = Arc::ptr_eq(&version_now, version) && Arc::ptr_eq(&keyspaces_now, keyspaces);
+    are_same && (is_scanned_now, is_tight_now) == (*is_scanned_often, *is_tight)
 }
 
 impl Core {

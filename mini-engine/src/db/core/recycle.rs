@@ -7,6 +7,7 @@
 //!
 //! The spare's lock is not held during file system calls. Only the thread that flushes gives a file the spare's name, and only when there is no
 //! spare file and the thread of the logs has none that it has not yet renamed. So one thread at a time uses the name.
+//! A tight database (`reserve.rs`) keeps none.
 
 use super::next_log::SpareFile;
 use super::state::Core;
@@ -43,7 +44,7 @@ pub(crate) fn retire_log(core: &Core, number: u64, log: Option<&wal::Segment>) {
     let is_free = matches!(*lock(&core.spare), SpareFile::None);
     let max_len = MAX_MEMTABLES * core.store.options.memtable_bytes as u64;
     // Only the one thread that flushes puts a file there.
-    let kept = if is_free { log.and_then(|log| log.retire(max_len)) } else { None };
+    let kept = if is_free && !core.is_tight() { log.and_then(|log| log.retire(max_len)) } else { None };
     if let Some(kept) = kept {
         match core.store.fs.rename(&path, &core.dir().join(wal::SPARE)) {
             Ok(()) => {
@@ -64,8 +65,16 @@ pub(crate) fn remove_spare(core: &Core) {
     if let Some(log) = unused {
         core.store.unlink(&core.dir().join(wal::file_name(log.segment().number())));
     }
-    let kept = std::mem::take(&mut *lock(&core.spare));
-    if matches!(kept, SpareFile::Kept(_)) {
+    drop_spare(core);
+}
+
+/// Removes the spare file, if there is one.
+pub(super) fn drop_spare(core: &Core) {
+    let mut spare = lock(&core.spare);
+    if matches!(*spare, SpareFile::Kept(_)) {
+        *spare = SpareFile::Taken;
+        drop(spare);
         core.store.unlink(&core.dir().join(wal::SPARE));
+        *lock(&core.spare) = SpareFile::None;
     }
 }

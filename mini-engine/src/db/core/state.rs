@@ -1,7 +1,7 @@
 //! The core of an open database: the state shared by handles, snapshots, iterators and workers.
 //!
-//! Lock order: that of drops (`keyspaces.rs`), `manifest`, then `state`, then `spare`; the snapshot registry, the names of keyspaces and the locks of a
-//! log and of the dead ranges come last. `state` is the write lock. It guards the places in the log, the sequence numbers and the publishing of views. No
+//! Lock order: that of drops (`keyspaces.rs`), `manifest`, the reserve's file, then `state`, then `spare`; the snapshot registry, the names of
+//! keyspaces and the locks of a log and of the dead ranges come last. `state` is the write lock. It guards the places in the log, the sequence numbers and the publishing of views. No
 //! thread waits for the device while holding it, with two exceptions: a write that finds no space cuts the log (`wal/writer.rs`, W4), and the condition
 //! of a write may, at its last try, read a table (`transaction/commit.rs`). Both condition variables belong to it: `work` wakes the workers, `room` wakes
 //! all threads that wait for the workers.
@@ -26,6 +26,7 @@ use super::next_log::{NextLog, SpareFile};
 use super::owner::Owner;
 use super::publication::Publication;
 use super::recent_writes::RecentWrites;
+use super::reserve::{Cover, Reserve};
 use super::snapshots::SnapshotRegistry;
 use super::view::View;
 use super::write_controller::WriteController;
@@ -67,6 +68,7 @@ pub(crate) struct State {
     pub(crate) recent: Option<RecentWrites>,
     pub(crate) tickets: Tickets,
     pub(crate) active: ActiveMemtable,
+    pub(crate) cover: Cover,
     /// The tables on level 0 of the present view.
     pub(crate) level_0_tables: usize,
     pub(crate) phase: Phase,
@@ -91,6 +93,8 @@ pub(crate) struct Tickets {
 pub(crate) struct ActiveMemtable {
     /// An upper estimate of its memory in bytes, once all writes are applied.
     pub(crate) estimate: usize,
+    /// A write after which the estimate is no more than this is ready to begin, as far as memory and the reserve are concerned.
+    pub(crate) ready_upto: usize,
     /// It accepts no further write, because it is reserved for one large batch.
     pub(crate) is_full: bool,
 }
@@ -136,6 +140,7 @@ pub(crate) struct Core {
     state: Mutex<State>,
     /// The file that the next log will have, if there is one. `recycle` alone locks it.
     pub(crate) spare: Mutex<SpareFile>,
+    pub(crate) reserve: Reserve,
     /// The number of writers that wait for the write lock.
     waiting_writers: AtomicUsize,
     pub(crate) room: Condvar,
@@ -167,11 +172,13 @@ pub(crate) struct Opened {
     pub(crate) log: wal::Writer,
     pub(crate) last_seqno: SeqNo,
     pub(crate) manifest: Manifest,
-    pub(crate) lock: DirectoryLock,
+    /// The length of the reserve, and the part of it that is not for memtables.
+    pub(crate) reserve: (u64, u64),
 }
 
 impl Core {
-    pub(crate) fn new(opened: Opened) -> Core {
+    pub(crate) fn new(opened: Opened, lock: DirectoryLock) -> Core {
+        let (reserve, cover) = Reserve::of(opened.reserve.0, opened.reserve.1);
         let state = State {
             log: opened.log,
             frozen_logs: VecDeque::new(),
@@ -180,6 +187,7 @@ impl Core {
             recent: None,
             tickets: Tickets::default(),
             active: ActiveMemtable::default(),
+            cover,
             level_0_tables: opened.view.version.runs(0).len(),
             phase: Phase::Open,
             is_ingesting: false,
@@ -188,7 +196,7 @@ impl Core {
             controller: WriteController::default(),
         };
         let (options, keyspaces) = (&opened.store.options, &opened.manifest.state().keyspaces);
-        Core {
+        let core = Core {
             memtables: MemtableFactory::new(options.memtable_kind, options.memtable_bytes),
             clock: Clock::new(opened.store.fs.clone(), opened.manifest.state().clock),
             store: opened.store,
@@ -202,6 +210,7 @@ impl Core {
             manifest: Mutex::new(opened.manifest),
             state: Mutex::new(state),
             spare: Mutex::default(),
+            reserve,
             waiting_writers: AtomicUsize::new(0),
             room: Condvar::new(),
             work: Condvar::new(),
@@ -211,8 +220,10 @@ impl Core {
             owner: Owner::this_process(),
             closed: AtomicBool::new(false),
             cancel: AtomicBool::new(false),
-            _lock: opened.lock,
-        }
+            _lock: lock,
+        };
+        core.note_cover(&mut core.lock());
+        core
     }
 
     /// The expiry of an entry that is inserted into `keyspace` now, without one of its own.
@@ -362,7 +373,7 @@ impl Core {
 
     /// Whether level 0 may get another table.
     pub(crate) fn level_0_has_room(&self) -> bool {
-        self.view.load().version.runs(0).len() < self.store.options.stop_tables()
+        self.is_tight() || self.view.load().version.runs(0).len() < self.store.options.stop_tables()
     }
 
     /// Whether writers may fill another memtable.

@@ -16,6 +16,11 @@
 //! 7. orphans and obsolete logs are removed, since nothing can refer to them any more (rule 10); if there are many useless files aside, the oldest
 //!    are removed too (`aside.rs`).
 //!
+//! Where there is no space for all this, the open begins anew without the reserve (`core/reserve.rs`), with the lock held. If that is too little,
+//! because a crash has left files while the database was tight, it begins once more and removes first what step 7 would remove last; but no table after
+//! a tear, since it may be the only file that holds something. Each attempt removes its own files; what it has set aside stays so, and is in
+//! the report. After step 7 the reserve is made as large as it must be, if there is space.
+//!
 //! A database of format version 1, which knows no keyspaces, has a manifest of version 2 after step 6. If it has keys that version 2 stores in another
 //! way, step 2 finds them in tables; in logs they are found after step 3, which is repeated without harm.
 //!
@@ -24,8 +29,9 @@
 //! A read-only open takes the lock that readers share, does step 2, replays into memory, and ends there (`read_only.rs`): it changes nothing, so a
 //! crash has no effect.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::aside::bound_aside;
@@ -36,7 +42,8 @@ use super::tables::{OpenedTables, forget_removed, open_tables, set_suspects_asid
 use super::without_keyspaces;
 use crate::compaction::TableStore;
 use crate::db::core::{
-    Clock, Core, DirectoryLock, Opened, ScanCount, View, absolute, check_nothing_is_lost, lock_directory, open_runs,
+    Clock, Core, Opened, ScanCount, View, absolute, check_nothing_is_lost, give_up, lock_directory,
+    needed_besides_memtables, open_reserve, open_runs,
 };
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
@@ -57,12 +64,52 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
     // Before anything else.
     let dir = &absolute(dir)?;
     let (lock, fs) = lock_directory(&fs, dir, &options)?;
+    let (read_only, mut report) = (options.read_only, RecoveryReport::default());
+    let mut recover = |orphans| recover(fs.clone(), dir, options.clone(), orphans, &mut report);
+    let mut opened = recover(Orphans::Last);
+    let is_full = |opened: &Result<Opened>| opened.as_ref().is_err_and(Error::is_want_of_space) && !read_only;
+    if is_full(&opened) && give_up(&*fs, dir) {
+        opened = recover(Orphans::Last);
+    }
+    if is_full(&opened) {
+        opened = recover(Orphans::First);
+    }
+    let opened = opened?;
+    for finding in report.findings() {
+        tracing::warn!("{finding}");
+    }
+    tracing::debug!(?report, "opened");
+    let core = Core::new(opened, lock);
+    core.clock.ahead();
+    if read_only {
+        core.refuse_writes();
+    }
+    Ok((core, report))
+}
+
+/// When the files that nothing refers to are removed: once the open has succeeded, unless there is no space for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Orphans {
+    Last,
+    First,
+}
+
+/// One attempt to open the database. The report keeps what an earlier attempt has set aside.
+fn recover(
+    fs: Arc<dyn FileSystem>,
+    dir: &PathBuf,
+    options: Options,
+    orphans: Orphans,
+    report: &mut RecoveryReport,
+) -> Result<Opened> {
     let names = list(&*fs, dir)?;
     let loaded = manifest::load(&*fs, dir)?;
     let current = loaded.as_ref().map(|loaded| loaded.number);
     let created = loaded.is_none();
     let read_only = options.read_only;
-    let mut report = RecoveryReport { directory: dir.clone(), created, read_only, ..RecoveryReport::default() };
+    let earlier = std::mem::take(report);
+    *report = RecoveryReport { directory: dir.clone(), created, read_only, ..RecoveryReport::default() };
+    (report.torn, report.set_aside) = (earlier.torn, earlier.set_aside);
     let is_without_keyspaces = loaded.as_ref().is_some_and(|loaded| loaded.is_without_keyspaces);
     let state = match loaded {
         Some(loaded) => {
@@ -86,10 +133,15 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
     if is_without_keyspaces {
         without_keyspaces::check_tables(dir, state.version.named_tables())?;
     }
-    let OpenedTables { state, tables, suspects } =
-        open_tables(&store, forget_removed(state, &names), &names, &mut report)?;
-    let logs = logs_to_replay(&store, &state, &names, &mut report)?;
-    let replayed = replay(&store, &state, &logs, &mut report)?;
+    let OpenedTables { state, tables, suspects } = open_tables(&store, forget_removed(state, &names), &names, report)?;
+    let is_whole = !report.manifest_tail_dropped && report.damage.is_empty();
+    if let Some(current) = current.filter(|_| orphans == Orphans::First) {
+        let named = state.version.named_numbers();
+        let kept = if is_whole { named } else { names.iter().filter_map(FileKind::table).collect() };
+        remove_orphans(&store, &kept, (state.log_number, current), report)?;
+    }
+    let logs = logs_to_replay(&store, &state, &names, report)?;
+    let replayed = replay(&store, &state, &logs, report)?;
     if is_without_keyspaces {
         let checked = without_keyspaces::check_replayed(dir, &replayed);
         checked.inspect_err(|_| replayed.remove_tables(&store))?;
@@ -98,28 +150,26 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
     let clock = if replayed.has_expiring { clock.begin() } else { clock.now() };
     let state = ManifestState { clock, ..state };
     report.last_seqno = replayed.last_seqno;
-    let opened = match current.filter(|_| read_only) {
-        Some(current) => read_only::begin(store, state, current, &tables, replayed, lock)?,
+    match current.filter(|_| read_only) {
+        Some(current) => read_only::begin(store, state, current, &tables, replayed),
         None => {
-            let aside = set_unnamed_aside(&store, &state, &names, &suspects, &mut report)
-                .and_then(|()| set_suspects_aside(&store, &suspects, &mut report));
+            let aside = set_unnamed_aside(&store, &state, &names, &suspects, report)
+                .and_then(|()| set_suspects_aside(&store, &suspects, report));
             aside.inspect_err(|_| replayed.remove_tables(&store))?;
-            let opened = begin(store, state, current, tables, replayed, lock)?;
-            remove_orphans(&opened, &mut report)?;
-            bound_aside(&opened.store, &opened.view.version, &mut report)?;
-            opened
+            let opened = begin(store, state, current, tables, replayed)?;
+            let (store, version) = (&opened.store, &opened.view.version);
+            remove_orphans(
+                store,
+                &version.named_numbers(),
+                (opened.view.active.log, opened.manifest.number()),
+                report,
+            )?;
+            bound_aside(store, version, report)?;
+            let besides = needed_besides_memtables(&store.options, version, opened.manifest.bytes());
+            let reserve = (open_reserve(&*store.fs, &store.dir, &store.options, besides), besides);
+            Ok(Opened { reserve, ..opened })
         }
-    };
-    for finding in report.findings() {
-        tracing::warn!("{finding}");
     }
-    tracing::debug!(?report, "opened");
-    let core = Core::new(opened);
-    core.clock.ahead();
-    if read_only {
-        core.refuse_writes();
-    }
-    Ok((core, report))
 }
 
 fn list(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<FileKind>> {
@@ -200,7 +250,6 @@ fn begin(
     current: Option<u64>,
     tables: Vec<Arc<Table>>,
     replayed: Replayed,
-    lock: DirectoryLock,
 ) -> Result<Opened> {
     let made: Vec<u64> = replayed.tables.iter().map(|table| table.number()).collect();
     let remove_made = || made.iter().for_each(|&number| store.remove(number));
@@ -214,7 +263,7 @@ fn begin(
             remove_made();
         }
     })?;
-    Ok(Opened { store, view, log, last_seqno, manifest, lock })
+    Ok(Opened { store, view, log, last_seqno, manifest, reserve: (0, 0) })
 }
 
 /// Step 6: writes the version with the replayed tables to a new manifest that starts replay from the new `log`, and makes it current.
@@ -250,15 +299,19 @@ fn make_current(
     Ok((manifest, view))
 }
 
-/// Step 7. A file that neither the version nor the manifest in force names is left from an interrupted step, or obsolete.
-fn remove_orphans(opened: &Opened, report: &mut RecoveryReport) -> Result<()> {
-    let store = &opened.store;
-    let named = opened.view.version.named_numbers();
+/// Step 7. A file that neither the version nor the manifest in force names is left from an interrupted step, or obsolete. `named` are the tables of
+/// the version, and replay begins at `log`.
+fn remove_orphans(
+    store: &TableStore,
+    named: &HashSet<u64>,
+    (log, manifest): (u64, u64),
+    report: &mut RecoveryReport,
+) -> Result<()> {
     for kind in list(&*store.fs, &store.dir)? {
         let name = match kind {
             FileKind::Table(number) if !named.contains(&number) => crate::table::file_name(number),
-            FileKind::Log(number) if number < opened.view.active.log => wal::file_name(number),
-            FileKind::Manifest(number) if number != opened.manifest.number() => manifest_name(number),
+            FileKind::Log(number) if number < log => wal::file_name(number),
+            FileKind::Manifest(number) if number != manifest => manifest_name(number),
             FileKind::CurrentTmp => manifest::CURRENT_TMP.to_owned(),
             FileKind::Spare => wal::SPARE.to_owned(),
             FileKind::Incomplete => manifest::INCOMPLETE.to_owned(),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::replay::Replayed;
 use crate::compaction::TableStore;
-use crate::db::core::{DirectoryLock, OPENED_READ_ONLY, Opened, ScanCount, View, open_runs};
+use crate::db::core::{OPENED_READ_ONLY, Opened, ScanCount, View, open_runs};
 use crate::error::Result;
 use crate::manifest::{Manifest, ManifestState};
 use crate::memtables::LoggedMemtable;
@@ -26,7 +26,6 @@ pub(super) fn begin(
     current: u64,
     tables: &[Arc<Table>],
     replayed: Replayed,
-    lock: DirectoryLock,
 ) -> Result<Opened> {
     let log_number = store.numbers.allocate()?;
     let log = wal::Writer::refusing(&store.dir, log_number, OPENED_READ_ONLY, store.counters.clone());
@@ -43,5 +42,5 @@ pub(super) fn begin(
         version: Arc::clone(&state.version),
     };
     let manifest = Manifest::read_only(store.fs.clone(), &store.dir, store.numbers.clone(), current, state)?;
-    Ok(Opened { store, view, log, last_seqno: replayed.last_seqno, manifest, lock })
+    Ok(Opened { store, view, log, last_seqno: replayed.last_seqno, manifest, reserve: (0, 0) })
 }

@@ -7,7 +7,7 @@ use arc_swap::Guard;
 use fastskip::{InsertError, Op};
 
 use super::room::{
-    enlarge_memtable, is_fast_enough, is_large, is_ready, missing, rotate, slow_down, wait_for, wait_for_room,
+    Demand, enlarge_memtable, is_fast_enough, is_large, is_ready, missing, rotate, slow_down, wait_for, wait_for_room,
     want_log_ahead,
 };
 use crate::db::core::{Core, RecentWrites, State, View};
@@ -102,16 +102,19 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
     // The reason for closing the log.
     let mut no_space = None;
     loop {
-        let missing = match is_ready(core, &mut state, commit.memory, payload) {
+        let demand = Demand { batch: commit.batch, memory: commit.memory, payload };
+        let missing = match is_ready(core, &state, commit.memory, payload) {
             true => None,
-            false => missing(core, &mut state, commit.memory, payload)?,
+            false => missing(core, &mut state, demand)?,
         };
         match missing {
             None if is_admitted || is_fast_enough(core, &mut state, bytes) => is_admitted = true,
             Some(missing) if commit.patience == Patience::Wait => {
-                state = wait_for(missing, core, state, payload)?;
+                state = wait_for(missing, core, state, demand)?;
                 continue;
             }
+            // The next log gets the space of the reserve, for which this must wait.
+            Some(_) if demand.is_removal() => return Ok(None),
             _ => return no_space.map_or(Ok(None), Err),
         }
         if is_large(core, commit.memory) {
@@ -196,7 +199,7 @@ pub(super) fn wait(core: &Core, batch: &WriteBatch) -> Result<()> {
     let mut state = slow_down(core, core.lock_for_write(), 0);
     state.controller.waited();
     let memory = memory_for(batch.len(), batch.ranges(), batch.payload().len());
-    wait_for_room(core, state, memory, batch.payload().len()).map(drop)
+    wait_for_room(core, state, Demand { batch, memory, payload: batch.payload().len() }).map(drop)
 }
 
 /// The places that a write has taken under the lock.

@@ -3,8 +3,8 @@
 //! A write has these steps (`commit.rs`; Pebble's commit pipeline is the model):
 //!
 //! Under the write lock, one after the other:
-//! 1. Make room (`room.rs`): slow down if compactions fall behind, rotate a full memtable, wait while too many memtables are frozen.
-//!    The writer holds only its own batch meanwhile. With an open reservation it would keep the memtable from being
+//! 1. Make room (`room.rs`): slow down if compactions fall behind, rotate a full memtable, wait while too many memtables are frozen, or until the
+//!    reserve is large enough (`core/reserve.rs`). The writer holds only its own batch meanwhile. With an open reservation it would keep the memtable from being
 //!    frozen, and could wait for ever for that memtable's flush.
 //! 2. Reserve space in the memtable. Everything that can fail there fails here, before anything is logged. Otherwise a write that was refused for
 //!    lack of memory would reappear at replay.
@@ -37,7 +37,7 @@ use super::core::{Core, fail_on_unwind};
 use crate::error::Result;
 use crate::types::{Durability, KeyspaceRef, SeqNo, WriteBatch};
 
-pub(crate) use self::room::{check_space, freeze_active};
+pub(crate) use self::room::{check_space, freeze_active, rotate, wait_for_reserve};
 
 /// Writes `batch`. Returns the sequence number of its last operation.
 pub(crate) fn write(core: &Core, batch: &WriteBatch, durability: Durability) -> Result<SeqNo> {

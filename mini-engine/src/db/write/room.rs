@@ -5,10 +5,11 @@
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
-use crate::db::core::{Core, Phase, State, View};
+use crate::db::core::{Core, MAX_REMOVAL, Phase, REMOVALS, State, View};
 use crate::error::{Error, Result};
 use crate::lock::{wait, wait_timeout};
 use crate::metrics::Waits;
+use crate::types::{BatchOp, WriteBatch};
 
 /// Freezes the active memtable, unless it is empty, so that it gets flushed. Returns the number of the log before which everything is then in
 /// frozen memtables or tables. For callers that wait for the flush. They wait for room on level 0 as writers do. Returns the error of a flush or a
@@ -75,10 +76,30 @@ pub(super) fn is_large(core: &Core, memory: usize) -> bool {
     memory > core.store.options.memtable_bytes / 2
 }
 
+/// What a write needs.
+#[derive(Clone, Copy)]
+pub(super) struct Demand<'a> {
+    pub(super) batch: &'a WriteBatch,
+    /// Its estimated memory in a memtable, in bytes.
+    pub(super) memory: usize,
+    /// The bytes of its frame's payload.
+    pub(super) payload: usize,
+}
+
+impl Demand<'_> {
+    /// Whether it may use the space of the reserve (R4).
+    pub(super) fn is_removal(&self) -> bool {
+        let removes = |op| matches!(op, BatchOp::Remove { .. } | BatchOp::RemoveRange { .. });
+        self.memory <= MAX_REMOVAL && self.batch.iter().all(removes)
+    }
+}
+
 /// The obstacle that a write must wait for before it can begin.
 pub(super) enum Missing {
     /// The end of a bulk load.
     Load,
+    /// A larger reserve.
+    Reserve,
     /// More space in the log.
     LogSpace,
     /// Room for another memtable: a flush, or a compaction of level 0.
@@ -88,25 +109,36 @@ pub(super) enum Missing {
 
 /// Whether nothing is [`missing`], which is so for nearly every write: this asks no more than these few words.
 #[inline(always)]
-pub(super) fn is_ready(core: &Core, state: &mut State, memory: usize, payload: usize) -> bool {
+pub(super) fn is_ready(core: &Core, state: &State, memory: usize, payload: usize) -> bool {
     core.check_writable(state).is_ok()
         && !state.is_ingesting
         && !state.log.waits_for_space(payload)
         && !state.log.is_closed()
-        && !is_full(core, state, memory)
+        && !state.active.is_full
+        && state.active.estimate.saturating_add(memory) <= state.active.ready_upto
+        && !is_large(core, memory)
 }
 
-/// Step 1, without waiting. If it returns that nothing is missing, the active memtable may take a write of `memory` bytes, and its log a frame with
-/// `payload` bytes.
+/// Step 1, without waiting. If it returns that nothing is missing, the active memtable and its log may take the write.
 #[cold]
-pub(super) fn missing(core: &Core, state: &mut State, memory: usize, payload: usize) -> Result<Option<Missing>> {
+pub(super) fn missing(core: &Core, state: &mut State, demand: Demand<'_>) -> Result<Option<Missing>> {
+    if state.active.estimate.saturating_add(demand.memory) > state.active.ready_upto {
+        state.active.estimate = memory_usage(core);
+    }
     loop {
         core.check_writable(state)?;
         if state.is_ingesting {
             return Ok(Some(Missing::Load));
-        } else if state.log.waits_for_space(payload) {
+        } else if state.log.waits_for_space(demand.payload) {
             return Ok(Some(Missing::LogSpace));
-        } else if !needs_rotation(core, state, memory)? {
+        }
+        if !core.is_covered(state, demand.memory) {
+            if !demand.is_removal() {
+                return Ok(Some(Missing::Reserve));
+            }
+            state.cover.has_removals = true;
+        }
+        if !needs_rotation(core, state, demand.memory)? {
             return Ok(None);
         } else if !core.has_room() {
             return Ok(Some(Missing::Memtable));
@@ -120,12 +152,11 @@ pub(super) fn missing(core: &Core, state: &mut State, memory: usize, payload: us
 pub(super) fn wait_for_room<'a>(
     core: &'a Core,
     mut state: MutexGuard<'a, State>,
-    memory: usize,
-    payload: usize,
+    demand: Demand<'_>,
 ) -> Result<MutexGuard<'a, State>> {
     // After each wait everything is checked again: another writer may have rotated, or have filled the new memtable.
-    while let Some(missing) = missing(core, &mut state, memory, payload)? {
-        state = wait_for(missing, core, state, payload)?;
+    while let Some(missing) = missing(core, &mut state, demand)? {
+        state = wait_for(missing, core, state, demand)?;
     }
     Ok(state)
 }
@@ -136,13 +167,17 @@ pub(super) fn wait_for<'a>(
     missing: Missing,
     core: &'a Core,
     mut state: MutexGuard<'a, State>,
-    payload: usize,
+    demand: Demand<'_>,
 ) -> Result<MutexGuard<'a, State>> {
     match missing {
         Missing::Load => Ok(wait(&core.room, state)),
+        Missing::Reserve => {
+            let _wait = Wait::begin(&core.store.counters.log_waits);
+            wait_for_reserve(core, state, demand.memory)
+        }
         Missing::LogSpace => {
             let _wait = Wait::begin(&core.store.counters.log_waits);
-            while state.log.waits_for_space(payload) && core.check_writable(&state).is_ok() {
+            while state.log.waits_for_space(demand.payload) && core.check_writable(&state).is_ok() {
                 state = wait(&core.room, state);
             }
             Ok(state)
@@ -165,6 +200,33 @@ pub(super) fn enlarge_memtable(core: &Core, memory: usize) -> Result<()> {
     Ok(())
 }
 
+/// Waits until the reserve is large enough for a write of `memory` bytes.
+///
+/// # Errors
+/// The error of an attempt to make it so that began after the call, unless writes wait for space; [`Error::Closed`].
+pub(crate) fn wait_for_reserve<'a>(
+    core: &'a Core,
+    mut state: MutexGuard<'a, State>,
+    memory: usize,
+) -> Result<MutexGuard<'a, State>> {
+    let begun = state.cover.attempts.begun();
+    while !core.is_covered(&state, memory) {
+        core.check_writable(&state)?;
+        match state.cover.attempts.failure_after(begun).filter(|_| core.is_tight()) {
+            Some(error) if !core.store.options.wait_for_space => return Err(error.clone()),
+            // There are more attempts, from time to time.
+            Some(_) => {}
+            None => {
+                if state.cover.want(memory) {
+                    core.work.notify_all();
+                }
+            }
+        }
+        state = wait(&core.room, state);
+    }
+    Ok(state)
+}
+
 /// Whether the active memtable takes `bytes` of memory. Its counts are read only if the estimates of its writes reach `bytes`, because they are on
 /// cache lines that other writers write.
 #[inline]
@@ -181,9 +243,10 @@ fn memory_usage(core: &Core) -> usize {
 }
 
 /// Whether the active memtable must not get a write of `memory` bytes beside what it has.
-#[inline]
 fn is_full(core: &Core, state: &mut State, memory: usize) -> bool {
-    state.active.is_full || has_reached(core, state, core.store.options.memtable_bytes) || is_large(core, memory)
+    let full = core.store.options.memtable_bytes;
+    let full = if core.is_tight() { full.min(REMOVALS) } else { full };
+    state.active.is_full || has_reached(core, state, full) || is_large(core, memory)
 }
 
 fn needs_rotation(core: &Core, state: &mut State, memory: usize) -> Result<bool> {
@@ -243,7 +306,7 @@ impl Drop for Wait<'_> {
 /// The next log was created, synced and named in the directory before `rotate` gets it, and so before the first write into it, and before any
 /// manifest edit can name it as the start of replay (rule 4). Nothing here waits for the device.
 #[inline(never)]
-pub(super) fn rotate(core: &Core, state: &mut State) -> Result<bool> {
+pub(crate) fn rotate(core: &Core, state: &mut State) -> Result<bool> {
     if state.log.is_growing() {
         return Ok(false);
     }
@@ -262,6 +325,8 @@ pub(super) fn rotate(core: &Core, state: &mut State) -> Result<bool> {
     core.view.store(Arc::new(view.rotated(memtable, segment, state.last_seqno)));
     state.active.is_full = false;
     state.active.estimate = 0;
+    state.cover.has_removals = false;
+    core.note_cover(state);
     core.work.notify_all();
     Ok(true)
 }
@@ -279,9 +344,9 @@ pub(super) fn want_log_ahead(core: &Core, state: &mut State) {
 /// # Errors
 /// The error of an attempt to make the log that began after the call; the error that has ended writing; [`Error::Closed`].
 fn wait_for_log<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
-    let (tries, number) = (state.next_log.tries(), state.log.segment().number());
+    let (begun, number) = (state.next_log.attempts.begun(), state.log.segment().number());
     while (!state.next_log.is_ready() || state.log.is_growing()) && state.log.segment().number() == number {
-        if let Some(error) = state.next_log.failure_after(tries) {
+        if let Some(error) = state.next_log.attempts.failure_after(begun) {
             return Err(error.clone());
         }
         core.check_usable()?;

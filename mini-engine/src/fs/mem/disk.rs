@@ -3,7 +3,7 @@
 //! A disk is a plain value: a clone of it is the state after a killed process, and [`Disk::after_power_cut`] is a state after a power cut. A disk
 //! changes only by [`Operation`]s, so a record of them can reproduce every state that it had.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::{Error, ErrorKind, Result};
@@ -17,6 +17,11 @@ use crate::random::Random;
 
 /// The maximum length of a file: a larger offset is a mistake, and would take all memory.
 const MAX_LEN: u64 = 1 << 32;
+
+/// `len` in whole blocks.
+pub(super) fn blocks(len: u64) -> u64 {
+    len.next_multiple_of(4096)
+}
 
 /// A change of a disk, as a [`MemFs`](super::MemFs) records it.
 #[derive(Clone, Debug)]
@@ -136,6 +141,14 @@ impl Disk {
             Entry::File(_) | Entry::Directory(_) => 0,
         };
         entries.map(len).sum()
+    }
+
+    /// The space that the files take, in whole blocks, for each that has a name.
+    pub fn used_bytes(&self) -> u64 {
+        let entries = self.directories.values().flat_map(Directory::now);
+        let file = |(_, entry): (_, &Entry)| if let Entry::File(file) = entry { Some(*file) } else { None };
+        let files: BTreeSet<u64> = entries.filter_map(file).collect();
+        files.iter().filter_map(|file| self.files.get(file)).map(|content| blocks(content.now().len() as u64)).sum()
     }
 
     /// Does `operation` again.

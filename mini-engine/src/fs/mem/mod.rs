@@ -55,6 +55,8 @@ struct Shared {
     most_bytes: Option<(String, u64)>,
     syncs: u64,
     fail_sync: Option<u64>,
+    /// The size of the disk in bytes.
+    size: Option<u64>,
 }
 
 impl Shared {
@@ -69,6 +71,17 @@ impl Shared {
             record.push(Step::Operation(Operation { kind, name, thread }));
         }
         Ok(())
+    }
+
+    /// How many of `len` bytes at `offset` of `file` have space.
+    fn with_space(&self, file: u64, offset: u64, len: u64) -> Result<u64> {
+        let Some(size) = self.size else { return Ok(len) };
+        let own = disk::blocks(self.disk.content(file)?.len() as u64);
+        let free = size.saturating_sub(self.disk.used_bytes());
+        match (own + free - free % disk::blocks(1)).saturating_sub(offset).min(len) {
+            0 if len > 0 => Err(Error::new(ErrorKind::StorageFull, "No space left on device")),
+            len => Ok(len),
+        }
     }
 
     /// Whether the present sync is the one that must fail.
@@ -151,6 +164,11 @@ impl MemFs {
     /// The number of file syncs that were requested so far.
     pub fn syncs(&self) -> u64 {
         self.shared().syncs
+    }
+
+    /// Gives the disk a size in bytes: writes that need new blocks beyond it are short, and then [`ErrorKind::StorageFull`].
+    pub fn set_size(&self, bytes: u64) {
+        self.shared().size = Some(bytes);
     }
 
     /// Makes the file sync with number `index`, counted from 0, fail: the bytes that it should have made durable stay readable, and no later sync
@@ -304,8 +322,12 @@ struct MemFile {
 
 impl MemFile {
     fn change(&self, kind: Kind) -> Result<()> {
+        self.change_in(&mut self.fs.shared(), kind)
+    }
+
+    fn change_in(&self, shared: &mut Shared, kind: Kind) -> Result<()> {
         match self.mode {
-            Mode::Write => self.fs.run(kind, &self.path),
+            Mode::Write => shared.run(kind, &self.path),
             Mode::Read => Err(ErrorKind::PermissionDenied.into()),
         }
     }
@@ -322,8 +344,12 @@ impl File for MemFile {
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<usize> {
-        self.change(Kind::Write { file: self.file, offset, bytes: buf.into() })?;
-        Ok(buf.len())
+        // The lock is held over both, so that two writes do not get the same space.
+        let mut shared = self.fs.shared();
+        let len = shared.with_space(self.file, offset, buf.len() as u64)? as usize;
+        let bytes = buf.get(..len).unwrap_or(buf).into();
+        self.change_in(&mut shared, Kind::Write { file: self.file, offset, bytes })?;
+        Ok(len)
     }
 
     fn sync(&self) -> Result<()> {

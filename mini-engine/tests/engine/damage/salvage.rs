@@ -78,7 +78,8 @@ impl Original {
         let now = history.iter().filter_map(newest).collect();
         let disk = fs.disk();
         let names = fs.read_dir(Path::new(DB)).unwrap();
-        let paths = names.iter().map(|name| Path::new(DB).join(name)).filter(|path| !path.ends_with("LOCK"));
+        let names = names.iter().filter(|name| *name != "LOCK" && *name != "RESERVE");
+        let paths = names.map(|name| Path::new(DB).join(name));
         let files = paths.map(|path| (path.clone(), pieces(&on(&disk), &path))).collect();
         Original { disk, history, now, files }
     }

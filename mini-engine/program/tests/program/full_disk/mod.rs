@@ -1,6 +1,7 @@
 //! A disk that is really full: each test mounts a file system in memory of a few MiB. It needs the right to mount; without it, the tests print a
 //! clear warning that they tested nothing.
 
+mod emptied;
 mod engine;
 mod import;
 mod server;

@@ -48,6 +48,7 @@ fn tables_whose_keyspaces_are_all_dropped_go_first_and_unread() {
             options: &options,
             in_progress: &in_progress,
             is_scanned_often: false,
+            is_tight: false,
             keyspaces: &keyspaces,
             instant: 0,
         };

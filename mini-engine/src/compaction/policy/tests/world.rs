@@ -57,6 +57,8 @@ pub(super) enum Step {
     Manual(u8, u8, Option<usize>),
     /// Scans become many, or few.
     Scan(bool),
+    /// Space becomes short, or is there again.
+    Tight(bool),
     /// All compactions end, and another policy continues.
     Reopen(Compaction, u64),
 }
@@ -76,6 +78,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         2 => (0..KEYS, 1..30u8).prop_map(|(from, keys)| Step::Ingest(from, keys)),
         4 => (0..KEYS, 1..KEYS, prop::option::of(1..40usize)).prop_map(|(from, keys, end)| Step::Manual(from, keys, end)),
         1 => any::<bool>().prop_map(Step::Scan),
+        1 => any::<bool>().prop_map(Step::Tight),
         1 => (prop::sample::select(&POLICIES[..]), 2..5u64).prop_map(|(policy, ratio)| Step::Reopen(policy, ratio)),
     ]
 }
@@ -105,6 +108,7 @@ pub(super) struct World {
     pub(super) compressible: Vec<Vec<u8>>,
     /// Whether scans are many.
     pub(super) is_scanned_often: bool,
+    is_tight: bool,
     /// Those of its keys that have a prefix.
     keyspaces: KeyspaceSet,
     /// The range that a caller compacts.
@@ -232,8 +236,16 @@ impl World {
     }
 
     pub(super) fn context(&self) -> Context<'_> {
-        let Self { version, options, in_progress, is_scanned_often, keyspaces, .. } = self;
-        Context { version, options, in_progress, is_scanned_often: *is_scanned_often, keyspaces, instant: 0 }
+        let Self { version, options, in_progress, is_scanned_often, is_tight, keyspaces, .. } = self;
+        Context {
+            version,
+            options,
+            in_progress,
+            is_scanned_often: *is_scanned_often,
+            is_tight: *is_tight,
+            keyspaces,
+            instant: 0,
+        }
     }
 
     pub(super) fn end(&mut self, at: usize) {
@@ -374,6 +386,7 @@ impl World {
             Step::Ingest(from, keys) => self.ingest(from..from.saturating_add(keys).min(KEYS)),
             Step::Manual(from, keys, end_after) => self.compact_keys(from, keys, end_after),
             Step::Scan(is_often) => self.is_scanned_often = is_often,
+            Step::Tight(is_tight) => self.is_tight = is_tight,
             Step::Reopen(policy, ratio) => {
                 self.end_all();
                 self.end_range();

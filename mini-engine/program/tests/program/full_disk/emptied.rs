@@ -1,0 +1,162 @@
+//! A database that has filled its disk is emptied and filled again, with kills in between: by clients of `serve`, and by commands.
+//!
+//! `FULL_DISK_ROUNDS=200` is the campaign; `FULL_DISK_SEED=n` repeats a run.
+
+use std::collections::BTreeMap;
+
+use mini_engine::random::Random;
+use redis::{Commands, Connection, RedisError, cmd};
+
+use super::value;
+use crate::support::mount::Mount;
+use crate::support::server::{Server, until};
+use crate::support::{Room, program};
+
+const DISK: u64 = 32 << 20;
+const ROUNDS: u64 = 10;
+
+fn from_environment(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))
+}
+
+fn key(n: u64) -> String {
+    format!("{n:08}")
+}
+
+struct Emptied {
+    random: Random,
+    mount: Mount,
+    context: String,
+    /// The length of the value of each key.
+    model: BTreeMap<u64, usize>,
+    next: u64,
+}
+
+impl Emptied {
+    fn start(&mut self) -> (Server, Connection) {
+        let memtable = ["64M", "1M", "4M"][self.random.index(3)];
+        let durability = ["synced", "buffered"][self.random.index(2)];
+        let args = ["--memtable-bytes", memtable, "--durability", durability, "--allow-flushall"];
+        let server = Server::start(&self.mount.path("db"), &args);
+        let mut client = server.client();
+        let found: u64 = cmd("DBSIZE").query(&mut client).expect("a number");
+        assert_eq!(found, self.model.len() as u64, "{}: keys", self.context);
+        for (&n, &len) in self.model.iter().step_by(17) {
+            assert_eq!(client.strlen::<_, usize>(key(n)).expect("a number"), len, "{}: {n}", self.context);
+        }
+        (server, client)
+    }
+
+    fn set(&mut self, client: &mut Connection) -> Result<usize, RedisError> {
+        let value = value(self.next).repeat([1, 5, 40][self.random.index(3)]);
+        client.set::<_, _, ()>(key(self.next), &value)?;
+        self.model.insert(self.next, value.len());
+        self.next += 1;
+        Ok(value.len())
+    }
+
+    /// Sets keys until one is refused. Returns the bytes of the others.
+    fn fill(&mut self, client: &mut Connection) -> usize {
+        let mut bytes = 0;
+        loop {
+            match self.set(client) {
+                Ok(len) => bytes += len,
+                Err(error) => {
+                    let said = error.to_string();
+                    assert_eq!(error.code(), Some("MISCONF"), "{}: {said}", self.context);
+                    return bytes;
+                }
+            }
+        }
+    }
+
+    fn remove(&mut self, client: &mut Connection) {
+        let context = &self.context;
+        let must = |done: Result<u64, RedisError>| done.unwrap_or_else(|error| panic!("{context}: refused: {error}"));
+        match self.random.index(4) {
+            0 => {
+                for &n in self.model.keys() {
+                    assert_eq!(must(client.del(key(n))), 1, "{context}: {n}");
+                }
+                self.model.clear();
+            }
+            // Every key but one in ten, twenty at once.
+            1 => {
+                let gone: Vec<u64> = self.model.keys().copied().filter(|n| n % 10 > 0).collect();
+                for gone in gone.chunks(20) {
+                    assert_eq!(must(client.del(gone.iter().map(|&n| key(n)).collect::<Vec<_>>())), gone.len() as u64);
+                }
+                self.model.retain(|n, _| n % 10 == 0);
+            }
+            2 => {
+                cmd("FLUSHALL").query::<()>(client).unwrap_or_else(|error| panic!("{context}: refused: {error}"));
+                self.model.clear();
+            }
+            _ => {
+                let done = cmd("DELPREFIX").arg("0").query::<()>(client);
+                done.unwrap_or_else(|error| panic!("{context}: refused: {error}"));
+                self.model.clear();
+            }
+        }
+    }
+
+    /// What the commands say and do while no server has the full database open.
+    fn commands(&self) {
+        let (db, place) = (self.mount.path("db"), Room::new());
+        let run = |args: &[&str]| {
+            let mut command = program();
+            command.arg(args[0]).arg(&db).args(&args[1..]);
+            let done = command.output().expect("it runs");
+            let said = String::from_utf8_lossy(&done.stderr).into_owned();
+            (done.status.code(), said)
+        };
+        let copy = place.path("copy");
+        let (code, said) = run(&["checkpoint", copy.to_str().expect("text")]);
+        assert_eq!(code, Some(0), "{}: checkpoint to another disk: {said}", self.context);
+        for args in [&["delete", "no such key"][..], &["compact"], &["verify"], &["stats"]] {
+            let (code, said) = run(args);
+            assert!(matches!(code, Some(0 | 1)), "{}: {args:?}: {said}", self.context);
+        }
+        if let (Some(4), said) = run(&["put", "too much", &"v".repeat(100_000)]) {
+            assert!(said.contains("next: make space"), "{}: {said}", self.context);
+        } else {
+            let (code, said) = run(&["delete", "too much"]);
+            assert_eq!(code, Some(0), "{}: {said}", self.context);
+        }
+    }
+}
+
+#[test]
+fn a_database_that_fills_its_disk_is_emptied_and_filled_again_over_kills() {
+    // Catches a full disk that can only be left by more space: a removal, a start, a compaction or a checkpoint that is refused, and space that
+    // removals do not bring back.
+    let name = "a_database_that_fills_its_disk_is_emptied_and_filled_again_over_kills";
+    let Some(mount) = Mount::new(DISK, name) else { return };
+    let (seed, rounds) = (from_environment("FULL_DISK_SEED", 7), from_environment("FULL_DISK_ROUNDS", ROUNDS));
+    let (model, random) = (BTreeMap::new(), Random(seed));
+    let mut disk = Emptied { random, mount, context: String::new(), model, next: 0 };
+    for round in 0..rounds {
+        disk.context = format!("FULL_DISK_SEED={seed}, round {round}");
+        let (mut server, mut client) = disk.start();
+        let bytes = disk.fill(&mut client);
+        println!("round {round}: {bytes} bytes in {} keys", disk.model.len());
+        assert!(bytes > 1 << 20, "{}: only {bytes} bytes", disk.context);
+        if disk.random.one_in(2) {
+            server.kill();
+            if disk.random.one_in(2) {
+                disk.commands();
+            }
+            (server, client) = disk.start();
+        }
+        disk.remove(&mut client);
+        if disk.random.one_in(2) {
+            server.kill();
+            (server, client) = disk.start();
+        }
+        until(|| disk.set(&mut client).is_ok());
+        match disk.random.one_in(2) {
+            true => server.kill(),
+            false => drop(server.end()),
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! A disk of a limited size, filled to the last block: what is there can be removed, by this process and by one that opens it after a crash, and
+//! then there is room again.
+//!
+//! `CRASH_SEED=n` repeats a run; `FULL_ROUNDS=n` makes it longer.
+
+use std::io::ErrorKind;
+
+use crate::cases::step;
+use crate::prelude::*;
+
+const ROUNDS: u64 = 60;
+const EVERY: usize = 3;
+const NAME: &str = "other";
+
+/// The ways to make room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// Every key, one by one.
+    Each,
+    /// Three of four keys in batches.
+    Most,
+    /// All keys by one range.
+    Range,
+    /// By ranges of a tenth of the keys.
+    Ranges,
+    /// One of two keyspaces.
+    Drop,
+}
+
+const WAYS: [Way; 5] = [Way::Each, Way::Most, Way::Range, Way::Ranges, Way::Drop];
+
+struct Round {
+    context: String,
+    fs: MemFs,
+    size: u64,
+    memtable: usize,
+    policy: Compaction,
+    random: Random,
+    /// The contents of the default keyspace and the other one.
+    model: [Map; 2],
+    next: u64,
+}
+
+fn is_full(error: &Error) -> bool {
+    matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::StorageFull)
+}
+
+fn key(n: u64) -> Vec<u8> {
+    format!("{:06}", n % 1_000_000).into_bytes()
+}
+
+impl Round {
+    fn new(seed: u64, n: u64) -> Round {
+        let mut random = Random(seed).at(n as usize);
+        // Far apart, and at every place within a block of log, table and manifest.
+        let size = (600 << 10) + 4096 * random.below(400);
+        let memtable = [4 << 10, 32 << 10, 256 << 10, 64 << 20][random.index(4)];
+        let policy = Compaction::ALL[random.index(Compaction::ALL.len())];
+        let fs = MemFs::default();
+        fs.set_size(size);
+        let context = format!("CRASH_SEED={seed}, round {n}: {size} bytes, memtables of {memtable}, {policy:?}");
+        Round { context, fs, size, memtable, policy, random, model: Default::default(), next: 0 }
+    }
+
+    fn open(&self, fs: &MemFs) -> Db {
+        let builder = Db::builder(DIR).file_system(Arc::new(fs.clone())).memtable_bytes(self.memtable);
+        let builder = builder.compaction(self.policy).compression(mini_engine::Compression::None).l0_trigger(2);
+        builder.open().unwrap_or_else(|error| panic!("{}: open: {error}", self.context))
+    }
+
+    fn check(&self, db: &Db, what: &str) {
+        let found = [contents(db), db.keyspaces().first().map_or(Map::new(), |_| contents_of(db))];
+        for (found, model) in found.iter().zip(&self.model) {
+            let lost: Vec<_> = model.iter().filter(|(key, value)| found.get(*key) != Some(value)).collect();
+            let extra: Vec<_> = found.keys().filter(|key| !model.contains_key(*key)).collect();
+            assert!(
+                lost.is_empty() && extra.is_empty(),
+                "{}, {what}: lost {} extra {extra:?}",
+                self.context,
+                lost.len()
+            );
+        }
+    }
+
+    /// A process that was killed now, or a machine that lost its power after a sync, leaves this: it opens, and removals are accepted.
+    fn crash(&mut self, db: &Db, what: &str) {
+        let disk = match self.random.one_in(2) {
+            true => self.fs.disk(),
+            false => {
+                db.persist(Durability::Synced)
+                    .unwrap_or_else(|error| panic!("{}, {what}: sync: {error}", self.context));
+                self.fs.disk().after_power_cut(self.random.next()).0
+            }
+        };
+        let fs = MemFs::on(disk);
+        fs.set_size(self.size);
+        let db = self.open(&fs);
+        self.check(&db, &format!("{what}, after a crash"));
+        let removed = db.remove("000000").and_then(|()| db.remove_range(.."000001"));
+        removed.unwrap_or_else(|error| panic!("{}, {what}: removed after a crash: {error}", self.context));
+    }
+
+    /// Writes until a write is refused. Returns the number of bytes.
+    fn fill(&mut self, db: &Db) -> usize {
+        let other = db.keyspace(NAME).unwrap();
+        let mut bytes = 0;
+        loop {
+            let n = if self.random.one_in(5) { self.random.below(self.next + 1) } else { self.next };
+            let place = usize::from(self.random.one_in(3));
+            let len = [20, 400, 3000, 12_000][self.random.index(4)];
+            let value = vec![n as u8; len + self.random.index(len)];
+            let written = [db, &other][place].insert(key(n), &value);
+            if let Err(error) = written {
+                assert!(is_full(&error), "{}: {error}", self.context);
+                return bytes;
+            }
+            bytes += value.len();
+            self.model[place].insert(key(n), value);
+            self.next = self.next.max(n + 1);
+            if self.random.one_in(40)
+                && let Err(error) = db.flush()
+            {
+                assert!(is_full(&error), "{}: {error}", self.context);
+            }
+        }
+    }
+
+    fn remove(&mut self, db: &Db, way: Way) {
+        let keys: BTreeSet<Vec<u8>> = self.model.iter().flat_map(Map::keys).cloned().collect();
+        let keys: Vec<Vec<u8>> = keys.into_iter().collect();
+        let other = || db.keyspaces().first().map(|name| db.keyspace(name).unwrap());
+        let must = |done: Result<(), Error>| {
+            done.unwrap_or_else(|error| panic!("{}, {way:?}: refused: {error}", self.context));
+        };
+        match way {
+            Way::Each => {
+                let keyspaces: Vec<Keyspace> = [Keyspace::clone(db)].into_iter().chain(other()).collect();
+                for key in &keys {
+                    keyspaces.iter().for_each(|keyspace| must(keyspace.remove(key)));
+                    self.model.iter_mut().for_each(|map| drop(map.remove(key)));
+                }
+            }
+            Way::Most => {
+                for keys in keys.chunks(16) {
+                    let (mut batch, gone) = (WriteBatch::new(), &keys[..keys.len() * 3 / 4]);
+                    gone.iter().for_each(|key| batch.remove(key).unwrap());
+                    other().iter().for_each(|other| {
+                        gone.iter().for_each(|key| batch.keyspace(other).remove(key).unwrap());
+                    });
+                    must(db.write(&batch, Durability::Synced).map(drop));
+                    gone.iter().for_each(|key| self.model.iter_mut().for_each(|map| drop(map.remove(key))));
+                }
+            }
+            Way::Range => {
+                must(db.remove_range(..));
+                other().iter().for_each(|other| must(other.remove_range(..)));
+                self.model = Default::default();
+            }
+            Way::Ranges => {
+                for keys in keys.chunks(keys.len() / 10 + 1) {
+                    let (first, last) = (&keys[0], &keys[keys.len() - 1]);
+                    must(db.remove_range(first..=last));
+                    other().iter().for_each(|other| must(other.remove_range(first..=last)));
+                }
+                self.model = Default::default();
+            }
+            Way::Drop => {
+                must(db.drop_keyspace(NAME));
+                self.model[1].clear();
+            }
+        }
+    }
+}
+
+fn contents_of(db: &Db) -> Map {
+    let other = db.keyspace(NAME).unwrap();
+    other.iter().map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap()).collect()
+}
+
+fn run(seed: u64, n: u64) {
+    let mut round = Round::new(seed, n);
+    let mut db = round.open(&round.fs);
+    let mut is_empty = true;
+    for fill in 0..3 {
+        let bytes = round.fill(&db);
+        round.check(&db, "full");
+        assert!(!is_empty || bytes as u64 > round.size / 32, "{}: {bytes} bytes in fill {fill}", round.context);
+        round.crash(&db, "full");
+        if round.random.one_in(2) {
+            drop(db);
+            db = round.open(&round.fs);
+            round.check(&db, "opened again");
+        }
+        for must in [Db::flush, Db::compact] {
+            must(&db).unwrap_or_else(|error| panic!("{}: {error}", round.context));
+        }
+        let way = WAYS[round.random.index(WAYS.len())];
+        round.remove(&db, way);
+        is_empty = !matches!(way, Way::Most | Way::Drop);
+        round.check(&db, "removed");
+        round.crash(&db, "removed");
+        db.compact().unwrap_or_else(|error| panic!("{}, {way:?}: {error}", round.context));
+        round.crash(&db, "compacted");
+        if round.random.one_in(2) {
+            db.close().unwrap_or_else(|error| panic!("{}, {way:?}: close: {error}", round.context));
+            db = round.open(&round.fs);
+            round.check(&db, "closed");
+        }
+        // The thread that takes the reserve may not have noticed yet.
+        while let Err(error) = db.keyspace(NAME).and_then(|_| db.insert("000000", "again")) {
+            assert!(is_full(&error), "{}, {way:?}: {error}", round.context);
+        }
+        round.model[0].insert(key(0), b"again".to_vec());
+    }
+    db.close().unwrap_or_else(|error| panic!("{}: {error}", round.context));
+}
+
+#[test]
+fn rule_8_at_any_fullness_a_database_opens_is_emptied_and_takes_writes_again() {
+    // Catches a full database that refuses to remove, to flush, to compact or to open, one that loses what it acknowledged before, one that brings
+    // back what was removed, and one that stays refused after that.
+    let (seed, rounds) = (crate::points::seed(), number("FULL_ROUNDS").unwrap_or(ROUNDS));
+    for n in (0..rounds).step_by(if rounds == ROUNDS { step(EVERY) } else { 1 }) {
+        run(seed, n);
+    }
+}
