@@ -410,10 +410,9 @@ impl Reservation<'_> {
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        if self.alloc.words != 0 || self.alloc.entries != 0 {
-            if let Some((_, writer)) = &self.inside {
-                writer.give_back(self.alloc.entries, self.alloc.start, self.alloc.words);
-            }
+        let has_rest = self.alloc.words != 0 || self.alloc.entries != 0;
+        if let Some((_, writer)) = self.inside.as_ref().filter(|_| has_rest) {
+            writer.give_back(self.alloc.entries, self.alloc.start, self.alloc.words);
         }
     }
 }

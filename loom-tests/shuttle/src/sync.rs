@@ -6,7 +6,7 @@ use std::cell::Cell;
 
 pub(crate) use core::sync::atomic::Ordering;
 pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-pub(crate) use shuttle::sync::{Condvar, Mutex};
+pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
 pub(crate) use shuttle::thread::yield_now;
 pub(crate) use std::sync::{Arc, OnceLock, PoisonError};
 

@@ -42,7 +42,9 @@ pub(super) fn upkeep<const FREEZES: bool>() -> Program<Memtable, Vec<u8>> {
                 0 => return store(memtable, NEW[0].into_iter()),
                 1 => return store(memtable, NEW[1].into_iter().rev()),
                 2 if FREEZES => find(memtable, &OLD),
-                2 => (0..3).for_each(|_| _ = memtable.list.index.mend(number, Predecessor::HEAD, 4)),
+                2 => (0..3).for_each(|_| {
+                    _ = memtable.list.for_writes(0).expect("room").index.mend(number, Predecessor::HEAD, 4)
+                }),
                 _ if FREEZES => {
                     // Lookups at the same time may still mend the index, so it is checked for completeness only at rest.
                     let frozen = memtable.freeze();
@@ -76,7 +78,7 @@ pub(super) fn mends() -> Program<Memtable, ()> {
         thread: |memtable, number| {
             let mut keys = NEW.get(number).into_iter().flatten();
             for _ in 0..MENDS {
-                memtable.list.index.mend(number, Predecessor::HEAD, 2);
+                memtable.list.for_writes(0).expect("room").index.mend(number, Predecessor::HEAD, 2);
                 if let Some(key) = keys.next() {
                     memtable.put(&[*key], 1, &[*key]).expect("the table has room");
                 }
