@@ -93,14 +93,18 @@ impl<S: Schema> List<S> {
         }
     }
 
+    /// Whether an empty table has memory for `entries` whose nodes take `words`, of which the last `tail` may lie past the limit.
+    pub(crate) fn could_hold(&self, entries: u64, words: u64, tail: u64) -> bool {
+        self.nodes().arena.could_hold(words + index_words(entries), tail)
+    }
+
     /// Why a request for `asked` of `limit` failed: even an empty table could not hold it, or this one has no room for it now.
     ///
     /// If the request was small, backpressure begins: all but a small part of the limit is used, or will be by a thread that is
     /// fetching a chunk, though nobody can yet tell how much of it.
     #[cold]
     fn refused(&self, entries: u64, words: u64, tail: u64, (asked, limit): (u64, u64)) -> InsertError {
-        let words = words + index_words(entries);
-        if !self.quota.could_hold(entries) || !self.nodes().arena.could_hold(words, tail) {
+        if !self.quota.could_hold(entries) || !self.could_hold(entries, words, tail) {
             return InsertError::TooLarge;
         }
         if asked as f64 <= limit as f64 * (1.0 - self.config.backpressure_at) {

@@ -271,10 +271,15 @@ impl Memtable {
         let writer = list.enter(thread_index(), ops.len() as u64)?;
         let replaces = list.replaces();
         let (words, last) = self.words_for(ops)?;
-        let announced = writer.announce(ops.len());
         let mut entries = ops.len() as u64;
+        // Before it is announced: other writers need not leave room for a batch that never fits.
+        if !list.could_hold(entries, words, last) {
+            return Err(InsertError::TooLarge);
+        }
+        let announced = writer.announce(ops.len());
         let mut start = writer.reserve(entries, words, last);
-        if let (Err(_), true, Some(number)) = (start, replaces, number) {
+        let has_limit = self.list.config().max_entries != 0;
+        if let (Err(_), true, Some(number)) = (start, replaces && has_limit, number) {
             entries = self.new_entries(ops, number);
             start = writer.reserve(entries, words, last);
         }

@@ -44,6 +44,18 @@ fn every_read_shows_the_last_write() {
     memtable.validate();
 }
 
+/// Catches a batch that is `Full` in every table, so that a caller who takes a fresh one never ends.
+#[test]
+fn a_batch_of_replacements_that_fits_no_table_is_too_large_at_every_door() {
+    let table = Memtable::builder().duplicates(Duplicates::Replace).max_memory_bytes(20_000).max_entries(1000).build();
+    let ops = [Op::Put { key: b"k", value: &[0; 8] }; 400];
+    assert!(table.memory_for(&ops).unwrap() > 20_000);
+    assert_eq!(table.reserve(&ops).err(), Some(InsertError::TooLarge));
+    assert_eq!(table.apply_at(&ops, 1), Err(InsertError::TooLarge));
+    assert_eq!(table.apply(&ops, 1), Err(InsertError::TooLarge));
+    assert_eq!((table.len(), table.apply_at(&ops[..100], 1).map(|written| written.stored)), (0, Ok(100)));
+}
+
 /// Catches the engine's way of writing, one number for a whole batch and item by item, that leaves an earlier item in place.
 #[test]
 fn items_of_one_number_overwrite_each_other() {

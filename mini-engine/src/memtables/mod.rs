@@ -98,6 +98,13 @@ pub(crate) struct LoggedMemtable {
     has_expiring: Arc<AtomicBool>,
 }
 
+impl LoggedMemtable {
+    /// Whether both are the same memtable. Two of them may have the same log: a large batch gets another one before its log has anything.
+    pub(crate) fn is(&self, other: &LoggedMemtable) -> bool {
+        Arc::ptr_eq(&self.ranges, &other.ranges)
+    }
+}
+
 /// Makes memtables one after the other. Each reuses the memory of a flushed one of its size, if there is one: touching fresh pages costs as much as
 /// an insert.
 #[derive(Debug)]

@@ -81,8 +81,10 @@ impl Connection {
             };
             match source.turn(&mut self.out) {
                 Turn::Input => {
+                    let had = self.input.len();
                     self.flush().await?;
-                    if !self.read_input(stop).await? {
+                    // What was read meanwhile may hold whole requests.
+                    if self.input.len() == had && !self.read_input(stop).await? {
                         return Ok(());
                     }
                 }

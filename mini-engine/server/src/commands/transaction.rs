@@ -48,13 +48,16 @@ pub(crate) fn discard(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) 
     Ok(Reply::OK)
 }
 
+/// What a client watches takes at most this much memory, in bytes. The removal of a range by any client looks at all of it.
+const MOST_WATCHED: usize = 4 << 20;
+
 /// WATCH key ...
 pub(crate) fn watch(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Result<Reply, Refusal> {
     if context.client.transaction.is_some() {
         return Err(Refusal::new("ERR WATCH inside MULTI is not allowed"));
     }
     let mut watched = take_watched(context).unwrap_or_default();
-    let (db, most) = (&context.shared.db, context.shared.settings.limits.request_bytes);
+    let (db, most) = (&context.shared.db, context.shared.settings.limits.request_bytes.min(MOST_WATCHED));
     let added = watched.add((db, &context.client.database), args.from(1), most);
     keep_watched(context, Some(watched));
     added?;

@@ -49,15 +49,15 @@ impl Context<'_> {
 
     /// Database `number`, unless it has to be created first: then `after` says so.
     pub(crate) fn open(&mut self, number: usize) -> Result<Option<Database>, Refusal> {
-        if let Some(error) = self.client.refusal.take() {
-            return Err(error.into());
-        }
         if number >= self.shared.settings.databases {
             return Err(Refusal::new("ERR DB index is out of range"));
         }
         let database = Database::open(&self.shared.db, number)?;
-        if database.is_none() {
-            self.after = After::Hold(Wait::Database(number));
+        match (&database, &self.client.refusal) {
+            // It stays for the commit: what EXEC would do behind this command is not meant for the database before it.
+            (None, Some(error)) => return Err(error.clone().into()),
+            (None, None) => self.after = After::Hold(Wait::Database(number)),
+            (Some(_), _) => {}
         }
         Ok(database)
     }

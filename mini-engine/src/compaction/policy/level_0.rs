@@ -66,6 +66,10 @@ pub(super) fn push_as_run(context: &Context<'_>) -> Option<Plan> {
 /// Removes a compaction from level 0 to deeper levels that is not worth it yet.
 pub(super) fn arrange(context: &Context<'_>, plans: &mut Vec<Plan>) {
     let down = plans.iter().position(Plan::relieves_level_0);
+    // Where space is short, whatever can go down frees some, and a compaction within level 0 needs more.
+    if context.is_tight && down.is_some() {
+        return;
+    }
     // A piece does not make level 0 smaller, unless it is the last.
     let is_passed_by = |plan: &Plan| !plan.resumes.is_empty() && is_pressing(context);
     let goes_first = |plan: &Plan| !is_passed_by(plan) && is_worth_its_while(context, plan, |table| table.size);
@@ -112,7 +116,11 @@ fn within(context: &Context<'_>) -> Option<Plan> {
     let (version, options) = (context.version, context.options);
     let candidates = context.candidates(0);
     let runs = TABLES.min(options.level_0_tables() + 1);
-    let bytes = (options.memtable_bytes as u64).saturating_mul(MEMTABLES);
+    let bytes = match context.is_tight {
+        // The reserve has room for three of the largest tables.
+        true => 2 * context.version.level(0).map(|table| table.size).max().unwrap_or_default(),
+        false => (options.memtable_bytes as u64).saturating_mul(MEMTABLES),
+    };
     let window = |growth: Growth| cheapest_window(&candidates, WindowLimits { runs, bytes, growth });
     let chosen = window(Growth::Double).or_else(|| window(Growth::Any).filter(|_| is_pressing(context)))?;
     let chosen = plan::whole_runs(version, 0, chosen);

@@ -28,8 +28,14 @@ pub(crate) fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     entries: impl IntoIterator<Item = Result<(K, V)>>,
 ) -> Result<SeqNo> {
     keyspace.check()?;
-    let _pause = WriterPause::begin(core)?;
-    drop(wait_for_reserve(core, core.lock(), 0)?);
+    let _pause = loop {
+        // Before writers wait for the load: removals free the space that it waits for.
+        drop(wait_for_reserve(core, core.lock(), 0)?);
+        let pause = WriterPause::begin(core)?;
+        if core.is_covered(&core.lock(), 0) {
+            break pause;
+        }
+    };
     flush_all(core)?;
     let last_seqno = core.lock().last_seqno;
     // At the lowest level, where most loads go. The number of entries is unknown, so the filters get the mean.

@@ -15,26 +15,35 @@ pub(crate) fn keyspace(core: &Core, name: &str, options: Option<KeyspaceOptions>
         return Ok(KeyspaceRef::new(open));
     }
     options.iter().try_for_each(KeyspaceOptions::validate)?;
-    let mut manifest = lock(&core.manifest);
-    let keyspaces = &manifest.state().keyspaces;
-    let known = keyspaces.named(name);
-    let is_as_wanted = known.is_some_and(|known| options.as_ref().is_none_or(|options| *options == known.options));
-    if let Some(open) = core.keyspaces.get(name).filter(|_| is_as_wanted) {
-        return Ok(KeyspaceRef::new(open));
+    loop {
+        let mut manifest = lock(&core.manifest);
+        let keyspaces = &manifest.state().keyspaces;
+        let known = keyspaces.named(name);
+        let is_as_wanted = known.is_some_and(|known| options.as_ref().is_none_or(|options| *options == known.options));
+        if let Some(open) = core.keyspaces.get(name).filter(|_| is_as_wanted) {
+            return Ok(KeyspaceRef::new(open));
+        }
+        if known.is_none() && core.store.options.read_only {
+            return Err(Error::NoKeyspace { name: name.to_owned() });
+        }
+        let state = core.lock();
+        core.check_writable(&state)?;
+        if !core.is_covered(&state, 0) {
+            // Not with the manifest's lock: what frees space needs it.
+            drop(state);
+            drop(manifest);
+            drop(wait_for_reserve(core, core.lock(), 0)?);
+            continue;
+        }
+        drop(state);
+        let options = options.unwrap_or_default();
+        let meta = match known {
+            Some(known) => KeyspaceMeta { options, ..known.clone() },
+            None => keyspaces.create(name, options)?,
+        };
+        tracing::debug!(name, id = meta.id, "keyspace");
+        return fail_on_unwind(core, || core.set_keyspace(&mut manifest, meta)).map(KeyspaceRef::new);
     }
-    if known.is_none() && core.store.options.read_only {
-        return Err(Error::NoKeyspace { name: name.to_owned() });
-    }
-    let options = options.unwrap_or_default();
-    let meta = match known {
-        Some(known) => KeyspaceMeta { options, ..known.clone() },
-        None => keyspaces.create(name, options)?,
-    };
-    let state = core.lock();
-    core.check_writable(&state)?;
-    drop(wait_for_reserve(core, state, 0)?);
-    tracing::debug!(name, id = meta.id, "keyspace");
-    fail_on_unwind(core, || core.set_keyspace(&mut manifest, meta)).map(KeyspaceRef::new)
 }
 
 /// Drops the keyspace `name`.

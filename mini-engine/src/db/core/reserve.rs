@@ -126,12 +126,13 @@ fn resize(fs: &dyn FileSystem, path: &Path, needed: u64, most: u64) -> io::Resul
     })
 }
 
-/// The reserve of a database that is being opened, for the bytes that it needs besides memtables: its length, 0 if there is no space for it.
+/// The reserve of a database that is being opened, for the bytes that it needs besides memtables: its length, which is less if there is no space.
 pub(crate) fn open(fs: &dyn FileSystem, dir: &Path, options: &Options, besides: u64) -> u64 {
     let path = dir.join(RESERVE);
     resize(fs, &path, besides, most(options, besides, besides)).unwrap_or_else(|error| {
         tracing::warn!(file = %path.display(), %error, "no space for the reserve: only removals are accepted until there is");
-        0
+        // What is there is given up by the first step that needs it.
+        fs.open(&path).and_then(|file| file.len()).unwrap_or(0)
     })
 }
 
@@ -155,7 +156,14 @@ struct Use<'a>(&'a Core);
 
 impl Drop for Use<'_> {
     fn drop(&mut self) {
-        lock(&self.0.reserve.file).users -= 1;
+        let mut file = lock(&self.0.reserve.file);
+        file.users -= 1;
+        let is_last = file.users == 0;
+        drop(file);
+        // An attempt to take the reserve that began before has failed.
+        if is_last && self.0.is_tight() && self.0.lock().cover.want(0) {
+            self.0.work.notify_all();
+        }
     }
 }
 
@@ -199,8 +207,9 @@ impl Core {
         drop(state);
         drop(file);
         drop_spare(self);
-        // More compactions are due.
+        // More compactions are due, and level 0 may get more tables.
         self.work.notify_all();
+        self.room.notify_all();
         Use(self)
     }
 

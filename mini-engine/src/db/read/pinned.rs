@@ -172,7 +172,8 @@ impl Pinned {
 
     /// P7.
     fn has_all_writes(&self) -> bool {
-        self.fixed.is_some() || self.core.view.load().before_active == self.view.before_active
+        let is_current = |now: &View| now.active.is(&self.view.active) && now.before_active == self.view.before_active;
+        self.fixed.is_some() || is_current(&self.core.view.load())
     }
 
     /// Counts keys without a value that a scan has passed.

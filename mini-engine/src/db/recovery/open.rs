@@ -138,6 +138,8 @@ fn recover(
     if let Some(current) = current.filter(|_| orphans == Orphans::First) {
         let named = state.version.named_numbers();
         let kept = if is_whole { named } else { names.iter().filter_map(FileKind::table).collect() };
+        // A killed process may have left a manifest, or its name, that a power cut would take back (rule 6).
+        sync_manifest(&store, current)?;
         remove_orphans(&store, &kept, (state.log_number, current), report)?;
     }
     let logs = logs_to_replay(&store, &state, &names, report)?;
@@ -170,6 +172,15 @@ fn recover(
             Ok(Opened { reserve, ..opened })
         }
     }
+}
+
+/// Makes the manifest `current`, and that it is the current one, durable.
+fn sync_manifest(store: &TableStore, current: u64) -> Result<()> {
+    for name in [&*manifest_name(current), CURRENT] {
+        let path = store.dir.join(name);
+        store.fs.open_write(&path).and_then(|file| file.sync()).map_err(Error::io("sync", &path))?;
+    }
+    store.fs.sync_dir(&store.dir).map_err(Error::io("sync", &store.dir))
 }
 
 fn list(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<FileKind>> {

@@ -88,7 +88,7 @@ impl Expiring {
 
     /// Decodes the output of `encode`, if there are any.
     pub(crate) fn decode(reader: &mut Reader<'_>) -> Option<Self> {
-        let count = reader.varint().filter(|&count| count > 0)?;
+        let count = reader.varint().filter(|&count| count > 0 && count <= MAX_SEQNO)?;
         let (mut instants, mut before) = ([0; PARTS], 0u64);
         for at in &mut instants {
             before = before.checked_add(reader.varint()?)?;
