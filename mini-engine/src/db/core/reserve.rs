@@ -126,12 +126,13 @@ fn resize(fs: &dyn FileSystem, path: &Path, needed: u64, most: u64) -> io::Resul
     })
 }
 
-/// The reserve of a database that is being opened, for the bytes that it needs besides memtables: its length, 0 if there is no space for it.
+/// The reserve of a database that is being opened, for the bytes that it needs besides memtables: its length. Where there is no space, it is as the
+/// last process left it, too small or not there.
 pub(crate) fn open(fs: &dyn FileSystem, dir: &Path, options: &Options, besides: u64) -> u64 {
     let path = dir.join(RESERVE);
     resize(fs, &path, besides, most(options, besides, besides)).unwrap_or_else(|error| {
         tracing::warn!(file = %path.display(), %error, "no space for the reserve: only removals are accepted until there is");
-        0
+        fs.open(&path).and_then(|file| file.len()).unwrap_or(0)
     })
 }
 
