@@ -84,13 +84,12 @@ impl Cover {
 }
 
 /// The bytes of the reserve that are not for memtables. A piece of a compaction writes one table before it frees anything, and frees all but one
-/// table of each run that it has read; and no compaction writes more than there is. O(runs).
+/// table of each run that it has read; and no compaction writes more than there is. O(tables).
 pub(crate) fn needed_besides_memtables(options: &Options, version: &Version, manifest: u64) -> u64 {
-    let sizes = OutputSizes::of(options, version);
-    let (mut data, mut largest, mut runs) = (0, 0, 1);
+    let (mut data, mut largest, mut runs) = (0, OutputSizes::small(options, version).table_bytes, 1);
     for (level, run) in version.all_runs() {
         data += run.bytes();
-        largest = largest.max(if level == 0 { run.bytes() } else { run.bytes().min(sizes.table_bytes) });
+        largest = run.tables().iter().map(|table| table.size).max().unwrap_or_default().max(largest);
         runs = runs.max(if level == 0 { 1 } else { version.runs(level).len() as u64 });
     }
     let removals = (options.immutable_memtables as u64 + 1) * (REMOVALS + MAX_REMOVAL) as u64;
