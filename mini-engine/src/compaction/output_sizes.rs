@@ -16,6 +16,9 @@ const PIECES: u64 = 16;
 /// The maximum number of tables of a piece.
 const PIECE_TABLES: u64 = 4;
 
+/// A table where space is short has at least this many bytes, unless the options say less.
+const LEAST: u64 = 32 << 10;
+
 /// The sizes for one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OutputSizes {
@@ -34,9 +37,11 @@ impl OutputSizes {
         OutputSizes { table_bytes, piece_bytes: options.max_compaction_bytes.unwrap_or(by_data) }
     }
 
-    /// Pieces of one table, where space is short.
-    pub(crate) fn small(self) -> OutputSizes {
-        OutputSizes { piece_bytes: self.table_bytes, ..self }
+    /// Pieces of one table, which is small whatever the options, where space is short.
+    pub(crate) fn small(options: &Options, version: &Version) -> OutputSizes {
+        let data: u64 = version.all_runs().map(|(_, run)| Run::bytes(run)).sum();
+        let bytes = (data / TABLES).max(LEAST).min(options.table_file_bytes);
+        OutputSizes { table_bytes: bytes, piece_bytes: bytes }
     }
 }
 

@@ -51,6 +51,7 @@ pub(crate) struct Run {
     /// Their numbers, ascending.
     numbers: Arc<[u64]>,
     bytes: u64,
+    largest_table: u64,
     entries: u64,
 }
 
@@ -60,9 +61,10 @@ impl Run {
         let tables: Arc<[TableMeta]> = tables.into_iter().collect();
         let mut numbers: Vec<u64> = tables.iter().map(|table| table.number).collect();
         numbers.sort_unstable();
-        let bytes = tables.iter().map(|table| table.size).sum();
+        let sizes = tables.iter().map(|table| table.size);
+        let (bytes, largest_table) = (sizes.clone().sum(), sizes.max().unwrap_or_default());
         let entries = tables.iter().fold(0, |sum: u64, table| sum.saturating_add(table.entries));
-        Run { id, numbers: numbers.into(), bytes, entries, tables }
+        Run { id, numbers: numbers.into(), bytes, largest_table, entries, tables }
     }
 
     /// Whether table `number` is one of its tables. O(log tables).
@@ -87,6 +89,11 @@ impl Run {
 
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// The size of the largest table.
+    pub(crate) fn largest_table(&self) -> u64 {
+        self.largest_table
     }
 
     /// Entries of all tables, as their files have them.

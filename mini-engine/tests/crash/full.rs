@@ -11,6 +11,8 @@ use crate::prelude::*;
 const ROUNDS: u64 = 60;
 const EVERY: usize = 3;
 const NAME: &str = "other";
+/// An open may have other ones than the last, and then needs a larger reserve than there is.
+const MEMTABLES: [usize; 4] = [4 << 10, 32 << 10, 256 << 10, 64 << 20];
 
 /// The ways to make room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,13 +55,18 @@ impl Round {
     fn new(seed: u64, n: u64) -> Round {
         let mut random = Random(seed).at(n as usize);
         // Far apart, and at every place within a block of log, table and manifest.
-        let size = (600 << 10) + 4096 * random.below(400);
-        let memtable = [4 << 10, 32 << 10, 256 << 10, 64 << 20][random.index(4)];
+        let size = (1 << 20) + 4096 * random.below(400);
+        let memtable = MEMTABLES[random.index(4)];
         let policy = Compaction::ALL[random.index(Compaction::ALL.len())];
         let fs = MemFs::default();
         fs.set_size(size);
         let context = format!("CRASH_SEED={seed}, round {n}: {size} bytes, memtables of {memtable}, {policy:?}");
         Round { context, fs, size, memtable, policy, random, model: Default::default(), next: 0 }
+    }
+
+    fn reopen(&mut self, fs: &MemFs) -> Db {
+        self.memtable = MEMTABLES[self.random.index(4)];
+        self.open(fs)
     }
 
     fn open(&self, fs: &MemFs) -> Db {
@@ -94,7 +101,7 @@ impl Round {
         };
         let fs = MemFs::on(disk);
         fs.set_size(self.size);
-        let db = self.open(&fs);
+        let db = self.reopen(&fs);
         self.check(&db, &format!("{what}, after a crash"));
         let removed = db.remove("000000").and_then(|()| db.remove_range(.."000001"));
         removed.unwrap_or_else(|error| panic!("{}, {what}: removed after a crash: {error}", self.context));
@@ -188,7 +195,7 @@ fn run(seed: u64, n: u64) {
         round.crash(&db, "full");
         if round.random.one_in(2) {
             drop(db);
-            db = round.open(&round.fs);
+            db = round.reopen(&round.fs.clone());
             round.check(&db, "opened again");
         }
         for must in [Db::flush, Db::compact] {
@@ -203,7 +210,7 @@ fn run(seed: u64, n: u64) {
         round.crash(&db, "compacted");
         if round.random.one_in(2) {
             db.close().unwrap_or_else(|error| panic!("{}, {way:?}: close: {error}", round.context));
-            db = round.open(&round.fs);
+            db = round.reopen(&round.fs.clone());
             round.check(&db, "closed");
         }
         // The thread that takes the reserve may not have noticed yet.

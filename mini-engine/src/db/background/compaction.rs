@@ -114,8 +114,8 @@ fn compact(
     // Read after the view: a snapshot that is registered later sees no version older than those visible now (rule 16).
     let (snapshots, instants) = core.snapshots.live(|| core.clock.now());
     let filter_bits = filter_bits_of_merge(&core.store.options, version, plan);
-    let sizes = OutputSizes::of(&core.store.options, version);
-    let outputs = (if core.is_tight() { sizes.small() } else { sizes }, filter_bits);
+    let sizes = if core.is_tight() { OutputSizes::small } else { OutputSizes::of };
+    let outputs = (sizes(&core.store.options, version), filter_bits);
     let Some(done) = run(&core.store, plan, outputs, &inputs, (&snapshots, &instants), &core.cancel)? else {
         return Ok(None);
     };

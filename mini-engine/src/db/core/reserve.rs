@@ -86,11 +86,10 @@ impl Cover {
 /// The bytes of the reserve that are not for memtables. A piece of a compaction writes one table before it frees anything, and frees all but one
 /// table of each run that it has read; and no compaction writes more than there is. O(runs).
 pub(crate) fn needed_besides_memtables(options: &Options, version: &Version, manifest: u64) -> u64 {
-    let sizes = OutputSizes::of(options, version);
-    let (mut data, mut largest, mut runs) = (0, 0, 1);
+    let (mut data, mut largest, mut runs) = (0, OutputSizes::small(options, version).table_bytes, 1);
     for (level, run) in version.all_runs() {
         data += run.bytes();
-        largest = largest.max(if level == 0 { run.bytes() } else { run.bytes().min(sizes.table_bytes) });
+        largest = largest.max(run.largest_table());
         runs = runs.max(if level == 0 { 1 } else { version.runs(level).len() as u64 });
     }
     let removals = (options.immutable_memtables as u64 + 1) * (REMOVALS + MAX_REMOVAL) as u64;
@@ -126,7 +125,8 @@ fn resize(fs: &dyn FileSystem, path: &Path, needed: u64, most: u64) -> io::Resul
     })
 }
 
-/// The reserve of a database that is being opened, for the bytes that it needs besides memtables: its length, which is less if there is no space.
+/// The reserve of a database that is being opened, for the bytes that it needs besides memtables: its length. Where there is no space, it is as the
+/// last process left it, too small or not there.
 pub(crate) fn open(fs: &dyn FileSystem, dir: &Path, options: &Options, besides: u64) -> u64 {
     let path = dir.join(RESERVE);
     resize(fs, &path, besides, most(options, besides, besides)).unwrap_or_else(|error| {
