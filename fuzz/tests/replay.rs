@@ -107,7 +107,7 @@ fn dump_corpus_replays_and_meets_every_outcome() {
 /// each command and each refusal.
 #[test]
 fn server_corpus_replays_and_meets_every_command_and_refusal() {
-    let refusals = "-ERR|-EXECABORT|-NOAUTH|-NOPROTO|-WRONGPASS|malformed";
+    let refusals = "-ERR|-EXECABORT|-MISCONF|-NOAUTH|-NOPROTO|-WRONGPASS|malformed";
     let commands = fuzz::COMMANDS.iter().map(|command| (*command).to_owned());
     assert_eq!(replay("server_requests", fuzz::server_requests), met(commands, refusals));
 }

@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn what_passes_a_limit_is_not_encodable() {
         let long = vec![0; MAX_KEY_LEN + 1];
-        let many = vec![&long[..]; MAX_VALUE_LEN / long.len()];
+        let many = vec![&long[..1 << 15]; MAX_VALUE_LEN >> 15];
         let is_encodable =
             |key: usize, value: &[&[u8]], tag| NewNode::new(&long[..key], value, Kind::Value, tag, 0).is_encodable();
         assert!(is_encodable(MAX_KEY_LEN, &many, MAX_TAG));
