@@ -92,9 +92,8 @@ impl NextLook {
         let has_room = state.cover.has_removals || view.version.runs(0).len() < core.store.options.stop_tables();
         if view.frozen.is_empty() && !view.active.table.is_empty() && has_room {
             // A failure is that of a writer, which has ended writing.
-            match rotate(core, &mut state) {
-                Ok(false) => drop(state.next_log.want()),
-                Ok(true) | Err(_) => {}
+            if matches!(rotate(core, &mut state), Ok(false)) {
+                state.next_log.want();
             }
         }
         state

@@ -31,7 +31,7 @@
 
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::aside::bound_aside;
@@ -96,7 +96,7 @@ enum Orphans {
 /// One attempt to open the database. The report keeps what an earlier attempt has set aside.
 fn recover(
     fs: Arc<dyn FileSystem>,
-    dir: &PathBuf,
+    dir: &Path,
     options: Options,
     orphans: Orphans,
     report: &mut RecoveryReport,
@@ -107,7 +107,7 @@ fn recover(
     let created = loaded.is_none();
     let read_only = options.read_only;
     let earlier = std::mem::take(report);
-    *report = RecoveryReport { directory: dir.clone(), created, read_only, ..RecoveryReport::default() };
+    *report = RecoveryReport { directory: dir.to_path_buf(), created, read_only, ..RecoveryReport::default() };
     (report.torn, report.set_aside) = (earlier.torn, earlier.set_aside);
     let is_without_keyspaces = loaded.as_ref().is_some_and(|loaded| loaded.is_without_keyspaces);
     let state = match loaded {
