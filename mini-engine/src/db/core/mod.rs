@@ -4,6 +4,7 @@
 
 mod attempts;
 mod clock;
+mod cover;
 mod directory;
 mod entry_bounds;
 mod install;

@@ -19,13 +19,13 @@ use std::time::SystemTime;
 use arc_swap::ArcSwap;
 
 use super::clock::Clock;
+use super::cover::{Cover, Reserve};
 use super::directory::DirectoryLock;
 use super::entry_bounds::EntryBounds;
 use super::keyspaces::Keyspaces;
 use super::next_log::{NextLog, SpareFile};
 use super::owner::Owner;
 use super::publication::Publication;
-use super::reserve::{Cover, Reserve};
 use super::snapshots::SnapshotRegistry;
 use super::view::View;
 use super::write_controller::WriteController;
