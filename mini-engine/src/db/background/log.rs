@@ -3,7 +3,7 @@
 use std::sync::MutexGuard;
 use std::time::Instant;
 
-use super::worker::{Backoff, FLUSH_MAX_BACKOFF};
+use super::backoff::{Backoff, FLUSH_MAX_BACKOFF};
 use crate::db::core::{Core, Phase, State, create_log};
 use crate::db::write::rotate;
 use crate::error::Result;

@@ -1,5 +1,6 @@
 //! Flushes and compactions, and the threads that run them. No other folder starts a thread.
 
+mod backoff;
 mod compaction;
 mod flush;
 mod log;

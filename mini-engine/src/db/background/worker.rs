@@ -13,20 +13,18 @@
 //! * A compaction that fails otherwise is tried again, ever more rarely. It stays in progress meanwhile, so no other thread picks it.
 //! * A failed sync makes the engine read-only wherever it happens.
 
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use super::backoff::{Backoff, FLUSH_MAX_BACKOFF};
 use super::compaction::Outcome;
 use super::{compaction, flush, log};
 use crate::compaction::Work;
-use crate::db::core::{Core, Phase, State, fail_on_unwind};
+use crate::db::core::{Core, Phase, fail_on_unwind};
 use crate::error::{Error, Result};
 use crate::lock::{wait, wait_timeout};
 
-const FIRST_BACKOFF: Duration = Duration::from_millis(20);
-/// Writers wait for flushes.
-pub(super) const FLUSH_MAX_BACKOFF: Duration = Duration::from_secs(1);
 /// A compaction that fails reads its inputs each time. One that lacks only space, and that writers wait for, is tried as often as a flush.
 const COMPACTION_MAX_BACKOFF: Duration = Duration::from_secs(60);
 
@@ -176,44 +174,4 @@ fn wait_for_work(core: &Core, is_needed: impl Fn() -> bool) -> bool {
         state = wait(&core.work, state);
     }
     false
-}
-
-/// A delay between attempts that doubles with each.
-pub(super) struct Backoff {
-    next: Duration,
-    max: Duration,
-}
-
-impl Backoff {
-    pub(super) fn up_to(max: Duration) -> Backoff {
-        Backoff { next: FIRST_BACKOFF, max }
-    }
-
-    /// Waits no longer than `max` from now on.
-    fn limit(&mut self, max: Duration) {
-        (self.next, self.max) = (self.next.min(max), max);
-    }
-
-    pub(super) fn reset(&mut self) {
-        self.next = FIRST_BACKOFF;
-    }
-
-    /// The end of the next wait.
-    pub(super) fn until(&mut self) -> Instant {
-        let until = Instant::now() + self.next;
-        self.next = self.max.min(self.next * 2);
-        until
-    }
-
-    /// Waits, unless the engine fails or stops.
-    fn wait<'a>(&mut self, core: &Core, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        let until = self.until();
-        while state.phase != Phase::Stopped && core.check_usable().is_ok() {
-            let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else {
-                break;
-            };
-            state = wait_timeout(&core.work, state, left);
-        }
-        state
-    }
 }

@@ -4,6 +4,7 @@
 
 mod attempts;
 mod clock;
+mod cover;
 mod dead_ranges;
 mod directory;
 mod install;

@@ -23,10 +23,8 @@
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
-use super::attempts::Attempts;
 use super::recycle::drop_spare;
 use super::state::{Core, State};
 use crate::compaction::OutputSizes;
@@ -42,46 +40,6 @@ const BASE: u64 = 64 << 10;
 pub(crate) const REMOVALS: usize = 32 << 10;
 /// The maximum memory of a batch of removals, in bytes, that a tight database accepts. One key has up to 64 KiB.
 pub(crate) const MAX_REMOVAL: usize = 80 << 10;
-
-/// The file, and whether it is there.
-#[derive(Debug, Default)]
-pub(crate) struct Reserve {
-    /// Locked before the write lock, and after the manifest's.
-    file: Mutex<ReserveFile>,
-    /// R4. Changes with the write lock held. Relaxed: no other memory depends on it.
-    is_tight: AtomicBool,
-}
-
-#[derive(Debug, Default)]
-struct ReserveFile {
-    bytes: u64,
-    /// The number of steps that may use its space now.
-    users: usize,
-    /// The reason why it was given up last.
-    cause: Option<Error>,
-}
-
-/// What writes are checked against (R2). Guarded by the write lock.
-#[derive(Debug, Default)]
-pub(crate) struct Cover {
-    /// The length of the reserve; 0 when it was given up.
-    bytes: u64,
-    /// The part of it that is not for memtables.
-    besides: u64,
-    /// The memory of the largest write that waits for a larger reserve.
-    wanted: usize,
-    /// Whether the active memtable has removals that were accepted without a reserve.
-    pub(crate) has_removals: bool,
-    pub(crate) attempts: Attempts,
-}
-
-impl Cover {
-    /// Requests a reserve for a write of `memory` bytes. Returns whether the thread of the logs must be woken.
-    pub(crate) fn want(&mut self, memory: usize) -> bool {
-        self.wanted = self.wanted.max(memory);
-        self.attempts.want()
-    }
-}
 
 /// The bytes of the reserve that are not for memtables. A piece of a compaction writes one table before it frees anything, and frees all but one
 /// table of each run that it has read; and no compaction writes more than there is. O(runs).
@@ -139,16 +97,6 @@ pub(crate) fn open(fs: &dyn FileSystem, dir: &Path, options: &Options, besides: 
 /// Gives up the reserve of a database that is being opened. Returns whether there was one.
 pub(crate) fn give_up(fs: &dyn FileSystem, dir: &Path) -> bool {
     fs.remove(&dir.join(RESERVE)).is_ok()
-}
-
-impl Reserve {
-    pub(crate) fn of(bytes: u64, besides: u64) -> (Reserve, Cover) {
-        let reserve = Reserve {
-            file: Mutex::new(ReserveFile { bytes, ..ReserveFile::default() }),
-            is_tight: (bytes < besides).into(),
-        };
-        (reserve, Cover { bytes, besides, ..Cover::default() })
-    }
 }
 
 /// A step that may use the space of the reserve, until this is dropped.

@@ -19,6 +19,7 @@ use std::time::SystemTime;
 use arc_swap::ArcSwap;
 
 use super::clock::Clock;
+use super::cover::{Cover, Reserve};
 use super::dead_ranges::PresentDeadRanges;
 use super::directory::DirectoryLock;
 use super::keyspaces::Keyspaces;
@@ -26,7 +27,6 @@ use super::next_log::{NextLog, SpareFile};
 use super::owner::Owner;
 use super::publication::Publication;
 use super::recent_writes::RecentWrites;
-use super::reserve::{Cover, Reserve};
 use super::snapshots::SnapshotRegistry;
 use super::view::View;
 use super::write_controller::WriteController;

@@ -1,0 +1,57 @@
+//! The state of the reserve: its file, and what writes are checked against. `reserve.rs` has its rules, R1 to R6.
+
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+use super::attempts::Attempts;
+use crate::error::Error;
+
+/// The file, and whether it is there.
+#[derive(Debug, Default)]
+pub(crate) struct Reserve {
+    /// Locked before the write lock, and after the manifest's.
+    pub(super) file: Mutex<ReserveFile>,
+    /// R4. Changes with the write lock held. Relaxed: no other memory depends on it.
+    pub(super) is_tight: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct ReserveFile {
+    pub(super) bytes: u64,
+    /// The number of steps that may use its space now.
+    pub(super) users: usize,
+    /// The reason why it was given up last.
+    pub(super) cause: Option<Error>,
+}
+
+/// What writes are checked against (R2). Guarded by the write lock.
+#[derive(Debug, Default)]
+pub(crate) struct Cover {
+    /// The length of the reserve; 0 when it was given up.
+    pub(super) bytes: u64,
+    /// The part of it that is not for memtables.
+    pub(super) besides: u64,
+    /// The memory of the largest write that waits for a larger reserve.
+    pub(super) wanted: usize,
+    /// Whether the active memtable has removals that were accepted without a reserve.
+    pub(crate) has_removals: bool,
+    pub(crate) attempts: Attempts,
+}
+
+impl Cover {
+    /// Requests a reserve for a write of `memory` bytes. Returns whether the thread of the logs must be woken.
+    pub(crate) fn want(&mut self, memory: usize) -> bool {
+        self.wanted = self.wanted.max(memory);
+        self.attempts.want()
+    }
+}
+
+impl Reserve {
+    pub(crate) fn of(bytes: u64, besides: u64) -> (Reserve, Cover) {
+        let reserve = Reserve {
+            file: Mutex::new(ReserveFile { bytes, ..ReserveFile::default() }),
+            is_tight: (bytes < besides).into(),
+        };
+        (reserve, Cover { bytes, besides, ..Cover::default() })
+    }
+}
