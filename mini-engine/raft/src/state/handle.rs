@@ -48,13 +48,14 @@ struct Current {
 impl State {
     /// Opens the newest database in `dir`, or creates the first, and removes what earlier processes have left.
     pub(super) fn open(dir: &Path, options: Options, fs: Arc<dyn FileSystem>) -> Result<Self> {
-        if !fs.exists(dir)? {
+        let is_new = !fs.exists(dir)?;
+        if is_new {
             // Makes each directory on the way durably.
             drop(open_db(&dir.join(Kind::State.name(0)), &options, &fs)?);
         }
         // Databases come and go by their names in it, also when it is moved.
         let fs = in_open_directory(&fs, dir)?;
-        let names = fs.read_dir(dir)?;
+        let names = if is_new { Vec::new() } else { fs.read_dir(dir)? };
         let names: Vec<String> = names.into_iter().filter_map(|name| name.into_string().ok()).collect();
         let found = || names.iter().filter_map(|name| parse(name));
         let number = found().filter(|(kind, _)| *kind == Kind::State).map(|(_, number)| number).max().unwrap_or(0);

@@ -118,7 +118,10 @@ fn a_command_that_fails_has_written_nothing() {
 #[test]
 fn a_transaction_removes_as_many_ranges_as_a_batch_can() {
     // Catches FLUSHALL that empties the first databases and fails at the next, and ranges of a failed command that count for those behind it.
-    let mut server = Server::with(|settings| settings.may_flush_all = true);
+    let mut server = Server::with(|settings| {
+        settings.may_flush_all = true;
+        settings.limits.request_bytes = 1 << 20;
+    });
     server
         .talk("select 2 => +OK | set a 2 => +OK | select 1 => +OK | set a 1 => +OK | select 0 => +OK | set a 0 => +OK");
     let before = contents(&server);
