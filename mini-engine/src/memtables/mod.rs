@@ -88,6 +88,9 @@ impl Reservation<'_> {
     }
 }
 
+// Memtables take the longest stored key.
+const _: () = assert!(crate::types::MAX_STORED_KEY_LEN <= fastskip::MAX_KEY_LEN);
+
 /// A memtable and the number of the log that holds the same writes.
 #[derive(Clone)]
 pub(crate) struct LoggedMemtable {

@@ -54,8 +54,6 @@ pub const MAX_KEY_LEN: usize = 65_535;
 
 /// The longest stored key, in bytes: a key behind the longest prefix of a keyspace.
 pub(crate) const MAX_STORED_KEY_LEN: usize = MAX_KEY_LEN + key_prefix::MAX_PREFIX_LEN;
-// Memtables take it.
-const _: () = assert!(MAX_STORED_KEY_LEN <= fastskip::MAX_KEY_LEN);
 
 /// The longest value, in bytes (1 GiB).
 pub const MAX_VALUE_LEN: usize = 1 << 30;
