@@ -11,7 +11,7 @@ macro_rules! commands {
 
         /// The command that the program carries out.
         #[derive(Subcommand)]
-        #[expect(clippy::large_enum_variant, reason = "there is one")]
+        #[cfg_attr(feature = "cluster", expect(clippy::large_enum_variant, reason = "there is one"))]
         pub(crate) enum Command {
             $($name($module::$arguments),)*
         }
