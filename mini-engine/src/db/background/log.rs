@@ -65,7 +65,7 @@ fn begin(core: &Core, look: &mut NextLook) -> Option<Task> {
             if state.next_log.attempts.begin() {
                 return Some(Task::Make(reserve(core, &state)));
             }
-            if state.cover.attempts.begin() {
+            if !core.is_reserve_in_use() && state.cover.attempts.begin() {
                 return Some(Task::TakeReserve);
             }
         }
@@ -88,9 +88,7 @@ impl NextLook {
         self.at = None;
         state.cover.want(0);
         let view = core.view.load_full();
-        // Only for removals, which may help its compactions, level 0 gets more tables than it may have.
-        let has_room = state.cover.has_removals || view.version.runs(0).len() < core.store.options.stop_tables();
-        if view.frozen.is_empty() && !view.active.table.is_empty() && has_room {
+        if view.frozen.is_empty() && !view.active.table.is_empty() && core.level_0_has_room() {
             // A failure is that of a writer, which has ended writing.
             if let Ok(false) = rotate(core, &mut state) {
                 state.next_log.want();

@@ -1,27 +1,26 @@
 //! The state of the reserve: its file, and what writes are checked against. `reserve.rs` has its rules, R1 to R6.
 
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use super::attempts::Attempts;
-use crate::error::Error;
 
 /// The file, and whether it is there.
 #[derive(Debug, Default)]
 pub(crate) struct Reserve {
     /// Locked before the write lock, and after the manifest's.
     pub(super) file: Mutex<ReserveFile>,
+    /// The number of steps that may use its space now. It rises with the file locked.
+    pub(super) users: AtomicUsize,
     /// R4. Changes with the write lock held. Relaxed: no other memory depends on it.
     pub(super) is_tight: AtomicBool,
+    /// Whether the active memtable has removals that were accepted without a reserve. As `is_tight`.
+    pub(crate) has_removals: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct ReserveFile {
     pub(super) bytes: u64,
-    /// The number of steps that may use its space now.
-    pub(super) users: usize,
-    /// The reason why it was given up last.
-    pub(super) cause: Option<Error>,
 }
 
 /// What writes are checked against (R2). Guarded by the write lock.
@@ -33,8 +32,6 @@ pub(crate) struct Cover {
     pub(super) besides: u64,
     /// The memory of the largest write that waits for a larger reserve.
     pub(super) wanted: usize,
-    /// Whether the active memtable has removals that were accepted without a reserve.
-    pub(crate) has_removals: bool,
     pub(crate) attempts: Attempts,
 }
 
@@ -49,8 +46,10 @@ impl Cover {
 impl Reserve {
     pub(crate) fn of(bytes: u64, besides: u64) -> (Reserve, Cover) {
         let reserve = Reserve {
-            file: Mutex::new(ReserveFile { bytes, ..ReserveFile::default() }),
+            file: Mutex::new(ReserveFile { bytes }),
             is_tight: (bytes < besides).into(),
+            has_removals: false.into(),
+            users: 0.into(),
         };
         (reserve, Cover { bytes, besides, ..Cover::default() })
     }

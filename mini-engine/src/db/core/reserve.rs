@@ -25,6 +25,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
+use super::cover::ReserveFile;
 use super::recycle::drop_spare;
 use super::state::{Core, State};
 use crate::compaction::OutputSizes;
@@ -102,16 +103,19 @@ pub(crate) fn give_up(fs: &dyn FileSystem, dir: &Path) -> bool {
 /// A step that may use the space of the reserve, until this is dropped.
 struct Use<'a>(&'a Core);
 
+impl<'a> Use<'a> {
+    fn begin(core: &'a Core, _file: &ReserveFile) -> Use<'a> {
+        core.reserve.users.fetch_add(1, Ordering::Relaxed);
+        Use(core)
+    }
+}
+
 impl Drop for Use<'_> {
     fn drop(&mut self) {
-        let mut file = lock(&self.0.reserve.file);
-        file.users -= 1;
-        let is_last = file.users == 0;
-        drop(file);
-        // An attempt to take the reserve that began before has failed.
-        if is_last && self.0.is_tight() && self.0.lock().cover.want(0) {
-            self.0.work.notify_all();
-        }
+        self.0.reserve.users.fetch_sub(1, Ordering::Relaxed);
+        // With the lock taken once, the thread of the logs has seen that, or waits and is woken.
+        drop(self.0.lock());
+        self.0.work.notify_all();
     }
 }
 
@@ -124,10 +128,7 @@ impl Core {
 
     /// Does `step`, and if it finds no space, gives up the reserve and does it again (R3). Not with the write lock.
     pub(crate) fn with_reserve<T>(&self, mut step: impl FnMut() -> Result<T>) -> Result<T> {
-        let _using = self.is_tight().then(|| {
-            lock(&self.reserve.file).users += 1;
-            Use(self)
-        });
+        let _using = self.is_tight().then(|| Use::begin(self, &lock(&self.reserve.file)));
         match step() {
             Err(error) if error.is_want_of_space() => {
                 let _using = self.give_up_reserve(&error);
@@ -144,8 +145,7 @@ impl Core {
     #[cold]
     fn give_up_reserve(&self, cause: &Error) -> Use<'_> {
         let mut file = lock(&self.reserve.file);
-        file.users += 1;
-        file.cause = Some(cause.clone());
+        let using = Use::begin(self, &file);
         if std::mem::take(&mut file.bytes) > 0 {
             tracing::warn!(%cause, "gives up the reserve: only removals are accepted until there is space");
             unlink(&*self.store.fs, &self.reserve_path());
@@ -158,7 +158,12 @@ impl Core {
         // More compactions are due, and level 0 may get more tables.
         self.work.notify_all();
         self.room.notify_all();
-        Use(self)
+        using
+    }
+
+    /// Whether a step uses the space of the reserve: it is not taken back before it ends. Such a step is short: it writes a memtable or a small piece.
+    pub(crate) fn is_reserve_in_use(&self) -> bool {
+        self.reserve.users.load(Ordering::Relaxed) > 0
     }
 
     /// Tries to make the reserve as large as it must be (R5). On the thread of the logs.
@@ -171,16 +176,14 @@ impl Core {
             (needed, most(options, needed, state.cover.besides))
         };
         let (path, mut file) = (self.reserve_path(), lock(&self.reserve.file));
-        let no_space = |error: io::Error| {
+        if self.is_reserve_in_use() {
+            // A step has just begun. The attempt is still wanted.
+            return;
+        }
+        let taken = resize(&*self.store.fs, &path, needed, most).map_err(|error| {
             let what = format!("{error}; until there is space, only removals are accepted");
             Error::io("allocate", &path)(io::Error::new(error.kind(), what))
-        };
-        let taken = match (file.users, &file.cause) {
-            (0, _) => resize(&*self.store.fs, &path, needed, most).map_err(no_space),
-            // Its space is in use.
-            (_, Some(cause)) => Err(cause.clone()),
-            (_, None) => Err(no_space(ErrorKind::StorageFull.into())),
-        };
+        });
         file.bytes = *taken.as_ref().unwrap_or(&file.bytes);
         let mut state = self.lock();
         self.note_reserve(&mut state, file.bytes, taken.is_err());

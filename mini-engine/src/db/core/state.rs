@@ -371,9 +371,10 @@ impl Core {
         self.view.load().frozen.len() < self.store.options.immutable_memtables
     }
 
-    /// Whether level 0 may get another table.
+    /// Whether level 0 may get another table. It always may for removals on a full disk, which may help its compactions.
     pub(crate) fn level_0_has_room(&self) -> bool {
-        self.is_tight() || self.view.load().version.runs(0).len() < self.store.options.stop_tables()
+        self.reserve.has_removals.load(Ordering::Relaxed)
+            || self.view.load().version.runs(0).len() < self.store.options.stop_tables()
     }
 
     /// Whether writers may fill another memtable.

@@ -2,6 +2,7 @@
 //!
 //! Every wait releases the write lock, so its caller checks everything again afterwards.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
@@ -136,7 +137,7 @@ pub(super) fn missing(core: &Core, state: &mut State, demand: Demand<'_>) -> Res
             if !demand.is_removal() {
                 return Ok(Some(Missing::Reserve));
             }
-            state.cover.has_removals = true;
+            core.reserve.has_removals.store(true, Ordering::Relaxed);
         }
         if !needs_rotation(core, state, demand.memory)? {
             return Ok(None);
@@ -325,7 +326,7 @@ pub(crate) fn rotate(core: &Core, state: &mut State) -> Result<bool> {
     core.view.store(Arc::new(view.rotated(memtable, segment, state.last_seqno)));
     state.active.is_full = false;
     state.active.estimate = 0;
-    state.cover.has_removals = false;
+    core.reserve.has_removals.store(false, Ordering::Relaxed);
     core.note_cover(state);
     core.work.notify_all();
     Ok(true)
