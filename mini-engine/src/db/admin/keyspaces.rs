@@ -15,6 +15,12 @@ pub(crate) fn keyspace(core: &Core, name: &str, options: Option<KeyspaceOptions>
         return Ok(KeyspaceRef::new(open));
     }
     options.iter().try_for_each(KeyspaceOptions::validate)?;
+    let known = lock(&core.manifest).state().keyspaces.named(name).cloned();
+    let is_new = known.is_none_or(|known| options.as_ref().is_some_and(|options| *options != known.options));
+    if is_new && !core.store.options.read_only {
+        // Not with the lock of the manifest, which a flush that uses the reserve needs.
+        drop(wait_for_reserve(core, core.lock(), 0)?);
+    }
     let mut manifest = lock(&core.manifest);
     let keyspaces = &manifest.state().keyspaces;
     let known = keyspaces.named(name);
@@ -30,9 +36,7 @@ pub(crate) fn keyspace(core: &Core, name: &str, options: Option<KeyspaceOptions>
         Some(known) => KeyspaceMeta { options, ..known.clone() },
         None => keyspaces.create(name, options)?,
     };
-    let state = core.lock();
-    core.check_writable(&state)?;
-    drop(wait_for_reserve(core, state, 0)?);
+    core.check_writable(&core.lock())?;
     tracing::debug!(name, id = meta.id, "keyspace");
     fail_on_unwind(core, || core.set_keyspace(&mut manifest, meta)).map(KeyspaceRef::new)
 }
