@@ -103,9 +103,10 @@ impl<T: Table> Builder<T> {
     /// On its first write the table reserves an address range that is about half larger than this limit, at most 32 GiB. Without a limit it
     /// reserves 16 GiB, and less if the process has more than 2048 such tables. All tables of a process have at most 64 TiB together. If that is
     /// used up, the system refuses, or it would not grant as much again to the rest of the process, or as much as all tables have (up to
-    /// 256 MiB), the table asks for a sixteenth, repeatedly; [`reset`](crate::Memtable::reset) lets it ask for the whole again. Windows counts reserved memory as used, so there the
-    /// range is as large as the limit, or 1 GiB without one. If the range is smaller than the limit, the table is full when the range is; see
-    /// [`Stats::effective_max_memory_bytes`](crate::Stats::effective_max_memory_bytes). Memory is committed only when it is first used.
+    /// 256 MiB), the table asks for a sixteenth, repeatedly; [`reset`](crate::Memtable::reset) lets it ask for the whole again. Windows counts
+    /// reserved memory as used, so there the range is as large as the limit, or 1 GiB without one. If the range is smaller than the limit, the table
+    /// is full when the range is; see [`Stats::effective_max_memory_bytes`](crate::Stats::effective_max_memory_bytes). Memory is committed only when
+    /// it is first used.
     pub fn max_memory_bytes(mut self, bytes: usize) -> Self {
         self.config.max_memory_bytes = bytes;
         self

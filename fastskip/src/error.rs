@@ -11,9 +11,9 @@ pub enum InsertError {
     #[error("key is already stored")]
     DuplicateKey,
     /// There was no room for the entry or batch: within a configured limit, in the arena's address range, or for a range at all, if the system
-    /// refuses one. A thread also gets it where 524,288 writers and open reservations are in its shard already, whatever the limits. A refusal changes nothing, and a
-    /// smaller write may still succeed. Open reservations count as used, and so does memory that another thread is just fetching for its shard or
-    /// searching. So `Full` is final only once a limit is reached and no reservation is open.
+    /// refuses one. A thread also gets it where 524,288 writers and open reservations are in its shard already, whatever the limits. A refusal
+    /// changes nothing, and a smaller write may still succeed. Open reservations count as used, and so does memory that another thread is just
+    /// fetching for its shard or searching. So `Full` is final only once a limit is reached and no reservation is open.
     #[error("table is full")]
     Full,
     /// The key is longer than [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) (64 KiB + 7), the value is longer than

@@ -66,8 +66,9 @@ impl Memtable {
     }
 
     /// Removes all versions and accepts writes again, also after [`freeze`](Self::freeze). The memtable keeps its memory, and the
-    /// pages that it has touched, unless it got a smaller range than its limit asks for: then the next write asks again. Returns false and does nothing while another handle of the table exists, or a cursor,
-    /// iterator or value that owns it. The `&mut` borrow guarantees that no slice or reservation is left.
+    /// pages that it has touched, unless it got a smaller range than its limit asks for: then the next write asks again. Returns false and does
+    /// nothing while another handle of the table exists, or a cursor, iterator or value that owns it. The `&mut` borrow guarantees that no slice or
+    /// reservation is left.
     ///
     /// ```
     /// # use fastskip::{Lookup, Memtable};

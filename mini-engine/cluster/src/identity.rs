@@ -32,7 +32,8 @@ pub struct Identity {
     pub groups: u32,
 }
 
-/// Groups of a node, by their numbers. Behind each is the position in the group's log since which the node is a member; nothing while it is being added.
+/// Groups of a node, by their numbers. Behind each is the position in the group's log since which the node is a member; nothing while it is being
+/// added.
 pub(crate) type Joined = BTreeMap<u32, Option<Position>>;
 
 /// What `node.json` says.

@@ -22,7 +22,8 @@ use crate::network::Dialer;
 use crate::settings::{Clients, Security, Settings};
 use crate::types::Member;
 
-/// A node of a cluster, or one that waits to become one. It runs in tasks of the tokio runtime in which it was started, which must have several threads.
+/// A node of a cluster, or one that waits to become one. It runs in tasks of the tokio runtime in which it was started, which must have several
+/// threads.
 ///
 /// Without [`Node::stop`] it ends as a killed process does, when the runtime ends: nothing that was acknowledged is lost.
 pub struct Node {

@@ -18,7 +18,8 @@
 //!
 //! `examples/embedded_server.rs` is a program that uses its database and serves it at the same time.
 //!
-//! Modules, each of which uses the earlier ones: `transport` (sockets and TLS files), `protocol` (bytes of requests and replies), `state` (kept between requests),
+//! Modules, each of which uses the earlier ones: `transport` (sockets and TLS files), `protocol` (bytes of requests and replies), `state` (kept
+//! between requests),
 //! `commands`, `session` (one client's requests, without sockets), `net`; and beside it `replicated`, what a cluster's front end needs instead.
 #![forbid(unsafe_code)]
 

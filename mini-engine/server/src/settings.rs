@@ -115,8 +115,8 @@ pub struct TlsFiles {
 }
 
 impl Default for Settings {
-    /// The Redis protocol without a password or TLS, 16 databases, synced writes, checkpoints in `checkpoints` of the working directory, and requests of 10 ms
-    /// and more in SLOWLOG.
+    /// The Redis protocol without a password or TLS, 16 databases, synced writes, checkpoints in `checkpoints` of the working directory, and
+    /// requests of 10 ms and more in SLOWLOG.
     fn default() -> Self {
         Self {
             protocol: Protocol::Resp,

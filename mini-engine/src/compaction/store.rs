@@ -141,8 +141,8 @@ impl TableStore {
         Ok(Some(written))
     }
 
-    /// Writes `entries` from outside, with ascending distinct keys, their kinds and stored values, to new tables. All entries of a table have one number: `first` for the first
-    /// table, and the next number for each later one. After an error no file is left.
+    /// Writes `entries` from outside, with ascending distinct keys, their kinds and stored values, to new tables. All entries of a table have one
+    /// number: `first` for the first table, and the next number for each later one. After an error no file is left.
     ///
     /// # Errors
     /// The first among `entries`; [`Error::InvalidArgument`] for a key that is not after the one before it, or a key or value past its

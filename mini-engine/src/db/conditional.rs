@@ -3,8 +3,8 @@
 //! A compare-and-swap is a transaction that reads one key and writes it. The check of its commit finds every other write of the key, also of an equal
 //! value; then it reads again.
 //!
-//! A pop is a transaction that reads the range up to the entry at its end and removes that entry. An entry that comes before it, or another pop that takes
-//! it, is a conflict; then it reads again. What earlier pops have removed is skipped (`core/dead_ranges.rs`).
+//! A pop is a transaction that reads the range up to the entry at its end and removes that entry. An entry that comes before it, or another pop that
+//! takes it, is a conflict; then it reads again. What earlier pops have removed is skipped (`core/dead_ranges.rs`).
 
 use std::sync::Arc;
 use std::time::SystemTime;

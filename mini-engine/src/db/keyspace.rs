@@ -93,8 +93,8 @@ impl Keyspace {
         self.read(|point| point.get_many(&keys))
     }
 
-    /// Like [`Keyspace::get_many`], until the values found have `soft_limit` bytes together: so at most that many bytes of values, plus one value, are in
-    /// memory at once. RocksDB's `MultiGet` has `value_size_soft_limit` for that.
+    /// Like [`Keyspace::get_many`], until the values found have `soft_limit` bytes together: so at most that many bytes of values, plus one value,
+    /// are in memory at once. RocksDB's `MultiGet` has `value_size_soft_limit` for that.
     ///
     /// The answer for a key is `Some(result)`, with the result of [`Keyspace::get`], or `None` if the search ended before it was known. The keys that
     /// have an answer need not be the first ones: newer data is searched before older data, and each in the order of the keys. At least one key has
@@ -278,8 +278,8 @@ impl Keyspace {
         set_expiry(self.core(), &self.keyspace, key.as_ref(), at.into())
     }
 
-    /// The entry with the smallest key. O(sources * log n) amortised, however many were removed before it: tombstones that a read has passed are skipped
-    /// by later ones. The same holds for the first and the last entry of a range or a prefix, of a snapshot, and of a transaction.
+    /// The entry with the smallest key. O(sources * log n) amortised, however many were removed before it: tombstones that a read has passed are
+    /// skipped by later ones. The same holds for the first and the last entry of a range or a prefix, of a snapshot, and of a transaction.
     ///
     /// # Errors
     /// [`Error::Io`] and [`Error::Corruption`] of the tables asked; [`Error::Closed`].
@@ -294,11 +294,11 @@ impl Keyspace {
 
     /// Removes the entry with the smallest key, and returns it: no two callers get the same one. The durability is that of the options.
     ///
-    /// Costs [`Keyspace::first`] and the commit of a [`Transaction`](crate::Transaction), which it begins again while others take the entry first or put one
-    /// before it. [`Transaction::pop_first`](crate::Transaction::pop_first) does the same as part of a transaction. Each popped entry leaves a tombstone
-    /// until a flush and a compaction drop it. The first reads after an open, or after a [`Keyspace::ingest`], pass over all tombstones at its end; later
-    /// ones skip them. Each pop sorts a copy of a memtable of the kind [`MemtableKind::Vector`](crate::MemtableKind::Vector): do not use that kind for a
-    /// queue.
+    /// Costs [`Keyspace::first`] and the commit of a [`Transaction`](crate::Transaction), which it begins again while others take the entry first or
+    /// put one before it. [`Transaction::pop_first`](crate::Transaction::pop_first) does the same as part of a transaction. Each popped entry leaves
+    /// a tombstone until a flush and a compaction drop it. The first reads after an open, or after a [`Keyspace::ingest`], pass over all tombstones
+    /// at its end; later ones skip them. Each pop sorts a copy of a memtable of the kind [`MemtableKind::Vector`](crate::MemtableKind::Vector): do
+    /// not use that kind for a queue.
     ///
     /// # Errors
     /// Those of [`Keyspace::first`] and [`Db::write`](crate::Db::write).
@@ -402,7 +402,8 @@ impl Keyspace {
     /// time, so little additional space is needed.
     ///
     /// # Errors
-    /// The errors of [`Db::flush`](crate::Db::flush); [`Error::Io`] and [`Error::Corruption`] of an input table. Completed parts stay, and nothing is lost.
+    /// The errors of [`Db::flush`](crate::Db::flush); [`Error::Io`] and [`Error::Corruption`] of an input table. Completed parts stay, and nothing
+    /// is lost.
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {

@@ -143,8 +143,8 @@ macro_rules! define_metrics {
             pub compaction: Compaction,
             /// Bytes of keys and values that were flushed to tables since the database was created.
             pub flushed_user_bytes: u64,
-            /// The time by which the clock of the database, which never goes back, is ahead of the system's. Until that has caught up, no entry expires.
-            /// See [`Keyspace::now`](crate::Keyspace::now).
+            /// The time by which the clock of the database, which never goes back, is ahead of the system's. Until that has caught up, no entry
+            /// expires. See [`Keyspace::now`](crate::Keyspace::now).
             pub clock_ahead: Duration,
             /// The time for which the oldest open snapshot, iterator or cursor has been open; `None` if there is none. A snapshot keeps versions
             /// from being compacted away, an iterator or a cursor keeps memtables and files.
@@ -196,8 +196,8 @@ define_metrics! {
     /// Commits of transactions that were refused because of a conflict. Those of `compare_and_swap` and of pops, which then begin again, are
     /// counted too.
     conflicts: Counter,
-    /// Newer writes that commits of transactions compared with what these had read; also versions that were searched for newer ones, where the record of
-    /// newer writes did not reach back to the transaction's beginning.
+    /// Newer writes that commits of transactions compared with what these had read; also versions that were searched for newer ones, where the
+    /// record of newer writes did not reach back to the transaction's beginning.
     commit_checks: Counter,
     /// Keys without a value, removed or expired, that scans passed one by one; counted where there were 16 or more in a row.
     dead_keys_passed: Counter,

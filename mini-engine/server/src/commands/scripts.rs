@@ -1,5 +1,5 @@
-//! EVAL, EVALSHA and SCRIPT. There is no Lua: the scripts with which well-known libraries hold their locks are recognised by their tokens, and functions
-//! do what they say. Other scripts are refused.
+//! EVAL, EVALSHA and SCRIPT. There is no Lua: the scripts with which well-known libraries hold their locks are recognised by their tokens, and
+//! functions do what they say. Other scripts are refused.
 
 use std::collections::BTreeSet;
 

@@ -104,8 +104,8 @@ impl Executor {
         Ok(())
     }
 
-    /// The keys of a WATCH as they are now, each once. If they are longer than [`MAX_REQUEST_BYTES`], only as many as show that: so their values are not
-    /// all in memory, and [`Conversation::watch`](super::Conversation::watch) refuses them.
+    /// The keys of a WATCH as they are now, each once. If they are longer than [`MAX_REQUEST_BYTES`], only as many as show that: so their values are
+    /// not all in memory, and [`Conversation::watch`](super::Conversation::watch) refuses them.
     ///
     /// # Errors
     /// Those of the engine.

@@ -1,5 +1,5 @@
-//! What several commands have made of the databases so far, before it is committed: values, and ranges that were removed. The changes since a mark can be
-//! taken back: so a command that fails leaves nothing behind, whatever it has written before it failed.
+//! What several commands have made of the databases so far, before it is committed: values, and ranges that were removed. The changes since a mark
+//! can be taken back: so a command that fails leaves nothing behind, whatever it has written before it failed.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};

@@ -1,9 +1,9 @@
 //! The keys that WATCH names. EXEC is carried out only if they are as they were.
 //!
-//! Transactions of the engine notice every write, also of a program that shares its database with the server, and every expiry. They take the removal of
-//! a range for a write of every key in it, but FLUSHALL concerns only keys that are there, as in Redis. So the keys that were absent have transactions
-//! of their own, and these are replaced when the server removes ranges: `before_removal` looks whether they have noticed anything, and `after_removal`
-//! begins new ones.
+//! Transactions of the engine notice every write, also of a program that shares its database with the server, and every expiry. They take the
+//! removal of a range for a write of every key in it, but FLUSHALL concerns only keys that are there, as in Redis. So the keys that were absent have
+//! transactions of their own, and these are replaced when the server removes ranges: `before_removal` looks whether they have noticed anything, and
+//! `after_removal` begins new ones.
 
 use std::collections::BTreeMap;
 

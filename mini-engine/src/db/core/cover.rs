@@ -5,22 +5,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use super::attempts::Attempts;
 
-/// The file, and whether it is there.
+/// The lock of the file, who uses its space, and whether it is too small.
 #[derive(Debug, Default)]
 pub(crate) struct Reserve {
-    /// Locked before the write lock, and after the manifest's.
-    pub(super) file: Mutex<ReserveFile>,
+    /// Locked while the file changes, before the write lock and after the manifest's. [`Cover`] has its length.
+    pub(super) file: Mutex<()>,
     /// The number of steps that may use its space now. It rises with the file locked.
     pub(super) users: AtomicUsize,
     /// R4. Changes with the write lock held. Relaxed: no other memory depends on it.
     pub(super) is_tight: AtomicBool,
     /// Whether the active memtable has removals that were accepted without a reserve. As `is_tight`.
     pub(crate) has_removals: AtomicBool,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct ReserveFile {
-    pub(super) bytes: u64,
 }
 
 /// What writes are checked against (R2). Guarded by the write lock.
@@ -46,7 +41,7 @@ impl Cover {
 impl Reserve {
     pub(crate) fn of(bytes: u64, besides: u64) -> (Reserve, Cover) {
         let reserve = Reserve {
-            file: Mutex::new(ReserveFile { bytes }),
+            file: Mutex::default(),
             is_tight: (bytes < besides).into(),
             has_removals: false.into(),
             users: 0.into(),

@@ -17,8 +17,8 @@
 //! The write does so before it becomes visible; a reader at a number that includes the write takes the lock of the set after that and finds
 //! the key removed. A removed key stays removed, so what a reader gets here may be too little and never too much.
 //!
-//! A reader's number may be older than `since`. Then its range is a *candidate*, with `dead` missing, and the next reader at `since` or later that passes it
-//! confirms it (D1 at its own number). Without concurrent writes a range is dead at once.
+//! A reader's number may be older than `since`. Then its range is a *candidate*, with `dead` missing, and the next reader at `since` or later that
+//! passes it confirms it (D1 at its own number). Without concurrent writes a range is dead at once.
 //!
 //! Neighbours become one range if they are of similar size. So there are O(log n) of them for n dead keys in a row; and a large range keeps its number,
 //! from which on readers may skip it, while readers and writers go on at one of its ends. The ranges take a bounded amount of memory: those that
@@ -113,8 +113,8 @@ impl DeadRanges {
         }
     }
 
-    /// Notes that a reader at this moment has passed all keys from `start` on and before `end`, about `keys` of them, and found no entry. `claimed` is the
-    /// last number that was assigned: no insertion above it comes without a [`cut`](Self::cut). O(log n) for each range within.
+    /// Notes that a reader at this moment has passed all keys from `start` on and before `end`, about `keys` of them, and found no entry. `claimed`
+    /// is the last number that was assigned: no insertion above it comes without a [`cut`](Self::cut). O(log n) for each range within.
     pub(crate) fn note(&mut self, (start, end): (&Slice, &Slice), keys: u64, at: Moment, claimed: SeqNo) {
         if start >= end {
             return;

@@ -11,7 +11,8 @@
 //! durable, so that no sync has to allocate anything. The first log of an open has no space in advance: its size is not known yet, and many a
 //! database is opened for one write. A log that outgrows its space is closed where the disk is full (`wal/writer.rs`, W4).
 //! N4 If there is no space, it is made in that of the reserve, without space in advance (`reserve.rs`). A lack of space even so, or of file handles,
-//! changes nothing: the old log and memtable stay, threads that wait for the new log get the error, and the next write tries again. Any other failure, in particular of a sync, ends writing (rule 7).
+//! changes nothing: the old log and memtable stay, threads that wait for the new log get the error, and the next write tries again. Any other
+//! failure, in particular of a sync, ends writing (rule 7).
 
 use super::attempts::Attempts;
 use crate::error::Result;

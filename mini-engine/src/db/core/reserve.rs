@@ -1,8 +1,8 @@
 //! The reserve: space that the database keeps for the way back from a full disk, in the file [`RESERVE`].
 //!
 //! R1 *Size.* It has the memory of all memtables, since that is about what a flush, or an open after a crash, writes of their logs; what a compaction
-//!    needs besides its inputs ([`needed_besides_memtables`]); [`BASE`] for the manifest and a log; and the removals of each memtable. So it grows with the data, up to
-//!    a few tables and memtables. It is never read. Whatever it has beyond that at the end of a database is cut off.
+//!    needs besides its inputs ([`needed_besides_memtables`]); [`BASE`] for the manifest and a log; and the removals of each memtable. So it grows
+//!    with the data, up to a few tables and memtables. It is never read. Whatever it has beyond that at the end of a database is cut off.
 //! R2 *Who may add.* A write is logged only while the reserve is as large as R1 says, that write included. So everything that is in a log can become
 //!    tables, whatever else fills the disk. Where the reserve cannot grow, the write is refused, and nothing else changes.
 //! R3 *Who may use it.* A step of the engine that finds no space (a new log, a flush, a compaction, an edit, an open) gives up the whole reserve and
@@ -23,9 +23,9 @@
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
-use super::cover::ReserveFile;
 use super::recycle::drop_spare;
 use super::state::{Core, State};
 use crate::compaction::OutputSizes;
@@ -104,7 +104,7 @@ pub(crate) fn give_up(fs: &dyn FileSystem, dir: &Path) -> bool {
 struct Use<'a>(&'a Core);
 
 impl<'a> Use<'a> {
-    fn begin(core: &'a Core, _file: &ReserveFile) -> Use<'a> {
+    fn begin(core: &'a Core, _file: &MutexGuard<'_, ()>) -> Use<'a> {
         core.reserve.users.fetch_add(1, Ordering::Relaxed);
         Use(core)
     }
@@ -144,15 +144,16 @@ impl Core {
 
     #[cold]
     fn give_up_reserve(&self, cause: &Error) -> Use<'_> {
-        let mut file = lock(&self.reserve.file);
+        let file = lock(&self.reserve.file);
         let using = Use::begin(self, &file);
-        if std::mem::take(&mut file.bytes) > 0 {
+        let mut state = self.lock();
+        let is_there = state.cover.bytes > 0;
+        self.note_reserve(&mut state, 0, true);
+        drop(state);
+        if is_there {
             tracing::warn!(%cause, "gives up the reserve: only removals are accepted until there is space");
             unlink(&*self.store.fs, &self.reserve_path());
         }
-        let mut state = self.lock();
-        self.note_reserve(&mut state, 0, true);
-        drop(state);
         drop(file);
         drop_spare(self);
         // More compactions are due, and level 0 may get more tables.
@@ -175,7 +176,7 @@ impl Core {
             let needed = self.needed(&state, wanted);
             (needed, most(options, needed, state.cover.besides))
         };
-        let (path, mut file) = (self.reserve_path(), lock(&self.reserve.file));
+        let (path, file) = (self.reserve_path(), lock(&self.reserve.file));
         if self.is_reserve_in_use() {
             // A step has just begun. The attempt is still wanted.
             return;
@@ -184,9 +185,9 @@ impl Core {
             let what = format!("{error}; until there is space, only removals are accepted");
             Error::io("allocate", &path)(io::Error::new(error.kind(), what))
         });
-        file.bytes = *taken.as_ref().unwrap_or(&file.bytes);
         let mut state = self.lock();
-        self.note_reserve(&mut state, file.bytes, taken.is_err());
+        let bytes = *taken.as_ref().unwrap_or(&state.cover.bytes);
+        self.note_reserve(&mut state, bytes, taken.is_err());
         state.cover.attempts.end(taken.err());
         drop(state);
         drop(file);
@@ -196,9 +197,10 @@ impl Core {
 
     /// Cuts off what the next open does not need. The threads have ended.
     pub(crate) fn cut_reserve(&self) {
-        let needed = self.needed(&self.lock(), 0);
-        let file = lock(&self.reserve.file);
-        if file.bytes > needed && !self.store.options.read_only {
+        let state = self.lock();
+        let (bytes, needed) = (state.cover.bytes, self.needed(&state, 0));
+        drop(state);
+        if bytes > needed && !self.store.options.read_only {
             let cut = resize(&*self.store.fs, &self.reserve_path(), needed, needed);
             drop(cut.inspect_err(|error| tracing::warn!(%error, "could not cut the reserve")));
         }

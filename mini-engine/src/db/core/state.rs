@@ -1,10 +1,10 @@
 //! The core of an open database: the state shared by handles, snapshots, iterators and workers.
 //!
 //! Lock order: that of drops (`keyspaces.rs`), `manifest`, the reserve's file, then `state`, then `spare`; the snapshot registry, the names of
-//! keyspaces and the locks of a log and of the dead ranges come last. `state` is the write lock. It guards the places in the log, the sequence numbers and the publishing of views. No
-//! thread waits for the device while holding it, with two exceptions: a write that finds no space cuts the log (`wal/writer.rs`, W4), and the condition
-//! of a write may, at its last try, read a table (`transaction/commit.rs`). Both condition variables belong to it: `work` wakes the workers, `room` wakes
-//! all threads that wait for the workers.
+//! keyspaces and the locks of a log and of the dead ranges come last. `state` is the write lock. It guards the places in the log, the sequence
+//! numbers and the publishing of views. No thread waits for the device while holding it, with two exceptions: a write that finds no space cuts the
+//! log (`wal/writer.rs`, W4), and the condition of a write may, at its last try, read a table (`transaction/commit.rs`). Both condition variables
+//! belong to it: `work` wakes the workers, `room` wakes all threads that wait for the workers.
 //!
 //! Failure (rule 7) is final: the first error is kept, and every later write gets `ReadOnly` with it. A database that was opened
 //! read-only is in that state from the start, and has no workers.

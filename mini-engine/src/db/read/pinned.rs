@@ -16,8 +16,8 @@
 //! P6 A number is registered together with an instant, and a scan has one of its own: entries have expired for a reader by that instant, however
 //! long it lives. A compaction takes an entry for expired only if it is for every reader that sees it (K3 of `core/clock.rs`).
 //!
-//! P7 The core's dead ranges are for readers in views that have all writes up to their numbers (D1 of `core/dead_ranges.rs`). A scan's view has them if its
-//! active memtable was still the active one after the number was loaded, and no bulk load came between (P5); a snapshot's view always has.
+//! P7 The core's dead ranges are for readers in views that have all writes up to their numbers (D1 of `core/dead_ranges.rs`). A scan's view has them
+//! if its active memtable was still the active one after the number was loaded, and no bulk load came between (P5); a snapshot's view always has.
 //! Where a snapshot's number is too old for the core's ranges, it keeps its own, which no insertion concerns. Guarded reads skip nothing.
 //!
 //! Owning both, as in a snapshot that pins its view, would keep the space twice: the files of the past, and the same versions in the new files. An
@@ -104,8 +104,8 @@ impl Drop for Registered {
     }
 }
 
-/// A view, and the sequence number and the instant at which it is read: the resources of an iterator or a cursor. Keeps the directory's lock, the memtables and the
-/// open tables alive. Fields drop in this order: the files before the lock.
+/// A view, and the sequence number and the instant at which it is read: the resources of an iterator or a cursor. Keeps the directory's lock, the
+/// memtables and the open tables alive. Fields drop in this order: the files before the lock.
 pub(crate) struct Pinned {
     pub(crate) view: Arc<View>,
     pub(crate) seqno: SeqNo,

@@ -14,7 +14,8 @@ use crate::types::{
 };
 
 /// The reads and writes of a [`Transaction`](crate::Transaction) in one keyspace: made by [`Transaction::keyspace`](crate::Transaction::keyspace).
-/// They become part of the transaction. Every method does what that of the same name of [`Transaction`](crate::Transaction) does in the default keyspace.
+/// They become part of the transaction. Every method does what that of the same name of [`Transaction`](crate::Transaction) does in the default
+/// keyspace.
 #[derive(Debug)]
 pub struct KeyspaceTransaction<'a> {
     state: &'a TransactionState,

@@ -222,8 +222,8 @@ impl Transaction {
     /// The check costs O(w log r) for w operations that were written since the transaction began and r keys and ranges that it has read. Other writes
     /// wait for that part of the check that concerns writes which came during it. A check looks up each key, and passes over each range, in the
     /// database itself only if the record of newer writes does not reach back so far: after a [`Keyspace::ingest`](crate::Keyspace::ingest), or when
-    /// it took more than [`Options::max_transaction_bytes`](crate::Options::max_transaction_bytes). As every conditional write does, a commit waits for the
-    /// writes that have begun.
+    /// it took more than [`Options::max_transaction_bytes`](crate::Options::max_transaction_bytes). As every conditional write does, a commit waits
+    /// for the writes that have begun.
     ///
     /// # Errors
     /// [`Error::Conflict`], with the key that was changed; the errors of [`Db::write`](crate::Db::write), and of reading tables.

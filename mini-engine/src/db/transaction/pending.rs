@@ -1,8 +1,8 @@
 //! [`Pending`]: what a transaction has read and written so far, in bounded memory. All keys are stored keys.
 //!
-//! A transaction that takes many entries from an end would pass all that it has taken before, each time. So it keeps the ranges at the ends of which it has
-//! found only committed entries that it has written or removed itself. It reads at one number, and what it has written stays written: such a range
-//! stays one.
+//! A transaction that takes many entries from an end would pass all that it has taken before, each time. So it keeps the ranges at the ends of which
+//! it has found only committed entries that it has written or removed itself. It reads at one number, and what it has written stays written: such a
+//! range stays one.
 
 use std::ops::Bound;
 

@@ -4,8 +4,8 @@
 //!
 //! Under the write lock, one after the other:
 //! 1. Make room (`room.rs`): slow down if compactions fall behind, rotate a full memtable, wait while too many memtables are frozen, or until the
-//!    reserve is large enough (`core/reserve.rs`). The writer holds only its own batch meanwhile. With an open reservation it would keep the memtable from being
-//!    frozen, and could wait for ever for that memtable's flush.
+//!    reserve is large enough (`core/reserve.rs`). The writer holds only its own batch meanwhile. With an open reservation it would keep the
+//!    memtable from being frozen, and could wait for ever for that memtable's flush.
 //! 2. Reserve space in the memtable. Everything that can fail there fails here, before anything is logged. Otherwise a write that was refused for
 //!    lack of memory would reappear at replay.
 //! 3. Take sequence numbers, a place in the log and a ticket. If the log is not mapped, the frame is written now. A failure leaves nothing visible.

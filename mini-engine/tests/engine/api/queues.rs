@@ -95,8 +95,8 @@ const KEYS: u64 = 400;
 
 #[test]
 fn scans_among_many_removed_keys_are_those_of_the_model() {
-    // Catches a live key that is skipped: one that was inserted, loaded or given a longer life in a range without entries, in whatever place its version
-    // is; an older snapshot, a transaction or an open iterator that skips what is there for it; and a range of another keyspace.
+    // Catches a live key that is skipped: one that was inserted, loaded or given a longer life in a range without entries, in whatever place its
+    // version is; an older snapshot, a transaction or an open iterator that skips what is there for it; and a range of another keyspace.
     for seed in 0..12 {
         let fs = FaultFs::new(Arc::new(MemFs::default()));
         let clock = |now: u64| std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(now);
@@ -230,8 +230,8 @@ fn scans_among_many_removed_keys_are_those_of_the_model() {
 
 #[test]
 fn what_a_thread_inserts_is_found_at_once_while_others_remove_and_scan_around_it() {
-    // Catches a range that is used after a key of it was inserted, and before the writer has cut it; one that is confirmed by a reader in an old view; and
-    // a scan that shows one half of a batch.
+    // Catches a range that is used after a key of it was inserted, and before the writer has cut it; one that is confirmed by a reader in an old
+    // view; and a scan that shows one half of a batch.
     const THREADS: u64 = 4;
     let (_dir, db) = opened(|b| b.memtable_bytes(64 << 10).l0_trigger(2).block_bytes(512));
     let is_over = AtomicBool::new(false);

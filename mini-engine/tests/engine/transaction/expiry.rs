@@ -10,8 +10,8 @@ fn at(seconds: u64) -> SystemTime {
 
 #[test]
 fn what_was_read_and_has_expired_by_the_commit_is_a_conflict_and_nothing_else_is() {
-    // Catches an expiry that no check sees because it has no number, by each kind of read; one that counts although the entry was not read or was absent
-    // before; and a key that expires for the transaction itself while it lives.
+    // Catches an expiry that no check sees because it has no number, by each kind of read; one that counts although the entry was not read or was
+    // absent before; and a key that expires for the transaction itself while it lives.
     type Read = fn(&Transaction) -> bool;
     let reads: [(Read, bool); 8] = [
         (|tx| tx.get("soon").unwrap().is_some(), true),
