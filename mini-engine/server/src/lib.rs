@@ -18,7 +18,7 @@
 //!
 //! `examples/embedded_server.rs` is a program that uses its database and serves it at the same time.
 //!
-//! Modules, each of which uses the earlier ones: `transport` (sockets and TLS files), `protocol` (bytes of requests and replies), `state` (kept
+//! Modules, each of which uses the earlier ones: `transport` and `tls` (sockets), `protocol` (bytes of requests and replies), `state` (kept
 //! between requests),
 //! `commands`, `session` (one client's requests, without sockets), `net`; and beside it `replicated`, what a cluster's front end needs instead.
 #![forbid(unsafe_code)]
@@ -31,6 +31,11 @@ pub mod replicated;
 mod session;
 mod settings;
 mod state;
+#[cfg(feature = "tls")]
+mod tls;
+#[cfg(not(feature = "tls"))]
+#[path = "without_tls.rs"]
+mod tls;
 mod transport;
 
 pub use error::{Error, Result};

@@ -66,8 +66,9 @@ pub(crate) struct ServeArgs {
     /// port can read, change and delete everything
     #[arg(verbatim_doc_comment, long)]
     without_password: bool,
-    /// Speak TLS only, with the certificate in this PEM file, followed by those of its authorities
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    /// Speak TLS only, with the certificate in this PEM file, followed by those of its authorities.
+    /// In a program that is built with `--features tls`
+    #[arg(verbatim_doc_comment, long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
     /// The private key of the certificate, a PEM file
     #[arg(long, value_name = "FILE", requires = "tls_cert")]

@@ -23,7 +23,6 @@ use std::time::{Duration, Instant};
 use mio::event::Event;
 use mio::net::UnixStream;
 use mio::{Events, Interest, Poll, Token, Waker};
-use rustls::ServerConfig;
 
 use super::connection::{Connection, READ_BYTES, Wanted};
 use super::long_wait::LongWait;
@@ -35,6 +34,7 @@ use crate::state::context::Wait;
 use crate::state::job::Job;
 use crate::state::refused::Cause;
 use crate::state::shared::Shared;
+use crate::tls::ServerConfig;
 
 const LISTENER: Token = Token(usize::MAX);
 const WAKER: Token = Token(usize::MAX - 1);

@@ -7,7 +7,6 @@ mod limits;
 mod long_wait;
 mod server;
 mod stream;
-mod tls;
 mod worker;
 
 pub use server::{Server, Stopper};

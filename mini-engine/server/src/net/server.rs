@@ -7,7 +7,6 @@ use std::time::SystemTime;
 
 use mini_engine::Db;
 use mio::net::UnixStream;
-use rustls::ServerConfig;
 
 use super::address;
 use super::event_loop::{EventLoop, Listeners};
@@ -17,7 +16,7 @@ use crate::error::{Result, io};
 use crate::settings::Settings;
 use crate::state::clock::since_1970;
 use crate::state::shared::Shared;
-use crate::transport;
+use crate::tls::{self, ServerConfig};
 
 /// A server that listens, and serves once it [runs](Server::run).
 ///
@@ -60,7 +59,7 @@ impl Server {
     /// [`Error::Tls`](crate::Error::Tls); [`Error::Io`](crate::Error::Io).
     pub fn bind(listen: &str, settings: Settings) -> Result<Self> {
         limits::check(&settings)?;
-        let tls = settings.tls.as_ref().map(transport::for_clients).transpose()?;
+        let tls = settings.tls.as_ref().map(tls::for_clients).transpose()?;
         let addressed = |listener: Listener, listen: &str| match listener.address() {
             Ok(address) => Ok((listener, address)),
             Err(error) => Err(io("ask for the address of", listen)(error)),

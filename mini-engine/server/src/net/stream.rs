@@ -11,9 +11,8 @@ use std::sync::Arc;
 use mio::event::Source;
 use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use mio::{Interest, Registry, Token};
-use rustls::ServerConfig;
 
-use super::tls::Tls;
+use crate::tls::{ServerConfig, Tls};
 use crate::transport::keep_alive;
 
 /// The address of a server.

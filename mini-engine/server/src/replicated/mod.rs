@@ -53,7 +53,9 @@ pub use self::request::{MAX_REQUEST_BYTES, Request};
 pub use self::slots::{SLOTS, slot_of};
 pub use crate::protocol::reply::Reply;
 pub use crate::state::refused::Cause;
-pub use crate::transport::{certificates, for_clients, keep_alive, private_key, unusable};
+#[cfg(feature = "tls")]
+pub use crate::tls::{certificates, for_clients, private_key, unusable};
+pub use crate::transport::keep_alive;
 
 #[cfg(test)]
 mod tests;

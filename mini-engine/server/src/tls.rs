@@ -1,0 +1,127 @@
+//! TLS for clients of a TCP address: its files, and a connection. `rustls` encrypts and decrypts in memory; the event loop moves the bytes.
+//! `without_tls.rs` stands for this file in a server that is built without the feature `tls`.
+//!
+//! Bounds: `rustls` holds at most one record of 16 KiB that has not wholly arrived (64 KiB during the handshake), and
+//! 64 KiB of records to be sent: further output stays with the connection until these are sent.
+
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+pub(crate) use rustls::ServerConfig;
+use rustls::ServerConnection;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::error::{Error, Result};
+use crate::settings::TlsFiles;
+
+/// How the server speaks TLS with clients: the files are read, and belong together.
+///
+/// # Errors
+/// [`Error::Tls`].
+pub fn for_clients(files: &TlsFiles) -> Result<Arc<ServerConfig>> {
+    let (certificates, key) = (certificates(&files.certificates)?, private_key(&files.key)?);
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = config.and_then(|builder| builder.with_no_client_auth().with_single_cert(certificates, key));
+    config.map(Arc::new).map_err(unusable(&files.certificates))
+}
+
+/// The certificates of a file, of which there is one at least.
+///
+/// # Errors
+/// [`Error::Tls`].
+pub fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>> {
+    let found: Vec<_> = CertificateDer::pem_file_iter(file).and_then(Iterator::collect).map_err(unusable(file))?;
+    match found.is_empty() {
+        false => Ok(found),
+        true => Err(unusable(file)("expected certificates in PEM form (BEGIN CERTIFICATE), found none")),
+    }
+}
+
+/// The private key of a file.
+///
+/// # Errors
+/// [`Error::Tls`].
+pub fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>> {
+    let is_encrypted = || std::fs::read(file).is_ok_and(|text| text.windows(9).any(|word| word == b"ENCRYPTED"));
+    PrivateKeyDer::from_pem_file(file).map_err(|error| match error {
+        _ if is_encrypted() => {
+            let advice =
+                "nobody is there to be asked for its password: store it without one (openssl pkey -in FILE -out NEW)";
+            unusable(file)(format!("the key is encrypted, and {advice}"))
+        }
+        pem::Error::NoItemsFound => {
+            unusable(file)("expected a private key in PEM form (BEGIN PRIVATE KEY), found none")
+        }
+        error => unusable(file)(error),
+    })
+}
+
+/// The error for a file that TLS cannot use.
+pub fn unusable<E: ToString>(file: &Path) -> impl FnOnce(E) -> Error {
+    move |reason| Error::Tls { file: file.to_owned(), reason: reason.to_string() }
+}
+
+/// One client's side of TLS, without its socket.
+pub(crate) struct Tls(ServerConnection);
+
+impl Tls {
+    /// # Errors
+    /// The configuration does not work for any client.
+    pub(crate) fn new(config: &Arc<ServerConfig>) -> io::Result<Self> {
+        ServerConnection::new(Arc::clone(config)).map(Self).map_err(io::Error::other)
+    }
+
+    /// Reads what the client wrote; 0 at the end of its side. `WouldBlock` only if `socket` has nothing more.
+    pub(crate) fn read(&mut self, socket: &mut (impl Read + Write), buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.0.reader().read(buffer) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                // The client has ended the connection without a word. A request that was cut is not carried out.
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(0),
+                done => return done,
+            }
+            self.0.read_tls(socket)?;
+            if let Err(error) = self.0.process_new_packets() {
+                // It says why in a last record.
+                self.flush(socket).ok();
+                return Err(io::Error::new(ErrorKind::InvalidData, error));
+            }
+        }
+    }
+
+    /// Takes as much of the output as there is room for, and sends what `socket` accepts. Returns the number of bytes taken.
+    pub(crate) fn write(&mut self, socket: &mut impl Write, output: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.flush(socket)?;
+        let taken = self.0.writer().write_vectored(output)?;
+        match self.flush(socket) {
+            Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
+            _ => Ok(taken),
+        }
+    }
+
+    /// Sends all records, of the handshake too.
+    pub(crate) fn flush(&mut self, socket: &mut impl Write) -> io::Result<()> {
+        while self.0.wants_write() {
+            if self.0.write_tls(socket)? == 0 {
+                return Err(ErrorKind::WriteZero.into());
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.0.wants_write()
+    }
+
+    pub(crate) fn is_handshaking(&self) -> bool {
+        self.0.is_handshaking()
+    }
+
+    /// Makes the record that tells the client that nothing follows, once.
+    pub(crate) fn say_end(&mut self) {
+        self.0.send_close_notify();
+    }
+}
