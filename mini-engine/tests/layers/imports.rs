@@ -88,7 +88,7 @@ pub(crate) fn in_circles(graph: &Graph) -> Vec<&str> {
 fn collect(dir: &Path, module: &str, files: &mut BTreeMap<String, String>) {
     for entry in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
         let name = entry.file_stem().unwrap().to_str().unwrap().to_owned();
-        if ["tests", "model", "theory"].contains(&&*name) || name.starts_with("test_") {
+        if is_test_only(&entry) {
             continue;
         }
         if entry.is_dir() {
@@ -100,10 +100,20 @@ fn collect(dir: &Path, module: &str, files: &mut BTreeMap<String, String>) {
     }
 }
 
+/// Whether a file or directory has only code that tests compile.
+pub(crate) fn is_test_only(path: &Path) -> bool {
+    let name = path.file_stem().unwrap().to_str().unwrap();
+    ["tests", "model", "theory"].contains(&name) || name.starts_with("test_")
+}
+
+/// A file's code, and the part of it that only tests compile.
+pub(crate) fn split_tests(text: &str) -> (&str, &str) {
+    text.split_at(text.find("#[cfg(test)]\nmod tests").unwrap_or(text.len()))
+}
+
 /// A file's code, without comments and without code that only tests compile.
 pub(crate) fn shipped_code(text: &str) -> String {
-    let shipped = text.split("#[cfg(test)]\nmod tests").next().unwrap();
-    shipped.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+    split_tests(text).0.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 
 /// The paths that code imports, those that it re-exports, and the other code.
