@@ -1,4 +1,4 @@
-//! Constants that affect only the speed of a table, never its contents: sizes of groups, and thresholds. Measured in `docs/src/results.md`. The
+//! Constants that affect only the speed of a table, never its contents: sizes of groups, and thresholds. Measured in `docs/src/lab-notes.md`. The
 //! models in `loom-tests` use small values instead, so that a handful of nodes reaches every path.
 
 /// Slots of a block: with its header, two cache lines of partial keys and two of offsets. 14 and 62 were no better.
