@@ -242,6 +242,25 @@ fn a_scan_returns_every_key_that_is_there_all_the_time_and_each_once() {
 }
 
 #[test]
+fn scans_from_the_start_do_not_pass_what_was_removed_there_each_time() {
+    // Catches a client that takes keys from the front by SCAN and DEL, and pays for all earlier ones each time. Counted in keys without a value.
+    const COUNT: u64 = 4000;
+    let mut server = Server::new();
+    for n in 0..COUNT {
+        server.answers(format!("set key{n:04} v\r\n").as_bytes());
+    }
+    for n in (0..COUNT).step_by(10) {
+        let (_, keys) = scanned(&server.answers(b"scan 0 count 10\r\n"));
+        assert_eq!(keys[0], format!("key{n:04}"));
+        server.talk(&format!("del {} => :10", keys.join(" ")));
+    }
+    server.talk("scan 0 count 10 => *2 $1 0 *0");
+    let passed = server.shared.db.metrics().dead_keys_passed;
+    // Each time anew it would be two hundred for each key.
+    assert!(passed < 50 * COUNT, "{passed} keys passed for {COUNT} keys");
+}
+
+#[test]
 fn version_3_has_its_own_nulls_and_maps() {
     // Catches a client of version 3 that is answered in version 2, or the reverse.
     Server::new().talk(
