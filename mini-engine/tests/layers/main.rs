@@ -93,7 +93,7 @@ const FOLDERS: [(&str, &[&[&str]]); 2] = [
             &["core"],
             &["write", "read"],
             &["transaction"],
-            &["background", "conditional"],
+            &["background"],
             &["recovery", "admin"],
             &["handle"],
             &["keyspace"],

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use crate::db::background::log::log_loop;
     use crate::db::recovery::open;
-    use crate::db::write::write;
+    use crate::db::write::{WriteMode, write};
     use crate::fs::MemFs;
     use crate::manifest::test_tables::{listed, table_of_keys};
     use crate::options::Options;
@@ -106,7 +106,7 @@ mod tests {
             batch.insert("key", "value").unwrap();
             batch.remove_range("a"..).unwrap();
             let flush = || {
-                write(&core, &batch, Durability::Buffered).unwrap();
+                write(&core, &batch, Durability::Buffered, WriteMode::Wait).unwrap();
                 freeze_active(&core, Core::check_writable).unwrap();
                 listed(|| flush_oldest(&core).unwrap())
             };

@@ -9,7 +9,7 @@
 //! entries, and time only ends them. A reader at such a number and instant may skip the range; all others must not.
 //!
 //! D1 comes from a reader that has passed each key within. It reads at one number and instant, in a view that has all writes up to the number
-//! (`read/pinned.rs` asks for that).
+//! (`read/scan.rs` asks for that).
 //!
 //! D2 comes from a pair of steps, both with the write lock held. A reader adds a range with `since`, the last number that was assigned. A write removes
 //! the keys that it inserts from all ranges, in the step that assigns its numbers; a bulk load removes all ranges. So a range that is still there

@@ -5,7 +5,7 @@
 
 use std::ops::ControlFlow;
 
-use super::read_point::ReadPoint;
+use super::point_read::PointRead;
 use crate::codec::key_hash;
 use crate::error::Result;
 use crate::table::OpenRun;
@@ -14,7 +14,7 @@ use crate::types::{Kind, Slice, shown_slice};
 /// `Some(result)`, with the result of `get`, if the search reached the key; `None` if it ended before.
 pub(crate) type Answer = Option<Option<Slice>>;
 
-impl ReadPoint<'_> {
+impl PointRead<'_> {
     pub(crate) fn get_many<K: AsRef<[u8]>>(self, keys: &[K]) -> Result<Vec<Option<Slice>>> {
         Ok(self.get_many_up_to(None, keys)?.into_iter().map(Option::flatten).collect())
     }
@@ -23,11 +23,12 @@ impl ReadPoint<'_> {
     /// for a single key.
     pub(crate) fn get_many_up_to<K: AsRef<[u8]>>(self, soft_limit: Option<usize>, keys: &[K]) -> Result<Vec<Answer>> {
         let mut answers = Answers { values: vec![None; keys.len()], found_bytes: 0, soft_limit };
-        let point = self.at_one_instant();
+        // One instant for all.
+        let read = PointRead { instant: Some(self.now()), ..self };
         let asked = match self.quarantined.is_empty() {
-            true => ask_sources(point, keys, &mut answers)?,
+            true => ask_sources(read, keys, &mut answers)?,
             // Here each key must be checked against the quarantined tables.
-            false => ask_singly(point, keys, &mut answers)?,
+            false => ask_singly(read, keys, &mut answers)?,
         };
         if asked.is_continue() {
             // Keys that no source knows are absent.
@@ -40,29 +41,29 @@ impl ReadPoint<'_> {
 /// `Break` once the values found have reached the limit of bytes.
 type Asked = Result<ControlFlow<()>>;
 
-fn ask_singly<K: AsRef<[u8]>>(point: ReadPoint<'_>, keys: &[K], answers: &mut Answers) -> Asked {
+fn ask_singly<K: AsRef<[u8]>>(read: PointRead<'_>, keys: &[K], answers: &mut Answers) -> Asked {
     for (at, key) in keys.iter().enumerate() {
-        if answers.take(at, point.get(key.as_ref())?).is_break() {
+        if answers.take(at, read.get(key.as_ref())?).is_break() {
             return Ok(ControlFlow::Break(()));
         }
     }
     Ok(ControlFlow::Continue(()))
 }
 
-fn ask_sources<K: AsRef<[u8]>>(point: ReadPoint<'_>, keys: &[K], answers: &mut Answers) -> Asked {
-    let asked = ask_each_source(point, PendingKeys::new(keys), answers);
+fn ask_sources<K: AsRef<[u8]>>(read: PointRead<'_>, keys: &[K], answers: &mut Answers) -> Asked {
+    let asked = ask_each_source(read, PendingKeys::new(keys), answers);
     let is_whole = !matches!(asked, Ok(ControlFlow::Break(())));
     let gets = if is_whole { keys.len() } else { answers.values.iter().flatten().count() };
-    point.core.store.counters.gets.add(gets as u64);
+    read.core.store.counters.gets.add(gets as u64);
     asked
 }
 
-fn ask_each_source(point: ReadPoint<'_>, mut pending: PendingKeys<'_>, answers: &mut Answers) -> Asked {
-    let ReadPoint { view, seqno, .. } = point;
+fn ask_each_source(read: PointRead<'_>, mut pending: PendingKeys<'_>, answers: &mut Answers) -> Asked {
+    let PointRead { view, seqno, .. } = read;
     let frozen = view.frozen.iter().map(|frozen| &frozen.memtable);
     for memtable in std::iter::once(&view.active).chain(frozen) {
         let PendingKeys { keys, positions, answered, .. } = &mut pending;
-        let asked = memtable.get_many(keys, seqno, point.now(), |at, value| {
+        let asked = memtable.get_many(keys, seqno, read.now(), |at, value| {
             answered[at] = true;
             answers.take(positions[at], value)
         });
@@ -73,7 +74,7 @@ fn ask_each_source(point: ReadPoint<'_>, mut pending: PendingKeys<'_>, answers: 
     }
     pending.hashes = pending.keys.iter().map(|key| key_hash(key)).collect();
     for run in view.runs.iter() {
-        if ask_run(point, run, &mut pending, answers)?.is_break() {
+        if ask_run(read, run, &mut pending, answers)?.is_break() {
             return Ok(ControlFlow::Break(()));
         }
         pending.drop_answered();
@@ -82,8 +83,8 @@ fn ask_each_source(point: ReadPoint<'_>, mut pending: PendingKeys<'_>, answers: 
 }
 
 /// Asks `run` for the keys, from one table that may hold any of them to the next.
-fn ask_run(point: ReadPoint<'_>, run: &OpenRun, pending: &mut PendingKeys<'_>, answers: &mut Answers) -> Asked {
-    let seqno = point.seqno;
+fn ask_run(read: PointRead<'_>, run: &OpenRun, pending: &mut PendingKeys<'_>, answers: &mut Answers) -> Asked {
+    let seqno = read.seqno;
     let mut next = 0;
     while let Some(table) = pending.keys.get(next).and_then(|key| run.first_reaching(key)) {
         let (from, to) = pending.within(table.smallest(), table.largest());
@@ -93,7 +94,7 @@ fn ask_run(point: ReadPoint<'_>, run: &OpenRun, pending: &mut PendingKeys<'_>, a
                 answered[from + at] = true;
                 let value = match kind {
                     Kind::Value => Some(value),
-                    kind => shown_slice(kind, value, || point.now()).map(|(value, _)| value),
+                    kind => shown_slice(kind, value, || read.now()).map(|(value, _)| value),
                 };
                 answers.take(positions[from + at], value)
             })?;

@@ -17,7 +17,7 @@
 
 use super::reads::Reads;
 use crate::db::core::{Core, NewerWrites, State, View};
-use crate::db::write::{write, write_if};
+use crate::db::write::{WriteMode, write};
 use crate::error::{Error, Result};
 use crate::types::{Durability, SeqNo, WriteBatch};
 
@@ -31,10 +31,7 @@ const MOST_UNDER_LOCK: usize = 1024;
 ///
 /// # Errors
 /// [`Error::Conflict`](crate::Error::Conflict): nothing was written. The errors of a write, and of reading tables.
-pub(crate) fn commit(core: &Core, batch: &WriteBatch, read: (&Reads, SeqNo), durability: Durability) -> Result<SeqNo> {
-    if read.0.is_empty() {
-        return write(core, batch, durability);
-    }
+pub(super) fn commit(core: &Core, batch: &WriteBatch, read: (&Reads, SeqNo), durability: Durability) -> Result<SeqNo> {
     write_if_unchanged(core, batch, read, durability).inspect_err(|error| {
         if matches!(error, Error::Conflict { .. }) {
             core.store.counters.conflicts.add(1);
@@ -104,7 +101,7 @@ fn write_if_unchanged(
     let mut rounds = ROUNDS;
     loop {
         let is_last = rounds == 0;
-        if !is_last {
+        if !is_last && !reads.is_empty() {
             checked = check_now(core, (reads, read_at), checked)?;
         }
         let is_unchanged = |state: &mut State| {
@@ -115,7 +112,8 @@ fn write_if_unchanged(
             check_time(core, (reads, read_at))?;
             Ok(true)
         };
-        if let Some(seqno) = write_if(core, batch, durability, &is_unchanged)? {
+        let mode = if reads.is_empty() { WriteMode::Wait } else { WriteMode::If(&is_unchanged) };
+        if let Some(seqno) = write(core, batch, durability, mode)? {
             return Ok(seqno);
         }
         rounds -= 1;

@@ -14,16 +14,15 @@ mod writes;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use self::commit::{check_now, check_time};
+use self::commit::{check_now, check_time, commit};
 use self::state::TransactionState;
 use super::core::Core;
 use crate::error::{Error, Result};
 use crate::types::{Durability, KeyBounds, KeyspaceRef, SeqNo, Slice};
 
-pub(crate) use self::commit::commit;
 pub use self::iter::TransactionIter;
 pub use self::keyspace::KeyspaceTransaction;
-pub(crate) use self::reads::Reads;
+pub(crate) use self::state::ConflictCheck;
 
 /// The number of times that [`transact`] begins.
 const TRIES: usize = 1000;
@@ -71,12 +70,14 @@ pub struct Transaction {
 impl Transaction {
     /// A transaction that reads what is visible now.
     pub(crate) fn begin(core: &Arc<Core>) -> Transaction {
-        Transaction { state: TransactionState::now(core, core.store.options.max_transaction_bytes) }
+        Transaction {
+            state: TransactionState::now(core, core.store.options.max_transaction_bytes, ConflictCheck::InRecord),
+        }
     }
 
-    /// The same for a few reads and writes of any size.
-    pub(crate) fn begin_small(core: &Arc<Core>) -> Transaction {
-        Transaction { state: TransactionState::now(core, usize::MAX) }
+    /// The same for one read and one write of any size.
+    fn begin_small(core: &Arc<Core>, check: ConflictCheck) -> Transaction {
+        Transaction { state: TransactionState::now(core, usize::MAX, check) }
     }
 
     /// The value of `key`. Costs a [`Keyspace::get`](crate::Keyspace::get), unless the transaction has written the key.
@@ -205,8 +206,8 @@ impl Transaction {
     /// # Errors
     /// [`Error::Conflict`], with the key that was changed; the errors of reading tables.
     pub fn check(&self) -> Result<()> {
-        let read_at = self.state.source()?.seqno();
-        let (core, pending) = (&self.state.core, self.state.pending.borrow());
+        self.state.snapshot.check()?;
+        let (core, read_at, pending) = (&self.state.core, self.state.snapshot.seqno(), self.state.pending.borrow());
         let checked = check_now(core, (&pending.reads, read_at), read_at);
         let checked = checked.and_then(|_| check_time(core, (&pending.reads, read_at)));
         self.state.has_conflict.set(matches!(checked, Err(Error::Conflict { .. })));
@@ -228,18 +229,18 @@ impl Transaction {
     /// # Errors
     /// [`Error::Conflict`], with the key that was changed; the errors of [`Db::write`](crate::Db::write), and of reading tables.
     pub fn commit(self, durability: Durability) -> Result<SeqNo> {
-        let TransactionState { core, source, pending, .. } = self.state;
-        let read_at = source?;
+        let TransactionState { core, snapshot, pending, .. } = self.state;
+        snapshot.check()?;
         let (batch, reads) = pending.into_inner().finish()?;
         match batch.is_empty() {
-            true => Ok(read_at.seqno()),
-            false => commit(&core, &batch, (&reads, read_at.seqno()), durability),
+            true => Ok(snapshot.seqno()),
+            false => commit(&core, &batch, (&reads, snapshot.seqno()), durability),
         }
     }
 
     /// Its reads and writes in `keyspace`.
     pub(crate) fn of_keyspace(&self, keyspace: &KeyspaceRef) -> KeyspaceTransaction<'_> {
-        self.state.pending.borrow_mut().note_keyspace(keyspace);
+        self.state.pending.borrow_mut().reads.note_keyspace(keyspace);
         KeyspaceTransaction::new(&self.state, keyspace.clone())
     }
 
@@ -252,11 +253,30 @@ impl Transaction {
 pub(crate) fn transact<T, E: From<Error>>(
     core: &Arc<Core>,
     durability: Durability,
+    body: impl FnMut(&Transaction) -> Result<T, E>,
+) -> Result<T, E> {
+    repeat(|| Transaction::begin(core), TRIES, durability, body)
+}
+
+/// Runs `body`, which reads and writes one entry of `keyspace`, on new transactions until one is committed, however often others come first.
+pub(crate) fn update<T>(
+    core: &Arc<Core>,
+    keyspace: &KeyspaceRef,
+    check: ConflictCheck,
+    mut body: impl FnMut(&KeyspaceTransaction<'_>) -> Result<T>,
+) -> Result<T> {
+    let begin = || Transaction::begin_small(core, check);
+    repeat(begin, usize::MAX, core.store.options.durability, |transaction| body(&transaction.of_keyspace(keyspace)))
+}
+
+fn repeat<T, E: From<Error>>(
+    begin: impl Fn() -> Transaction,
+    mut tries: usize,
+    durability: Durability,
     mut body: impl FnMut(&Transaction) -> Result<T, E>,
 ) -> Result<T, E> {
-    let mut tries = TRIES;
     loop {
-        let transaction = Transaction::begin(core);
+        let transaction = begin();
         let result = body(&transaction);
         tries -= 1;
         let (has_conflict, done) = match result {

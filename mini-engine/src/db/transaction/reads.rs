@@ -22,7 +22,7 @@ const FEW_KEYS: usize = 16;
 pub(super) type RangeSlot = Option<usize>;
 
 #[derive(Debug, Default)]
-pub(crate) struct Reads {
+pub(super) struct Reads {
     keys: BTreeSet<Slice>,
     ranges: Vec<OwnedBounds>,
     /// The same in order, as their first places and their ends; between two of them there is a place that was not read. Made by the first check.
@@ -35,14 +35,6 @@ pub(crate) struct Reads {
 }
 
 impl Reads {
-    /// The read of the stored key `key` of `keyspace`.
-    pub(crate) fn of_key(keyspace: &KeyspaceRef, key: &[u8]) -> Reads {
-        let mut reads = Reads::default();
-        reads.note_keyspace(keyspace);
-        reads.add_key(key);
-        reads
-    }
-
     /// Notes that keys of `keyspace` are read or written.
     pub(super) fn note_keyspace(&mut self, keyspace: &KeyspaceRef) {
         let is_noted = |keyspace: &&Arc<_>| self.keyspaces.iter().any(|noted| Arc::ptr_eq(noted, keyspace));
@@ -75,7 +67,7 @@ impl Reads {
     }
 
     /// Notes that the entry of `key` was read and expires at this instant, if it does.
-    pub(crate) fn note_expiry(&mut self, key: &[u8], at: Option<Millis>) {
+    pub(super) fn note_expiry(&mut self, key: &[u8], at: Option<Millis>) {
         let is_first = |at: &Millis| self.expires.as_ref().is_none_or(|(first, _)| at < first);
         if let Some(at) = at.filter(is_first) {
             self.expires = Some((at, Slice::from(key)));

@@ -7,86 +7,57 @@ use arc_swap::Guard;
 use fastskip::{InsertError, Op};
 
 use super::room::{
-    Demand, enlarge_memtable, is_fast_enough, is_large, is_ready, missing, rotate, slow_down, wait_for, wait_for_room,
-    want_log_ahead,
+    Demand, enlarge_memtable, is_fast_enough, is_large, is_ready, missing, rotate, slow_down, wait_for, want_log_ahead,
 };
-use crate::db::core::{Core, RecentWrites, State, View};
+use crate::db::core::{Core, RecentWrites, State, View, fail_on_unwind};
 use crate::error::{Error, Result};
-use crate::memtables::{memory_for, ops, range_tombstone};
-use crate::types::{BatchOp, Durability, SeqNo, WriteBatch, check_seqno};
+use crate::memtables::{memory_for, range_tombstone};
+use crate::types::{Durability, SeqNo, WriteBatch, check_seqno};
 use crate::wal::{self, Append, Claim, Payload};
 
 /// The factor for the memory of a batch that did not fit although its estimate did.
 const SECOND_TRY_FACTOR: usize = 4;
 
-/// Says whether a write is still wanted, to the holder of the write lock.
-pub(crate) type Condition<'a> = &'a dyn Fn(&mut State) -> Result<bool>;
-
-/// The behaviour of a write that would have to wait for another thread's work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Patience {
+/// The behaviour of a write that would have to wait for another thread's work, and its condition.
+#[derive(Clone, Copy)]
+pub(crate) enum WriteMode<'a> {
+    /// It waits.
     Wait,
-    /// The write is not begun.
-    GiveUp,
+    /// It is not begun.
+    NoWait,
+    /// It waits, and is done if this holds when every earlier write is visible and no later one has begun. This runs with the write lock held: it may
+    /// read but not write.
+    If(&'a dyn Fn(&mut State) -> Result<bool>),
 }
 
 struct Commit<'a> {
-    patience: Patience,
-    /// The condition for the write: checked with the write lock held, when all earlier writes are visible.
-    condition: Option<Condition<'a>>,
     batch: &'a WriteBatch,
     ops: &'a [Op<'a>],
     /// The contents of its frame.
     payload: Payload<'a>,
     durability: Durability,
+    mode: WriteMode<'a>,
     /// Its estimated memory in a memtable, in bytes.
     memory: usize,
 }
 
-/// Logs and applies `batch`, if `condition` holds and it need not wait longer than `patience` allows. Returns the sequence number of its last
-/// operation.
-pub(super) fn commit(
-    core: &Core,
-    batch: &WriteBatch,
-    durability: Durability,
-    condition: Option<Condition<'_>>,
-    patience: Patience,
-) -> Result<Option<SeqNo>> {
-    // Allocates nothing if there are none.
-    let expiring: Vec<&[u8]> = match batch.expiring() {
-        0 => Vec::new(),
-        _ => batch.iter().filter_map(BatchOp::expiring).collect(),
-    };
-    let mut ops = ops(batch, &expiring);
-    let (one, several);
-    let ops = match (batch.len(), ops.next()) {
-        (1, Some(first)) => {
-            one = [first];
-            &one[..]
-        }
-        (_, first) => {
-            several = first.into_iter().chain(ops).collect::<Vec<_>>();
-            &several[..]
-        }
-    };
-    commit_ops(core, batch, ops, durability, condition, patience)
-}
-
-/// Like [`commit`], for a `batch` with these operations.
+/// Logs and applies `batch`, whose operations are `ops`, if `mode` allows it. Returns the sequence number of its last operation. The engine
+/// is read-only if this unwinds.
 #[inline(never)]
-pub(super) fn commit_ops(
+pub(super) fn commit(
     core: &Core,
     batch: &WriteBatch,
     ops: &[Op<'_>],
     durability: Durability,
-    condition: Option<Condition<'_>>,
-    patience: Patience,
+    mode: WriteMode<'_>,
 ) -> Result<Option<SeqNo>> {
-    // Done before the lock is taken: it takes more time than everything that is done under it.
-    let compressed = core.store.options.log_compression.then(|| wal::compress(batch.payload())).flatten();
-    let payload = compressed.as_deref().map_or(Payload::Raw(batch.payload()), Payload::Compressed);
-    let memory = memory_for(batch.len(), batch.ranges(), batch.payload().len());
-    run(core, Commit { patience, condition, batch, ops, payload, durability, memory })
+    fail_on_unwind(core, || {
+        // Done before the lock is taken: it takes more time than everything that is done under it.
+        let compressed = core.store.options.log_compression.then(|| wal::compress(batch.payload())).flatten();
+        let payload = compressed.as_deref().map_or(Payload::Raw(batch.payload()), Payload::Compressed);
+        let memory = memory_for(batch.len(), batch.ranges(), batch.payload().len());
+        run(core, Commit { batch, ops, payload, durability, mode, memory })
+    })
 }
 
 #[inline]
@@ -94,8 +65,9 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
     let (bytes, payload) = (commit.batch.payload().len(), commit.payload.bytes().len());
     let mut state = core.lock_for_write();
     // A write is charged to the write controller once.
-    let mut is_admitted = commit.patience == Patience::Wait;
-    if is_admitted {
+    let mut is_admitted = !matches!(commit.mode, WriteMode::NoWait);
+    let may_wait = is_admitted;
+    if may_wait {
         state = slow_down(core, state, bytes);
     }
     let mut is_second_try = false;
@@ -109,7 +81,7 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
         };
         match missing {
             None if is_admitted || is_fast_enough(core, &mut state, bytes) => is_admitted = true,
-            Some(missing) if commit.patience == Patience::Wait => {
+            Some(missing) if may_wait => {
                 state = wait_for(missing, core, state, demand)?;
                 continue;
             }
@@ -122,9 +94,9 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
         }
         // Checked after every wait for room: other threads had the lock meanwhile.
         core.keyspaces.check(commit.batch)?;
-        if let Some(condition) = commit.condition {
+        if let WriteMode::If(holds) = commit.mode {
             core.wait_visible(state.last_seqno)?;
-            if !condition(&mut state)? {
+            if !holds(&mut state)? {
                 return Ok(None);
             }
         }
@@ -192,14 +164,6 @@ fn note_special(core: &Core, view: &View, batch: &WriteBatch, first_seqno: SeqNo
     }
     let ops = batch.iter().zip(first_seqno..);
     view.active.add_ranges(ops.filter_map(|(op, seqno)| range_tombstone(op, seqno)));
-}
-
-/// Waits until a write of `batch` with [`Patience::GiveUp`] would not have to wait.
-pub(super) fn wait(core: &Core, batch: &WriteBatch) -> Result<()> {
-    let mut state = slow_down(core, core.lock_for_write(), 0);
-    state.controller.waited();
-    let memory = memory_for(batch.len(), batch.ranges(), batch.payload().len());
-    wait_for_room(core, state, Demand { batch, memory, payload: batch.payload().len() }).map(drop)
 }
 
 /// The places that a write has taken under the lock.

@@ -6,9 +6,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
-use crate::db::core::{Core, MAX_REMOVAL, Phase, REMOVALS, State, View};
+use crate::db::core::{Core, MAX_REMOVAL, Phase, REMOVALS, State, View, fail_on_unwind};
 use crate::error::{Error, Result};
 use crate::lock::{wait, wait_timeout};
+use crate::memtables::memory_for;
 use crate::metrics::Waits;
 use crate::types::{BatchOp, WriteBatch};
 
@@ -149,17 +150,19 @@ pub(super) fn missing(core: &Core, state: &mut State, demand: Demand<'_>) -> Res
     }
 }
 
-/// Step 1: on return nothing is [`missing`].
-pub(super) fn wait_for_room<'a>(
-    core: &'a Core,
-    mut state: MutexGuard<'a, State>,
-    demand: Demand<'_>,
-) -> Result<MutexGuard<'a, State>> {
-    // After each wait everything is checked again: another writer may have rotated, or have filled the new memtable.
-    while let Some(missing) = missing(core, &mut state, demand)? {
-        state = wait_for(missing, core, state, demand)?;
-    }
-    Ok(state)
+/// Waits until a write of `batch` that does not wait could begin.
+pub(crate) fn wait_for_room(core: &Core, batch: &WriteBatch) -> Result<()> {
+    fail_on_unwind(core, || {
+        let mut state = slow_down(core, core.lock_for_write(), 0);
+        state.controller.waited();
+        let payload = batch.payload().len();
+        let demand = Demand { batch, memory: memory_for(batch.len(), batch.ranges(), payload), payload };
+        // After each wait everything is checked again: another writer may have rotated, or have filled the new memtable.
+        while let Some(missing) = missing(core, &mut state, demand)? {
+            state = wait_for(missing, core, state, demand)?;
+        }
+        Ok(())
+    })
 }
 
 /// Waits until `missing` may be there.

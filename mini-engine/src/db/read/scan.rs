@@ -1,10 +1,10 @@
-//! The resources that readers hold for longer than a call: a snapshot owns a sequence number, an iterator or a cursor owns a view. No reader owns
-//! both.
+//! [`Scan`]: the view of an iterator or a cursor. Readers hold one of two resources for longer than a call: a snapshot owns a registered sequence
+//! number, a scan owns a view. No reader owns both.
 //!
 //! P1 A registered number keeps versions: from its registration on, no flush and no compaction drops a version that it sees (rule 16). So every
 //! later view holds all of them, and a snapshot reads the current view. It holds no file and no memtable of the past.
-//! P2 A view keeps files and memtables, which keep their contents, whatever compactions write elsewhere. So an iterator needs no registered number.
-//! It pins its view while the number that it reads at is registered, and so before any compaction may drop a version that it needs (P1).
+//! P2 A view keeps files and memtables, which keep their contents, whatever compactions write elsewhere. So a scan needs no registered number. It
+//! pins its view while the number that it reads at is registered, and so before any compaction may drop a version that it needs (P1).
 //! P3 A compaction drops a version only in favour of a newer one among its inputs. All of its inputs are visible when it reads the live numbers: a
 //! load is published in one step with its view, and a memtable is frozen after its writes are visible. So a number that is registered after that
 //! sees the newer version.
@@ -20,13 +20,13 @@
 //! if its active memtable was still the active one after the number was loaded, and no bulk load came between (P5); a snapshot's view always has.
 //! Where a snapshot's number is too old for the core's ranges, it keeps its own, which no insertion concerns. Guarded reads skip nothing.
 //!
-//! Owning both, as in a snapshot that pins its view, would keep the space twice: the files of the past, and the same versions in the new files. An
-//! iterator does not move to newer views on its way, because it would have to keep its number registered for that. A scan that may take hours
-//! should be made of ranges of a snapshot, each starting at the key after the last.
+//! Owning both, as in a snapshot that pins its view, would keep the space twice: the files of the past, and the same versions in the new files. A
+//! scan does not move to newer views on its way, because it would have to keep its number registered for that. A scan that may take hours should be
+//! made of ranges of a snapshot, each starting at the key after the last.
 
 use std::sync::{Arc, Mutex};
 
-use super::read_point::{ReadPoint, view_first};
+use super::point_read::view_first;
 use crate::db::core::{Core, DeadRanges, SnapshotId, View, ViewId};
 use crate::error::Result;
 use crate::iter::Direction;
@@ -34,107 +34,63 @@ use crate::lock::lock;
 use crate::table::TableMeta;
 use crate::types::{KeyspaceRef, Millis, SeqNo, Slice};
 
-/// A registered sequence number, the only resource of a snapshot. Keeps the directory's lock.
-pub(crate) struct Registered {
-    id: SnapshotId,
-    fixed: Arc<FixedReads>,
-    core: Arc<Core>,
+/// A view, and the sequence number and the instant at which a scan reads it. Keeps the directory's lock, the memtables and the open tables alive.
+/// Fields drop in this order: the files before the lock.
+pub(crate) struct Scan {
+    pub(super) view: Arc<View>,
+    pub(super) seqno: SeqNo,
+    pub(super) instant: Millis,
+    /// That of the snapshot that it was made from, if any.
+    of_snapshot: Option<Arc<SharedReads>>,
+    id: ViewId,
+    pub(super) core: Arc<Core>,
 }
 
-/// The facts that all reads at a registered number share.
-struct FixedReads {
+/// The facts that a snapshot shares with its scans, which may outlive it.
+pub(super) struct SharedReads {
     /// The tables whose keys cannot be read (P4).
-    quarantined: Vec<TableMeta>,
+    pub(super) quarantined: Vec<TableMeta>,
     /// P7.
     dead: Mutex<DeadRanges>,
 }
 
-impl std::fmt::Debug for Registered {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Registered").field("seqno", &self.id.seqno).field("core", &self.core).finish_non_exhaustive()
+impl SharedReads {
+    pub(super) fn new(quarantined: Vec<TableMeta>) -> Arc<SharedReads> {
+        Arc::new(SharedReads { quarantined, dead: Mutex::default() })
     }
 }
 
-impl Registered {
-    /// Registers the number that is visible now.
-    pub(crate) fn now(core: &Arc<Core>) -> Result<Arc<Registered>> {
-        core.check_open()?;
-        // Read before the number is registered. Otherwise a table that reads at the number must not pass could be dropped in between.
-        let quarantined = core.view.load().version.quarantined().to_vec();
-        let fixed = Arc::new(FixedReads { quarantined, dead: Mutex::default() });
-        let id = core.snapshots.register(|| core.visible(), || core.clock.now());
-        Ok(Arc::new(Registered { id, fixed, core: core.clone() }))
-    }
-
-    pub(crate) fn seqno(&self) -> SeqNo {
-        self.id.seqno
-    }
-
-    /// The instant that its reads see.
-    pub(crate) fn instant(&self) -> Millis {
-        self.id.instant
-    }
-
-    /// Pins the current view, to read a keyspace at this number.
-    pub(crate) fn pin(&self, keyspace: &KeyspaceRef) -> Result<Arc<Pinned>> {
-        let SnapshotId { seqno, instant, .. } = self.id;
-        let view = self.core.view.load_full();
-        keyspace.check()?;
-        Ok(Pinned::new(&self.core, view, (seqno, instant), Some(self.fixed.clone())))
-    }
-
-    /// Reads a keyspace in the current view at this number.
-    pub(crate) fn read<T>(&self, keyspace: &KeyspaceRef, read: impl FnOnce(ReadPoint<'_>) -> Result<T>) -> Result<T> {
-        let Registered { id, fixed, core } = self;
-        let (seqno, instant) = (id.seqno, Some(id.instant));
-        let view = core.view.load();
-        keyspace.check()?;
-        read(ReadPoint { core, view: &view, seqno, instant, quarantined: &fixed.quarantined })
-    }
-
-    /// Whether it is a number of this open database.
-    pub(crate) fn is_of(&self, core: &Arc<Core>) -> bool {
-        Arc::ptr_eq(&self.core, core)
-    }
-}
-
-impl Drop for Registered {
-    fn drop(&mut self) {
-        self.core.snapshots.release(&self.id);
-    }
-}
-
-/// A view, and the sequence number and the instant at which it is read: the resources of an iterator or a cursor. Keeps the directory's lock, the
-/// memtables and the open tables alive. Fields drop in this order: the files before the lock.
-pub(crate) struct Pinned {
-    pub(crate) view: Arc<View>,
-    pub(crate) seqno: SeqNo,
-    pub(crate) instant: Millis,
-    /// Those of the snapshot that it was made from, if any.
-    fixed: Option<Arc<FixedReads>>,
-    id: ViewId,
-    core: Arc<Core>,
-}
-
-impl Pinned {
-    /// Pins the current view, to read a keyspace at the present moment (P5).
-    pub(crate) fn now(core: &Arc<Core>, keyspace: &KeyspaceRef) -> Result<Arc<Pinned>> {
+impl Scan {
+    /// Pins the current view, to scan a keyspace at the present moment (P5).
+    pub(crate) fn now(core: &Arc<Core>, keyspace: &KeyspaceRef) -> Result<Arc<Scan>> {
         core.check_open()?;
         let (view, seqno) = view_first(|| core.view.load_full(), || core.visible());
         // After both (K2 and K3 of the clock).
         let instant = core.clock.now();
         keyspace.check()?;
-        Ok(Pinned::new(core, view, (seqno, instant), None))
+        Ok(Scan::new(core, view, (seqno, instant), None))
+    }
+
+    /// Pins the current view, to scan a keyspace at a registered number (P2).
+    pub(super) fn at(
+        core: &Arc<Core>,
+        keyspace: &KeyspaceRef,
+        snapshot: &SnapshotId,
+        shared: &Arc<SharedReads>,
+    ) -> Result<Arc<Scan>> {
+        let view = core.view.load_full();
+        keyspace.check()?;
+        Ok(Scan::new(core, view, (snapshot.seqno, snapshot.instant), Some(shared.clone())))
     }
 
     fn new(
         core: &Arc<Core>,
         view: Arc<View>,
         (seqno, instant): (SeqNo, Millis),
-        fixed: Option<Arc<FixedReads>>,
-    ) -> Arc<Pinned> {
+        of_snapshot: Option<Arc<SharedReads>>,
+    ) -> Arc<Scan> {
         let id = core.snapshots.register_view();
-        Arc::new(Pinned { view, seqno, instant, fixed, id, core: core.clone() })
+        Arc::new(Scan { view, seqno, instant, of_snapshot, id, core: core.clone() })
     }
 
     /// Counts a scan that merges runs. If level 0 has become worth a compaction for the sake of scans, wakes a worker.
@@ -151,7 +107,7 @@ impl Pinned {
         let (core, at) = (&self.core, (self.seqno, self.instant));
         let of_present =
             if core.dead.is_used() && self.has_all_writes() { core.dead.skip(place, at, direction) } else { None };
-        of_present.or_else(|| lock(&self.fixed.as_ref()?.dead).skip(place, at, direction))
+        of_present.or_else(|| lock(&self.of_snapshot.as_ref()?.dead).skip(place, at, direction))
     }
 
     /// Notes that about `keys` keys from `start` on and before `end` were passed, and had no value. False if it could not be noted now.
@@ -164,8 +120,8 @@ impl Pinned {
         let (at, claimed) = ((self.seqno, self.instant), state.last_seqno);
         self.core.dead.note(range, keys, at, claimed);
         drop(state);
-        if let Some(fixed) = self.fixed.as_ref().filter(|_| claimed > self.seqno) {
-            lock(&fixed.dead).note(range, keys, at, 0);
+        if let Some(shared) = self.of_snapshot.as_ref().filter(|_| claimed > self.seqno) {
+            lock(&shared.dead).note(range, keys, at, 0);
         }
         true
     }
@@ -173,7 +129,7 @@ impl Pinned {
     /// P7.
     fn has_all_writes(&self) -> bool {
         let is_current = |now: &View| now.active.is(&self.view.active) && now.before_active == self.view.before_active;
-        self.fixed.is_some() || is_current(&self.core.view.load())
+        self.of_snapshot.is_some() || is_current(&self.core.view.load())
     }
 
     /// Counts keys without a value that a scan has passed.
@@ -192,23 +148,18 @@ impl Pinned {
         !self.quarantined().is_empty()
     }
 
-    fn quarantined(&self) -> &[TableMeta] {
-        self.fixed.as_ref().map_or_else(|| self.view.version.quarantined(), |fixed| &fixed.quarantined)
-    }
-
-    pub(super) fn point(&self) -> ReadPoint<'_> {
-        let Pinned { view, seqno, instant, core, .. } = self;
-        ReadPoint { core, view, seqno: *seqno, instant: Some(*instant), quarantined: self.quarantined() }
+    pub(super) fn quarantined(&self) -> &[TableMeta] {
+        self.of_snapshot.as_ref().map_or_else(|| self.view.version.quarantined(), |shared| &shared.quarantined)
     }
 }
 
-impl std::fmt::Debug for Pinned {
+impl std::fmt::Debug for Scan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pinned").field("seqno", &self.seqno).field("core", &self.core).finish_non_exhaustive()
+        f.debug_struct("Scan").field("seqno", &self.seqno).field("core", &self.core).finish_non_exhaustive()
     }
 }
 
-impl Drop for Pinned {
+impl Drop for Scan {
     fn drop(&mut self) {
         self.core.snapshots.release_view(&self.id);
     }
