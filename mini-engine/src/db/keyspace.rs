@@ -269,7 +269,7 @@ impl Keyspace {
         self.core().clock.time()
     }
 
-    /// Whether any entry of the database may expire, in whatever keyspace. As long as it is false no key has an expiry to ask for. O(1).
+    /// Whether any entry of the database may expire, in whatever keyspace. While it is false no key has an expiry. O(1).
     pub fn has_expiring_entries(&self) -> bool {
         self.core().clock.latest() != 0
     }
@@ -292,7 +292,7 @@ impl Keyspace {
     /// skipped by later ones. The same holds for the first and the last entry of a range or a prefix, of a snapshot, and of a transaction.
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Corruption`] of the tables asked; [`Error::Closed`].
+    /// [`Error::Io`] and [`Error::Corruption`] of the tables searched; [`Error::Closed`].
     pub fn first(&self) -> Result<Option<(Slice, Slice)>> {
         self.iter().next().transpose()
     }

@@ -239,7 +239,7 @@ impl Db {
     /// was done meanwhile, so all threads together get on.
     ///
     /// So `body` may run several times, and should do nothing but read and write the transaction. An error that it returns, of any type that an
-    /// [`Error`] can become, rolls back: nothing is written. The compiler must be told the type where nothing else does, as below.
+    /// [`Error`] can become, rolls back: nothing is written. The type must be written where nothing else determines it, as below.
     ///
     /// # Errors
     /// Those of `body` and of [`Transaction::commit`].
@@ -392,7 +392,7 @@ impl Db {
         if core.is_forked() {
             return core.check_usable();
         }
-        if core.enter(Phase::Closing) != Phase::Open {
+        if core.enter_phase(Phase::Closing) != Phase::Open {
             return Err(Error::Closed);
         }
         if core.store.options.read_only {

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::iter::{Direction, MergeIter, VisibleIter};
 use crate::types::{KeyBounds, KeyPrefix, OwnedBounds, Slice, place_after, system_time};
 
-/// The numbers of keys without a value in a row, the first and the last one, after which a scan asks whether more of them are known.
+/// The numbers of keys without a value in a row, the first and the last one, after which a scan looks for more of them among the dead ranges.
 const PAUSES: RangeInclusive<u32> = 16..=1024;
 
 /// A position in the sorted entries of one moment. Lends key and value, so that a scan allocates nothing for an entry.

@@ -1,4 +1,4 @@
-//! Point reads: pin a view, then ask its sources from new to old. No lock is taken.
+//! Point reads: pin a view, then search its sources from new to old. No lock is taken.
 
 use super::point_read::{PointRead, view_first};
 use super::quarantine::check_key;
@@ -40,7 +40,7 @@ impl PointRead<'_> {
 
 /// The newest value, converted by `copy` if it is in a memtable, and by `share` if it is in a table. Both also get the instant at which it expires.
 ///
-/// Sources are asked from new to old and the first one that knows the key decides: every version of a key in a source is newer than its versions in
+/// Sources are searched from new to old and the first one that has the key decides: every version of a key in a source is newer than its versions in
 /// later sources (V4 of the version). An error of a table ends the read: continuing could return an older version, or a removed one (rule 9).
 #[inline(always)]
 fn newest<T>(

@@ -40,7 +40,7 @@ pub struct Iter {
 #[derive(Debug)]
 struct Walk {
     front: End,
-    /// Made when the back is first asked for: most scans move in one direction.
+    /// Made by the first step of the back: most scans move in one direction.
     back: Option<End>,
     /// The target of the last seek of the front: until the front has yielded, the back yields nothing below it.
     sought: Option<Slice>,

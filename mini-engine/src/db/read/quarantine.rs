@@ -1,6 +1,6 @@
 //! Quarantined tables, which make reads fail (rule 10, [`RecoveryMode::Quarantine`](crate::RecoveryMode::Quarantine)).
 //!
-//! Recovery could not read such a table and was told to continue without it. The table is no longer on any level, but the version remembers it. Its
+//! Recovery could not read such a table, and continued without it. The table is no longer on any level, but the version remembers it. Its
 //! contents are unknown, so a read must not show older versions of its keys, nor keys that it may have removed. Sequence numbers decide: a version
 //! newer than everything in the table is right, wherever it is now. All other reads of keys in the table's range fail, and so do scans that pass
 //! over a part of the range, until the owner drops the table and so accepts the loss of its writes.

@@ -95,7 +95,7 @@ impl Scan {
 
     /// Counts a scan that merges runs. If level 0 has become worth a compaction for the sake of scans, wakes a worker.
     pub(super) fn count_scan(&self) {
-        if !self.view.version.runs(0).is_empty() && self.view.scans.add() {
+        if !self.view.version.runs(0).is_empty() && self.view.scans.note_scan() {
             // A worker that looks for work has the lock: it has seen this scan, or is woken.
             drop(self.core.lock());
             self.core.wake_all();
@@ -137,8 +137,8 @@ impl Scan {
         self.core.store.counters.dead_keys_passed.add(u64::from(keys));
     }
 
-    /// Whether there may be keys of other keyspaces than the default one. Whoever has written a key that the number sees had made its keyspace
-    /// before.
+    /// Whether there may be keys of other keyspaces than the default one. A keyspace is made before the first
+    /// write of its keys.
     pub(super) fn has_keyspaces(&self) -> bool {
         self.core.store.keyspaces.load().is_used()
     }

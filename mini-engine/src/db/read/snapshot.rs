@@ -116,7 +116,7 @@ impl Snapshot {
     /// The value of `key`. O(log n) in memtables and a block read in each table whose filter does not rule the key out.
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Corruption`] of the tables asked; never an older value instead.
+    /// [`Error::Io`] and [`Error::Corruption`] of the tables searched; never an older value instead.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.read_key(key.as_ref(), |read, key| read.get(key))
     }

@@ -14,7 +14,7 @@ mod writes;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use self::commit::{check_now, check_time, commit};
+use self::commit::{commit, validate, validate_expiries};
 use self::state::TransactionState;
 use super::core::Core;
 use crate::error::{Error, Result};
@@ -83,7 +83,7 @@ impl Transaction {
     /// The value of `key`. Costs a [`Keyspace::get`](crate::Keyspace::get), unless the transaction has written the key.
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Corruption`] of the tables asked; [`Error::Full`]; [`Error::NoKeyspace`]; [`Error::Closed`]. The same holds for all
+    /// [`Error::Io`] and [`Error::Corruption`] of the tables searched; [`Error::Full`]; [`Error::NoKeyspace`]; [`Error::Closed`]. The same holds for all
     /// other reads.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.default().get(key)
@@ -112,7 +112,7 @@ impl Transaction {
     /// Removes the entry with the smallest key when the transaction is committed, and returns it. Costs [`Transaction::first`] and
     /// [`Transaction::remove`].
     ///
-    /// Takers of the same end conflict with each other, as with whoever puts an entry before that one: use [`Db::transact`](crate::Db::transact).
+    /// Takers of the same end conflict with each other, as with a write that puts an entry before that one: use [`Db::transact`](crate::Db::transact).
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
@@ -208,8 +208,8 @@ impl Transaction {
     pub fn check(&self) -> Result<()> {
         self.state.snapshot.check()?;
         let (core, read_at, pending) = (&self.state.core, self.state.snapshot.seqno(), self.state.pending.borrow());
-        let checked = check_now(core, (&pending.reads, read_at), read_at);
-        let checked = checked.and_then(|_| check_time(core, (&pending.reads, read_at)));
+        let checked = validate(core, (&pending.reads, read_at), read_at);
+        let checked = checked.and_then(|_| validate_expiries(core, (&pending.reads, read_at)));
         self.state.has_conflict.set(matches!(checked, Err(Error::Conflict { .. })));
         checked
     }
@@ -280,7 +280,7 @@ fn repeat<T, E: From<Error>>(
         let result = body(&transaction);
         tries -= 1;
         let (has_conflict, done) = match result {
-            // What became of the conflict in `body`'s own type of errors cannot be seen.
+            // The error type of `body` does not show whether it was a conflict.
             Err(error) => (transaction.state.has_conflict.get(), Err(error)),
             Ok(result) => match transaction.commit(durability) {
                 Ok(_) => return Ok(result),

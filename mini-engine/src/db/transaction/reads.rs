@@ -15,7 +15,7 @@ use crate::types::{
 
 /// An upper estimate of the memory that a key or a range takes besides its bytes.
 const READ_BYTES: usize = 96;
-/// As many keys are looked up sooner than newer writes are asked for.
+/// The number of keys up to which a look-up of each costs less than the record of newer writes.
 const FEW_KEYS: usize = 16;
 
 /// The place of a range among the others, once it has one.
@@ -87,8 +87,8 @@ impl Reads {
         self.places.take();
     }
 
-    /// Whether to compare newer writes with what was read, instead of looking that up in the database.
-    pub(super) fn asks_for_newer_writes(&self) -> bool {
+    /// Whether to compare the record of newer writes with what was read, instead of looking that up in the database.
+    pub(super) fn prefer_record(&self) -> bool {
         !self.ranges.is_empty() || self.keys.len() > FEW_KEYS
     }
 
@@ -96,7 +96,7 @@ impl Reads {
     ///
     /// # Errors
     /// [`Error::Conflict`].
-    pub(super) fn check_writes(&self, core: &Core, newer: &NewerWrites, read_at: SeqNo) -> Result<()> {
+    pub(super) fn validate_in_record(&self, core: &Core, newer: &NewerWrites, read_at: SeqNo) -> Result<()> {
         core.store.counters.commit_checks.add(newer.len() as u64);
         for write in newer.iter() {
             let (seqno, key) = (write.seqno, &write.key);
@@ -126,7 +126,7 @@ impl Reads {
     ///
     /// # Errors
     /// [`Error::Conflict`]; the errors of reading the tables that are newer than `since`.
-    pub(super) fn check(&self, core: &Core, read_at: SeqNo, since: SeqNo) -> Result<()> {
+    pub(super) fn validate_in_view(&self, core: &Core, read_at: SeqNo, since: SeqNo) -> Result<()> {
         let (view, passed) = (core.view.load(), &core.store.counters.commit_checks);
         for key in &self.keys {
             if let Some(changed) = newer_version(&view, key, since)? {
@@ -141,11 +141,11 @@ impl Reads {
         Ok(())
     }
 
-    /// Checks that no entry that was read at `read_at` has expired; asks for the time only if one expires.
+    /// Checks that no entry that was read at `read_at` has expired; reads the clock only if one expires.
     ///
     /// # Errors
     /// [`Error::Conflict`].
-    pub(super) fn check_time(&self, read_at: SeqNo, now: impl FnOnce() -> Millis) -> Result<()> {
+    pub(super) fn validate_expiries(&self, read_at: SeqNo, now: impl FnOnce() -> Millis) -> Result<()> {
         match &self.expires {
             Some((at, key)) if *at <= now() => {
                 Err(self.conflict(key, |key| format!("{key} was read at {read_at}, and has expired since")))

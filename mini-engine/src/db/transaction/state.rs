@@ -2,7 +2,6 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::pending::Pending;
 use crate::db::core::{Core, RecentWrites};
@@ -27,7 +26,7 @@ pub(super) struct TransactionState {
     /// Its reads, in the default keyspace.
     pub(super) snapshot: Snapshot,
     pub(super) pending: RefCell<Pending>,
-    /// The instant of its own writes, if its reads have none; known once it is asked for.
+    /// The instant of its own writes, if its reads have none; read from the clock when it is needed first.
     own_instant: OnceCell<Millis>,
     /// Whether the last check before the commit has found a conflict.
     pub(super) has_conflict: Cell<bool>,
@@ -45,7 +44,7 @@ impl TransactionState {
     }
 
     /// The instant at which it sees its own writes: that of its reads. If nothing in the database could expire when it began, it is the moment of
-    /// the first question.
+    /// the first such write.
     pub(super) fn instant(&self) -> Result<Millis> {
         self.snapshot.check()?;
         Ok(match self.snapshot.instant() {
@@ -56,7 +55,7 @@ impl TransactionState {
 
     /// The snapshot, to read `keyspace`.
     pub(super) fn snapshot_for(&self, keyspace: &KeyspaceRef) -> Result<&Snapshot> {
-        self.core.keyspaces.check_one(keyspace)?;
+        self.core.keyspaces.check_keyspace(keyspace)?;
         self.snapshot.check()?;
         Ok(&self.snapshot)
     }
@@ -87,8 +86,7 @@ struct Recorded(Arc<Core>);
 
 impl Recorded {
     fn begin(core: &Arc<Core>) -> Recorded {
-        core.transactions.fetch_add(1, Ordering::Relaxed);
-        core.has_transactions.call_once(|| {
+        core.recording.add(|| {
             let mut state = core.lock();
             state.recent = Some(RecentWrites::new(state.last_seqno, core.store.options.max_transaction_bytes));
         });
@@ -98,6 +96,6 @@ impl Recorded {
 
 impl Drop for Recorded {
     fn drop(&mut self) {
-        self.0.transactions.fetch_sub(1, Ordering::Relaxed);
+        self.0.recording.remove();
     }
 }
