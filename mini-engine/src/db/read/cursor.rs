@@ -171,7 +171,10 @@ impl Cursor {
             return self.go_guarded(direction, start_at, step);
         }
         if !matches!(start_at, Start::Here) {
-            self.count_scan()?;
+            self.entries()?;
+            if let (true, Ok(scan)) = (self.merges_runs, &self.scan) {
+                scan.count_merge();
+            }
         }
         let entries = self.entries()?;
         step(entries)?;
@@ -190,7 +193,7 @@ impl Cursor {
                 Direction::Forward => Slice::from(key),
                 Direction::Backward => Slice::from(place_after(key)),
             };
-            scan.count_passed(pause);
+            scan.core.store.counters.dead_keys_passed.add(u64::from(pause));
             let is_noted = passed.as_mut().is_none_or(|(from, keys)| {
                 *keys += u64::from(pause);
                 let range = match direction {
@@ -205,15 +208,6 @@ impl Cursor {
             }
             pause = if known.is_some() { *PAUSES.start() } else { (2 * pause).min(*PAUSES.end()) };
             entries.resume(direction, known.as_deref(), pause)?;
-        }
-        Ok(())
-    }
-
-    /// Counts a seek, if it merges runs.
-    fn count_scan(&mut self) -> Result<()> {
-        self.entries()?;
-        if let (true, Ok(scan)) = (self.merges_runs, &self.scan) {
-            scan.count_scan();
         }
         Ok(())
     }
@@ -276,7 +270,8 @@ fn open(scan: &Scan, range: &OwnedBounds) -> (Entries, usize) {
     let (sources, hidden) = scan.view.sources(range.start(), range.end(), scan.seqno);
     let runs = sources.iter().filter(|source| matches!(source, Source::Run(_))).count();
     let (lower, mut upper) = range.clone();
-    if KeyPrefix::is_default_end(&upper) && !scan.has_keyspaces() {
+    // A keyspace is made before the first write of its keys.
+    if KeyPrefix::is_default_end(&upper) && !scan.core.store.keyspaces.load().is_used() {
         // A bound costs a comparison for each step.
         upper = Bound::Unbounded;
     }

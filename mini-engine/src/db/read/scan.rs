@@ -93,8 +93,8 @@ impl Scan {
         Arc::new(Scan { view, seqno, instant, of_snapshot, id, core: core.clone() })
     }
 
-    /// Counts a scan that merges runs. If level 0 has become worth a compaction for the sake of scans, wakes a worker.
-    pub(super) fn count_scan(&self) {
+    /// Counts a seek that merges runs. If level 0 has become worth a compaction for the sake of scans, wakes a worker.
+    pub(super) fn count_merge(&self) {
         if !self.view.version.runs(0).is_empty() && self.view.scans.note_scan() {
             // A worker that looks for work has the lock: it has seen this scan, or is woken.
             drop(self.core.lock());
@@ -130,17 +130,6 @@ impl Scan {
     fn has_all_writes(&self) -> bool {
         let is_current = |now: &View| now.active.is(&self.view.active) && now.before_active == self.view.before_active;
         self.of_snapshot.is_some() || is_current(&self.core.view.load())
-    }
-
-    /// Counts keys without a value that a scan has passed.
-    pub(super) fn count_passed(&self, keys: u32) {
-        self.core.store.counters.dead_keys_passed.add(u64::from(keys));
-    }
-
-    /// Whether there may be keys of other keyspaces than the default one. A keyspace is made before the first
-    /// write of its keys.
-    pub(super) fn has_keyspaces(&self) -> bool {
-        self.core.store.keyspaces.load().is_used()
     }
 
     /// Whether there are quarantined tables, which no read may pass.
