@@ -161,7 +161,8 @@ impl Keyspace {
     /// ```
     pub fn remove_range(&self, bounds: impl KeyBounds) -> Result<()> {
         let mut batch = WriteBatch::new();
-        batch.keyspace(self).remove_range(bounds)?;
+        batch.note_keyspace(&self.keyspace);
+        batch.remove_range_in(self.keyspace.prefix, &bounds)?;
         self.write(&batch)
     }
 
@@ -249,7 +250,8 @@ impl Keyspace {
         at: impl Into<Option<SystemTime>>,
     ) -> Result<()> {
         let mut batch = WriteBatch::new();
-        batch.keyspace(self).insert_with_expiry(key, value, at)?;
+        batch.note_keyspace(&self.keyspace);
+        batch.insert_in(self.keyspace.prefix, key.as_ref(), value.as_ref(), at.into())?;
         self.write(&batch)
     }
 

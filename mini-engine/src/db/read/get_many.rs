@@ -116,8 +116,11 @@ impl Values {
     fn add(&mut self, at: usize, value: Option<Slice>) -> ControlFlow<()> {
         self.bytes = self.bytes.saturating_add(value.as_ref().map_or(0, |value| value.len()));
         self.lookups[at] = Some(value);
-        self.is_full = self.soft_limit.is_some_and(|limit| self.bytes >= limit);
-        if self.is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if self.soft_limit.is_some_and(|limit| self.bytes >= limit) {
+            self.is_full = true;
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
     }
 }
 

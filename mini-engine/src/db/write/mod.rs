@@ -111,13 +111,11 @@ fn write_prefixed(
     durability: Durability,
 ) -> Result<()> {
     batch.note_keyspace(keyspace);
-    match (value, core.default_expiry(keyspace)) {
-        (Some(value), at @ Some(_)) => {
-            batch.insert_in(keyspace.prefix, key, value, at)?;
-            write(core, batch, durability, WriteMode::Wait).map(drop)
-        }
-        _ => keyspace.prefix.with_stored(key, |stored| write_stored(core, batch, stored, value, durability)),
+    if let Some((value, at)) = value.and_then(|value| Some((value, core.default_expiry(keyspace)?))) {
+        batch.insert_in(keyspace.prefix, key, value, Some(at))?;
+        return write(core, batch, durability, WriteMode::Wait).map(drop);
     }
+    keyspace.prefix.with_stored(key, |stored| write_stored(core, batch, stored, value, durability))
 }
 
 /// [`write_one`] for a stored key.
