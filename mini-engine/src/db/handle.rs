@@ -23,7 +23,7 @@ impl Handle {
             // The workers and the files belong to the other process.
             return;
         }
-        self.core.enter(Phase::Stopped);
+        self.core.enter_phase(Phase::Stopped);
         // Taken out first, so that the lock is not held while joining.
         let workers = lock(&self.workers).take();
         if let Some(workers) = workers {

@@ -4,17 +4,15 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::admin::{KeyspaceSize, approximate_size, compact_range, ingest};
-use super::conditional::{compare_and_swap, pop, set_expiry};
 use super::core::Core;
 use super::handle::Handle;
-use super::read::{Cursor, Iter, Pinned, ReadPoint, Registered, Snapshot, read_now};
-use super::transaction::{KeyspaceTransaction, Transaction};
-use super::write::{write, write_one};
+use super::read::{Cursor, Iter, PointRead, Scan, Snapshot, read_now};
+use super::transaction::{ConflictCheck, KeyspaceTransaction, Transaction, update};
+use super::write::{WriteMode, write, write_one};
 use crate::error::{Error, Result};
-use crate::iter::Direction;
 use crate::types::{
-    CompareAndSwapError, Durability, KeyBounds, KeyPrefix, KeyspaceRef, SeqNo, Slice, WriteBatch, prefix_bounds,
-    system_time,
+    CompareAndSwapError, Durability, KeyBounds, KeyPrefix, KeyspaceRef, SeqNo, Slice, WriteBatch, check_key,
+    check_value, prefix_bounds, system_time,
 };
 
 /// A set of keys of its own in a database, made by [`Db::keyspace`](crate::Db::keyspace); LevelDB's descendants call it a column family. A cheap
@@ -73,8 +71,8 @@ impl Keyspace {
         let key = key.as_ref();
         // Not by `read_key`: it has the read twice, and neither would be inlined.
         match self.keyspace.prefix.is_plain(key) {
-            true => read_now(self.core(), |point| point.get(key)),
-            false => self.read_prefixed(key, |point, key| point.get(key)),
+            true => read_now(self.core(), |read| read.get(key)),
+            false => self.read_prefixed(key, |read, key| read.get(key)),
         }
     }
 
@@ -86,11 +84,8 @@ impl Keyspace {
     /// # Errors
     /// The same as for [`Keyspace::get`], if any key has one.
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
-        // The caller's iterator may write, so it is read to its end before the moment of the answers is chosen.
-        let keys: Vec<K> = keys.into_iter().collect();
-        let mut buffer = Vec::new();
-        let keys = self.keyspace.prefix.all_stored(&keys, &mut buffer);
-        self.read(|point| point.get_many(&keys))
+        // The caller's iterator may write: it has been read to its end when the moment of the answers is chosen.
+        self.keyspace.prefix.with_all_stored(keys, |keys| self.read(|read| read.get_many(keys)))
     }
 
     /// Like [`Keyspace::get_many`], until the values found have `soft_limit` bytes together: so at most that many bytes of values, plus one value,
@@ -119,15 +114,13 @@ impl Keyspace {
         soft_limit: usize,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<Vec<Option<Option<Slice>>>> {
-        let keys: Vec<K> = keys.into_iter().collect();
-        let mut buffer = Vec::new();
-        let keys = self.keyspace.prefix.all_stored(&keys, &mut buffer);
-        self.read(|point| point.get_many_up_to(Some(soft_limit), &keys))
+        let read_all = |keys: &[&[u8]]| self.read(|read| read.get_many_up_to(Some(soft_limit), keys));
+        self.keyspace.prefix.with_all_stored(keys, read_all)
     }
 
     /// Whether `key` has a value, which is not copied. Errors as of [`Keyspace::get`].
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.read_key(key.as_ref(), |point, key| point.contains(key))
+        self.read_key(key.as_ref(), |read, key| read.contains(key))
     }
 
     /// Sets `key` to `value`, with the durability of the options. See [`Db::write`](crate::Db::write).
@@ -170,7 +163,7 @@ impl Keyspace {
         let mut batch = WriteBatch::new();
         batch.note_keyspace(&self.keyspace);
         batch.remove_range_in(self.keyspace.prefix, &bounds)?;
-        write(self.core(), &batch, self.durability()).map(drop)
+        self.write(&batch)
     }
 
     /// Removes all keys that begin with `prefix`: as [`Keyspace::remove_range`].
@@ -204,7 +197,21 @@ impl Keyspace {
         expected: Option<&[u8]>,
         new: Option<&[u8]>,
     ) -> Result<std::result::Result<(), CompareAndSwapError>> {
-        compare_and_swap(self.core(), &self.keyspace, key.as_ref(), expected, new)
+        let key = key.as_ref();
+        check_key(key)?;
+        new.map_or(Ok(()), check_value)?;
+        // The check of the commit finds every other write of the key, also of an equal value.
+        update(self.core(), &self.keyspace, ConflictCheck::InView, |entries| {
+            let current = entries.get(key)?;
+            if current.as_deref() != expected {
+                return Ok(Err(CompareAndSwapError { current }));
+            }
+            match new {
+                Some(value) => entries.insert(key, value)?,
+                None => entries.remove(key)?,
+            }
+            Ok(Ok(()))
+        })
     }
 
     /// Sets `key` to `value` until `at`, with the durability of the options: from that time on the key is absent, from every read, scan and count, as
@@ -244,13 +251,13 @@ impl Keyspace {
     ) -> Result<()> {
         let mut batch = WriteBatch::new();
         batch.note_keyspace(&self.keyspace);
-        batch.insert_until_in(self.keyspace.prefix, key.as_ref(), value.as_ref(), at.into())?;
-        write(self.core(), &batch, self.durability()).map(drop)
+        batch.insert_in(self.keyspace.prefix, key.as_ref(), value.as_ref(), at.into())?;
+        self.write(&batch)
     }
 
     /// The newest value of `key`, and the time from which on the key is absent, if there is one. Costs and errors as of [`Keyspace::get`].
     pub fn get_with_expiry(&self, key: impl AsRef<[u8]>) -> Result<Option<(Slice, Option<SystemTime>)>> {
-        let found = self.read_key(key.as_ref(), |point, key| point.get_with_expiry(key))?;
+        let found = self.read_key(key.as_ref(), |read, key| read.get_with_expiry(key))?;
         Ok(found.map(|(value, at)| (value, at.map(system_time))))
     }
 
@@ -264,7 +271,7 @@ impl Keyspace {
         self.core().clock.time()
     }
 
-    /// Whether any entry of the database may expire, in whatever keyspace. As long as it is false no key has an expiry to ask for. O(1).
+    /// Whether any entry of the database may expire, in whatever keyspace. While it is false no key has an expiry. O(1).
     pub fn has_expiring_entries(&self) -> bool {
         self.core().clock.latest() != 0
     }
@@ -275,14 +282,19 @@ impl Keyspace {
     /// # Errors
     /// Those of [`Keyspace::get`] and [`Keyspace::insert_with_expiry`].
     pub fn set_expiry(&self, key: impl AsRef<[u8]>, at: impl Into<Option<SystemTime>>) -> Result<bool> {
-        set_expiry(self.core(), &self.keyspace, key.as_ref(), at.into())
+        let (key, at) = (key.as_ref(), at.into());
+        update(self.core(), &self.keyspace, ConflictCheck::InView, |entries| {
+            let Some(value) = entries.get(key)? else { return Ok(false) };
+            entries.insert_with_expiry(key, value, at)?;
+            Ok(true)
+        })
     }
 
     /// The entry with the smallest key. O(sources * log n) amortised, however many were removed before it: tombstones that a read has passed are
     /// skipped by later ones. The same holds for the first and the last entry of a range or a prefix, of a snapshot, and of a transaction.
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Corruption`] of the tables asked; [`Error::Closed`].
+    /// [`Error::Io`] and [`Error::Corruption`] of the tables searched; [`Error::Closed`].
     pub fn first(&self) -> Result<Option<(Slice, Slice)>> {
         self.iter().next().transpose()
     }
@@ -315,12 +327,13 @@ impl Keyspace {
     /// # }
     /// ```
     pub fn pop_first(&self) -> Result<Option<(Slice, Slice)>> {
-        pop(self.core(), &self.keyspace, Direction::Forward)
+        // An entry that comes before it, or another pop that takes it, is a conflict. Earlier pops left what `core/dead_ranges.rs` skips.
+        update(self.core(), &self.keyspace, ConflictCheck::InRecord, |entries| entries.pop_first())
     }
 
     /// Removes the entry with the largest key, and returns it. As [`Keyspace::pop_first`].
     pub fn pop_last(&self) -> Result<Option<(Slice, Slice)>> {
-        pop(self.core(), &self.keyspace, Direction::Backward)
+        update(self.core(), &self.keyspace, ConflictCheck::InRecord, |entries| entries.pop_last())
     }
 
     /// Writes `entries`, which must be in ascending order of distinct keys, directly into tables, on the lowest level where the key range is free.
@@ -377,7 +390,7 @@ impl Keyspace {
 
     /// The entries whose keys lie in `bounds`. Inverted bounds are empty. Errors are yielded.
     pub fn range(&self, bounds: impl KeyBounds) -> Iter {
-        Iter::new(self.pin(), self.keyspace.prefix, self.keyspace.prefix.bounds(&bounds))
+        Iter::new(self.scan(), self.keyspace.prefix, self.keyspace.prefix.bounds(&bounds))
     }
 
     /// The entries whose keys start with `prefix`. Errors are yielded.
@@ -387,13 +400,13 @@ impl Keyspace {
 
     /// A cursor over all entries as they are now.
     pub fn cursor(&self) -> Cursor {
-        Cursor::new(self.pin(), self.keyspace.prefix, self.keyspace.prefix.bounds(&..))
+        Cursor::new(self.scan(), self.keyspace.prefix, self.keyspace.prefix.bounds(&..))
     }
 
     /// The database as it is now, for as long as the snapshot is kept. O(1). It reads this keyspace, and [`Snapshot::keyspace`] another one at the same
     /// moment. The snapshot of a closed handle returns [`Error::Closed`] from every read.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::new(Registered::now(self.core()), self.core().visible(), self.keyspace.clone())
+        Snapshot::now(self.core(), self.keyspace.clone())
     }
 
     /// Compacts everything that was written to keys within `bounds` before the call into one run: overwritten values and removed keys then take no
@@ -431,30 +444,34 @@ impl Keyspace {
         approximate_size(self.core(), &self.keyspace)
     }
 
+    fn write(&self, batch: &WriteBatch) -> Result<()> {
+        write(self.core(), batch, self.durability(), WriteMode::Wait).map(drop)
+    }
+
     /// Reads `key` at the present moment.
     #[inline(always)]
-    fn read_key<T>(&self, key: &[u8], read: impl Fn(ReadPoint<'_>, &[u8]) -> Result<T>) -> Result<T> {
+    fn read_key<T>(&self, key: &[u8], read: impl Fn(PointRead<'_>, &[u8]) -> Result<T>) -> Result<T> {
         match self.keyspace.prefix.is_plain(key) {
             // Only the default keyspace has such keys, and it is never dropped.
-            true => read_now(self.core(), |point| read(point, key)),
+            true => read_now(self.core(), |of| read(of, key)),
             false => self.read_prefixed(key, read),
         }
     }
 
     #[inline(never)]
-    fn read_prefixed<T>(&self, key: &[u8], read: impl Fn(ReadPoint<'_>, &[u8]) -> Result<T>) -> Result<T> {
-        self.keyspace.prefix.with_stored(key, |key| self.read(|point| read(point, key)))
+    fn read_prefixed<T>(&self, key: &[u8], read: impl Fn(PointRead<'_>, &[u8]) -> Result<T>) -> Result<T> {
+        self.keyspace.prefix.with_stored(key, |key| self.read(|of| read(of, key)))
     }
 
-    fn read<T>(&self, read: impl FnOnce(ReadPoint<'_>) -> Result<T>) -> Result<T> {
-        read_now(self.core(), |point| {
+    fn read<T>(&self, read: impl FnOnce(PointRead<'_>) -> Result<T>) -> Result<T> {
+        read_now(self.core(), |of| {
             self.keyspace.check()?;
-            read(point)
+            read(of)
         })
     }
 
-    fn pin(&self) -> Result<Arc<Pinned>> {
-        Pinned::now(self.core(), &self.keyspace)
+    fn scan(&self) -> Result<Arc<Scan>> {
+        Scan::now(self.core(), &self.keyspace)
     }
 
     fn durability(&self) -> Durability {
@@ -542,7 +559,7 @@ impl WriteBatch {
 impl KeyspaceBatch<'_> {
     /// Adds the insertion of `value` under `key`. Errors as of [`WriteBatch::insert`].
     pub fn insert(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.batch.insert_until_in(self.prefix, key.as_ref(), value.as_ref(), self.expiry)
+        self.batch.insert_in(self.prefix, key.as_ref(), value.as_ref(), self.expiry)
     }
 
     /// Adds the insertion of `value` under `key`, which is absent from `at` on, or stays for ever with `None`. Errors as of
@@ -553,7 +570,7 @@ impl KeyspaceBatch<'_> {
         value: impl AsRef<[u8]>,
         at: impl Into<Option<SystemTime>>,
     ) -> Result<()> {
-        self.batch.insert_until_in(self.prefix, key.as_ref(), value.as_ref(), at.into())
+        self.batch.insert_in(self.prefix, key.as_ref(), value.as_ref(), at.into())
     }
 
     /// Adds the removal of `key`, whether or not it exists. Errors as of [`WriteBatch::remove`].

@@ -1,6 +1,6 @@
 //! The database handle, [`Db`].
 //!
-//! The folders, lowest first: `core` is shared by all others; `write` and `read` are the two journeys; `transaction` and `conditional` do both;
+//! The folders, lowest first: `core` is shared by all others; `write` and `read` are the two journeys; `transaction` does both;
 //! `background` has the threads; `recovery` opens a database; `admin` has the operations on a whole database; `keyspace` has the reads and writes.
 //!
 //! [`Db`] and [`Keyspace`] are cheap clones of one [`Handle`]. Workers, snapshots and iterators hold the [`Core`] and never a handle, so dropping the
@@ -10,7 +10,6 @@
 mod admin;
 mod background;
 mod builder;
-mod conditional;
 mod core;
 mod handle;
 mod keyspace;
@@ -28,6 +27,7 @@ use self::background::{flush_all, settle_level_0, wait_flushed, wait_idle};
 use self::core::{Core, Phase};
 use self::handle::Handle;
 use self::transaction::transact;
+use self::write::{WriteMode, freeze_active, persist, wait_for_room, write};
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
 use crate::options::KeyspaceOptions;
@@ -189,7 +189,9 @@ impl Db {
     ///
     /// A batch that is passed by reference can be [cleared](WriteBatch::clear) and used again.
     pub fn write(&self, batch: impl Borrow<WriteBatch>, durability: Durability) -> Result<SeqNo> {
-        write::write(self.core(), batch.borrow(), durability)
+        let written = write(self.core(), batch.borrow(), durability, WriteMode::Wait)?;
+        // A write that waits is done.
+        Ok(written.unwrap_or_else(|| self.core().visible()))
     }
 
     /// Like [`Db::write`], for a thread that must not wait for others, such as that of an event loop: `None` if the write would have to wait. Then
@@ -216,7 +218,7 @@ impl Db {
     /// # }
     /// ```
     pub fn try_write(&self, batch: impl Borrow<WriteBatch>, durability: Durability) -> Result<Option<SeqNo>> {
-        write::try_write(self.core(), batch.borrow(), durability)
+        write(self.core(), batch.borrow(), durability, WriteMode::NoWait)
     }
 
     /// Waits as a write of `batch` would, and writes nothing. Other writes may take the room before [`Db::try_write`] does.
@@ -224,7 +226,7 @@ impl Db {
     /// # Errors
     /// The same as for [`Db::write`].
     pub fn wait_for_room(&self, batch: impl Borrow<WriteBatch>) -> Result<()> {
-        write::wait_for_room(self.core(), batch.borrow())
+        wait_for_room(self.core(), batch.borrow())
     }
 
     /// Begins a transaction: reads and writes that take effect together or not at all. See [`Transaction`]. O(1).
@@ -237,7 +239,7 @@ impl Db {
     /// was done meanwhile, so all threads together get on.
     ///
     /// So `body` may run several times, and should do nothing but read and write the transaction. An error that it returns, of any type that an
-    /// [`Error`] can become, rolls back: nothing is written. The compiler must be told the type where nothing else does, as below.
+    /// [`Error`] can become, rolls back: nothing is written. The type must be written where nothing else determines it, as below.
     ///
     /// # Errors
     /// Those of `body` and of [`Transaction::commit`].
@@ -283,7 +285,7 @@ impl Db {
     /// # Errors
     /// [`Error::Io`] if a log cannot be synced, then [`Error::ReadOnly`] from every later write; [`Error::Closed`].
     pub fn persist(&self, durability: Durability) -> Result<()> {
-        write::persist(self.core(), durability)
+        persist(self.core(), durability)
     }
 
     /// Writes all memtables to tables, and waits until that is durable. Waits for room on level 0 as writers do.
@@ -390,14 +392,14 @@ impl Db {
         if core.is_forked() {
             return core.check_usable();
         }
-        if core.enter(Phase::Closing) != Phase::Open {
+        if core.enter_phase(Phase::Closing) != Phase::Open {
             return Err(Error::Closed);
         }
         if core.store.options.read_only {
             self.default.handle().stop();
             return Ok(());
         }
-        let frozen = write::freeze_active(core, |core, _| core.check_usable());
+        let frozen = freeze_active(core, |core, _| core.check_usable());
         let flushed = frozen.and_then(|log| wait_flushed(core, log)).and_then(|()| {
             settle_level_0(core);
             core.record_clock()

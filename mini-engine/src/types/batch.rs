@@ -14,7 +14,7 @@ use crate::codec::{self, Malformed, Reader};
 use crate::error::{Error, Result};
 use crate::types::{
     EXPIRY_LEN, KeyBounds, KeyPrefix, KeyspaceRef, Kind, MAX_END_LEN, MAX_KEY_LEN, MAX_STORED_KEY_LEN, MAX_VALUE_LEN,
-    OpenKeyspace, is_before_end, is_end, millis, prefix_bounds, start_and_end,
+    Millis, OpenKeyspace, is_before_end, is_end, millis, prefix_bounds, start_and_end,
 };
 
 /// The largest encoded batch, in bytes (2 GiB - 1): the sum of its keys, values and a few bytes for each.
@@ -57,7 +57,7 @@ impl WriteBatch {
     /// [`Error::InvalidArgument`] if the key is longer than [`MAX_KEY_LEN`], the value longer than
     /// [`MAX_VALUE_LEN`], or the batch would grow past [`MAX_BATCH_LEN`]; the batch is then as before.
     pub fn insert(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.insert_in(KeyPrefix::DEFAULT, key.as_ref(), value.as_ref())
+        self.insert_in(KeyPrefix::DEFAULT, key.as_ref(), value.as_ref(), None)
     }
 
     /// Adds the insertion of `value` under `key`, which is absent from `at` on, a [`SystemTime`], as if it were removed then; with `None` it stays for
@@ -71,7 +71,7 @@ impl WriteBatch {
         value: impl AsRef<[u8]>,
         at: impl Into<Option<SystemTime>>,
     ) -> Result<()> {
-        self.insert_until_in(KeyPrefix::DEFAULT, key.as_ref(), value.as_ref(), at.into())
+        self.insert_in(KeyPrefix::DEFAULT, key.as_ref(), value.as_ref(), at.into())
     }
 
     /// Adds the removal of `key`, whether or not it exists.
@@ -105,64 +105,36 @@ impl WriteBatch {
         }
     }
 
-    /// Like [`insert`](Self::insert), in the keyspace of `prefix`.
-    #[inline]
-    pub(crate) fn insert_in(&mut self, prefix: KeyPrefix, key: &[u8], value: &[u8]) -> Result<()> {
-        let before = prefix.before(key);
-        check_key(key)?;
-        check_value(value)?;
-        self.push(Kind::Value as u8, (before, key), Some(value))
-    }
-
-    /// Like [`insert`](Self::insert), of a key that is its own stored key.
-    #[inline(always)]
-    pub(crate) fn insert_plain(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        check_key(key)?;
-        check_value(value)?;
-        self.push(Kind::Value as u8, (&[], key), Some(value))
-    }
-
     /// Adds the insertion of a value that is absent from `at` on, or that does not expire, in the keyspace of `prefix`.
     #[inline]
-    pub(crate) fn insert_until_in(
+    pub(crate) fn insert_in(
         &mut self,
         prefix: KeyPrefix,
         key: &[u8],
         value: &[u8],
         at: Option<SystemTime>,
     ) -> Result<()> {
-        match at {
-            Some(at) => self.insert_with_expiry_in(prefix, key, value, at),
-            None => self.insert_in(prefix, key, value),
-        }
+        check_key(key)?;
+        self.push_value((prefix.before(key), key), value, at.map(millis))
     }
 
-    /// Like [`insert_with_expiry`](Self::insert_with_expiry), in the keyspace of `prefix`.
-    pub(crate) fn insert_with_expiry_in(
-        &mut self,
-        prefix: KeyPrefix,
-        key: &[u8],
-        value: &[u8],
-        at: SystemTime,
-    ) -> Result<()> {
-        let before = prefix.before(key);
-        check_key(key)?;
-        check_expiring_value(value)?;
-        let stored_len = EXPIRY_LEN + value.len();
-        self.begin(Kind::Expiring as u8, (before, key), stored_len)?;
-        codec::put_varint(&mut self.payload, stored_len as u64);
-        codec::put_u64(&mut self.payload, millis(at));
-        self.payload.extend_from_slice(value);
-        self.expiring += 1;
-        Ok(())
+    /// Adds the insertion of a value under the stored key `stored`, whose length was checked.
+    #[inline]
+    pub(crate) fn insert_stored(&mut self, stored: &[u8], value: &[u8], at: Option<Millis>) -> Result<()> {
+        self.push_value((&[], stored), value, at)
     }
 
     /// Like [`remove`](Self::remove), in the keyspace of `prefix`.
     #[inline]
     pub(crate) fn remove_in(&mut self, prefix: KeyPrefix, key: &[u8]) -> Result<()> {
-        let before = prefix.before(key);
         check_key(key)?;
-        self.push(Kind::Tombstone as u8, (before, key), None)
+        self.push(Kind::Tombstone as u8, (prefix.before(key), key), None)
+    }
+
+    /// Adds the removal of the stored key `stored`, whose length was checked.
+    #[inline]
+    pub(crate) fn remove_stored(&mut self, stored: &[u8]) -> Result<()> {
+        self.push(Kind::Tombstone as u8, (&[], stored), None)
     }
 
     /// Like [`remove_range`](Self::remove_range), in the keyspace of `prefix`.
@@ -235,6 +207,29 @@ impl WriteBatch {
     /// The keyspaces of the operations, except the default one.
     pub(crate) fn keyspaces(&self) -> &[Arc<OpenKeyspace>] {
         &self.keyspaces
+    }
+
+    /// Adds the insertion of a value, which expires at this instant if there is one, under a key in two parts.
+    #[inline(always)]
+    fn push_value(&mut self, key: (&[u8], &[u8]), value: &[u8], at: Option<Millis>) -> Result<()> {
+        match at {
+            None => {
+                check_value(value)?;
+                self.push(Kind::Value as u8, key, Some(value))
+            }
+            Some(at) => self.push_expiring(key, value, at),
+        }
+    }
+
+    fn push_expiring(&mut self, key: (&[u8], &[u8]), value: &[u8], at: Millis) -> Result<()> {
+        check_expiring_value(value)?;
+        let stored_len = EXPIRY_LEN + value.len();
+        self.begin(Kind::Expiring as u8, key, stored_len)?;
+        codec::put_varint(&mut self.payload, stored_len as u64);
+        codec::put_u64(&mut self.payload, at);
+        self.payload.extend_from_slice(value);
+        self.expiring += 1;
+        Ok(())
     }
 
     /// Adds an operation of `kind` on the key `first`, which `before` precedes, with its value or the end of its range.
@@ -510,10 +505,7 @@ mod tests {
             let mut batch = WriteBatch::new();
             for (keyspace, key, value) in &ops {
                 match value {
-                    Some((Some(at), value)) => {
-                        batch.insert_with_expiry_in(KeyPrefix::of(*keyspace), key, value, system_time(*at))
-                    }
-                    Some((None, value)) => batch.insert_in(KeyPrefix::of(*keyspace), key, value),
+                    Some((at, value)) => batch.insert_in(KeyPrefix::of(*keyspace), key, value, at.map(system_time)),
                     None => batch.remove_in(KeyPrefix::of(*keyspace), key),
                 }
                 .expect("small");
@@ -528,7 +520,7 @@ mod tests {
                 BatchOp::RemoveRange { .. } => panic!("none was added"),
             });
             let expected = ops.iter().map(|(keyspace, key, value)| {
-                (KeyPrefix::of(*keyspace).stored(key).into_owned(), value.clone())
+                (KeyPrefix::of(*keyspace).with_stored(key, <[u8]>::to_vec), value.clone())
             });
             prop_assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
             let expiring = ops.iter().filter(|op| matches!(op.2, Some((Some(_), _)))).count();

@@ -9,7 +9,6 @@
 //! K2 contiguity: no prefix begins another one, so no stored key of another keyspace lies between two of one. The default keyspace ends at `ff 01`.
 //! K3 suffix: the user's key is the end of the stored key.
 
-use std::borrow::Cow;
 use std::ops::Bound;
 
 use super::key_bounds::{KeyBounds, OwnedBounds, after_prefix};
@@ -76,14 +75,6 @@ impl KeyPrefix {
         if self.is_plain(key) { &[] } else { self.bytes() }
     }
 
-    /// The stored key of `key`.
-    pub(crate) fn stored<'a>(&self, key: &'a [u8]) -> Cow<'a, [u8]> {
-        match self.before(key) {
-            [] => Cow::Borrowed(key),
-            before => Cow::Owned([before, key].concat()),
-        }
-    }
-
     /// Calls `then` with the stored key of `key`. Allocates only for a long key.
     #[inline(always)]
     pub(crate) fn with_stored<T>(&self, key: &[u8], then: impl FnOnce(&[u8]) -> T) -> T {
@@ -105,18 +96,24 @@ impl KeyPrefix {
         then(stored)
     }
 
-    /// The stored keys of `keys`, in `buffer` where they have a prefix.
-    pub(crate) fn all_stored<'a, K: AsRef<[u8]>>(&self, keys: &'a [K], buffer: &'a mut Vec<u8>) -> Vec<&'a [u8]> {
+    /// Calls `then` with the stored keys of `keys`. The caller's iterator is read to its end before.
+    pub(crate) fn with_all_stored<K: AsRef<[u8]>, T>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+        then: impl FnOnce(&[&[u8]]) -> T,
+    ) -> T {
+        let keys: Vec<K> = keys.into_iter().collect();
+        let mut prefixed = Vec::new();
         for key in keys.iter().map(K::as_ref).filter(|key| !self.is_plain(key)) {
-            buffer.extend_from_slice(self.bytes());
-            buffer.extend_from_slice(key);
+            prefixed.extend_from_slice(self.bytes());
+            prefixed.extend_from_slice(key);
         }
-        let mut rest = &buffer[..];
-        let mut stored = |key: &'a [u8]| match self.before(key) {
+        let mut rest = &prefixed[..];
+        let stored = keys.iter().map(K::as_ref).map(|key| match self.before(key) {
             [] => key,
             before => rest.split_off(..before.len() + key.len()).unwrap_or_default(),
-        };
-        keys.iter().map(|key| stored(key.as_ref())).collect()
+        });
+        then(&stored.collect::<Vec<_>>())
     }
 
     /// The stored key of `key`, which is moved where it has no prefix.
@@ -235,6 +232,10 @@ mod tests {
     use super::*;
     use crate::types::{MAX_KEY_LEN, is_above, is_below};
 
+    fn stored(id: KeyspaceId, key: &[u8]) -> Vec<u8> {
+        KeyPrefix::of(id).with_stored(key, <[u8]>::to_vec)
+    }
+
     fn any_key() -> impl Strategy<Value = Vec<u8>> {
         let byte = prop_oneof![4 => Just(0xff), 2 => Just(0), 1 => Just(1), 1 => Just(0x80), 3 => any::<u8>()];
         prop::collection::vec(byte, 0..6)
@@ -251,7 +252,6 @@ mod tests {
     #[test]
     fn prefixes_are_those_of_the_format() {
         // Catches a change of the mapping: databases on disk would show other keys.
-        let stored = |id, key: &'static [u8]| KeyPrefix::of(id).stored(key).into_owned();
         assert_eq!(stored(0, b"a"), b"a");
         assert_eq!(stored(0, b""), b"");
         assert_eq!(stored(0, b"\xff"), b"\xff\0\xff");
@@ -282,13 +282,12 @@ mod tests {
         ) {
             // Catches two keys with one stored key, a keyspace among the keys of another, and another order of its keys.
             let (prefix_a, prefix_b) = (KeyPrefix::of(a.0), KeyPrefix::of(b.0));
-            let (stored_a, stored_b) = (prefix_a.stored(&a.1), prefix_b.stored(&b.1));
+            let (stored_a, stored_b) = (stored(a.0, &a.1), stored(b.0, &b.1));
             prop_assert_eq!(split_stored(&stored_a), Some((a.0, &a.1[..])));
             prop_assert_eq!(prefix_a.strip(&stored_a), &a.1[..]);
             prop_assert_eq!(prefix_a.id(), a.0);
             prop_assert_eq!(is_stored_plain(&stored_a), stored_a.len() == a.1.len());
             prop_assert_eq!(&*[prefix_a.before(&a.1), &a.1].concat(), &*stored_a);
-            prefix_a.with_stored(&a.1, |stored| assert_eq!(stored, &*stored_a));
             let moved = prefix_a.to_stored(&a.1);
             prop_assert_eq!(moved.as_ref(), &*stored_a);
             if a.0 == b.0 {
@@ -317,7 +316,7 @@ mod tests {
             };
             let of_stored = || (stored_bounds.0.as_ref().map(|key| key.to_vec()), stored_bounds.1.as_ref().map(|key| key.to_vec()));
             for (of, key) in keys.iter().chain([&(id, vec![]), &(id, vec![0xff]), &(id, vec![0xff; 9])]) {
-                let stored = KeyPrefix::of(*of).stored(key);
+                let stored = stored(*of, key);
                 let expected = *of == id && within(&|| bounds.clone(), key);
                 prop_assert_eq!(within(&of_stored, &stored), expected, "{:?} of {} in {:?}", key, of, stored_bounds);
             }
@@ -326,16 +325,15 @@ mod tests {
         #[test]
         fn many_keys_are_stored_as_each(id in any_id(), keys in prop::collection::vec(any_key(), 0..20)) {
             // Catches a list in which a key takes the place of its neighbour.
-            let (prefix, mut buffer) = (KeyPrefix::of(id), Vec::new());
-            let each: Vec<_> = keys.iter().map(|key| prefix.stored(key).into_owned()).collect();
-            prop_assert_eq!(prefix.all_stored(&keys, &mut buffer), each);
+            let each: Vec<_> = keys.iter().map(|key| stored(id, key)).collect();
+            KeyPrefix::of(id).with_all_stored(&keys, |all| assert_eq!(all, each));
         }
 
         #[test]
         fn random_bytes_are_split_into_what_makes_them_again(bytes in any_key()) {
             // Catches bytes from disk that lead to a panic, or are taken for another key's.
             if let Some((id, key)) = split_stored(&bytes) {
-                prop_assert!(id == DEFAULT_KEYSPACE && bytes.starts_with(b"\xff\0") || *KeyPrefix::of(id).stored(key) == *bytes);
+                prop_assert!(id == DEFAULT_KEYSPACE && bytes.starts_with(b"\xff\0") || stored(id, key) == bytes);
             }
         }
     }

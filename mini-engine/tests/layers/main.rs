@@ -95,7 +95,7 @@ const FOLDERS: [(&str, &[&[&str]]); 2] = [
             &["core"],
             &["write", "read"],
             &["transaction"],
-            &["background", "conditional"],
+            &["background"],
             &["recovery", "admin"],
             &["handle"],
             &["keyspace"],

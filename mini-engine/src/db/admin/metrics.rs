@@ -32,7 +32,7 @@ pub(crate) fn metrics(core: &Core) -> Metrics {
         (
             state.flushing.is_running.into(),
             // After a failure nobody makes the one that was wanted.
-            (state.next_log.attempts.is_wanted() && core.check_usable().is_ok()).into(),
+            (state.logs.next.attempts.is_wanted() && core.check_usable().is_ok()).into(),
             state.compacting.in_progress.damage.files(),
         )
     };

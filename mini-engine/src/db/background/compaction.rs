@@ -211,7 +211,7 @@ pub(super) fn note_outcome(core: &Core, state: &mut State, job: &CompactionJob, 
 fn note_damage(state: &mut State, job: &CompactionJob, error: &Error) -> bool {
     let Some(file) = error.unreadable_file() else { return false };
     let kind = file.file_name().map(FileKind::of);
-    // An output that cannot be read back says nothing about the inputs.
+    // If an output cannot be read back, the inputs may be sound.
     let Some(number) = job.plan.tables().find(|number| kind == Some(FileKind::Table(*number))) else { return false };
     state.compacting.in_progress.damage.note(number, file.to_path_buf(), error.clone(), Instant::now());
     true

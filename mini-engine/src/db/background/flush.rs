@@ -7,7 +7,7 @@
 //!
 //! The edit's log number is that of the next newer memtable. It stays right even if writes continue: memtables are flushed
 //! oldest first, and a rotation only adds newer ones. The edit's sequence number is the last one before the first frame of that log.
-//! So replay knows which number must come first, and notices a log whose beginning is lost.
+//! So replay finds a log whose beginning is lost: its first number is not the next one.
 
 use crate::compaction::{Inputs, Limits, OutputSpec, Retention, Tombstones, filter_bits_of_flush};
 use crate::db::core::{Core, Phase, retire_log};
@@ -34,7 +34,7 @@ pub(super) fn flush_oldest(core: &Core) -> Result<()> {
     let (log_number, last_seqno) = (Some(next_log), Some(oldest.last_seqno));
     let edit = VersionEdit { log_number, last_seqno, ..written.as_edit(RunId::LEVEL_0) };
     let number = oldest.memtable.log;
-    let log = core.lock().frozen_logs.iter().find(|log| log.number() == number).cloned();
+    let log = core.lock().logs.frozen(number);
     core.install(edit, written.tables, |counters| {
         counters.flushes.add(1);
         counters.flush_bytes.add(bytes);
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use crate::db::background::log::log_loop;
     use crate::db::recovery::open;
-    use crate::db::write::write;
+    use crate::db::write::{WriteMode, write};
     use crate::fs::MemFs;
     use crate::manifest::test_tables::{listed, table_of_keys};
     use crate::options::Options;
@@ -106,7 +106,7 @@ mod tests {
             batch.insert("key", "value").unwrap();
             batch.remove_range("a"..).unwrap();
             let flush = || {
-                write(&core, &batch, Durability::Buffered).unwrap();
+                write(&core, &batch, Durability::Buffered, WriteMode::Wait).unwrap();
                 freeze_active(&core, Core::check_writable).unwrap();
                 listed(|| flush_oldest(&core).unwrap())
             };
@@ -114,7 +114,7 @@ mod tests {
                 // A rotation waits for the next log.
                 scope.spawn(|| log_loop(&core));
                 let visited = [flush(), flush()];
-                core.enter(Phase::Stopped);
+                core.enter_phase(Phase::Stopped);
                 assert_eq!(core.view.load().version.runs(0).len(), 2);
                 visited
             })

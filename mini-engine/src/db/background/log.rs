@@ -50,7 +50,7 @@ pub(super) fn log_loop(core: &Core) {
             Task::TakeReserve => core.take_reserve(),
         }
     }
-    core.lock().log.release_space();
+    core.lock().logs.active.release_space();
 }
 
 /// Waits until there is something to do; `None` when the thread is to end instead.
@@ -59,10 +59,10 @@ fn begin(core: &Core, look: &mut NextLook) -> Option<Task> {
     while state.phase != Phase::Stopped {
         if core.check_usable().is_ok() {
             // Writers need this first.
-            if let Some(extension) = state.log.begin_extension() {
+            if let Some(extension) = state.logs.active.begin_extension() {
                 return Some(Task::Extend(extension));
             }
-            if state.next_log.attempts.begin() {
+            if state.logs.next.attempts.begin() {
                 return Some(Task::Make(reserve(core, &state)));
             }
             if !core.is_reserve_in_use() && state.cover.attempts.begin() {
@@ -91,7 +91,7 @@ impl NextLook {
         if view.frozen.is_empty() && !view.active.table.is_empty() && core.level_0_has_room() {
             // A failure is that of a writer, which has ended writing.
             if let Ok(false) = rotate(core, &mut state) {
-                state.next_log.want();
+                state.logs.next.want();
             }
         }
         state
@@ -102,7 +102,7 @@ impl NextLook {
 fn extend(core: &Core, extension: &Extension) {
     let written = extension.write();
     let mut state = core.lock();
-    state.log.end_extension(extension, written.is_ok());
+    state.logs.active.end_extension(extension, written.is_ok());
     if let Some(error) = written.err().filter(|error| !error.is_transient()) {
         core.fail_locked(&state, &error);
     }
@@ -112,7 +112,7 @@ fn extend(core: &Core, extension: &Extension) {
 /// The expected size of the active log when its memtable is full, estimated from its present size; or the present size, where a memtable is flushed
 /// before it is half full. A log for a closing database gets no space.
 fn reserve(core: &Core, state: &State) -> Reserve {
-    let (log, full) = (&state.log, core.store.options.memtable_bytes);
+    let (log, full) = (&state.logs.active, core.store.options.memtable_bytes);
     if state.phase != Phase::Open {
         return (0, Durability::Buffered);
     }
@@ -139,6 +139,6 @@ fn end(core: &Core, made: Result<wal::Writer>) {
             core.fail_locked(&state, error);
         }
     }
-    state.next_log.end(made);
+    state.logs.next.end(made);
     core.room.notify_all();
 }

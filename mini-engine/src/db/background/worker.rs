@@ -2,7 +2,7 @@
 //! tables, the others compact tables.
 //!
 //! Flushes and compactions wait on a condition variable of the write lock and look for work under that lock, so no wake-up is lost. They
-//! hold the core and never a handle; they end when they are told to.
+//! hold the core and never a handle; they end in the last phase.
 //!
 //! Failures (rules 7, 8, 9):
 //! * No space: the worker tries again in that of the reserve (`core/reserve.rs`). If that fails too, or for want of file handles, it tries again
@@ -51,7 +51,7 @@ impl Workers {
             match spawned {
                 Ok(handle) => workers.0.push(handle),
                 Err(error) => {
-                    core.enter(Phase::Stopped);
+                    core.enter_phase(Phase::Stopped);
                     workers.join();
                     return Err(Error::io("start a thread for", core.dir())(error));
                 }
@@ -91,7 +91,7 @@ fn flush_loop(core: &Core) {
                     tracing::warn!(%error, "no space or no file handle for a flush; it is tried again");
                 }
                 state.flushing.error = Some(error);
-                // Callers that asked for this flush, or wait for it, get the error.
+                // Callers that have requested this flush, or wait for it, get the error.
                 core.room.notify_all();
                 drop(backoff.wait(core, state));
             }

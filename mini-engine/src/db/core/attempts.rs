@@ -1,4 +1,4 @@
-//! Attempts that one thread makes when others ask for them, and whose failure they get. Guarded by the write lock.
+//! Attempts that one thread makes at the request of others, which get the error of a failed one. Guarded by the write lock.
 
 use crate::error::Error;
 

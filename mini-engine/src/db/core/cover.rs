@@ -18,7 +18,7 @@ pub(crate) struct Reserve {
     pub(crate) has_removals: AtomicBool,
 }
 
-/// What writes are checked against (R2). Guarded by the write lock.
+/// The reserve that a write must be within (R2). Guarded by the write lock.
 #[derive(Debug, Default)]
 pub(crate) struct Cover {
     /// The length of the reserve; 0 when it was given up.
@@ -39,7 +39,7 @@ impl Cover {
 }
 
 impl Reserve {
-    pub(crate) fn of(bytes: u64, besides: u64) -> (Reserve, Cover) {
+    pub(crate) fn new(bytes: u64, besides: u64) -> (Reserve, Cover) {
         let reserve = Reserve {
             file: Mutex::default(),
             is_tight: (bytes < besides).into(),

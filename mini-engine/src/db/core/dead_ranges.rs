@@ -1,6 +1,6 @@
 //! [`DeadRanges`]: ranges in which a reader has found no entry, so that later readers pass over them in one step.
 //!
-//! What was removed leaves tombstones, and what has expired stays, until a compaction drops it. A reader that looks for the first entry behind them
+//! A removed key leaves a tombstone, and an expired entry stays, until a compaction drops it. A reader that looks for the first entry behind them
 //! passes all of them. Without this set, each take from a queue passes everything that was taken before.
 //!
 //! D1 For a range with `dead = (r, i)`: at number r and instant i no key within has a value.
@@ -9,7 +9,7 @@
 //! entries, and time only ends them. A reader at such a number and instant may skip the range; all others must not.
 //!
 //! D1 comes from a reader that has passed each key within. It reads at one number and instant, in a view that has all writes up to the number
-//! (`read/pinned.rs` asks for that).
+//! (`read/scan.rs`).
 //!
 //! D2 comes from a pair of steps, both with the write lock held. A reader adds a range with `since`, the last number that was assigned. A write removes
 //! the keys that it inserts from all ranges, in the step that assigns its numbers; a bulk load removes all ranges. So a range that is still there

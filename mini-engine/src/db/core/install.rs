@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::scan_count::ScanCount;
-use super::state::{Core, State};
+use super::state::Core;
 use super::view::View;
 use crate::error::Result;
 use crate::lock::lock;
@@ -11,7 +11,6 @@ use crate::manifest::{KeyspaceEdit, KeyspaceMeta, Manifest, Version, VersionEdit
 use crate::metrics::Counters;
 use crate::table::Table;
 use crate::types::{Millis, OpenKeyspace};
-use crate::wal::Segment;
 
 impl Core {
     /// Records an edit, publishes the view after it, and wakes all threads that wait for it. `count` is called once readers can see the view, and
@@ -75,7 +74,7 @@ impl Core {
             // Tables now hold the contents of the memtables of older logs.
             next.frozen.retain(|frozen| frozen.memtable.log >= log);
             state.flushing.error = None;
-            flushed = release_logs(&mut state, log);
+            flushed = state.logs.release_before(log);
         }
         let loaded = loaded.filter(|last| *last > state.last_seqno);
         if let Some(last) = loaded.filter(|_| next.active.table.is_empty()) {
@@ -144,22 +143,8 @@ impl Core {
         Ok(latest)
     }
 
-    /// Lets flushes and compactions that begin from now on know the present set.
+    /// Makes the present set that of all flushes and compactions that begin from now on.
     fn publish_keyspaces(&self, manifest: &Manifest) {
         self.store.keyspaces.store(manifest.state().keyspaces.clone());
     }
-}
-
-/// Releases the logs before `log`: later logs need not wait for the sync of data that is now in tables. Returns the segments, which the caller must
-/// drop without the lock.
-fn release_logs(state: &mut State, log: u64) -> Vec<Arc<Segment>> {
-    let mut flushed = Vec::new();
-    let released = state.frozen_logs.iter().take_while(|segment| segment.number() < log).count();
-    for segment in state.frozen_logs.drain(..released) {
-        flushed.extend(segment.release());
-        flushed.push(segment);
-    }
-    let next = state.frozen_logs.front().unwrap_or(state.log.segment());
-    flushed.extend(next.take_settled());
-    flushed
 }

@@ -48,12 +48,12 @@ impl Keyspaces {
 
     /// Fails if a keyspace of `batch` was dropped, or is one of another database. Asked with the write lock held.
     #[inline]
-    pub(crate) fn check(&self, batch: &WriteBatch) -> Result<()> {
+    pub(crate) fn check_batch(&self, batch: &WriteBatch) -> Result<()> {
         batch.keyspaces().iter().try_for_each(|keyspace| keyspace.check_in(self.database))
     }
 
     /// The same for one keyspace, for a read.
-    pub(crate) fn check_one(&self, keyspace: &KeyspaceRef) -> Result<()> {
+    pub(crate) fn check_keyspace(&self, keyspace: &KeyspaceRef) -> Result<()> {
         keyspace.open().map_or(Ok(()), |keyspace| keyspace.check_in(self.database))
     }
 

@@ -1,14 +1,17 @@
 //! The [`Core`], shared by handles, snapshots, iterators and workers, and its parts.
 //!
-//! Nothing here waits for a worker, and nothing here knows how keys are read or written.
+//! Nothing here waits for a worker, and nothing here reads or writes keys.
 
 mod attempts;
 mod clock;
 mod cover;
 mod dead_ranges;
 mod directory;
+mod failure;
 mod install;
 mod keyspaces;
+mod log_sync;
+mod logs;
 mod lost_pointer;
 mod next_log;
 mod owner;

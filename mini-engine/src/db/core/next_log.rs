@@ -1,7 +1,7 @@
 //! The log after the active one. A separate thread creates it in advance, so that a rotation only exchanges logs in memory, and no write waits for
 //! the device.
 //!
-//! N1 At most one such log exists. It is asked for when the active memtable is half full, or when a rotation finds none. Only the
+//! N1 At most one such log exists. It is requested when the active memtable is half full, or when a rotation finds none. Only the
 //!    one thread creates it, without the write lock.
 //! N2 Its header and its name are durable before it is handed out (rule 4), and it has no frame. A crash leaves a log without frames that has the
 //! greatest number of all logs: replay reads nothing from it, whatever the earlier logs hold, and the next open removes it. A log that was not

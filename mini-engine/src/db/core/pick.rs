@@ -1,4 +1,4 @@
-//! Picks compactions without the write lock, and tells whether one can relieve level 0.
+//! Picks compactions without the write lock, and checks whether one can relieve level 0.
 
 use std::sync::{Arc, MutexGuard};
 

@@ -7,7 +7,7 @@
 //!
 //! Q1 Slot `t % SLOTS` belongs to ticket `t` from its assignment to its publication. A ticket is assigned only after the previous ticket of its
 //! slot is published ([`tickets_with_slots`](Publication::tickets_with_slots)).
-//! Q2 A slot whose mark is `t + 1` says that `t` is complete, and holds the last number of `t`. Only the thread that has the ticket writes the
+//! Q2 If the mark of a slot is `t + 1`, then `t` is complete, and the slot holds the last number of `t`. Only the thread that has the ticket writes the
 //! slot, the number before the mark.
 //! Q3 `published` increases by one for each ticket, by the one compare-and-swap that succeeds, and only after the mark of the ticket was seen. So
 //! every ticket below it is complete.
@@ -132,7 +132,7 @@ impl<const N: usize> Publication<N> {
         }
     }
 
-    /// Waits until `seqno` is visible; false if `is_over` says before that it will never be.
+    /// Waits until `seqno` is visible; false if `is_over` becomes true before.
     #[inline]
     pub(crate) fn wait(&self, seqno: SeqNo, is_over: impl Fn() -> bool) -> bool {
         self.visible() >= seqno || self.wait_long(seqno, is_over)

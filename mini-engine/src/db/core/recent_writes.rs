@@ -1,20 +1,21 @@
 //! [`RecentWrites`]: the keys and ranges of the newest writes, for the commits of transactions.
 //!
-//! A commit has to know whether anything that it has read was written since. The answer costs a look at each newer write here; in the view it costs a
-//! walk over all that was read (`read/newer.rs`).
+//! A commit checks whether anything that it has read was written since. That costs a look at each newer write here; in the view it costs a walk over
+//! all that was read (`read/newer.rs`).
 //!
 //! T1 Every operation with a number above `from`, up to the last one that was assigned, is in the record. A write adds its operations with the write
 //! lock held, in the step that assigns their numbers; nothing can fail after that. A bulk load, whose keys are listed nowhere, begins the record anew
 //! behind its number.
 //! T2 The numbers ascend.
-//! T3 T1 alone makes a check right: a caller that asks about numbers up to `from` gets no answer, and searches the view. So when the record begins,
-//! and what it drops, only changes what a check costs.
+//! T3 T1 alone makes a check right: for a number below `from` there is no record, and the caller searches the view. So the beginning of the record, and
+//! all that is dropped from it, only change the cost of a check.
 //!
 //! The first transaction of a database begins the record: until then, a write pays for one branch. It drops what is visible when no transaction
 //! is open, as far as the writer has seen; chunk by chunk, what is older than the oldest snapshot; and its oldest part at a limit of memory.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crate::types::{BatchOp, SeqNo, Slice, WriteBatch};
 
@@ -119,7 +120,7 @@ impl RecentWrites {
     }
 
     /// The operations with numbers above `since`, if the record reaches back to it. O(chunks, and the operations in the newest).
-    pub(crate) fn since(&self, since: SeqNo) -> Option<NewerWrites> {
+    pub(crate) fn newer_than(&self, since: SeqNo) -> Option<NewerWrites> {
         if since < self.from {
             return None;
         }
@@ -129,6 +130,32 @@ impl RecentWrites {
         let skipped = chunks.first().map_or(0, |chunk| upto(chunk));
         chunks.push(Arc::new(self.last[upto(&self.last)..].to_vec()));
         Some(NewerWrites { chunks, skipped })
+    }
+}
+
+/// The need of open transactions for the record.
+#[derive(Debug, Default)]
+pub(crate) struct Recording {
+    /// The number of open transactions. Relaxed: see T3.
+    open: AtomicUsize,
+    /// Done once there was a transaction, and the record with it.
+    begun: OnceLock<()>,
+}
+
+impl Recording {
+    /// Another transaction, for which `begin` makes the record if it is the first.
+    pub(crate) fn add(&self, begin: impl FnOnce()) {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        self.begun.get_or_init(begin);
+    }
+
+    pub(crate) fn remove(&self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether a transaction is open.
+    pub(crate) fn is_needed(&self) -> bool {
+        self.open.load(Ordering::Relaxed) > 0
     }
 }
 
@@ -193,7 +220,7 @@ mod tests {
                 }
                 assert!(record.bytes <= max_bytes.max(1000) + max_bytes / CHUNKS, "{} bytes", record.bytes);
                 let since = last.saturating_sub(random.below(5000));
-                let Some(newer) = record.since(since) else {
+                let Some(newer) = record.newer_than(since) else {
                     assert!(since < dropped || max_bytes < 3_000_000, "{since} is in the record");
                     continue;
                 };

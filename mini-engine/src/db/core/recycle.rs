@@ -59,9 +59,9 @@ pub(crate) fn retire_log(core: &Core, number: u64, log: Option<&wal::Segment>) {
     core.store.unlink(&path);
 }
 
-/// Removes the log that was made in advance and not used, and the spare file; the next open does not know them. The threads have ended.
+/// Removes the log that was made in advance and not used, and the spare file; the next open has no use for them. The threads have ended.
 pub(crate) fn remove_spare(core: &Core) {
-    let unused = core.lock().next_log.take();
+    let unused = core.lock().logs.next.take();
     if let Some(log) = unused {
         core.store.unlink(&core.dir().join(wal::file_name(log.segment().number())));
     }

@@ -17,7 +17,7 @@
 //! R6 *Crashes.* Nothing depends on the file, so it is not synced: what a power cut takes from it is free space. An open takes what is missing, or
 //!    gives it up and begins anew if it needs it; in that case, orphans that a crash left while the database was tight go first (`recovery/open.rs`).
 //!
-//! What the reserve promises ends where other programs take the space that was given up: then removals are refused too, until there is space.
+//! The promise of the reserve ends where other programs take the space that was given up: then removals are refused too, until there is space.
 //! Space is really reserved where files are written in place (ext4, XFS, tmpfs: `fallocate`). Elsewhere zeros are written: a file system that
 //! compresses them has reserved nothing, and one that copies on write may need space for the removal itself, which it keeps aside on its own.
 
@@ -56,7 +56,7 @@ pub(crate) fn needed_besides_memtables(options: &Options, version: &Version, man
 }
 
 /// The size that the reserve gets where it must have `needed` bytes: more, so that it rarely has to grow, but no more than full memtables need.
-fn most(options: &Options, needed: u64, besides: u64) -> u64 {
+fn preferred_len(options: &Options, needed: u64, besides: u64) -> u64 {
     let memtable = (options.memtable_bytes as u64).saturating_mul(3) / 2;
     let full = memtable.saturating_mul(options.immutable_memtables as u64 + 1).saturating_add(besides);
     needed.saturating_mul(2).min(full).max(needed)
@@ -88,9 +88,9 @@ fn resize(fs: &dyn FileSystem, path: &Path, needed: u64, most: u64) -> io::Resul
 /// last process left it, too small or not there.
 pub(crate) fn open(fs: &dyn FileSystem, dir: &Path, options: &Options, besides: u64) -> u64 {
     let path = dir.join(RESERVE);
-    resize(fs, &path, besides, most(options, besides, besides)).unwrap_or_else(|error| {
+    resize(fs, &path, besides, preferred_len(options, besides, besides)).unwrap_or_else(|error| {
         tracing::warn!(file = %path.display(), %error, "no space for the reserve: only removals are accepted until there is");
-        // What is there is given up by the first step that needs it.
+        // A reserve that is there is given up by the first step that needs it.
         fs.open(&path).and_then(|file| file.len()).unwrap_or(0)
     })
 }
@@ -101,16 +101,16 @@ pub(crate) fn give_up(fs: &dyn FileSystem, dir: &Path) -> bool {
 }
 
 /// A step that may use the space of the reserve, until this is dropped.
-struct Use<'a>(&'a Core);
+struct ReserveUse<'a>(&'a Core);
 
-impl<'a> Use<'a> {
-    fn begin(core: &'a Core, _file: &MutexGuard<'_, ()>) -> Use<'a> {
+impl<'a> ReserveUse<'a> {
+    fn begin(core: &'a Core, _file: &MutexGuard<'_, ()>) -> ReserveUse<'a> {
         core.reserve.users.fetch_add(1, Ordering::Relaxed);
-        Use(core)
+        ReserveUse(core)
     }
 }
 
-impl Drop for Use<'_> {
+impl Drop for ReserveUse<'_> {
     fn drop(&mut self) {
         self.0.reserve.users.fetch_sub(1, Ordering::Relaxed);
         // With the lock taken once, the thread of the logs has seen that, or waits and is woken.
@@ -128,7 +128,7 @@ impl Core {
 
     /// Does `step`, and if it finds no space, gives up the reserve and does it again (R3). Not with the write lock.
     pub(crate) fn with_reserve<T>(&self, mut step: impl FnMut() -> Result<T>) -> Result<T> {
-        let _using = self.is_tight().then(|| Use::begin(self, &lock(&self.reserve.file)));
+        let _using = self.is_tight().then(|| ReserveUse::begin(self, &lock(&self.reserve.file)));
         match step() {
             Err(error) if error.is_want_of_space() => {
                 let _using = self.give_up_reserve(&error);
@@ -143,9 +143,9 @@ impl Core {
     }
 
     #[cold]
-    fn give_up_reserve(&self, cause: &Error) -> Use<'_> {
+    fn give_up_reserve(&self, cause: &Error) -> ReserveUse<'_> {
         let file = lock(&self.reserve.file);
-        let using = Use::begin(self, &file);
+        let using = ReserveUse::begin(self, &file);
         let mut state = self.lock();
         let is_there = state.cover.bytes > 0;
         self.note_reserve(&mut state, 0, true);
@@ -174,7 +174,7 @@ impl Core {
             let mut state = self.lock();
             let wanted = std::mem::take(&mut state.cover.wanted);
             let needed = self.needed(&state, wanted);
-            (needed, most(options, needed, state.cover.besides))
+            (needed, preferred_len(options, needed, state.cover.besides))
         };
         let (path, file) = (self.reserve_path(), lock(&self.reserve.file));
         if self.is_reserve_in_use() {

@@ -24,8 +24,8 @@ impl ScanCount {
     }
 
     /// Counts a scan. True for the one with which they became many.
-    pub(crate) fn add(&self) -> bool {
-        // Relaxed: the number alone counts. Whoever acts on it takes the write lock first.
+    pub(crate) fn note_scan(&self) -> bool {
+        // Relaxed: the number alone counts. A thread that acts on it takes the write lock first.
         !self.is_at_limit() && self.count.fetch_add(1, Ordering::Relaxed) + 1 == self.limit
     }
 
@@ -44,7 +44,7 @@ mod tests {
         // Catches a wake-up for each scan, and none.
         let count = ScanCount::new(&Version::default());
         let scans = LEAST as usize;
-        let told = || (0..scans / 2).filter(|_| count.add()).count();
+        let told = || (0..scans / 2).filter(|_| count.note_scan()).count();
         let told: usize = std::thread::scope(|scope| {
             let threads = [(); 4].map(|()| scope.spawn(told));
             threads.into_iter().map(|thread| thread.join().expect("no panic")).sum()

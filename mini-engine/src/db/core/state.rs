@@ -9,11 +9,9 @@
 //! Failure (rule 7) is final: the first error is kept, and every later write gets `ReadOnly` with it. A database that was opened
 //! read-only is in that state from the start, and has no workers.
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, OnceLock, TryLockError};
-use std::thread::yield_now;
+use std::sync::{Condvar, Mutex, MutexGuard, TryLockError};
 use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
@@ -22,30 +20,26 @@ use super::clock::Clock;
 use super::cover::{Cover, Reserve};
 use super::dead_ranges::PresentDeadRanges;
 use super::directory::DirectoryLock;
+use super::failure::Failure;
 use super::keyspaces::Keyspaces;
-use super::next_log::{NextLog, SpareFile};
-use super::owner::Owner;
+use super::log_sync::LogSync;
+use super::logs::Logs;
+use super::next_log::SpareFile;
 use super::publication::Publication;
-use super::recent_writes::RecentWrites;
+use super::recent_writes::{RecentWrites, Recording};
 use super::snapshots::SnapshotRegistry;
 use super::view::View;
 use super::write_controller::WriteController;
 use crate::compaction::{InProgress, TableStore};
 use crate::error::{Error, Result};
-use crate::lock::{lock, on_unwind, wait};
+use crate::lock::{lock, on_unwind};
 use crate::manifest::Manifest;
 use crate::memtables::MemtableFactory;
 use crate::types::{KeyspaceRef, SeqNo};
 use crate::wal;
 
-/// The reason for refusing writes from a fork of the process that opened the database.
-const FORKED: &str = "this process is a fork of the one that opened it, which goes on writing to the same files";
-
 /// The reason for refusing writes to a database that was opened read-only.
 pub(crate) const OPENED_READ_ONLY: &str = "it was opened read-only";
-
-/// The number of times that a thread yields its processor before it syncs for all: this takes a fraction of the sync's time.
-const YIELDS_BEFORE_SYNC: usize = 4;
 
 /// The phase in the life of an open database. It only moves forward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,10 +52,7 @@ pub(crate) enum Phase {
 
 /// The state that the write lock guards.
 pub(crate) struct State {
-    pub(crate) log: wal::Writer,
-    /// The logs of the frozen memtables, oldest first.
-    pub(crate) frozen_logs: VecDeque<Arc<wal::Segment>>,
-    pub(crate) next_log: NextLog,
+    pub(crate) logs: Logs,
     /// The last sequence number that was assigned. Writes under way have numbers up to it that are not visible yet.
     pub(crate) last_seqno: SeqNo,
     /// The newest writes, for commits of transactions; none before the first transaction.
@@ -130,10 +121,7 @@ pub(crate) struct Core {
     pub(crate) snapshots: SnapshotRegistry,
     pub(crate) clock: Clock,
     pub(crate) dead: PresentDeadRanges,
-    /// The number of open transactions. Relaxed: see T3 of `recent_writes.rs`.
-    pub(crate) transactions: AtomicUsize,
-    /// Done once there was a transaction, and `State::recent` with it.
-    pub(crate) has_transactions: Once,
+    pub(crate) recording: Recording,
     pub(crate) memtables: MemtableFactory,
     pub(crate) manifest: Mutex<Manifest>,
     pub(crate) keyspaces: Keyspaces,
@@ -145,12 +133,8 @@ pub(crate) struct Core {
     waiting_writers: AtomicUsize,
     pub(crate) room: Condvar,
     pub(crate) work: Condvar,
-    /// Whether a thread is syncing a log for writers, whichever log. When it is done, all waiting writers check at once whether the sync covered
-    /// their writes.
-    is_syncing: Mutex<bool>,
-    synced: Condvar,
-    failure: OnceLock<String>,
-    owner: Owner,
+    log_sync: LogSync,
+    failure: Failure,
     closed: AtomicBool,
     /// Tells a running copy of tables to end.
     pub(crate) cancel: AtomicBool,
@@ -178,11 +162,9 @@ pub(crate) struct Opened {
 
 impl Core {
     pub(crate) fn new(opened: Opened, lock: DirectoryLock) -> Core {
-        let (reserve, cover) = Reserve::of(opened.reserve.0, opened.reserve.1);
+        let (reserve, cover) = Reserve::new(opened.reserve.0, opened.reserve.1);
         let state = State {
-            log: opened.log,
-            frozen_logs: VecDeque::new(),
-            next_log: NextLog::default(),
+            logs: Logs::new(opened.log),
             last_seqno: opened.last_seqno,
             recent: None,
             tickets: Tickets::default(),
@@ -204,8 +186,7 @@ impl Core {
             publication: Publication::new(opened.last_seqno),
             snapshots: SnapshotRegistry::default(),
             dead: PresentDeadRanges::default(),
-            transactions: AtomicUsize::new(0),
-            has_transactions: Once::new(),
+            recording: Recording::default(),
             keyspaces: Keyspaces::new(keyspaces),
             manifest: Mutex::new(opened.manifest),
             state: Mutex::new(state),
@@ -214,10 +195,8 @@ impl Core {
             waiting_writers: AtomicUsize::new(0),
             room: Condvar::new(),
             work: Condvar::new(),
-            is_syncing: Mutex::new(false),
-            synced: Condvar::new(),
-            failure: OnceLock::new(),
-            owner: Owner::this_process(),
+            log_sync: LogSync::default(),
+            failure: Failure::none(),
             closed: AtomicBool::new(false),
             cancel: AtomicBool::new(false),
             _lock: lock,
@@ -278,7 +257,7 @@ impl Core {
     /// [`Error::ReadOnly`]: one of those threads has failed.
     #[inline]
     pub(crate) fn wait_visible(&self, seqno: SeqNo) -> Result<()> {
-        match self.publication.wait(seqno, || self.failure.get().is_some()) {
+        match self.publication.wait(seqno, || self.failure.has_occurred()) {
             true => Ok(()),
             false => self.check_usable(),
         }
@@ -286,28 +265,24 @@ impl Core {
 
     /// Fails once the database was closed.
     pub(crate) fn check_open(&self) -> Result<()> {
-        // Acquire, so that a thread that knows of the close by other means cannot miss it.
+        // Acquire, so that a thread that was notified of the close by other means cannot miss it.
         if self.closed.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
     }
 
     /// Fails after the first failure to write or sync, and in a fork.
     #[inline]
     pub(crate) fn check_usable(&self) -> Result<()> {
-        match self.failure.get() {
-            Some(cause) => Err(read_only(cause)),
-            None if self.is_forked() => Err(read_only(FORKED)),
-            None => Ok(()),
-        }
+        self.failure.check()
     }
 
     /// Whether this process is a fork of the one that opened the database: it has no workers, and the files are not its own.
     pub(crate) fn is_forked(&self) -> bool {
-        !self.owner.is_this_process()
+        self.failure.is_forked()
     }
 
     /// Refuses every write from the start: the database was opened read-only.
     pub(crate) fn refuse_writes(&self) {
-        self.failure.get_or_init(|| OPENED_READ_ONLY.to_owned());
+        self.failure.set(&Error::ReadOnly { cause: OPENED_READ_ONLY.to_owned() });
     }
 
     pub(crate) fn check_writable(&self, state: &State) -> Result<()> {
@@ -319,7 +294,7 @@ impl Core {
 
     /// Turns the engine read-only for ever, unless it is already, and wakes all waiters, so that they see it.
     pub(crate) fn fail(&self, error: &Error) {
-        self.remember(error);
+        self.record_failure(error);
         // The holder of the write lock may be waiting for the write of this thread.
         self.publication.wake_all();
         // Waiters check for a failure under the lock before they wait. Taking the lock here once means that each waiter has either seen the failure
@@ -330,16 +305,12 @@ impl Core {
 
     /// Like [`Core::fail`], for the holder of the write lock.
     pub(crate) fn fail_locked(&self, _held: &State, error: &Error) {
-        self.remember(error);
+        self.record_failure(error);
         self.wake_all();
     }
 
-    fn remember(&self, error: &Error) {
-        let cause = match error {
-            Error::ReadOnly { cause } => cause.clone(),
-            other => other.to_string(),
-        };
-        if self.failure.set(cause).is_ok() {
+    fn record_failure(&self, error: &Error) {
+        if self.failure.set(error) {
             tracing::error!(%error, "the database is read-only from now on");
         }
     }
@@ -351,7 +322,7 @@ impl Core {
     }
 
     /// Moves to the next phase. Returns the previous one.
-    pub(crate) fn enter(&self, phase: Phase) -> Phase {
+    pub(crate) fn enter_phase(&self, phase: Phase) -> Phase {
         let mut state = self.lock();
         let before = state.phase;
         state.phase = before.max(phase);
@@ -384,32 +355,14 @@ impl Core {
 
     /// Makes the log durable up to `end` and all earlier logs whole (rule 5, which [`wal::Segment::sync`] keeps).
     pub(crate) fn sync_log(&self, log: &wal::Segment, end: u64) -> Result<()> {
-        if log.synced() >= end {
-            return Ok(());
-        }
-        let mut is_syncing = lock(&self.is_syncing);
-        // The awaited change may come before each check.
-        while log.synced() < end && *is_syncing {
-            is_syncing = wait(&self.synced, is_syncing);
-        }
-        if log.synced() >= end {
-            return Ok(());
-        }
-        *is_syncing = true;
-        drop(is_syncing);
-        // One turn for all logs: a thread that waits behind a failing sync must not sync a later log, which would succeed (rule 7).
-        let _turn = SyncTurn(self);
-        // The threads that the last sync has woken are about to write again; this sync should cover them too.
-        for _ in 0..YIELDS_BEFORE_SYNC {
-            yield_now();
-        }
-        self.sync_whole(log)
+        let is_synced = || log.synced() >= end;
+        if is_synced() { Ok(()) } else { self.log_sync.in_turn(is_synced, || self.sync_whole(log)) }
     }
 
     /// Makes everything that was written so far durable, in every phase.
     pub(crate) fn sync_logs(&self) -> Result<()> {
         let state = self.lock();
-        let (log, end, last_seqno) = (state.log.segment().clone(), state.log.end(), state.last_seqno);
+        let (log, end, last_seqno) = (state.logs.active.segment().clone(), state.logs.active.end(), state.last_seqno);
         drop(state);
         self.wait_visible(last_seqno)?;
         log.complete(end);
@@ -424,21 +377,6 @@ impl Core {
         // that the kernel has dropped (rule 7).
         self.check_usable()?;
         fail_on_unwind(self, || log.sync()).inspect_err(|error| self.fail(error))
-    }
-}
-
-#[cold]
-fn read_only(cause: &str) -> Error {
-    Error::ReadOnly { cause: cause.to_owned() }
-}
-
-/// The turn to sync, which ends when this is dropped: also after a panic; otherwise all other threads would wait for ever.
-struct SyncTurn<'a>(&'a Core);
-
-impl Drop for SyncTurn<'_> {
-    fn drop(&mut self) {
-        *lock(&self.0.is_syncing) = false;
-        self.0.synced.notify_all();
     }
 }
 

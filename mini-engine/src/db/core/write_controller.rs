@@ -23,12 +23,12 @@ pub(crate) struct WriteController {
     /// The time at which the writes so far are paid off, at their rates.
     until: Option<Instant>,
     /// Another thread has waited for a writer that does not wait itself: see [`admits`](Self::admits).
-    has_waited: bool,
+    admits_next: bool,
 }
 
 impl Default for WriteController {
     fn default() -> WriteController {
-        WriteController { rate: FIRST_RATE, until: None, has_waited: false }
+        WriteController { rate: FIRST_RATE, until: None, admits_next: false }
     }
 }
 
@@ -42,8 +42,14 @@ impl WriteController {
     }
 
     /// The time until which a write of `bytes` that begins `now` must wait, with `tables` on level 0; `None` if it need not wait.
-    pub(crate) fn until(&mut self, bytes: usize, tables: usize, options: &Options, now: Instant) -> Option<Instant> {
-        let rate = allowed(self.rate, tables, options)?;
+    pub(crate) fn delay_until(
+        &mut self,
+        bytes: usize,
+        tables: usize,
+        options: &Options,
+        now: Instant,
+    ) -> Option<Instant> {
+        let rate = delayed_rate(self.rate, tables, options)?;
         let pause =
             Duration::from_nanos(u64::try_from(bytes as u128 * 1_000_000_000 / u128::from(rate)).unwrap_or(u64::MAX));
         // Behind the writers that wait already: several of them share one rate.
@@ -54,26 +60,26 @@ impl WriteController {
     }
 
     /// Whether a write of `bytes` that cannot wait may begin `now`, with `tables` on level 0: if there is no debt, or if another thread has
-    /// [waited](Self::waited) for it. Later writes wait for its own debt.
+    /// [waited](Self::admit_next) for it. Later writes wait for its own debt.
     pub(crate) fn admits(&mut self, bytes: usize, tables: usize, options: &Options, now: Instant) -> bool {
         let is_admitted = tables < options.slowdown_tables()
-            || std::mem::take(&mut self.has_waited)
+            || std::mem::take(&mut self.admits_next)
             || self.until.is_none_or(|until| until <= now);
         if is_admitted {
-            self.until(bytes, tables, options, now);
+            self.delay_until(bytes, tables, options, now);
         }
         is_admitted
     }
 
     /// A thread has waited as long as a write has to, for one that cannot wait. Without this, other writers, which do wait, could keep that write
     /// out for ever.
-    pub(crate) fn waited(&mut self) {
-        self.has_waited = true;
+    pub(crate) fn admit_next(&mut self) {
+        self.admits_next = true;
     }
 }
 
 /// The bytes a second that writers get, for compactions at `rate`; `None` for no limit.
-fn allowed(rate: u64, tables: usize, options: &Options) -> Option<u64> {
+fn delayed_rate(rate: u64, tables: usize, options: &Options) -> Option<u64> {
     let (slowdown, stop) = (options.slowdown_tables(), options.stop_tables());
     if tables < slowdown {
         return None;
@@ -94,13 +100,13 @@ mod tests {
     #[test]
     fn the_rate_is_that_of_compactions_at_first_and_falls_towards_the_stop() {
         // Catches writers that are delayed before compactions fall behind, at a fixed rate, or for ever at the end.
-        let allowed = |tables| allowed(1000, tables, &options());
+        let allowed = |tables| delayed_rate(1000, tables, &options());
         assert_eq!((allowed(0), allowed(9)), (None, None));
         assert_eq!((allowed(10), allowed(15), allowed(19), allowed(25)), (Some(1000), Some(500), Some(100), Some(100)));
         let close = options().l0_slowdown(20);
-        assert_eq!(super::allowed(1000, 20, &close), Some(1000));
+        assert_eq!(super::delayed_rate(1000, 20, &close), Some(1000));
         // Below the trigger nothing is compacted that could be waited for.
-        assert_eq!(super::allowed(1000, 4, &options().l0_slowdown(1)), None);
+        assert_eq!(super::delayed_rate(1000, 4, &options().l0_slowdown(1)), None);
     }
 
     #[test]
@@ -109,7 +115,7 @@ mod tests {
         let (mut controller, now) = (WriteController { rate: 1000, ..WriteController::default() }, Instant::now());
         let mut wait = |bytes, after| {
             let now = now + Duration::from_millis(after);
-            controller.until(bytes, 10, &options(), now).map(|until| (until - now).as_millis())
+            controller.delay_until(bytes, 10, &options(), now).map(|until| (until - now).as_millis())
         };
         assert_eq!((wait(5, 0), wait(10, 0)), (Some(5), Some(15)));
         assert_eq!((wait(85, 0), wait(0, 50), wait(0, 90), wait(0, 200)), (Some(20), Some(20), Some(10), Some(0)));
@@ -125,7 +131,7 @@ mod tests {
         };
         let first = [(0, 0), (10, 0), (10, 4), (9, 4), (10, 5), (10, 6)].map(|(n, ms)| admits(&mut controller, n, ms));
         assert_eq!(first, [true, true, false, true, true, false]);
-        controller.waited();
+        controller.admit_next();
         assert_eq!([6, 6].map(|ms| admits(&mut controller, 10, ms)), [true, false]);
         // Its debt includes that of the write before.
         assert_eq!([14, 15].map(|ms| admits(&mut controller, 10, ms)), [false, true]);

@@ -7,14 +7,14 @@ use std::ops::{Bound, RangeInclusive};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::pinned::Pinned;
 use super::quarantine::check_range;
+use super::scan::Scan;
 use crate::db::core::Source;
 use crate::error::{Error, Result};
 use crate::iter::{Direction, MergeIter, VisibleIter};
 use crate::types::{KeyBounds, KeyPrefix, OwnedBounds, Slice, place_after, system_time};
 
-/// The numbers of keys without a value in a row, the first and the last one, after which a scan asks whether more of them are known.
+/// The numbers of keys without a value in a row, the first and the last one, after which a scan looks for more of them among the dead ranges.
 const PAUSES: RangeInclusive<u32> = 16..=1024;
 
 /// A position in the sorted entries of one moment. Lends key and value, so that a scan allocates nothing for an entry.
@@ -40,7 +40,7 @@ const PAUSES: RangeInclusive<u32> = 16..=1024;
 /// # }
 /// ```
 pub struct Cursor {
-    /// Made by the first seek. Declared before `source`, so that the open tables are dropped before the lock on the directory.
+    /// Made by the first seek. Declared before `scan`, so that the open tables are dropped before the lock on the directory.
     entries: Option<Entries>,
     /// That of the keyspace.
     prefix: KeyPrefix,
@@ -50,20 +50,20 @@ pub struct Cursor {
     is_guarded: bool,
     /// Whether it merges several runs.
     merges_runs: bool,
-    source: Result<Arc<Pinned>>,
+    scan: Result<Arc<Scan>>,
 }
 
 impl Cursor {
-    /// A cursor over the part of `source` whose stored keys are in `range`, all in the keyspace of `prefix`. If `source` is an error, every seek
+    /// A cursor over the part of `scan` whose stored keys are in `range`, all in the keyspace of `prefix`. If `scan` is an error, every seek
     /// returns it.
-    pub(crate) fn new(source: Result<Arc<Pinned>>, prefix: KeyPrefix, range: OwnedBounds) -> Cursor {
-        let is_guarded = source.as_ref().is_ok_and(|pinned| pinned.is_guarded());
-        Cursor { entries: None, prefix, range, is_guarded, merges_runs: false, source }
+    pub(crate) fn new(scan: Result<Arc<Scan>>, prefix: KeyPrefix, range: OwnedBounds) -> Cursor {
+        let is_guarded = scan.as_ref().is_ok_and(|scan| scan.is_guarded());
+        Cursor { entries: None, prefix, range, is_guarded, merges_runs: false, scan }
     }
 
     /// A new cursor over the same entries.
     pub(super) fn another(&self) -> Cursor {
-        Cursor::new(self.source.clone(), self.prefix, self.range.clone())
+        Cursor::new(self.scan.clone(), self.prefix, self.range.clone())
     }
 
     /// Whether the cursor is at an entry.
@@ -171,7 +171,10 @@ impl Cursor {
             return self.go_guarded(direction, start_at, step);
         }
         if !matches!(start_at, Start::Here) {
-            self.count_scan()?;
+            self.entries()?;
+            if let (true, Ok(scan)) = (self.merges_runs, &self.scan) {
+                scan.count_merge();
+            }
         }
         let entries = self.entries()?;
         step(entries)?;
@@ -181,7 +184,7 @@ impl Cursor {
     /// Goes on where keys without a value were passed and more of them may follow (`core/dead_ranges.rs`).
     #[cold]
     fn pass_dead(&mut self, direction: Direction) -> Result<()> {
-        let (Some(entries), Ok(pinned)) = (&mut self.entries, &self.source) else { return Ok(()) };
+        let (Some(entries), Ok(scan)) = (&mut self.entries, &self.scan) else { return Ok(()) };
         let mut pause = *PAUSES.start();
         // The place from which on keys were passed, and their number.
         let mut passed: Option<(Slice, u64)> = None;
@@ -190,30 +193,21 @@ impl Cursor {
                 Direction::Forward => Slice::from(key),
                 Direction::Backward => Slice::from(place_after(key)),
             };
-            pinned.count_passed(pause);
+            scan.core.store.counters.dead_keys_passed.add(u64::from(pause));
             let is_noted = passed.as_mut().is_none_or(|(from, keys)| {
                 *keys += u64::from(pause);
                 let range = match direction {
                     Direction::Forward => (&*from, &here),
                     Direction::Backward => (&here, &*from),
                 };
-                pinned.note_dead(range, *keys)
+                scan.note_dead(range, *keys)
             });
-            let known = pinned.skip_dead(&here, direction);
+            let known = scan.skip_dead(&here, direction);
             if is_noted || known.is_some() {
                 passed = Some((known.clone().unwrap_or(here), 0));
             }
             pause = if known.is_some() { *PAUSES.start() } else { (2 * pause).min(*PAUSES.end()) };
             entries.resume(direction, known.as_deref(), pause)?;
-        }
-        Ok(())
-    }
-
-    /// Counts a seek, if it merges runs.
-    fn count_scan(&mut self) -> Result<()> {
-        self.entries()?;
-        if let (true, Ok(pinned)) = (self.merges_runs, &self.source) {
-            pinned.count_scan();
         }
         Ok(())
     }
@@ -242,7 +236,7 @@ impl Cursor {
 
     /// Fails if a quarantined table may hold a key of the range from `start` to the cursor's position.
     fn check_passed(&self, direction: Direction, start: Bound<Slice>) -> Result<()> {
-        let pinned = self.source.as_ref().map_err(Error::clone)?;
+        let scan = self.scan.as_ref().map_err(Error::clone)?;
         let (lower, upper) = &self.range;
         let end = match (self.valid(), direction) {
             (true, _) => Bound::Included(Slice::from(self.stored_key())),
@@ -253,7 +247,7 @@ impl Cursor {
             Direction::Forward => (start, end),
             Direction::Backward => (end, start),
         };
-        check_range(pinned.point(), [&passed, &self.range])
+        check_range(scan, [&passed, &self.range])
     }
 
     #[inline]
@@ -261,8 +255,8 @@ impl Cursor {
         match &mut self.entries {
             Some(entries) => Ok(entries),
             none => {
-                let pinned = self.source.as_ref().map_err(Error::clone)?;
-                let (entries, runs) = open(pinned, &self.range);
+                let scan = self.scan.as_ref().map_err(Error::clone)?;
+                let (entries, runs) = open(scan, &self.range);
                 self.merges_runs = runs > 1;
                 Ok(none.insert(entries))
             }
@@ -272,17 +266,18 @@ impl Cursor {
 
 /// The entries, and the number of runs that they come from.
 #[cold]
-fn open(pinned: &Pinned, range: &OwnedBounds) -> (Entries, usize) {
-    let (sources, hidden) = pinned.view.sources(range.start(), range.end(), pinned.seqno);
+fn open(scan: &Scan, range: &OwnedBounds) -> (Entries, usize) {
+    let (sources, hidden) = scan.view.sources(range.start(), range.end(), scan.seqno);
     let runs = sources.iter().filter(|source| matches!(source, Source::Run(_))).count();
     let (lower, mut upper) = range.clone();
-    if KeyPrefix::is_default_end(&upper) && !pinned.has_keyspaces() {
+    // A keyspace is made before the first write of its keys.
+    if KeyPrefix::is_default_end(&upper) && !scan.core.store.keyspaces.load().is_used() {
         // A bound costs a comparison for each step.
         upper = Bound::Unbounded;
     }
-    let entries = VisibleIter::new(MergeIter::new(sources), pinned.seqno, lower, upper);
-    let pause = if pinned.is_guarded() { u32::MAX } else { *PAUSES.start() };
-    (entries.hiding(hidden).at(pinned.instant).pausing_after(pause), runs)
+    let entries = VisibleIter::new(MergeIter::new(sources), scan.seqno, lower, upper);
+    let pause = if scan.is_guarded() { u32::MAX } else { *PAUSES.start() };
+    (entries.hiding(hidden).at(scan.instant).pausing_after(pause), runs)
 }
 
 type Entries = VisibleIter<Source>;
@@ -299,6 +294,6 @@ enum Start<'a> {
 
 impl std::fmt::Debug for Cursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cursor").field("source", &self.source).field("range", &self.range).finish_non_exhaustive()
+        f.debug_struct("Cursor").field("scan", &self.scan).field("range", &self.range).finish_non_exhaustive()
     }
 }

@@ -1,7 +1,7 @@
-//! Point reads: pin a view, then ask its sources from new to old. No lock is taken.
+//! Point reads: pin a view, then search its sources from new to old. No lock is taken.
 
+use super::point_read::{PointRead, view_first};
 use super::quarantine::check_key;
-use super::read_point::{ReadPoint, view_first};
 use crate::codec::key_hash;
 use crate::db::core::Core;
 use crate::error::Result;
@@ -9,13 +9,13 @@ use crate::types::{Kind, Millis, Slice, shown_slice};
 
 /// Reads the current view at the number that is visible now.
 #[inline]
-pub(crate) fn read_now<T>(core: &Core, read: impl FnOnce(ReadPoint<'_>) -> Result<T>) -> Result<T> {
+pub(crate) fn read_now<T>(core: &Core, read: impl FnOnce(PointRead<'_>) -> Result<T>) -> Result<T> {
     core.check_open()?;
     let (view, seqno) = view_first(|| core.view.load(), || core.visible());
-    read(ReadPoint { core, view: &view, seqno, instant: None, quarantined: view.version.quarantined() })
+    read(PointRead { core, view: &view, seqno, instant: None, quarantined: view.version.quarantined() })
 }
 
-impl ReadPoint<'_> {
+impl PointRead<'_> {
     /// The newest value of `key`.
     #[inline(always)]
     pub(crate) fn get(self, key: &[u8]) -> Result<Option<Slice>> {
@@ -40,36 +40,36 @@ impl ReadPoint<'_> {
 
 /// The newest value, converted by `copy` if it is in a memtable, and by `share` if it is in a table. Both also get the instant at which it expires.
 ///
-/// Sources are asked from new to old and the first one that knows the key decides: every version of a key in a source is newer than its versions in
+/// Sources are searched from new to old and the first one that has the key decides: every version of a key in a source is newer than its versions in
 /// later sources (V4 of the version). An error of a table ends the read: continuing could return an older version, or a removed one (rule 9).
 #[inline(always)]
 fn newest<T>(
-    point: ReadPoint<'_>,
+    read: PointRead<'_>,
     key: &[u8],
     copy: impl Fn(&[u8], Option<Millis>) -> T,
     share: impl Fn(Slice, Option<Millis>) -> T,
 ) -> Result<Option<T>> {
-    let ReadPoint { core, view, seqno, .. } = point;
+    let PointRead { core, view, seqno, .. } = read;
     core.store.counters.gets.add(1);
     if seqno > view.before_active
-        && let Some(found) = view.active.get(key, seqno, || point.now(), &copy)
+        && let Some(found) = view.active.get(key, seqno, || read.now(), &copy)
     {
         return Ok(found);
     }
-    newest_flushed(point, key, copy, share)
+    newest_flushed(read, key, copy, share)
 }
 
 /// The rest of [`newest`], after the active memtable: those that wait for their flush, then the tables.
 #[inline(never)]
 fn newest_flushed<T>(
-    point: ReadPoint<'_>,
+    read: PointRead<'_>,
     key: &[u8],
     copy: impl Fn(&[u8], Option<Millis>) -> T,
     share: impl Fn(Slice, Option<Millis>) -> T,
 ) -> Result<Option<T>> {
-    let ReadPoint { view, seqno, .. } = point;
+    let PointRead { view, seqno, .. } = read;
     for frozen in &view.frozen {
-        if let Some(found) = frozen.memtable.get(key, seqno, || point.now(), &copy) {
+        if let Some(found) = frozen.memtable.get(key, seqno, || read.now(), &copy) {
             return Ok(found);
         }
     }
@@ -77,14 +77,14 @@ fn newest_flushed<T>(
     for run in view.runs.iter() {
         let Some(table) = run.find(key).filter(|table| table.min_seqno() <= seqno) else { continue };
         if let Some((kind, found, value)) = table.get(key, hash, seqno)? {
-            check_key(point, key, Some(found))?;
+            check_key(read, key, Some(found))?;
             return Ok(match kind {
                 Kind::Value => Some(share(value, None)),
                 Kind::Tombstone => None,
-                Kind::Expiring => shown_slice(kind, value, || point.now()).map(|(value, at)| share(value, at)),
+                Kind::Expiring => shown_slice(kind, value, || read.now()).map(|(value, at)| share(value, at)),
             });
         }
     }
-    check_key(point, key, None)?;
+    check_key(read, key, None)?;
     Ok(None)
 }

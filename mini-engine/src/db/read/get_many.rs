@@ -1,148 +1,146 @@
 //! Point reads of many keys: from one view, source by source instead of key by key.
 //!
-//! Keys are sorted once. Each source is then asked for all keys that no newer source knows. So the searches of a memtable run side by side, a
-//! table's filter is asked for many keys at once, and a block that holds several of them is looked up once.
+//! Keys are sorted once. Each source is then searched for all keys that no newer source has. So the searches of a memtable run side by side, a
+//! table's filter is probed for many keys at once, and a block that holds several of them is looked up once.
 
 use std::ops::ControlFlow;
 
-use super::read_point::ReadPoint;
+use super::point_read::PointRead;
 use crate::codec::key_hash;
 use crate::error::Result;
 use crate::table::OpenRun;
 use crate::types::{Kind, Slice, shown_slice};
 
 /// `Some(result)`, with the result of `get`, if the search reached the key; `None` if it ended before.
-pub(crate) type Answer = Option<Option<Slice>>;
+pub(crate) type Lookup = Option<Option<Slice>>;
 
-impl ReadPoint<'_> {
-    pub(crate) fn get_many<K: AsRef<[u8]>>(self, keys: &[K]) -> Result<Vec<Option<Slice>>> {
+impl PointRead<'_> {
+    pub(crate) fn get_many(self, keys: &[&[u8]]) -> Result<Vec<Option<Slice>>> {
         Ok(self.get_many_up_to(None, keys)?.into_iter().map(Option::flatten).collect())
     }
 
-    /// Like [`get_many`](Self::get_many), until the values found have `soft_limit` bytes together. Sources are asked, and fail, in the same way as
+    /// Like [`get_many`](Self::get_many), until the values found have `soft_limit` bytes together. Sources are searched, and fail, in the same way as
     /// for a single key.
-    pub(crate) fn get_many_up_to<K: AsRef<[u8]>>(self, soft_limit: Option<usize>, keys: &[K]) -> Result<Vec<Answer>> {
-        let mut answers = Answers { values: vec![None; keys.len()], found_bytes: 0, soft_limit };
-        let point = self.at_one_instant();
-        let asked = match self.quarantined.is_empty() {
-            true => ask_sources(point, keys, &mut answers)?,
+    pub(crate) fn get_many_up_to(self, soft_limit: Option<usize>, keys: &[&[u8]]) -> Result<Vec<Lookup>> {
+        let mut values = Values { lookups: vec![None; keys.len()], bytes: 0, soft_limit, is_full: false };
+        // One instant for all.
+        let read = PointRead { instant: Some(self.now()), ..self };
+        match self.quarantined.is_empty() {
+            true => {
+                let searched = search_sources(read, PendingKeys::new(keys), &mut values);
+                let gets = if values.is_full { values.lookups.iter().flatten().count() } else { keys.len() };
+                self.core.store.counters.gets.add(gets as u64);
+                searched?;
+            }
             // Here each key must be checked against the quarantined tables.
-            false => ask_singly(point, keys, &mut answers)?,
-        };
-        if asked.is_continue() {
-            // Keys that no source knows are absent.
-            answers.values.iter_mut().for_each(|answer| *answer = Some(answer.take().flatten()));
+            false => get_singly(read, keys, &mut values)?,
         }
-        Ok(answers.values)
+        if !values.is_full {
+            // Keys that no source has are absent.
+            values.lookups.iter_mut().for_each(|lookup| *lookup = Some(lookup.take().flatten()));
+        }
+        Ok(values.lookups)
     }
 }
 
-/// `Break` once the values found have reached the limit of bytes.
-type Asked = Result<ControlFlow<()>>;
-
-fn ask_singly<K: AsRef<[u8]>>(point: ReadPoint<'_>, keys: &[K], answers: &mut Answers) -> Asked {
+fn get_singly(read: PointRead<'_>, keys: &[&[u8]], values: &mut Values) -> Result<()> {
     for (at, key) in keys.iter().enumerate() {
-        if answers.take(at, point.get(key.as_ref())?).is_break() {
-            return Ok(ControlFlow::Break(()));
+        if values.add(at, read.get(key)?).is_break() {
+            break;
         }
     }
-    Ok(ControlFlow::Continue(()))
+    Ok(())
 }
 
-fn ask_sources<K: AsRef<[u8]>>(point: ReadPoint<'_>, keys: &[K], answers: &mut Answers) -> Asked {
-    let asked = ask_each_source(point, PendingKeys::new(keys), answers);
-    let is_whole = !matches!(asked, Ok(ControlFlow::Break(())));
-    let gets = if is_whole { keys.len() } else { answers.values.iter().flatten().count() };
-    point.core.store.counters.gets.add(gets as u64);
-    asked
-}
-
-fn ask_each_source(point: ReadPoint<'_>, mut pending: PendingKeys<'_>, answers: &mut Answers) -> Asked {
-    let ReadPoint { view, seqno, .. } = point;
+fn search_sources(read: PointRead<'_>, mut pending: PendingKeys<'_>, values: &mut Values) -> Result<()> {
+    let PointRead { view, seqno, .. } = read;
     let frozen = view.frozen.iter().map(|frozen| &frozen.memtable);
     for memtable in std::iter::once(&view.active).chain(frozen) {
-        let PendingKeys { keys, positions, answered, .. } = &mut pending;
-        let asked = memtable.get_many(keys, seqno, point.now(), |at, value| {
-            answered[at] = true;
-            answers.take(positions[at], value)
+        let PendingKeys { keys, positions, found, .. } = &mut pending;
+        let searched = memtable.get_many(keys, seqno, read.now(), |at, value| {
+            found[at] = true;
+            values.add(positions[at], value)
         });
-        if asked.is_break() {
-            return Ok(asked);
+        if searched.is_break() {
+            return Ok(());
         }
-        pending.drop_answered();
+        pending.drop_found();
     }
     pending.hashes = pending.keys.iter().map(|key| key_hash(key)).collect();
     for run in view.runs.iter() {
-        if ask_run(point, run, &mut pending, answers)?.is_break() {
-            return Ok(ControlFlow::Break(()));
+        search_run(read, run, &mut pending, values)?;
+        if values.is_full {
+            break;
         }
-        pending.drop_answered();
+        pending.drop_found();
     }
-    Ok(ControlFlow::Continue(()))
+    Ok(())
 }
 
-/// Asks `run` for the keys, from one table that may hold any of them to the next.
-fn ask_run(point: ReadPoint<'_>, run: &OpenRun, pending: &mut PendingKeys<'_>, answers: &mut Answers) -> Asked {
-    let seqno = point.seqno;
+/// Searches `run` for the keys, from one table that may hold any of them to the next.
+fn search_run(read: PointRead<'_>, run: &OpenRun, pending: &mut PendingKeys<'_>, values: &mut Values) -> Result<()> {
     let mut next = 0;
     while let Some(table) = pending.keys.get(next).and_then(|key| run.first_reaching(key)) {
         let (from, to) = pending.within(table.smallest(), table.largest());
-        if from < to && table.min_seqno() <= seqno {
-            let PendingKeys { keys, hashes, positions, answered } = pending;
-            let asked = table.get_many(&keys[from..to], &hashes[from..to], seqno, |at, kind, value| {
-                answered[from + at] = true;
+        if from < to && table.min_seqno() <= read.seqno {
+            let PendingKeys { keys, hashes, positions, found } = pending;
+            let searched = table.get_many(&keys[from..to], &hashes[from..to], read.seqno, |at, kind, value| {
+                found[from + at] = true;
                 let value = match kind {
                     Kind::Value => Some(value),
-                    kind => shown_slice(kind, value, || point.now()).map(|(value, _)| value),
+                    kind => shown_slice(kind, value, || read.now()).map(|(value, _)| value),
                 };
-                answers.take(positions[from + at], value)
+                values.add(positions[from + at], value)
             })?;
-            if asked.is_break() {
-                return Ok(asked);
+            if searched.is_break() {
+                break;
             }
         }
         // This is past the table's last key, and so past the key that led to it.
         next = to;
     }
-    Ok(ControlFlow::Continue(()))
+    Ok(())
 }
 
-/// The answers so far, in the order of the caller's keys.
-struct Answers {
-    values: Vec<Answer>,
-    found_bytes: usize,
+/// The values so far, in the order of the caller's keys.
+struct Values {
+    lookups: Vec<Lookup>,
+    bytes: usize,
     soft_limit: Option<usize>,
+    /// The values have reached the limit: the search is over.
+    is_full: bool,
 }
 
-impl Answers {
+impl Values {
     /// The caller's key `at` has this value, or is known to have none. Returns whether to continue.
-    fn take(&mut self, at: usize, value: Option<Slice>) -> ControlFlow<()> {
-        self.found_bytes = self.found_bytes.saturating_add(value.as_ref().map_or(0, |value| value.len()));
-        self.values[at] = Some(value);
-        match self.soft_limit.is_some_and(|limit| self.found_bytes >= limit) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+    fn add(&mut self, at: usize, value: Option<Slice>) -> ControlFlow<()> {
+        self.bytes = self.bytes.saturating_add(value.as_ref().map_or(0, |value| value.len()));
+        self.lookups[at] = Some(value);
+        if self.soft_limit.is_some_and(|limit| self.bytes >= limit) {
+            self.is_full = true;
+            return ControlFlow::Break(());
         }
+        ControlFlow::Continue(())
     }
 }
 
-/// The keys that no source so far knows, ascending: parallel lists, as the filters and memtables take them.
+/// The keys that no source so far has, ascending: parallel lists, as the filters and memtables take them.
 struct PendingKeys<'a> {
     keys: Vec<&'a [u8]>,
-    /// The hash of each key; empty until the tables are asked.
+    /// The hash of each key; empty until the tables are searched.
     hashes: Vec<u64>,
     /// The position of each key in the caller's list.
     positions: Vec<usize>,
-    /// The keys that were answered since the lists were last compacted.
-    answered: Vec<bool>,
+    /// The keys that were found since the lists were last compacted.
+    found: Vec<bool>,
 }
 
 impl<'a> PendingKeys<'a> {
-    fn new<K: AsRef<[u8]>>(keys: &'a [K]) -> Self {
+    fn new(keys: &[&'a [u8]]) -> Self {
         let mut positions: Vec<usize> = (0..keys.len()).collect();
-        positions.sort_unstable_by_key(|&at| keys[at].as_ref());
-        let keys = positions.iter().map(|&at| keys[at].as_ref()).collect();
-        Self { keys, hashes: Vec::new(), answered: vec![false; positions.len()], positions }
+        positions.sort_unstable_by_key(|&at| keys[at]);
+        let keys = positions.iter().map(|&at| keys[at]).collect();
+        Self { keys, hashes: Vec::new(), found: vec![false; positions.len()], positions }
     }
 
     /// The positions at which the keys from `smallest` to `largest` begin and end.
@@ -151,19 +149,19 @@ impl<'a> PendingKeys<'a> {
         (from, from + self.keys[from..].partition_point(|key| *key <= largest))
     }
 
-    fn drop_answered(&mut self) {
-        if !self.answered.contains(&true) {
+    fn drop_found(&mut self) {
+        if !self.found.contains(&true) {
             return;
         }
-        retain(&mut self.keys, &self.answered);
-        retain(&mut self.hashes, &self.answered);
-        retain(&mut self.positions, &self.answered);
-        self.answered.clear();
-        self.answered.resize(self.keys.len(), false);
+        retain(&mut self.keys, &self.found);
+        retain(&mut self.hashes, &self.found);
+        retain(&mut self.positions, &self.found);
+        self.found.clear();
+        self.found.resize(self.keys.len(), false);
     }
 }
 
-fn retain<T>(list: &mut Vec<T>, answered: &[bool]) {
-    let mut answered = answered.iter();
-    list.retain(|_| !answered.next().copied().unwrap_or(false));
+fn retain<T>(list: &mut Vec<T>, found: &[bool]) {
+    let mut found = found.iter();
+    list.retain(|_| !found.next().copied().unwrap_or(false));
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::cursor::Cursor;
-use super::pinned::Pinned;
+use super::scan::Scan;
 use crate::error::{Error, Result};
 use crate::types::{KeyPrefix, OwnedBounds, Slice};
 
@@ -40,7 +40,7 @@ pub struct Iter {
 #[derive(Debug)]
 struct Walk {
     front: End,
-    /// Made when the back is first asked for: most scans move in one direction.
+    /// Made by the first step of the back: most scans move in one direction.
     back: Option<End>,
     /// The target of the last seek of the front: until the front has yielded, the back yields nothing below it.
     sought: Option<Slice>,
@@ -99,9 +99,9 @@ impl End {
 }
 
 impl Iter {
-    /// The entries of `source` whose stored keys are in `range`, all in the keyspace of `prefix`. If `source` is an error, only that is yielded.
-    pub(crate) fn new(source: Result<Arc<Pinned>>, prefix: KeyPrefix, range: OwnedBounds) -> Iter {
-        let front = End::new(Cursor::new(source, prefix, range));
+    /// The entries of `scan` whose stored keys are in `range`, all in the keyspace of `prefix`. If `scan` is an error, only that is yielded.
+    pub(crate) fn new(scan: Result<Arc<Scan>>, prefix: KeyPrefix, range: OwnedBounds) -> Iter {
+        let front = End::new(Cursor::new(scan, prefix, range));
         let walk = Walk { front, back: None, sought: None, error: None, scratch: Vec::new() };
         Iter { walk: Some(walk) }
     }

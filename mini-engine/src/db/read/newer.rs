@@ -1,4 +1,4 @@
-//! What is newer than a sequence number: the question of a transaction that has read at this number, about the keys and ranges that it has read.
+//! Versions that are newer than a sequence number, of the keys and ranges that a transaction has read at this number.
 //!
 //! Every version counts: values, tombstones, and range tombstones, which are versions of all keys that they cover. As long as the number is
 //! registered, none is missed (P1): among the versions of a key that are newer, flushes and compactions keep the newest, also if it is a tombstone.

@@ -1,13 +1,14 @@
 //! Quarantined tables, which make reads fail (rule 10, [`RecoveryMode::Quarantine`](crate::RecoveryMode::Quarantine)).
 //!
-//! Recovery could not read such a table and was told to continue without it. The table is no longer on any level, but the version remembers it. Its
+//! Recovery could not read such a table, and continued without it. The table is no longer on any level, but the version remembers it. Its
 //! contents are unknown, so a read must not show older versions of its keys, nor keys that it may have removed. Sequence numbers decide: a version
 //! newer than everything in the table is right, wherever it is now. All other reads of keys in the table's range fail, and so do scans that pass
 //! over a part of the range, until the owner drops the table and so accepts the loss of its writes.
 
 use std::path::PathBuf;
 
-use super::read_point::ReadPoint;
+use super::point_read::PointRead;
+use super::scan::Scan;
 use crate::compaction::{TableStore, overlaps_bounds};
 use crate::db::core::Core;
 use crate::error::{Error, Result};
@@ -65,13 +66,13 @@ impl std::fmt::Display for QuarantinedTable {
 
 /// Fails if a quarantined table may hold a version of `key` that is newer than `found` and visible at the read's number.
 #[inline]
-pub(super) fn check_key(point: ReadPoint<'_>, key: &[u8], found: Option<SeqNo>) -> Result<()> {
-    if point.quarantined.is_empty() { Ok(()) } else { check_quarantined(point, key, found) }
+pub(super) fn check_key(read: PointRead<'_>, key: &[u8], found: Option<SeqNo>) -> Result<()> {
+    if read.quarantined.is_empty() { Ok(()) } else { check_quarantined(read, key, found) }
 }
 
 #[cold]
-fn check_quarantined(point: ReadPoint<'_>, key: &[u8], found: Option<SeqNo>) -> Result<()> {
-    let ReadPoint { core, seqno, quarantined, .. } = point;
+fn check_quarantined(read: PointRead<'_>, key: &[u8], found: Option<SeqNo>) -> Result<()> {
+    let PointRead { core, seqno, quarantined, .. } = read;
     let hides = |table: &&TableMeta| {
         let within = *table.smallest <= *key && *key <= *table.largest;
         within && table.min_seqno <= seqno && found.is_none_or(|found| found <= table.max_seqno)
@@ -79,12 +80,12 @@ fn check_quarantined(point: ReadPoint<'_>, key: &[u8], found: Option<SeqNo>) -> 
     quarantined.iter().find(hides).map_or(Ok(()), |table| Err(quarantined_error(core, table)))
 }
 
-/// Fails if a quarantined table may hold a key that lies in both ranges and that `point` sees.
-pub(super) fn check_range(point: ReadPoint<'_>, ranges: [&OwnedBounds; 2]) -> Result<()> {
-    let ReadPoint { core, seqno, quarantined, .. } = point;
-    let hides =
-        |table: &&TableMeta| table.min_seqno <= seqno && ranges.into_iter().all(|range| overlaps_bounds(table, range));
-    quarantined.iter().find(hides).map_or(Ok(()), |table| Err(quarantined_error(core, table)))
+/// Fails if a quarantined table may hold a key that lies in both ranges and that the scan sees.
+pub(super) fn check_range(scan: &Scan, ranges: [&OwnedBounds; 2]) -> Result<()> {
+    let hides = |table: &&TableMeta| {
+        table.min_seqno <= scan.seqno && ranges.into_iter().all(|range| overlaps_bounds(table, range))
+    };
+    scan.quarantined().iter().find(hides).map_or(Ok(()), |table| Err(quarantined_error(&scan.core, table)))
 }
 
 /// The error of a read of keys that a quarantined table may hold.

@@ -5,11 +5,11 @@ use std::time::SystemTime;
 
 use super::cursor::Cursor;
 use super::iter::Iter;
-use super::pinned::{Pinned, Registered};
-use super::read_point::ReadPoint;
-use crate::db::core::Core;
+use super::point_read::PointRead;
+use super::scan::{Scan, SharedReads};
+use crate::db::core::{Core, SnapshotId};
 use crate::error::{Error, Result};
-use crate::types::{KeyBounds, KeyspaceRef, SeqNo, Slice, prefix_bounds, system_time};
+use crate::types::{KeyBounds, KeyspaceRef, Millis, SeqNo, Slice, prefix_bounds, system_time};
 
 /// The database as it was when the snapshot was taken. Owned and cheap to clone; may be sent to other threads.
 ///
@@ -20,26 +20,92 @@ use crate::types::{KeyBounds, KeyspaceRef, SeqNo, Slice, prefix_bounds, system_t
 /// returns [`Error::Closed`] from every read.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    source: Result<Arc<Registered>>,
+    /// The error of a snapshot that could not be taken.
+    registered: Result<Arc<Registered>>,
     seqno: SeqNo,
     keyspace: KeyspaceRef,
 }
 
+/// The registered number of a snapshot, its only resource (P1 of `scan.rs`). Keeps the directory's lock.
+struct Registered {
+    id: SnapshotId,
+    shared: Arc<SharedReads>,
+    core: Arc<Core>,
+}
+
+impl std::fmt::Debug for Registered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registered").field("seqno", &self.id.seqno).field("core", &self.core).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.core.snapshots.release(&self.id);
+    }
+}
+
 impl Snapshot {
-    /// A snapshot of `keyspace` at a registered number; `seqno` is the number of one that could not be taken.
-    pub(crate) fn new(source: Result<Arc<Registered>>, seqno: SeqNo, keyspace: KeyspaceRef) -> Snapshot {
-        let seqno = source.as_ref().map_or(seqno, |registered| registered.seqno());
-        Snapshot { source, seqno, keyspace }
+    /// Registers the number that is visible now, to read `keyspace` at it.
+    pub(crate) fn now(core: &Arc<Core>, keyspace: KeyspaceRef) -> Snapshot {
+        let registered = core.check_open().map(|()| {
+            // Read before the number is registered. Otherwise a table that reads at the number must not pass could be dropped in between.
+            let shared = SharedReads::new(core.view.load().version.quarantined().to_vec());
+            let id = core.snapshots.register(|| core.visible(), || core.clock.now());
+            Arc::new(Registered { id, shared, core: core.clone() })
+        });
+        let seqno = registered.as_ref().map_or_else(|_| core.visible(), |registered| registered.id.seqno);
+        Snapshot { registered, seqno, keyspace }
     }
 
     /// The same moment in another keyspace, of the database with this core.
     pub(crate) fn of_keyspace(&self, core: &Arc<Core>, keyspace: &KeyspaceRef) -> Snapshot {
-        let is_foreign = |registered: &Arc<Registered>| !registered.is_of(core);
-        let source = match self.source.as_ref().is_ok_and(is_foreign) {
-            true => Err(keyspace.is_foreign()),
-            false => self.source.clone(),
-        };
-        Snapshot { source, seqno: self.seqno, keyspace: keyspace.clone() }
+        let registered = self.registered.clone().and_then(|registered| match Arc::ptr_eq(&registered.core, core) {
+            true => Ok(registered),
+            false => Err(keyspace.is_foreign()),
+        });
+        Snapshot { registered, seqno: self.seqno, keyspace: keyspace.clone() }
+    }
+
+    /// Fails if it could not be taken.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.registered().map(drop)
+    }
+
+    /// The instant that its reads see; 0 if no entry of the database expires (K2 of the clock), or if it could not be taken.
+    pub(crate) fn instant(&self) -> Millis {
+        self.registered.as_ref().map_or(0, |registered| registered.id.instant)
+    }
+
+    /// Reads the current view at its number, in `keyspace` instead of its own.
+    pub(crate) fn read_in<T>(
+        &self,
+        keyspace: &KeyspaceRef,
+        read: impl FnOnce(PointRead<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let Registered { id, shared, core } = &**self.registered()?;
+        let view = core.view.load();
+        keyspace.check()?;
+        let (seqno, instant) = (id.seqno, Some(id.instant));
+        read(PointRead { core, view: &view, seqno, instant, quarantined: &shared.quarantined })
+    }
+
+    /// Pins the current view, for a scan at its number, of `keyspace` instead of its own.
+    pub(crate) fn scan_in(&self, keyspace: &KeyspaceRef) -> Result<Arc<Scan>> {
+        let Registered { id, shared, core } = &**self.registered()?;
+        Scan::at(core, keyspace, id, shared)
+    }
+
+    fn registered(&self) -> Result<&Arc<Registered>> {
+        self.registered.as_ref().map_err(Error::clone)
+    }
+
+    fn read<T>(&self, read: impl FnOnce(PointRead<'_>) -> Result<T>) -> Result<T> {
+        self.read_in(&self.keyspace, read)
+    }
+
+    fn read_key<T>(&self, key: &[u8], read: impl FnOnce(PointRead<'_>, &[u8]) -> Result<T>) -> Result<T> {
+        self.keyspace.prefix.with_stored(key, |key| self.read(|of| read(of, key)))
     }
 
     /// The sequence number of the last write that the snapshot sees; it sees every write up to it.
@@ -50,26 +116,22 @@ impl Snapshot {
     /// The value of `key`. O(log n) in memtables and a block read in each table whose filter does not rule the key out.
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Corruption`] of the tables asked; never an older value instead.
+    /// [`Error::Io`] and [`Error::Corruption`] of the tables searched; never an older value instead.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        self.keyspace.prefix.with_stored(key.as_ref(), |key| self.read(|point| point.get(key)))
+        self.read_key(key.as_ref(), |read, key| read.get(key))
     }
 
     /// The value of `key`, and the time from which on the key is absent for others; see
     /// [`Keyspace::get_with_expiry`](crate::Keyspace::get_with_expiry).
     pub fn get_with_expiry(&self, key: impl AsRef<[u8]>) -> Result<Option<(Slice, Option<SystemTime>)>> {
-        let found =
-            self.keyspace.prefix.with_stored(key.as_ref(), |key| self.read(|point| point.get_with_expiry(key)))?;
+        let found = self.read_key(key.as_ref(), |read, key| read.get_with_expiry(key))?;
         Ok(found.map(|(value, at)| (value, at.map(system_time))))
     }
 
     /// The values of `keys`, in their order: cheaper than separate reads, see [`Keyspace::get_many`](crate::Keyspace::get_many).
     /// Errors as of [`Snapshot::get`], if any key has one.
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
-        let keys: Vec<K> = keys.into_iter().collect();
-        let mut buffer = Vec::new();
-        let keys = self.keyspace.prefix.all_stored(&keys, &mut buffer);
-        self.read(|point| point.get_many(&keys))
+        self.keyspace.prefix.with_all_stored(keys, |keys| self.read(|read| read.get_many(keys)))
     }
 
     /// Like [`Snapshot::get_many`], until the values that were found have `soft_limit` bytes together, see
@@ -79,15 +141,13 @@ impl Snapshot {
         soft_limit: usize,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<Vec<Option<Option<Slice>>>> {
-        let keys: Vec<K> = keys.into_iter().collect();
-        let mut buffer = Vec::new();
-        let keys = self.keyspace.prefix.all_stored(&keys, &mut buffer);
-        self.read(|point| point.get_many_up_to(Some(soft_limit), &keys))
+        let read_all = |keys: &[&[u8]]| self.read(|read| read.get_many_up_to(Some(soft_limit), keys));
+        self.keyspace.prefix.with_all_stored(keys, read_all)
     }
 
     /// Whether `key` has a value, which is not copied. Errors as of [`Snapshot::get`].
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.keyspace.prefix.with_stored(key.as_ref(), |key| self.read(|point| point.contains(key)))
+        self.read_key(key.as_ref(), |read, key| read.contains(key))
     }
 
     /// The entry with the smallest key. Errors as of [`Snapshot::get`].
@@ -107,7 +167,7 @@ impl Snapshot {
 
     /// The entries whose keys lie in `bounds`. Inverted bounds are empty.
     pub fn range(&self, bounds: impl KeyBounds) -> Iter {
-        Iter::new(self.pin(), self.keyspace.prefix, self.keyspace.prefix.bounds(&bounds))
+        Iter::new(self.scan_in(&self.keyspace), self.keyspace.prefix, self.keyspace.prefix.bounds(&bounds))
     }
 
     /// The entries whose keys start with `prefix`.
@@ -117,19 +177,6 @@ impl Snapshot {
 
     /// A cursor over all entries.
     pub fn cursor(&self) -> Cursor {
-        Cursor::new(self.pin(), self.keyspace.prefix, self.keyspace.prefix.bounds(&..))
-    }
-
-    /// The current view, for a scan.
-    fn pin(&self) -> Result<Arc<Pinned>> {
-        self.source()?.pin(&self.keyspace)
-    }
-
-    fn read<T>(&self, read: impl FnOnce(ReadPoint<'_>) -> Result<T>) -> Result<T> {
-        self.source()?.read(&self.keyspace, read)
-    }
-
-    fn source(&self) -> Result<&Arc<Registered>> {
-        self.source.as_ref().map_err(Error::clone)
+        Cursor::new(self.scan_in(&self.keyspace), self.keyspace.prefix, self.keyspace.prefix.bounds(&..))
     }
 }

@@ -4,8 +4,8 @@
 //! number and the batch's own first number belongs to a key or a range that was read, the reads would give the same results directly before the
 //! batch: the transaction takes effect as a whole at its own number. Transactions, and all other writes, are serial in the order of their numbers.
 //!
-//! The expiry of an entry is a change without a number. So the clock is asked under the lock too: what was there when it was read must still be there.
-//! What had expired stays absent, unless it is written, because the clock never goes back.
+//! The expiry of an entry is a change without a number. So the clock is read under the lock too: an entry that was there when it was read must still
+//! be there. An entry that had expired stays absent, unless it is written, because the clock never goes back.
 //!
 //! The batch gets its numbers under the write lock, and only there is it known which writes come before it. Most of the check is done before the lock
 //! is taken; under it, only the writes that came after that are looked at.
@@ -17,7 +17,7 @@
 
 use super::reads::Reads;
 use crate::db::core::{Core, NewerWrites, State, View};
-use crate::db::write::{write, write_if};
+use crate::db::write::{WriteMode, write};
 use crate::error::{Error, Result};
 use crate::types::{Durability, SeqNo, WriteBatch};
 
@@ -31,10 +31,7 @@ const MOST_UNDER_LOCK: usize = 1024;
 ///
 /// # Errors
 /// [`Error::Conflict`](crate::Error::Conflict): nothing was written. The errors of a write, and of reading tables.
-pub(crate) fn commit(core: &Core, batch: &WriteBatch, read: (&Reads, SeqNo), durability: Durability) -> Result<SeqNo> {
-    if read.0.is_empty() {
-        return write(core, batch, durability);
-    }
+pub(super) fn commit(core: &Core, batch: &WriteBatch, read: (&Reads, SeqNo), durability: Durability) -> Result<SeqNo> {
     write_if_unchanged(core, batch, read, durability).inspect_err(|error| {
         if matches!(error, Error::Conflict { .. }) {
             core.store.counters.conflicts.add(1);
@@ -43,32 +40,32 @@ pub(crate) fn commit(core: &Core, batch: &WriteBatch, read: (&Reads, SeqNo), dur
 }
 
 /// Checks, without the write lock, that nothing of what was read at `read_at` has changed after `since`. Returns the number up to which that is so.
-pub(super) fn check_now(core: &Core, (reads, read_at): (&Reads, SeqNo), since: SeqNo) -> Result<SeqNo> {
+pub(super) fn validate(core: &Core, (reads, read_at): (&Reads, SeqNo), since: SeqNo) -> Result<SeqNo> {
     // Before the view (`read/newer.rs`).
     let visible = core.visible();
     if visible <= since {
         return Ok(since);
     }
-    if reads.asks_for_newer_writes() {
+    if reads.prefer_record() {
         let state = core.lock();
         if let Some(newer) = newer_writes(&state, since) {
             let last_seqno = state.last_seqno;
             drop(state);
             // Also those that are not visible yet: all of them come before the commit.
-            reads.check_writes(core, &newer, read_at)?;
+            reads.validate_in_record(core, &newer, read_at)?;
             return Ok(last_seqno);
         }
     }
-    reads.check(core, read_at, since)?;
+    reads.validate_in_view(core, read_at, since)?;
     Ok(visible)
 }
 
 fn newer_writes(state: &State, since: SeqNo) -> Option<NewerWrites> {
-    state.recent.as_ref().and_then(|recent| recent.since(since))
+    state.recent.as_ref().and_then(|recent| recent.newer_than(since))
 }
 
 /// The same with the lock held, and everything visible; false if there is more to do than should be done under it, unless it `must`.
-fn check_locked(
+fn validate_locked(
     core: &Core,
     state: &State,
     (reads, read_at): (&Reads, SeqNo),
@@ -78,18 +75,18 @@ fn check_locked(
     if state.last_seqno <= since {
         return Ok(true);
     }
-    let asks = reads.asks_for_newer_writes();
-    if let Some(newer) = newer_writes(state, since).filter(|_| asks) {
+    let by_record = reads.prefer_record();
+    if let Some(newer) = newer_writes(state, since).filter(|_| by_record) {
         let is_much = newer.len() > MOST_UNDER_LOCK;
         if must || !is_much {
-            reads.check_writes(core, &newer, read_at)?;
+            reads.validate_in_record(core, &newer, read_at)?;
         }
         return Ok(must || !is_much);
     }
-    if !must && (asks || has_table_since(&core.view.load(), since)) {
+    if !must && (by_record || has_table_since(&core.view.load(), since)) {
         return Ok(false);
     }
-    reads.check(core, read_at, since)?;
+    reads.validate_in_view(core, read_at, since)?;
     Ok(true)
 }
 
@@ -104,18 +101,19 @@ fn write_if_unchanged(
     let mut rounds = ROUNDS;
     loop {
         let is_last = rounds == 0;
-        if !is_last {
-            checked = check_now(core, (reads, read_at), checked)?;
+        if !is_last && !reads.is_empty() {
+            checked = validate(core, (reads, read_at), checked)?;
         }
         let is_unchanged = |state: &mut State| {
-            if !check_locked(core, state, (reads, read_at), checked, is_last)? {
+            if !validate_locked(core, state, (reads, read_at), checked, is_last)? {
                 return Ok(false);
             }
             // After what may take time.
-            check_time(core, (reads, read_at))?;
+            validate_expiries(core, (reads, read_at))?;
             Ok(true)
         };
-        if let Some(seqno) = write_if(core, batch, durability, &is_unchanged)? {
+        let mode = if reads.is_empty() { WriteMode::Wait } else { WriteMode::If(&is_unchanged) };
+        if let Some(seqno) = write(core, batch, durability, mode)? {
             return Ok(seqno);
         }
         rounds -= 1;
@@ -123,8 +121,8 @@ fn write_if_unchanged(
 }
 
 /// Checks that no entry that was read at `read_at` has expired.
-pub(super) fn check_time(core: &Core, (reads, read_at): (&Reads, SeqNo)) -> Result<()> {
-    reads.check_time(read_at, || core.clock.now())
+pub(super) fn validate_expiries(core: &Core, (reads, read_at): (&Reads, SeqNo)) -> Result<()> {
+    reads.validate_expiries(read_at, || core.clock.now())
 }
 
 fn has_table_since(view: &View, since: SeqNo) -> bool {

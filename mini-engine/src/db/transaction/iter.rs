@@ -78,7 +78,7 @@ impl<'a> TransactionIter<'a> {
 
     fn next_entry(&mut self, direction: Direction) -> Result<Option<Expiring>> {
         let pending = self.pending.borrow();
-        let own = if is_inverted(&self.rest) { None } else { pending.written_at_end(&self.rest, direction) };
+        let own = if is_inverted(&self.rest) { None } else { pending.writes.at_end(&self.rest, direction) };
         let is_before_own = |key: &Slice| {
             own.as_ref().is_none_or(|(own, _)| match direction {
                 Direction::Forward => key < own,
@@ -88,7 +88,7 @@ impl<'a> TransactionIter<'a> {
         let mut passed = 0;
         let mut committed = None;
         while let Some(next) = self.next_committed(direction)?.take_if(|(key, ..)| is_before_own(key)) {
-            if pending.written(&next.0).is_none() {
+            if pending.writes.get(&next.0).is_none() {
                 committed = Some(next);
                 break;
             }
@@ -126,7 +126,7 @@ impl<'a> TransactionIter<'a> {
     fn note(&mut self, direction: Direction, entry: Option<&Expiring>) -> Result<()> {
         let (mut read, mut pending) = (self.bounds.clone(), self.pending.borrow_mut());
         if let Some((key, _, at)) = entry {
-            pending.note_expiry(key, at.map(millis));
+            pending.reads.note_expiry(key, at.map(millis));
             let (upto, rest) = match direction {
                 Direction::Forward => (&mut read.1, &mut self.rest.0),
                 Direction::Backward => (&mut read.0, &mut self.rest.1),

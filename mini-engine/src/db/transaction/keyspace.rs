@@ -7,7 +7,6 @@ use super::state::TransactionState;
 use super::writes::Expiring;
 use crate::db::read::Iter;
 use crate::error::Result;
-use crate::iter::Direction;
 use crate::types::{
     KeyBounds, KeyPrefix, KeyspaceRef, Slice, check_bounds, check_expiring_value, check_key, check_value, millis,
     prefix_bounds, start_and_end,
@@ -30,28 +29,30 @@ impl<'a> KeyspaceTransaction<'a> {
     /// As [`Transaction::get`](crate::Transaction::get).
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.key_prefix().with_stored(key.as_ref(), |key| {
-            self.state.read_key(&self.keyspace, key, Slice::clone, |point| point.get_with_expiry(key))
+            self.state.read_key(&self.keyspace, key, Slice::clone, |read| read.get_with_expiry(key))
         })
     }
 
     /// As [`Transaction::contains_key`](crate::Transaction::contains_key).
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         let found = self.key_prefix().with_stored(key.as_ref(), |key| {
-            self.state.read_key(&self.keyspace, key, |_| (), |point| point.contains_with_expiry(key))
+            self.state.read_key(&self.keyspace, key, |_| (), |read| read.contains_with_expiry(key))
         });
         found.map(|found| found.is_some())
     }
 
     /// As [`Transaction::get_many`](crate::Transaction::get_many).
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
-        let keys: Vec<K> = keys.into_iter().collect();
-        let mut buffer = Vec::new();
-        let keys = self.key_prefix().all_stored(&keys, &mut buffer);
-        let source = self.state.source_of(&self.keyspace)?;
+        self.key_prefix().with_all_stored(keys, |keys| self.get_all(keys))
+    }
+
+    /// The values of stored keys.
+    fn get_all(&self, keys: &[&[u8]]) -> Result<Vec<Option<Slice>>> {
+        let snapshot = self.state.snapshot_for(&self.keyspace)?;
         let mut pending = self.state.pending.borrow_mut();
         let (mut values, mut unwritten) = (vec![None; keys.len()], Vec::new());
-        for (at, key) in keys.into_iter().enumerate() {
-            match pending.written(key) {
+        for (at, &key) in keys.iter().enumerate() {
+            match pending.writes.get(key) {
                 Some(own) => values[at] = own.cloned(),
                 None => {
                     pending.note_key(key)?;
@@ -60,15 +61,15 @@ impl<'a> KeyspaceTransaction<'a> {
             }
         }
         let (places, keys): (Vec<_>, Vec<_>) = unwritten.into_iter().unzip();
-        if source.instant() == 0 {
+        if snapshot.instant() == 0 {
             // There is no entry that expires (K2 of `core/clock.rs`).
-            let found = source.read(&self.keyspace, |point| point.get_many(&keys))?;
+            let found = snapshot.read_in(&self.keyspace, |read| read.get_many(&keys))?;
             places.into_iter().zip(found).for_each(|(at, value)| values[at] = value);
             return Ok(values);
         }
         for (place, key) in places.into_iter().zip(keys) {
-            if let Some((value, at)) = source.read(&self.keyspace, |point| point.get_with_expiry(key))? {
-                pending.note_expiry(key, at);
+            if let Some((value, at)) = snapshot.read_in(&self.keyspace, |read| read.get_with_expiry(key))? {
+                pending.reads.note_expiry(key, at);
                 values[place] = Some(value);
             }
         }
@@ -87,23 +88,17 @@ impl<'a> KeyspaceTransaction<'a> {
 
     /// As [`Transaction::pop_first`](crate::Transaction::pop_first).
     pub fn pop_first(&self) -> Result<Option<(Slice, Slice)>> {
-        self.pop(Direction::Forward)
+        self.pop(self.first()?)
     }
 
     /// As [`Transaction::pop_last`](crate::Transaction::pop_last).
     pub fn pop_last(&self) -> Result<Option<(Slice, Slice)>> {
-        self.pop(Direction::Backward)
+        self.pop(self.last()?)
     }
 
-    /// Removes the entry at the end where a scan in this direction begins, and returns it.
-    pub(crate) fn pop(&self, direction: Direction) -> Result<Option<(Slice, Slice)>> {
-        let found = match direction {
-            Direction::Forward => self.first()?,
-            Direction::Backward => self.last()?,
-        };
-        if let Some((key, _)) = &found {
-            self.remove(key)?;
-        }
+    /// Removes the entry that was found at an end, and returns it.
+    fn pop(&self, found: Option<(Slice, Slice)>) -> Result<Option<(Slice, Slice)>> {
+        found.iter().try_for_each(|(key, _)| self.remove(key))?;
         Ok(found)
     }
 
@@ -115,10 +110,10 @@ impl<'a> KeyspaceTransaction<'a> {
     /// As [`Transaction::range`](crate::Transaction::range).
     pub fn range(&self, bounds: impl KeyBounds) -> TransactionIter<'a> {
         let bounds = self.key_prefix().bounds(&bounds);
-        let source = self.state.source_of(&self.keyspace).and_then(|source| source.pin(&self.keyspace));
+        let scan = self.state.snapshot_for(&self.keyspace).and_then(|snapshot| snapshot.scan_in(&self.keyspace));
         // What the transaction has written is passed once (`pending.rs`).
         let left = self.state.pending.borrow_mut().without_written_ends(&bounds);
-        let committed = Iter::new(source, KeyPrefix::NONE, left);
+        let committed = Iter::new(scan, KeyPrefix::NONE, left);
         TransactionIter::new(&self.state.pending, committed, self.key_prefix(), bounds)
     }
 

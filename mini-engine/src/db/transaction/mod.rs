@@ -14,16 +14,15 @@ mod writes;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use self::commit::{check_now, check_time};
+use self::commit::{commit, validate, validate_expiries};
 use self::state::TransactionState;
 use super::core::Core;
 use crate::error::{Error, Result};
 use crate::types::{Durability, KeyBounds, KeyspaceRef, SeqNo, Slice};
 
-pub(crate) use self::commit::commit;
 pub use self::iter::TransactionIter;
 pub use self::keyspace::KeyspaceTransaction;
-pub(crate) use self::reads::Reads;
+pub(crate) use self::state::ConflictCheck;
 
 /// The number of times that [`transact`] begins.
 const TRIES: usize = 1000;
@@ -71,18 +70,20 @@ pub struct Transaction {
 impl Transaction {
     /// A transaction that reads what is visible now.
     pub(crate) fn begin(core: &Arc<Core>) -> Transaction {
-        Transaction { state: TransactionState::now(core, core.store.options.max_transaction_bytes) }
+        Transaction {
+            state: TransactionState::now(core, core.store.options.max_transaction_bytes, ConflictCheck::InRecord),
+        }
     }
 
-    /// The same for a few reads and writes of any size.
-    pub(crate) fn begin_small(core: &Arc<Core>) -> Transaction {
-        Transaction { state: TransactionState::now(core, usize::MAX) }
+    /// The same for one read and one write of any size.
+    fn begin_small(core: &Arc<Core>, check: ConflictCheck) -> Transaction {
+        Transaction { state: TransactionState::now(core, usize::MAX, check) }
     }
 
     /// The value of `key`. Costs a [`Keyspace::get`](crate::Keyspace::get), unless the transaction has written the key.
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Corruption`] of the tables asked; [`Error::Full`]; [`Error::NoKeyspace`]; [`Error::Closed`]. The same holds for all
+    /// [`Error::Io`] and [`Error::Corruption`] of the tables searched; [`Error::Full`]; [`Error::NoKeyspace`]; [`Error::Closed`]. The same holds for all
     /// other reads.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.default().get(key)
@@ -111,7 +112,7 @@ impl Transaction {
     /// Removes the entry with the smallest key when the transaction is committed, and returns it. Costs [`Transaction::first`] and
     /// [`Transaction::remove`].
     ///
-    /// Takers of the same end conflict with each other, as with whoever puts an entry before that one: use [`Db::transact`](crate::Db::transact).
+    /// Takers of the same end conflict with each other, as with a write that puts an entry before that one: use [`Db::transact`](crate::Db::transact).
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
@@ -205,10 +206,10 @@ impl Transaction {
     /// # Errors
     /// [`Error::Conflict`], with the key that was changed; the errors of reading tables.
     pub fn check(&self) -> Result<()> {
-        let read_at = self.state.source()?.seqno();
-        let (core, pending) = (&self.state.core, self.state.pending.borrow());
-        let checked = check_now(core, (&pending.reads, read_at), read_at);
-        let checked = checked.and_then(|_| check_time(core, (&pending.reads, read_at)));
+        self.state.snapshot.check()?;
+        let (core, read_at, pending) = (&self.state.core, self.state.snapshot.seqno(), self.state.pending.borrow());
+        let checked = validate(core, (&pending.reads, read_at), read_at);
+        let checked = checked.and_then(|_| validate_expiries(core, (&pending.reads, read_at)));
         self.state.has_conflict.set(matches!(checked, Err(Error::Conflict { .. })));
         checked
     }
@@ -228,18 +229,18 @@ impl Transaction {
     /// # Errors
     /// [`Error::Conflict`], with the key that was changed; the errors of [`Db::write`](crate::Db::write), and of reading tables.
     pub fn commit(self, durability: Durability) -> Result<SeqNo> {
-        let TransactionState { core, source, pending, .. } = self.state;
-        let read_at = source?;
+        let TransactionState { core, snapshot, pending, .. } = self.state;
+        snapshot.check()?;
         let (batch, reads) = pending.into_inner().finish()?;
         match batch.is_empty() {
-            true => Ok(read_at.seqno()),
-            false => commit(&core, &batch, (&reads, read_at.seqno()), durability),
+            true => Ok(snapshot.seqno()),
+            false => commit(&core, &batch, (&reads, snapshot.seqno()), durability),
         }
     }
 
     /// Its reads and writes in `keyspace`.
     pub(crate) fn of_keyspace(&self, keyspace: &KeyspaceRef) -> KeyspaceTransaction<'_> {
-        self.state.pending.borrow_mut().note_keyspace(keyspace);
+        self.state.pending.borrow_mut().reads.note_keyspace(keyspace);
         KeyspaceTransaction::new(&self.state, keyspace.clone())
     }
 
@@ -252,15 +253,34 @@ impl Transaction {
 pub(crate) fn transact<T, E: From<Error>>(
     core: &Arc<Core>,
     durability: Durability,
+    body: impl FnMut(&Transaction) -> Result<T, E>,
+) -> Result<T, E> {
+    repeat(|| Transaction::begin(core), TRIES, durability, body)
+}
+
+/// Runs `body`, which reads and writes one entry of `keyspace`, on new transactions until one is committed, however often others come first.
+pub(crate) fn update<T>(
+    core: &Arc<Core>,
+    keyspace: &KeyspaceRef,
+    check: ConflictCheck,
+    mut body: impl FnMut(&KeyspaceTransaction<'_>) -> Result<T>,
+) -> Result<T> {
+    let begin = || Transaction::begin_small(core, check);
+    repeat(begin, usize::MAX, core.store.options.durability, |transaction| body(&transaction.of_keyspace(keyspace)))
+}
+
+fn repeat<T, E: From<Error>>(
+    begin: impl Fn() -> Transaction,
+    mut tries: usize,
+    durability: Durability,
     mut body: impl FnMut(&Transaction) -> Result<T, E>,
 ) -> Result<T, E> {
-    let mut tries = TRIES;
     loop {
-        let transaction = Transaction::begin(core);
+        let transaction = begin();
         let result = body(&transaction);
         tries -= 1;
         let (has_conflict, done) = match result {
-            // What became of the conflict in `body`'s own type of errors cannot be seen.
+            // The error type of `body` does not show whether it was a conflict.
             Err(error) => (transaction.state.has_conflict.get(), Err(error)),
             Ok(result) => match transaction.commit(durability) {
                 Ok(_) => return Ok(result),

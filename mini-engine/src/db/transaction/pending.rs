@@ -11,7 +11,7 @@ use super::writes::{Expiring, Writes, bytes_of};
 use crate::db::core::{DeadRanges, Moment};
 use crate::error::{Error, Result};
 use crate::iter::Direction;
-use crate::types::{KeyspaceRef, Millis, OwnedBounds, Slice, WriteBatch, place_after, start_and_end};
+use crate::types::{OwnedBounds, Slice, WriteBatch, place_after, start_and_end};
 
 /// The only moment at which it reads.
 const NOW: Moment = (0, 0);
@@ -19,7 +19,7 @@ const NOW: Moment = (0, 0);
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) reads: Reads,
-    writes: Writes,
+    pub(super) writes: Writes,
     /// Ranges in which each committed entry was written by the transaction.
     written: DeadRanges,
     max_bytes: usize,
@@ -28,16 +28,6 @@ pub(super) struct Pending {
 impl Pending {
     pub(super) fn new(max_bytes: usize) -> Pending {
         Pending { reads: Reads::default(), writes: Writes::default(), written: DeadRanges::default(), max_bytes }
-    }
-
-    /// The value that the transaction has given to `key`, `Some(None)` if it has removed it; `None` if it has not written the key.
-    pub(super) fn written(&self, key: &[u8]) -> Option<Option<&Slice>> {
-        self.writes.get(key)
-    }
-
-    /// The first or the last key within `bounds`, which are not inverted, to which the transaction has given a value, and the value.
-    pub(super) fn written_at_end(&self, bounds: &OwnedBounds, direction: Direction) -> Option<(Slice, Slice)> {
-        self.writes.at_end(bounds, direction)
     }
 
     /// A part of `bounds` with all its committed entries that the transaction has not written.
@@ -67,20 +57,10 @@ impl Pending {
         Ok(())
     }
 
-    /// Notes that the entry of `key` was read and expires at this instant, if it does.
-    pub(super) fn note_expiry(&mut self, key: &[u8], at: Option<Millis>) {
-        self.reads.note_expiry(key, at);
-    }
-
     /// Notes that `range` was read, instead of the one in `slot`.
     pub(super) fn note_range(&mut self, slot: &mut RangeSlot, range: OwnedBounds) -> Result<()> {
         self.reads.set_range(slot, range);
         self.check_room(0)
-    }
-
-    /// Notes that there will be reads or writes of `keyspace`.
-    pub(super) fn note_keyspace(&mut self, keyspace: &KeyspaceRef) {
-        self.reads.note_keyspace(keyspace);
     }
 
     /// Sets `key` to `value`, or removes it.

@@ -15,14 +15,14 @@ use crate::types::{
 
 /// An upper estimate of the memory that a key or a range takes besides its bytes.
 const READ_BYTES: usize = 96;
-/// As many keys are looked up sooner than newer writes are asked for.
+/// The number of keys up to which a look-up of each costs less than the record of newer writes.
 const FEW_KEYS: usize = 16;
 
 /// The place of a range among the others, once it has one.
 pub(super) type RangeSlot = Option<usize>;
 
 #[derive(Debug, Default)]
-pub(crate) struct Reads {
+pub(super) struct Reads {
     keys: BTreeSet<Slice>,
     ranges: Vec<OwnedBounds>,
     /// The same in order, as their first places and their ends; between two of them there is a place that was not read. Made by the first check.
@@ -35,14 +35,6 @@ pub(crate) struct Reads {
 }
 
 impl Reads {
-    /// The read of the stored key `key` of `keyspace`.
-    pub(crate) fn of_key(keyspace: &KeyspaceRef, key: &[u8]) -> Reads {
-        let mut reads = Reads::default();
-        reads.note_keyspace(keyspace);
-        reads.add_key(key);
-        reads
-    }
-
     /// Notes that keys of `keyspace` are read or written.
     pub(super) fn note_keyspace(&mut self, keyspace: &KeyspaceRef) {
         let is_noted = |keyspace: &&Arc<_>| self.keyspaces.iter().any(|noted| Arc::ptr_eq(noted, keyspace));
@@ -75,7 +67,7 @@ impl Reads {
     }
 
     /// Notes that the entry of `key` was read and expires at this instant, if it does.
-    pub(crate) fn note_expiry(&mut self, key: &[u8], at: Option<Millis>) {
+    pub(super) fn note_expiry(&mut self, key: &[u8], at: Option<Millis>) {
         let is_first = |at: &Millis| self.expires.as_ref().is_none_or(|(first, _)| at < first);
         if let Some(at) = at.filter(is_first) {
             self.expires = Some((at, Slice::from(key)));
@@ -95,8 +87,8 @@ impl Reads {
         self.places.take();
     }
 
-    /// Whether to compare newer writes with what was read, instead of looking that up in the database.
-    pub(super) fn asks_for_newer_writes(&self) -> bool {
+    /// Whether to compare the record of newer writes with what was read, instead of looking that up in the database.
+    pub(super) fn prefer_record(&self) -> bool {
         !self.ranges.is_empty() || self.keys.len() > FEW_KEYS
     }
 
@@ -104,7 +96,7 @@ impl Reads {
     ///
     /// # Errors
     /// [`Error::Conflict`].
-    pub(super) fn check_writes(&self, core: &Core, newer: &NewerWrites, read_at: SeqNo) -> Result<()> {
+    pub(super) fn validate_in_record(&self, core: &Core, newer: &NewerWrites, read_at: SeqNo) -> Result<()> {
         core.store.counters.commit_checks.add(newer.len() as u64);
         for write in newer.iter() {
             let (seqno, key) = (write.seqno, &write.key);
@@ -134,7 +126,7 @@ impl Reads {
     ///
     /// # Errors
     /// [`Error::Conflict`]; the errors of reading the tables that are newer than `since`.
-    pub(super) fn check(&self, core: &Core, read_at: SeqNo, since: SeqNo) -> Result<()> {
+    pub(super) fn validate_in_view(&self, core: &Core, read_at: SeqNo, since: SeqNo) -> Result<()> {
         let (view, passed) = (core.view.load(), &core.store.counters.commit_checks);
         for key in &self.keys {
             if let Some(changed) = newer_version(&view, key, since)? {
@@ -149,11 +141,11 @@ impl Reads {
         Ok(())
     }
 
-    /// Checks that no entry that was read at `read_at` has expired; asks for the time only if one expires.
+    /// Checks that no entry that was read at `read_at` has expired; reads the clock only if one expires.
     ///
     /// # Errors
     /// [`Error::Conflict`].
-    pub(super) fn check_time(&self, read_at: SeqNo, now: impl FnOnce() -> Millis) -> Result<()> {
+    pub(super) fn validate_expiries(&self, read_at: SeqNo, now: impl FnOnce() -> Millis) -> Result<()> {
         match &self.expires {
             Some((at, key)) if *at <= now() => {
                 Err(self.conflict(key, |key| format!("{key} was read at {read_at}, and has expired since")))

@@ -2,23 +2,31 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::pending::Pending;
 use crate::db::core::{Core, RecentWrites};
-use crate::db::read::{ReadPoint, Registered};
-use crate::error::{Error, Result};
+use crate::db::read::{PointRead, Snapshot};
+use crate::error::Result;
 use crate::types::{KeyspaceRef, Millis, Slice};
+
+/// The place where a commit looks for writes that are newer than its reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConflictCheck {
+    /// In the record of the newest writes, which writers keep for it (`core/recent_writes.rs`).
+    InRecord,
+    /// In the view: cheap for a few keys.
+    InView,
+}
 
 #[derive(Debug)]
 pub(super) struct TransactionState {
     pub(super) core: Arc<Core>,
     /// Lets writers record what they write, until the transaction is committed.
-    _recorded: Recorded,
-    /// The number at which it reads.
-    pub(super) source: Result<Arc<Registered>>,
+    _recorded: Option<Recorded>,
+    /// Its reads, in the default keyspace.
+    pub(super) snapshot: Snapshot,
     pub(super) pending: RefCell<Pending>,
-    /// The instant of its own writes, if its reads have none; known once it is asked for.
+    /// The instant of its own writes, if its reads have none; read from the clock when it is needed first.
     own_instant: OnceCell<Millis>,
     /// Whether the last check before the commit has found a conflict.
     pub(super) has_conflict: Cell<bool>,
@@ -26,32 +34,30 @@ pub(super) struct TransactionState {
 
 impl TransactionState {
     /// Reads what is visible now. Its reads and writes may take `max_bytes` of memory.
-    pub(super) fn now(core: &Arc<Core>, max_bytes: usize) -> TransactionState {
+    pub(super) fn now(core: &Arc<Core>, max_bytes: usize, check: ConflictCheck) -> TransactionState {
         // Before the number is registered: what is written after that is in the record.
-        let _recorded = Recorded::begin(core);
+        let _recorded = (check == ConflictCheck::InRecord).then(|| Recorded::begin(core));
         let pending = RefCell::new(Pending::new(max_bytes));
         let (own_instant, has_conflict) = Default::default();
-        let source = Registered::now(core);
-        TransactionState { core: core.clone(), _recorded, source, pending, own_instant, has_conflict }
-    }
-
-    pub(super) fn source(&self) -> Result<&Arc<Registered>> {
-        self.source.as_ref().map_err(Error::clone)
+        let snapshot = Snapshot::now(core, KeyspaceRef::DEFAULT);
+        TransactionState { core: core.clone(), _recorded, snapshot, pending, own_instant, has_conflict }
     }
 
     /// The instant at which it sees its own writes: that of its reads. If nothing in the database could expire when it began, it is the moment of
-    /// the first question.
+    /// the first such write.
     pub(super) fn instant(&self) -> Result<Millis> {
-        Ok(match self.source()?.instant() {
+        self.snapshot.check()?;
+        Ok(match self.snapshot.instant() {
             0 => *self.own_instant.get_or_init(|| self.core.clock.peek()),
             instant => instant,
         })
     }
 
-    /// As [`source`](Self::source), to read `keyspace`.
-    pub(super) fn source_of(&self, keyspace: &KeyspaceRef) -> Result<&Arc<Registered>> {
-        self.core.keyspaces.check_one(keyspace)?;
-        self.source()
+    /// The snapshot, to read `keyspace`.
+    pub(super) fn snapshot_for(&self, keyspace: &KeyspaceRef) -> Result<&Snapshot> {
+        self.core.keyspaces.check_keyspace(keyspace)?;
+        self.snapshot.check()?;
+        Ok(&self.snapshot)
     }
 
     /// The value of the stored key `key`, if it has one: what the transaction has `written`, or what was `committed`, with its expiry.
@@ -60,16 +66,16 @@ impl TransactionState {
         keyspace: &KeyspaceRef,
         key: &[u8],
         written: impl FnOnce(&Slice) -> T,
-        committed: impl FnOnce(ReadPoint<'_>) -> Result<Option<(T, Option<Millis>)>>,
+        committed: impl FnOnce(PointRead<'_>) -> Result<Option<(T, Option<Millis>)>>,
     ) -> Result<Option<T>> {
-        let source = self.source_of(keyspace)?;
+        let snapshot = self.snapshot_for(keyspace)?;
         let mut pending = self.pending.borrow_mut();
-        if let Some(own) = pending.written(key) {
+        if let Some(own) = pending.writes.get(key) {
             return Ok(own.map(written));
         }
         pending.note_key(key)?;
-        let Some((value, at)) = source.read(keyspace, committed)? else { return Ok(None) };
-        pending.note_expiry(key, at);
+        let Some((value, at)) = snapshot.read_in(keyspace, committed)? else { return Ok(None) };
+        pending.reads.note_expiry(key, at);
         Ok(Some(value))
     }
 }
@@ -80,8 +86,7 @@ struct Recorded(Arc<Core>);
 
 impl Recorded {
     fn begin(core: &Arc<Core>) -> Recorded {
-        core.transactions.fetch_add(1, Ordering::Relaxed);
-        core.has_transactions.call_once(|| {
+        core.recording.add(|| {
             let mut state = core.lock();
             state.recent = Some(RecentWrites::new(state.last_seqno, core.store.options.max_transaction_bytes));
         });
@@ -91,6 +96,6 @@ impl Recorded {
 
 impl Drop for Recorded {
     fn drop(&mut self) {
-        self.0.transactions.fetch_sub(1, Ordering::Relaxed);
+        self.0.recording.remove();
     }
 }

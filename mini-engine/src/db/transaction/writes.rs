@@ -8,9 +8,7 @@ use std::ops::Bound;
 
 use crate::error::Result;
 use crate::iter::Direction;
-use crate::types::{
-    KeyBounds, KeyPrefix, Millis, OwnedBounds, Slice, WriteBatch, check_ranges, is_before_end, system_time,
-};
+use crate::types::{KeyBounds, Millis, OwnedBounds, Slice, WriteBatch, check_ranges, is_before_end};
 
 /// An upper estimate of the memory that an operation takes besides its bytes.
 const OP_BYTES: usize = 128;
@@ -107,11 +105,8 @@ impl Writes {
         }
         for (key, value) in self.keys {
             match value {
-                Some((value, Some(at))) => {
-                    batch.insert_with_expiry_in(KeyPrefix::NONE, &key, &value, system_time(at))?;
-                }
-                Some((value, None)) => batch.insert_in(KeyPrefix::NONE, &key, &value)?,
-                None => batch.remove_in(KeyPrefix::NONE, &key)?,
+                Some((value, at)) => batch.insert_stored(&key, &value, at)?,
+                None => batch.remove_stored(&key)?,
             }
         }
         Ok(batch)

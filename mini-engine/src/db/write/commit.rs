@@ -1,92 +1,63 @@
 //! The steps of a write in the pipeline: see `mod.rs`.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use arc_swap::Guard;
 use fastskip::{InsertError, Op};
 
 use super::room::{
-    Demand, enlarge_memtable, is_fast_enough, is_large, is_ready, missing, rotate, slow_down, wait_for, wait_for_room,
+    Demand, enlarge_memtable, is_fast_enough, is_large, is_ready, make_room, rotate, slow_down, wait_for,
     want_log_ahead,
 };
-use crate::db::core::{Core, RecentWrites, State, View};
+use crate::db::core::{Core, RecentWrites, State, View, fail_on_unwind};
 use crate::error::{Error, Result};
-use crate::memtables::{memory_for, ops, range_tombstone};
-use crate::types::{BatchOp, Durability, SeqNo, WriteBatch, check_seqno};
+use crate::memtables::{memory_for, range_tombstone};
+use crate::types::{Durability, SeqNo, WriteBatch, check_seqno};
 use crate::wal::{self, Append, Claim, Payload};
 
 /// The factor for the memory of a batch that did not fit although its estimate did.
 const SECOND_TRY_FACTOR: usize = 4;
 
-/// Says whether a write is still wanted, to the holder of the write lock.
-pub(crate) type Condition<'a> = &'a dyn Fn(&mut State) -> Result<bool>;
-
-/// The behaviour of a write that would have to wait for another thread's work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Patience {
+/// The behaviour of a write that would have to wait for another thread's work, and its condition.
+#[derive(Clone, Copy)]
+pub(crate) enum WriteMode<'a> {
+    /// It waits.
     Wait,
-    /// The write is not begun.
-    GiveUp,
+    /// It is not begun.
+    NoWait,
+    /// It waits, and is done if this holds when every earlier write is visible and no later one has begun. This runs with the write lock held: it may
+    /// read but not write.
+    If(&'a dyn Fn(&mut State) -> Result<bool>),
 }
 
 struct Commit<'a> {
-    patience: Patience,
-    /// The condition for the write: checked with the write lock held, when all earlier writes are visible.
-    condition: Option<Condition<'a>>,
     batch: &'a WriteBatch,
     ops: &'a [Op<'a>],
     /// The contents of its frame.
     payload: Payload<'a>,
     durability: Durability,
+    mode: WriteMode<'a>,
     /// Its estimated memory in a memtable, in bytes.
     memory: usize,
 }
 
-/// Logs and applies `batch`, if `condition` holds and it need not wait longer than `patience` allows. Returns the sequence number of its last
-/// operation.
-pub(super) fn commit(
-    core: &Core,
-    batch: &WriteBatch,
-    durability: Durability,
-    condition: Option<Condition<'_>>,
-    patience: Patience,
-) -> Result<Option<SeqNo>> {
-    // Allocates nothing if there are none.
-    let expiring: Vec<&[u8]> = match batch.expiring() {
-        0 => Vec::new(),
-        _ => batch.iter().filter_map(BatchOp::expiring).collect(),
-    };
-    let mut ops = ops(batch, &expiring);
-    let (one, several);
-    let ops = match (batch.len(), ops.next()) {
-        (1, Some(first)) => {
-            one = [first];
-            &one[..]
-        }
-        (_, first) => {
-            several = first.into_iter().chain(ops).collect::<Vec<_>>();
-            &several[..]
-        }
-    };
-    commit_ops(core, batch, ops, durability, condition, patience)
-}
-
-/// Like [`commit`], for a `batch` with these operations.
+/// Logs and applies `batch`, whose operations are `ops`, if `mode` allows it. Returns the sequence number of its last operation. The engine
+/// is read-only if this unwinds.
 #[inline(never)]
-pub(super) fn commit_ops(
+pub(super) fn commit(
     core: &Core,
     batch: &WriteBatch,
     ops: &[Op<'_>],
     durability: Durability,
-    condition: Option<Condition<'_>>,
-    patience: Patience,
+    mode: WriteMode<'_>,
 ) -> Result<Option<SeqNo>> {
-    // Done before the lock is taken: it takes more time than everything that is done under it.
-    let compressed = core.store.options.log_compression.then(|| wal::compress(batch.payload())).flatten();
-    let payload = compressed.as_deref().map_or(Payload::Raw(batch.payload()), Payload::Compressed);
-    let memory = memory_for(batch.len(), batch.ranges(), batch.payload().len());
-    run(core, Commit { patience, condition, batch, ops, payload, durability, memory })
+    fail_on_unwind(core, || {
+        // Done before the lock is taken: it takes more time than everything that is done under it.
+        let compressed = core.store.options.log_compression.then(|| wal::compress(batch.payload())).flatten();
+        let payload = compressed.as_deref().map_or(Payload::Raw(batch.payload()), Payload::Compressed);
+        let memory = memory_for(batch.len(), batch.ranges(), batch.payload().len());
+        run(core, Commit { batch, ops, payload, durability, mode, memory })
+    })
 }
 
 #[inline]
@@ -94,8 +65,9 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
     let (bytes, payload) = (commit.batch.payload().len(), commit.payload.bytes().len());
     let mut state = core.lock_for_write();
     // A write is charged to the write controller once.
-    let mut is_admitted = commit.patience == Patience::Wait;
-    if is_admitted {
+    let mut is_admitted = !matches!(commit.mode, WriteMode::NoWait);
+    let may_wait = is_admitted;
+    if may_wait {
         state = slow_down(core, state, bytes);
     }
     let mut is_second_try = false;
@@ -103,14 +75,14 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
     let mut no_space = None;
     loop {
         let demand = Demand { batch: commit.batch, memory: commit.memory, payload };
-        let missing = match is_ready(core, &state, commit.memory, payload) {
+        let obstacle = match is_ready(core, &state, commit.memory, payload) {
             true => None,
-            false => missing(core, &mut state, demand)?,
+            false => make_room(core, &mut state, demand)?,
         };
-        match missing {
+        match obstacle {
             None if is_admitted || is_fast_enough(core, &mut state, bytes) => is_admitted = true,
-            Some(missing) if commit.patience == Patience::Wait => {
-                state = wait_for(missing, core, state, demand)?;
+            Some(obstacle) if may_wait => {
+                state = wait_for(obstacle, core, state, demand)?;
                 continue;
             }
             // The next log gets the space of the reserve, for which this must wait.
@@ -121,10 +93,10 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
             enlarge_memtable(core, commit.memory)?;
         }
         // Checked after every wait for room: other threads had the lock meanwhile.
-        core.keyspaces.check(commit.batch)?;
-        if let Some(condition) = commit.condition {
+        core.keyspaces.check_batch(commit.batch)?;
+        if let WriteMode::If(holds) = commit.mode {
             core.wait_visible(state.last_seqno)?;
-            if !condition(&mut state)? {
+            if !holds(&mut state)? {
                 return Ok(None);
             }
         }
@@ -139,38 +111,38 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
                 state.active.is_full = true;
                 continue;
             }
-            Err(error) => return Err(refused(core, &state, bytes, error)),
+            Err(error) => return Err(refused_by_memtable(core, &state, bytes, error)),
         };
-        let begun = match begin(core, &mut state, &commit) {
-            Ok(begun) => begun,
+        let assigned = match assign(core, &mut state, &commit) {
+            Ok(assigned) => assigned,
             // The reservation gives its memory back. The next log may still have space.
-            Err(error) if state.log.is_closed() && no_space.is_none() => {
+            Err(error) if state.logs.active.is_closed() && no_space.is_none() => {
                 no_space = Some(error);
                 continue;
             }
             Err(error) => return Err(error),
         };
         drop(state);
-        view.log.fill(&begun.claim, commit.payload);
-        reservation.apply(begun.first_seqno);
+        view.log.fill(&assigned.claim, commit.payload);
+        reservation.apply(assigned.first_seqno);
         if commit.batch.ranges() | commit.batch.expiring() > 0 {
-            note_special(core, &view, commit.batch, begun.first_seqno);
+            note_ranges_and_expiries(core, &view, commit.batch, assigned.first_seqno);
         }
-        core.publication.complete(begun.ticket, begun.last_seqno);
-        core.wait_visible(begun.last_seqno)?;
+        core.publication.complete(assigned.ticket, assigned.last_seqno);
+        core.wait_visible(assigned.last_seqno)?;
         if commit.durability == Durability::Synced {
-            sync(core, view, begun.claim.end())?;
+            sync(core, view, assigned.claim.end())?;
         }
         if is_large(core, commit.memory) {
             freeze_after_large(core);
         }
-        return Ok(Some(begun.last_seqno));
+        return Ok(Some(assigned.last_seqno));
     }
 }
 
 /// The error of a write that the memtable refused.
 #[cold]
-fn refused(core: &Core, state: &State, bytes: usize, error: InsertError) -> Error {
+fn refused_by_memtable(core: &Core, state: &State, bytes: usize, error: InsertError) -> Error {
     match error {
         InsertError::Full => Error::Full(format!("a batch of {bytes} bytes does not fit into any memtable")),
         InsertError::TooLarge => Error::InvalidArgument(error.to_string()),
@@ -185,7 +157,7 @@ fn refused(core: &Core, state: &State, bytes: usize, error: InsertError) -> Erro
 
 /// Gives the memtable what it holds beside its entries, before these become visible.
 #[inline(never)]
-fn note_special(core: &Core, view: &View, batch: &WriteBatch, first_seqno: SeqNo) {
+fn note_ranges_and_expiries(core: &Core, view: &View, batch: &WriteBatch, first_seqno: SeqNo) {
     if batch.expiring() > 0 {
         view.active.note_expiring();
         core.clock.begin();
@@ -194,16 +166,8 @@ fn note_special(core: &Core, view: &View, batch: &WriteBatch, first_seqno: SeqNo
     view.active.add_ranges(ops.filter_map(|(op, seqno)| range_tombstone(op, seqno)));
 }
 
-/// Waits until a write of `batch` with [`Patience::GiveUp`] would not have to wait.
-pub(super) fn wait(core: &Core, batch: &WriteBatch) -> Result<()> {
-    let mut state = slow_down(core, core.lock_for_write(), 0);
-    state.controller.waited();
-    let memory = memory_for(batch.len(), batch.ranges(), batch.payload().len());
-    wait_for_room(core, state, Demand { batch, memory, payload: batch.payload().len() }).map(drop)
-}
-
-/// The places that a write has taken under the lock.
-struct Begun {
+/// The numbers and the places of a write, assigned under the lock.
+struct Assigned {
     claim: Claim,
     ticket: u64,
     first_seqno: SeqNo,
@@ -211,7 +175,7 @@ struct Begun {
 }
 
 /// Step 3. Once it has succeeded, nothing can fail.
-fn begin(core: &Core, state: &mut State, commit: &Commit<'_>) -> Result<Begun> {
+fn assign(core: &Core, state: &mut State, commit: &Commit<'_>) -> Result<Assigned> {
     let count = commit.batch.count();
     let (first_seqno, last_seqno) = (state.last_seqno + 1, state.last_seqno.saturating_add(u64::from(count)));
     check_seqno(last_seqno)?;
@@ -222,10 +186,10 @@ fn begin(core: &Core, state: &mut State, commit: &Commit<'_>) -> Result<Begun> {
             core.wait_visible(state.last_seqno)?;
         }
     }
-    let claim = state.log.claim(&Append { first_seqno, count, payload: commit.payload });
+    let claim = state.logs.active.claim(&Append { first_seqno, count, payload: commit.payload });
     // Nothing is applied yet, and part of the frame may be on disk (rule 7).
     let claim = claim.inspect_err(|error| {
-        if !state.log.is_closed() && !matches!(error, Error::InvalidArgument(_)) {
+        if !state.logs.active.is_closed() && !matches!(error, Error::InvalidArgument(_)) {
             core.fail_locked(state, error);
         }
     })?;
@@ -241,20 +205,20 @@ fn begin(core: &Core, state: &mut State, commit: &Commit<'_>) -> Result<Begun> {
     state.active.is_full |= is_large(core, commit.memory);
     state.active.estimate += commit.memory;
     want_log_ahead(core, state);
-    if state.log.wants_space(state.active.estimate, core.store.options.memtable_bytes) {
+    if state.logs.active.wants_space(state.active.estimate, core.store.options.memtable_bytes) {
         core.work.notify_all();
     }
     let counters = &core.store.counters.write_line;
     counters.writes.add(u64::from(count));
     counters.user_bytes.add(commit.batch.user_bytes());
-    Ok(Begun { claim, ticket, first_seqno, last_seqno })
+    Ok(Assigned { claim, ticket, first_seqno, last_seqno })
 }
 
 /// Adds a batch to the record for transactions.
 #[inline(never)]
 fn record(core: &Core, recent: &mut RecentWrites, batch: &WriteBatch, first_seqno: SeqNo) {
-    // Whoever registers a number later registers a visible one.
-    if core.transactions.load(Ordering::Relaxed) == 0 {
+    // A number that is registered later is a visible one.
+    if !core.recording.is_needed() {
         recent.drop_upto(core.visible());
     } else if recent.begins_chunk() {
         recent.drop_upto(core.snapshots.oldest_seqno().unwrap_or_else(|| core.visible()));

@@ -19,8 +19,8 @@
 //!    its frame are complete (rule 12). A rotation waits, with the lock, for the writers between steps 3 and 5; so these must not take the lock. A
 //!    panic there makes the engine read-only, and ends these waits.
 //!
-//! A conditional write checks its condition between 1 and 2, once all earlier writes are visible. No other write gets a number before its own, so
-//! what the condition has read is what the write finds. Pops and commits of transactions are such writes.
+//! A conditional write ([`WriteMode::If`]) checks its condition between 1 and 2, once all earlier writes are visible. No other write gets a number
+//! before its own, so what the condition has read is what the write finds. Commits of transactions are such writes.
 //!
 //! A synced write then waits for the log's sync. Other threads may see the write before it is durable: if visibility waited for syncs, one synced
 //! write would stall all others. A sync covers every frame that was complete when it began, so waiting writers share it.
@@ -32,22 +32,35 @@ use std::cell::RefCell;
 
 use fastskip::Op;
 
-use self::commit::{Condition, Patience, commit, commit_ops};
-use super::core::{Core, fail_on_unwind};
+use self::commit::commit;
+use super::core::Core;
 use crate::error::Result;
-use crate::types::{Durability, KeyspaceRef, SeqNo, WriteBatch};
+use crate::memtables::ops;
+use crate::types::{BatchOp, Durability, KeyspaceRef, SeqNo, WriteBatch, check_key};
 
-pub(crate) use self::room::{check_space, freeze_active, rotate, wait_for_reserve};
+pub(crate) use self::commit::WriteMode;
+pub(crate) use self::room::{check_space, freeze_active, rotate, wait_for_reserve, wait_for_room};
 
-/// Writes `batch`. Returns the sequence number of its last operation.
-pub(crate) fn write(core: &Core, batch: &WriteBatch, durability: Durability) -> Result<SeqNo> {
+/// Writes `batch`. Returns the sequence number of its last operation; `None` if `mode` does not allow the write: then nothing was written.
+pub(crate) fn write(
+    core: &Core,
+    batch: &WriteBatch,
+    durability: Durability,
+    mode: WriteMode<'_>,
+) -> Result<Option<SeqNo>> {
     if batch.is_empty() {
-        persist(core, durability)?;
-        return Ok(core.visible());
+        return persist(core, durability).map(|()| Some(core.visible()));
     }
-    let written = fail_on_unwind(core, || commit(core, batch, durability, None, Patience::Wait))?;
-    // Only a condition makes a write unwanted.
-    Ok(written.unwrap_or_else(|| core.visible()))
+    // Allocates nothing if there are none.
+    let expiring: Vec<&[u8]> = match batch.expiring() {
+        0 => Vec::new(),
+        _ => batch.iter().filter_map(BatchOp::expiring).collect(),
+    };
+    let mut ops = ops(batch, &expiring);
+    match (batch.len(), ops.next()) {
+        (1, Some(op)) => commit(core, batch, &[op], durability, mode),
+        (_, first) => commit(core, batch, &first.into_iter().chain(ops).collect::<Vec<_>>(), durability, mode),
+    }
 }
 
 thread_local! {
@@ -66,11 +79,14 @@ pub(crate) fn write_one(
     value: Option<&[u8]>,
     durability: Durability,
 ) -> Result<()> {
+    check_key(key)?;
     let written = BATCH_OF_ONE.try_with(|kept| {
         let mut batch = kept.try_borrow_mut().ok()?;
+        batch.clear();
         let written = match keyspace.prefix.is_plain(key) {
-            true => write_plain(core, &mut batch, key, value, durability),
-            false => write_any(core, &mut batch, keyspace, key, value, durability),
+            // It is in the default keyspace, where nothing expires by itself.
+            true => write_stored(core, &mut batch, key, value, durability),
+            false => write_prefixed(core, &mut batch, keyspace, key, value, durability),
         };
         if batch.payload().len() > MAX_KEPT {
             *batch = WriteBatch::new();
@@ -80,30 +96,13 @@ pub(crate) fn write_one(
     match written {
         Ok(Some(written)) => written,
         // The thread is ending and has dropped the batch, or writes with it.
-        _ => write_any(core, &mut WriteBatch::new(), keyspace, key, value, durability),
+        _ => write_prefixed(core, &mut WriteBatch::new(), keyspace, key, value, durability),
     }
 }
 
-/// [`write_one`] for a key that is its own stored key: it is in the default keyspace, where nothing expires by itself. Nothing has to be decoded.
-#[inline(always)]
-fn write_plain(
-    core: &Core,
-    batch: &mut WriteBatch,
-    key: &[u8],
-    value: Option<&[u8]>,
-    durability: Durability,
-) -> Result<()> {
-    batch.clear();
-    let op = match value {
-        Some(value) => batch.insert_plain(key, value).map(|()| Op::Put { key, value })?,
-        None => batch.remove(key).map(|()| Op::Delete { key })?,
-    };
-    fail_on_unwind(core, || commit_ops(core, batch, &[op], durability, None, Patience::Wait)).map(drop)
-}
-
-/// [`write_one`] for any key.
+/// [`write_one`] for any key, with an empty batch.
 #[inline(never)]
-fn write_any(
+fn write_prefixed(
     core: &Core,
     batch: &mut WriteBatch,
     keyspace: &KeyspaceRef,
@@ -111,37 +110,28 @@ fn write_any(
     value: Option<&[u8]>,
     durability: Durability,
 ) -> Result<()> {
-    batch.clear();
-    match value {
-        Some(value) => batch.insert_until_in(keyspace.prefix, key, value, core.default_expiry(keyspace))?,
-        None => batch.remove_in(keyspace.prefix, key)?,
-    }
     batch.note_keyspace(keyspace);
-    fail_on_unwind(core, || commit(core, batch, durability, None, Patience::Wait)).map(drop)
-}
-
-/// Like [`write`], but returns `None`, and writes nothing, if it would have to wait for another thread's work.
-pub(crate) fn try_write(core: &Core, batch: &WriteBatch, durability: Durability) -> Result<Option<SeqNo>> {
-    match batch.is_empty() {
-        true => write(core, batch, durability).map(Some),
-        false => fail_on_unwind(core, || commit(core, batch, durability, None, Patience::GiveUp)),
+    if let Some((value, at)) = value.and_then(|value| Some((value, core.default_expiry(keyspace)?))) {
+        batch.insert_in(keyspace.prefix, key, value, Some(at))?;
+        return write(core, batch, durability, WriteMode::Wait).map(drop);
     }
+    keyspace.prefix.with_stored(key, |stored| write_stored(core, batch, stored, value, durability))
 }
 
-/// Waits until [`try_write`] of `batch` would not have to wait.
-pub(crate) fn wait_for_room(core: &Core, batch: &WriteBatch) -> Result<()> {
-    fail_on_unwind(core, || commit::wait(core, batch))
-}
-
-/// Writes `batch`, which has at least one operation, if `condition` holds when every earlier write is visible and no later one has begun; if not,
-/// returns `None`. `condition` runs with the write lock held: it may read but not write.
-pub(crate) fn write_if(
+/// [`write_one`] for a stored key.
+#[inline(always)]
+fn write_stored(
     core: &Core,
-    batch: &WriteBatch,
+    batch: &mut WriteBatch,
+    stored: &[u8],
+    value: Option<&[u8]>,
     durability: Durability,
-    condition: Condition<'_>,
-) -> Result<Option<SeqNo>> {
-    fail_on_unwind(core, || commit(core, batch, durability, Some(condition), Patience::Wait))
+) -> Result<()> {
+    let op = match value {
+        Some(value) => batch.insert_stored(stored, value, None).map(|()| Op::Put { key: stored, value })?,
+        None => batch.remove_stored(stored).map(|()| Op::Delete { key: stored })?,
+    };
+    commit(core, batch, &[op], durability, WriteMode::Wait).map(drop)
 }
 
 /// Gives everything written so far the requested durability. The operating system has buffered writes when they return.

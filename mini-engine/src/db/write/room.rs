@@ -6,9 +6,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
-use crate::db::core::{Core, MAX_REMOVAL, Phase, REMOVALS, State, View};
+use crate::db::core::{Core, MAX_REMOVAL, Phase, REMOVALS, State, View, fail_on_unwind};
 use crate::error::{Error, Result};
 use crate::lock::{wait, wait_timeout};
+use crate::memtables::memory_for;
 use crate::metrics::Waits;
 use crate::types::{BatchOp, WriteBatch};
 
@@ -77,7 +78,7 @@ pub(super) fn is_large(core: &Core, memory: usize) -> bool {
     memory > core.store.options.memtable_bytes / 2
 }
 
-/// What a write needs.
+/// The needs of a write.
 #[derive(Clone, Copy)]
 pub(super) struct Demand<'a> {
     pub(super) batch: &'a WriteBatch,
@@ -96,7 +97,7 @@ impl Demand<'_> {
 }
 
 /// The obstacle that a write must wait for before it can begin.
-pub(super) enum Missing {
+pub(super) enum Obstacle {
     /// The end of a bulk load.
     Load,
     /// A larger reserve.
@@ -108,83 +109,85 @@ pub(super) enum Missing {
     Log,
 }
 
-/// Whether nothing is [`missing`], which is so for nearly every write: this asks no more than these few words.
+/// Whether there is room already, as for nearly every write. Reads no more than these few words.
 #[inline(always)]
 pub(super) fn is_ready(core: &Core, state: &State, memory: usize, payload: usize) -> bool {
     core.check_writable(state).is_ok()
         && !state.is_ingesting
-        && !state.log.waits_for_space(payload)
-        && !state.log.is_closed()
+        && !state.logs.active.waits_for_space(payload)
+        && !state.logs.active.is_closed()
         && !state.active.is_full
         && state.active.estimate.saturating_add(memory) <= state.active.ready_upto
         && !is_large(core, memory)
 }
 
-/// Step 1, without waiting. If it returns that nothing is missing, the active memtable and its log may take the write.
+/// Step 1, without waiting. If it returns no obstacle, the active memtable and its log may take the write.
 #[cold]
-pub(super) fn missing(core: &Core, state: &mut State, demand: Demand<'_>) -> Result<Option<Missing>> {
+pub(super) fn make_room(core: &Core, state: &mut State, demand: Demand<'_>) -> Result<Option<Obstacle>> {
     if state.active.estimate.saturating_add(demand.memory) > state.active.ready_upto {
         state.active.estimate = memory_usage(core);
     }
     loop {
         core.check_writable(state)?;
         if state.is_ingesting {
-            return Ok(Some(Missing::Load));
-        } else if state.log.waits_for_space(demand.payload) {
-            return Ok(Some(Missing::LogSpace));
+            return Ok(Some(Obstacle::Load));
+        } else if state.logs.active.waits_for_space(demand.payload) {
+            return Ok(Some(Obstacle::LogSpace));
         }
         if !core.is_covered(state, demand.memory) {
             if !demand.is_removal() {
-                return Ok(Some(Missing::Reserve));
+                return Ok(Some(Obstacle::Reserve));
             }
             core.reserve.has_removals.store(true, Ordering::Relaxed);
         }
         if !needs_rotation(core, state, demand.memory)? {
             return Ok(None);
         } else if !core.has_room() {
-            return Ok(Some(Missing::Memtable));
+            return Ok(Some(Obstacle::Memtable));
         } else if !rotate(core, state)? {
-            return Ok(Some(Missing::Log));
+            return Ok(Some(Obstacle::Log));
         }
     }
 }
 
-/// Step 1: on return nothing is [`missing`].
-pub(super) fn wait_for_room<'a>(
-    core: &'a Core,
-    mut state: MutexGuard<'a, State>,
-    demand: Demand<'_>,
-) -> Result<MutexGuard<'a, State>> {
-    // After each wait everything is checked again: another writer may have rotated, or have filled the new memtable.
-    while let Some(missing) = missing(core, &mut state, demand)? {
-        state = wait_for(missing, core, state, demand)?;
-    }
-    Ok(state)
+/// Waits until a write of `batch` that does not wait could begin.
+pub(crate) fn wait_for_room(core: &Core, batch: &WriteBatch) -> Result<()> {
+    fail_on_unwind(core, || {
+        let mut state = slow_down(core, core.lock_for_write(), 0);
+        state.controller.admit_next();
+        let payload = batch.payload().len();
+        let demand = Demand { batch, memory: memory_for(batch.len(), batch.ranges(), payload), payload };
+        // After each wait everything is checked again: another writer may have rotated, or have filled the new memtable.
+        while let Some(obstacle) = make_room(core, &mut state, demand)? {
+            state = wait_for(obstacle, core, state, demand)?;
+        }
+        Ok(())
+    })
 }
 
-/// Waits until `missing` may be there.
+/// Waits until the obstacle may be gone.
 #[cold]
 pub(super) fn wait_for<'a>(
-    missing: Missing,
+    obstacle: Obstacle,
     core: &'a Core,
     mut state: MutexGuard<'a, State>,
     demand: Demand<'_>,
 ) -> Result<MutexGuard<'a, State>> {
-    match missing {
-        Missing::Load => Ok(wait(&core.room, state)),
-        Missing::Reserve => {
+    match obstacle {
+        Obstacle::Load => Ok(wait(&core.room, state)),
+        Obstacle::Reserve => {
             let _wait = Wait::begin(&core.store.counters.log_waits);
             wait_for_reserve(core, state, demand.memory)
         }
-        Missing::LogSpace => {
+        Obstacle::LogSpace => {
             let _wait = Wait::begin(&core.store.counters.log_waits);
-            while state.log.waits_for_space(demand.payload) && core.check_writable(&state).is_ok() {
+            while state.logs.active.waits_for_space(demand.payload) && core.check_writable(&state).is_ok() {
                 state = wait(&core.room, state);
             }
             Ok(state)
         }
-        Missing::Memtable => stall(core, state),
-        Missing::Log => {
+        Obstacle::Memtable => stall(core, state),
+        Obstacle::Log => {
             let _wait = Wait::begin(&core.store.counters.log_waits);
             wait_for_log(core, state)
         }
@@ -252,7 +255,7 @@ fn is_full(core: &Core, state: &mut State, memory: usize) -> bool {
 
 fn needs_rotation(core: &Core, state: &mut State, memory: usize) -> Result<bool> {
     // A closed log accepts nothing more, even if its memtable is empty.
-    if state.log.is_closed() {
+    if state.logs.active.is_closed() {
         return Ok(true);
     }
     if !is_full(core, state, memory) {
@@ -308,18 +311,14 @@ impl Drop for Wait<'_> {
 /// manifest edit can name it as the start of replay (rule 4). Nothing here waits for the device.
 #[inline(never)]
 pub(crate) fn rotate(core: &Core, state: &mut State) -> Result<bool> {
-    if state.log.is_growing() {
+    if state.logs.active.is_growing() {
         return Ok(false);
     }
-    let Some(number) = state.next_log.number() else { return Ok(false) };
+    let Some(number) = state.logs.next.number() else { return Ok(false) };
     // The writers inside finish without the lock. After that the memtable and the places in its log are complete.
     core.wait_visible(state.last_seqno)?;
     let memtable = core.memtables.make(number, 0)?;
-    let Some(log) = state.next_log.take() else { return Ok(false) };
-    let segment = log.segment().clone();
-    log.follow(state.log.segment().clone());
-    let previous = std::mem::replace(&mut state.log, log).finish();
-    state.frozen_logs.push_back(previous);
+    let Some(segment) = state.logs.rotate() else { return Ok(false) };
     let view = core.view.load_full();
     // No writer is inside, so this does not wait. A later write to it fails with an error.
     view.active.table.freeze();
@@ -335,7 +334,7 @@ pub(crate) fn rotate(core: &Core, state: &mut State) -> Result<bool> {
 /// Asks for the next log if the active memtable is half full.
 pub(super) fn want_log_ahead(core: &Core, state: &mut State) {
     let half = core.store.options.memtable_bytes / 2;
-    if state.next_log.may_be_wanted_ahead() && has_reached(core, state, half) && state.next_log.want_ahead() {
+    if state.logs.next.may_be_wanted_ahead() && has_reached(core, state, half) && state.logs.next.want_ahead() {
         core.work.notify_all();
     }
 }
@@ -345,16 +344,18 @@ pub(super) fn want_log_ahead(core: &Core, state: &mut State) {
 /// # Errors
 /// The error of an attempt to make the log that began after the call; the error that has ended writing; [`Error::Closed`].
 fn wait_for_log<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
-    let (begun, number) = (state.next_log.attempts.begun(), state.log.segment().number());
-    while (!state.next_log.is_ready() || state.log.is_growing()) && state.log.segment().number() == number {
-        if let Some(error) = state.next_log.attempts.failure_after(begun) {
+    let (begun, number) = (state.logs.next.attempts.begun(), state.logs.active.segment().number());
+    while (!state.logs.next.is_ready() || state.logs.active.is_growing())
+        && state.logs.active.segment().number() == number
+    {
+        if let Some(error) = state.logs.next.attempts.failure_after(begun) {
             return Err(error.clone());
         }
         core.check_usable()?;
         if state.phase == Phase::Stopped {
             return Err(Error::Closed);
         }
-        if state.next_log.want() {
+        if state.logs.next.want() {
             core.work.notify_all();
         }
         state = wait(&core.room, state);
@@ -367,14 +368,14 @@ fn wait_for_log<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<
 pub(super) fn slow_down<'a>(core: &'a Core, state: MutexGuard<'a, State>, bytes: usize) -> MutexGuard<'a, State> {
     match state.level_0_tables < core.store.options.slowdown_tables() {
         true => state,
-        false => pause(core, state, bytes),
+        false => delay_write(core, state, bytes),
     }
 }
 
 #[cold]
-fn pause<'a>(core: &'a Core, mut state: MutexGuard<'a, State>, bytes: usize) -> MutexGuard<'a, State> {
+fn delay_write<'a>(core: &'a Core, mut state: MutexGuard<'a, State>, bytes: usize) -> MutexGuard<'a, State> {
     let (tables, options) = (state.level_0_tables, &core.store.options);
-    let Some(until) = state.controller.until(bytes, tables, options, Instant::now()) else { return state };
+    let Some(until) = state.controller.delay_until(bytes, tables, options, Instant::now()) else { return state };
     let _wait = Wait::begin(&core.store.counters.slowdowns);
     tracing::trace!(tables, "a write is slowed down");
     while core.check_writable(&state).is_ok() && state.level_0_tables >= options.slowdown_tables() {

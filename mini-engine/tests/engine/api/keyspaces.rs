@@ -210,12 +210,16 @@ fn a_handle_keeps_the_database_open_and_a_close_ends_it() {
 
 #[test]
 fn every_keyspace_takes_keys_of_the_same_length() {
-    // Catches a stored key past the limit of tables, which would make each flush fail, and keys that are shorter by the prefix.
+    // Catches a stored key past the limit of tables, which would make each flush fail, and keys that are shorter by the prefix, also in a transaction.
     let (dir, db) = fresh();
     let a = db.keyspace("a").unwrap();
     let longest = [b'k'; MAX_KEY_LEN];
     a.insert(longest, "v").unwrap();
     a.remove_range(longest..).unwrap();
+    db.transact(|tx| tx.keyspace(&a).insert(longest, "in a transaction")).unwrap();
+    db.transact(|tx| tx.keyspace(&a).remove(longest)).unwrap();
+    a.compare_and_swap(longest, None, Some(b"swapped")).unwrap().unwrap();
+    assert!(a.set_expiry(longest, a.now() + std::time::Duration::from_secs(3600)).unwrap());
     a.insert(longest, "w").unwrap();
     let past = [(&a, &[b'k'; MAX_KEY_LEN + 1][..]), (&*db, &[0xff; MAX_KEY_LEN + 1]), (&*db, &[0; MAX_KEY_LEN + 1])];
     for (space, key) in past {

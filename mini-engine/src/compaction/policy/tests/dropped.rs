@@ -24,7 +24,7 @@ fn spanning(number: u64, first: KeyspaceId, last: KeyspaceId) -> TableMeta {
 }
 
 fn stored(id: KeyspaceId, key: &str) -> Slice {
-    Slice::from(&*KeyPrefix::of(id).stored(key.as_bytes()))
+    KeyPrefix::of(id).with_stored(key.as_bytes(), |stored| Slice::from(stored))
 }
 
 #[test]

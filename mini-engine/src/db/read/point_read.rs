@@ -1,12 +1,12 @@
-//! [`ReadPoint`]: the view, the sequence number and the instant of a read.
+//! [`PointRead`]: the view, the sequence number and the instant of a read of keys.
 
 use crate::db::core::{Core, View};
 use crate::table::TableMeta;
 use crate::types::{Millis, SeqNo};
 
-/// A view, and the sequence number and the instant at which it is read.
+/// A point read: the view that it searches, and the sequence number and the instant at which it does.
 #[derive(Clone, Copy)]
-pub(crate) struct ReadPoint<'a> {
+pub(crate) struct PointRead<'a> {
     pub(super) core: &'a Core,
     pub(super) view: &'a View,
     pub(super) seqno: SeqNo,
@@ -16,16 +16,11 @@ pub(crate) struct ReadPoint<'a> {
     pub(super) quarantined: &'a [TableMeta],
 }
 
-impl ReadPoint<'_> {
+impl PointRead<'_> {
     /// The instant by which entries have expired.
     pub(super) fn now(self) -> Millis {
         // Read after the view was pinned (K3 of the clock).
         self.instant.unwrap_or_else(|| self.core.clock.now())
-    }
-
-    /// The same point at one instant, for a read of several entries.
-    pub(super) fn at_one_instant(self) -> Self {
-        Self { instant: Some(self.now()), ..self }
     }
 }
 

@@ -1,0 +1,51 @@
+//! [`Logs`]: the logs that hold what is not in tables yet, and the next one.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::next_log::NextLog;
+use crate::wal;
+
+/// Guarded by the write lock.
+pub(crate) struct Logs {
+    /// That of the active memtable.
+    pub(crate) active: wal::Writer,
+    /// Those of the frozen memtables, oldest first.
+    frozen: VecDeque<Arc<wal::Segment>>,
+    pub(crate) next: NextLog,
+}
+
+impl Logs {
+    pub(super) fn new(active: wal::Writer) -> Logs {
+        Logs { active, frozen: VecDeque::new(), next: NextLog::default() }
+    }
+
+    /// Makes the next log the active one, if it exists, and returns it. No thread writes to the present one any more.
+    pub(crate) fn rotate(&mut self) -> Option<Arc<wal::Segment>> {
+        let log = self.next.take()?;
+        let segment = log.segment().clone();
+        log.follow(self.active.segment().clone());
+        let previous = std::mem::replace(&mut self.active, log).finish();
+        self.frozen.push_back(previous);
+        Some(segment)
+    }
+
+    /// The log `number` of a frozen memtable.
+    pub(crate) fn frozen(&self, number: u64) -> Option<Arc<wal::Segment>> {
+        self.frozen.iter().find(|log| log.number() == number).cloned()
+    }
+
+    /// Releases the logs before `number`: later logs need not wait for the sync of data that is now in tables. Returns the segments, which the caller
+    /// must drop without the lock.
+    pub(super) fn release_before(&mut self, number: u64) -> Vec<Arc<wal::Segment>> {
+        let mut flushed = Vec::new();
+        let released = self.frozen.iter().take_while(|segment| segment.number() < number).count();
+        for segment in self.frozen.drain(..released) {
+            flushed.extend(segment.release());
+            flushed.push(segment);
+        }
+        let next = self.frozen.front().unwrap_or(self.active.segment());
+        flushed.extend(next.take_settled());
+        flushed
+    }
+}
