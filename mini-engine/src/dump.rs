@@ -175,7 +175,7 @@ fn entry<'a>(
         Some(end) => split_range(stored, end).map(|(keyspace, key, end)| (keyspace, key, Some(end))),
         None => split_stored(stored).map(|(keyspace, key)| (keyspace, key, None)),
     };
-    // Damage, or a key of a version without keyspaces, is shown as it is.
+    // A damaged key is shown as it is.
     let (keyspace, key, end) = split.unwrap_or((DEFAULT_KEYSPACE, stored, stored_end));
     let (value, expiry) = value_of(kind, value);
     Entry { seqno, keyspace, key, end, value, expiry, is_behind_damage: false }

@@ -15,8 +15,6 @@ use crate::options::Compaction;
 #[derive(Debug, PartialEq)]
 pub(crate) struct Loaded {
     pub(crate) number: u64,
-    /// Whether it is of the version without keyspaces.
-    pub(crate) is_without_keyspaces: bool,
     pub(crate) state: ManifestState,
     /// Whether the last record was torn and dropped.
     pub(crate) tail_dropped: bool,
@@ -47,8 +45,8 @@ pub(super) fn read(fs: &dyn FileSystem, dir: &Path, number: u64, limit: u64) -> 
         || Error::corruption(&path, frame::HEADER_LEN as u64, "expected the manifest's first edit, found none");
     let version = version.build().map_err(|what| Error::corruption(&path, edits.at as u64, what))?;
     let state = ManifestState { version: Arc::new(version), ..state.ok_or_else(missing)? };
-    let (tail_bytes, is_without_keyspaces) = (edits.torn_bytes(), edits.version == frame::WITHOUT_KEYSPACES);
-    Ok(Loaded { number, is_without_keyspaces, state, tail_dropped: tail_bytes > 0, tail_bytes })
+    let tail_bytes = edits.torn_bytes();
+    Ok(Loaded { number, state, tail_dropped: tail_bytes > 0, tail_bytes })
 }
 
 /// The edits of a manifest, one after the other.
@@ -56,8 +54,6 @@ pub(super) struct Edits<'a> {
     path: &'a Path,
     bytes: &'a [u8],
     number: u64,
-    /// The format version.
-    pub(super) version: u32,
     /// The offset of the next edit, or of the end.
     pub(super) at: usize,
 }
@@ -65,8 +61,8 @@ pub(super) struct Edits<'a> {
 impl<'a> Edits<'a> {
     /// The edits of manifest `number`, whose header is checked.
     pub(super) fn of(path: &'a Path, bytes: &'a [u8], number: u64) -> Result<Self> {
-        let version = frame::check_header(path, bytes, number)?;
-        Ok(Self { path, bytes, number, version, at: frame::HEADER_LEN })
+        frame::check_header(path, bytes, number)?;
+        Ok(Self { path, bytes, number, at: frame::HEADER_LEN })
     }
 
     /// The next edit and its offset; `None` at the end, torn or not.

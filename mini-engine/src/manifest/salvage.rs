@@ -38,8 +38,6 @@ pub(crate) struct SalvagedManifest {
     /// The log with that number begins after this sequence number.
     pub(crate) last_seqno: SeqNo,
     pub(crate) keyspaces: SalvagedKeyspaces,
-    /// Whether keys are stored as the version without keyspaces stores them.
-    pub(crate) is_without_keyspaces: bool,
     /// The latest instant that the clock has shown.
     pub(crate) clock: Millis,
 }
@@ -95,7 +93,7 @@ fn lacks_edits(number: u64, state: &ManifestState, names: &[FileKind]) -> bool {
 
 impl SalvagedManifest {
     fn of(mut self, fs: &dyn FileSystem, dir: &Path, names: &[FileKind], loaded: Loaded) -> Result<Self> {
-        let Loaded { number, state, tail_dropped, is_without_keyspaces, .. } = loaded;
+        let Loaded { number, state, tail_dropped, .. } = loaded;
         let path = dir.join(manifest_name(number));
         let damage = match tail_dropped {
             true => Some("the last edit is not complete: a crash left it so, or it is damaged"),
@@ -121,7 +119,6 @@ impl SalvagedManifest {
             self.keyspaces.take(state.keyspaces.as_edit());
             self.keyspaces.are_complete = true;
         }
-        self.is_without_keyspaces = is_without_keyspaces;
         Ok(self)
     }
 
@@ -134,9 +131,8 @@ impl SalvagedManifest {
                 return Ok(());
             }
         };
-        match frame::check_header(path, &bytes, number) {
-            Ok(version) => self.is_without_keyspaces = version == frame::WITHOUT_KEYSPACES,
-            Err(error) => drop(unless_fatal(error)?),
+        if let Err(error) = frame::check_header(path, &bytes, number) {
+            unless_fatal(error)?;
         }
         let mut at = frame::HEADER_LEN;
         loop {

@@ -39,7 +39,7 @@ impl fmt::Display for ShownKey<'_> {
         match split_stored(self.0) {
             Some((DEFAULT_KEYSPACE, key)) => Shown(key).fmt(f),
             Some((id, key)) => write!(f, "{} of keyspace {id}", Shown(key)),
-            // Damage, or a key of a version without keyspaces.
+            // Damage.
             None => Shown(self.0).fmt(f),
         }
     }

@@ -1,4 +1,4 @@
-//! [`FoundKeyspaces`]: the keyspaces of a damaged database, and the keys of the new one.
+//! [`FoundKeyspaces`]: the keyspaces of a damaged database, and which of their keys the new one has.
 //!
 //! The names are in the manifest. If it is damaged, some may be lost: then the keyspaces of the keys that are found get new names. A keyspace that was
 //! dropped stays so: its keys are left out. If the edit that dropped it is lost, it comes back, under a new name if its own is lost too.
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::manifest::{KeyspaceEdit, KeyspaceMeta, KeyspaceSet, SalvagedManifest};
 use crate::options::KeyspaceOptions;
-use crate::types::{KeyPrefix, KeyspaceId, Slice, split_stored};
+use crate::types::{KeyspaceId, split_stored};
 
 /// The keyspaces of the keys so far.
 pub(super) struct FoundKeyspaces<'a> {
@@ -26,23 +26,20 @@ impl<'a> FoundKeyspaces<'a> {
         Self { manifest, unnamed: BTreeSet::new(), dropped: 0, strays: 0 }
     }
 
-    /// The stored key of the new database for one of the damaged database; `None` if it is to be left out.
-    pub(super) fn keep(&mut self, stored: Slice) -> Option<Slice> {
-        if self.manifest.is_without_keyspaces {
-            return Some(KeyPrefix::DEFAULT.with_stored(&stored, |stored| Slice::from(stored)));
-        }
-        let Some((id, _)) = split_stored(&stored) else {
+    /// Whether the new database has this stored key of the damaged one.
+    pub(super) fn keep(&mut self, stored: &[u8]) -> bool {
+        let Some((id, _)) = split_stored(stored) else {
             self.strays += 1;
-            return None;
+            return false;
         };
         if self.manifest.keyspaces.is_dropped(id) {
             self.dropped += 1;
-            return None;
+            return false;
         }
         if !self.manifest.keyspaces.is_named(id) {
             self.unnamed.insert(id);
         }
-        Some(stored)
+        true
     }
 
     /// The names for those whose own are lost.

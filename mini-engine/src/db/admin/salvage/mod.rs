@@ -144,8 +144,7 @@ impl Salvage {
     }
 
     fn entries(self, bounds: &impl KeyBounds) -> Result<SalvagedEntries> {
-        let bounds = if self.manifest.is_without_keyspaces { owned(bounds) } else { self.prefix.bounds(bounds) };
-        Ok(SalvagedEntries { entries: self.read(bounds)?, source: self })
+        Ok(SalvagedEntries { entries: self.read(self.prefix.bounds(bounds))?, source: self })
     }
 
     /// Writes everything that can be read to a new database in `dir`, which must not exist. It is durable when this returns; after an error there
@@ -305,10 +304,7 @@ impl SalvagedEntries {
     pub fn next_with_expiry(&mut self) -> Option<Result<(Slice, Slice, Option<SystemTime>)>> {
         let entry = self.entries.next()?;
         Some(entry.map(|(key, kind, stored)| {
-            let key = match self.source.manifest.is_without_keyspaces {
-                true => key,
-                false => Slice::from(self.source.prefix.strip(&key)),
-            };
+            let key = Slice::from(self.source.prefix.strip(&key));
             // It has not expired: it would not be yielded.
             let (value, at) = shown_slice(kind, stored, || 0).unwrap_or_default();
             (key, value, at.map(system_time))

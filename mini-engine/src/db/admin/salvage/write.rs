@@ -28,11 +28,8 @@ pub(super) fn write(
     let numbers = Arc::new(FileNumbers::starting_at(1));
     make_database(fs, dir, |fs, dir| {
         let store = TableStore::new(fs.clone(), dir, options, numbers.clone());
-        let kept = |entry| match entry {
-            Ok((key, kind, value)) => keyspaces.keep(key).map(|key| Ok((key, kind, value))),
-            Err(error) => Some(Err(error)),
-        };
-        let written = store.write_new(entries.filter_map(kept), 1, spec)?;
+        let is_kept = |entry: &Result<(Slice, Kind, Slice)>| !matches!(entry, Ok((key, ..)) if !keyspaces.keep(key));
+        let written = store.write_new(entries.filter(is_kept), 1, spec)?;
         let last_seqno = written.tables.len() as SeqNo;
         // The clock of the new database runs if it has entries that expire.
         let has_expiring = written.tables.iter().any(|table| table.meta().expiring.count() > 0);
