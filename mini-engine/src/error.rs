@@ -51,14 +51,14 @@ pub enum Error {
         /// The expected and the found contents.
         what: String,
     },
-    /// The file was written by a newer format version than this build knows.
-    #[error("{} has format version {found}, this build reads up to {supported}", file.display())]
+    /// The file has another format version than the one that this build reads.
+    #[error("{} has format version {found}, this build reads version {supported}", file.display())]
     UnsupportedVersion {
         /// The file.
         file: PathBuf,
         /// The version it names.
         found: u32,
-        /// The newest version that can be read.
+        /// The version that can be read.
         supported: u32,
     },
     /// The file uses something that a newer version of the engine has introduced: a compression, a policy.
@@ -72,14 +72,6 @@ pub enum Error {
         found: u32,
         /// The greatest number that is known.
         supported: u32,
-    },
-    /// An older version of the engine has made the database, and this one cannot use it as it is.
-    #[error("{} cannot be opened as it is: {what}", path.display())]
-    MustBeRepaired {
-        /// The directory.
-        path: PathBuf,
-        /// The reason, and what to do.
-        what: String,
     },
     /// The database accepts no writes: because of a failure to write or sync, after which a reopen shows what is durable, or because it was opened
     /// read-only.

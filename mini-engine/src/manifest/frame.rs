@@ -10,10 +10,8 @@ use std::path::Path;
 use crate::codec::{Reader, checksum, put_u32, put_u64, seed};
 use crate::error::{Error, Result};
 
-/// The format version of new manifests.
+/// The format version.
 const FORMAT_VERSION: u32 = 2;
-/// The version that knows no keyspaces: keys are stored as they are, those that begin with `ff` too.
-pub(crate) const WITHOUT_KEYSPACES: u32 = 1;
 /// Bytes before the first frame.
 pub(crate) const HEADER_LEN: usize = 32;
 /// Bytes of a frame before its payload.
@@ -49,8 +47,8 @@ pub(crate) fn header(number: u64) -> Vec<u8> {
     out
 }
 
-/// Checks the header of what should be manifest `number`. Returns its format version.
-pub(crate) fn check_header(path: &Path, bytes: &[u8], number: u64) -> Result<u32> {
+/// Checks the header of what should be manifest `number`.
+pub(crate) fn check_header(path: &Path, bytes: &[u8], number: u64) -> Result<()> {
     let mut reader = Reader::new(bytes);
     let short =
         || Error::corruption(path, 0, format!("manifest header: expected {HEADER_LEN} bytes, found {}", bytes.len()));
@@ -69,13 +67,13 @@ pub(crate) fn check_header(path: &Path, bytes: &[u8], number: u64) -> Result<u32
     if found != expected {
         return damaged(format!("expected checksum {expected:016x}, found {found:016x}"));
     }
-    if !(WITHOUT_KEYSPACES..=FORMAT_VERSION).contains(&version) {
+    if version != FORMAT_VERSION {
         return Err(Error::UnsupportedVersion { file: path.to_path_buf(), found: version, supported: FORMAT_VERSION });
     }
     if found_number != number {
         return damaged(format!("expected number {number}, found {found_number}"));
     }
-    Ok(version)
+    Ok(())
 }
 
 /// The frame of `payload` at `offset` of manifest `number`, padded to where the next one starts.

@@ -268,7 +268,7 @@ fn edits_that_go_back_in_time_are_refused() {
 fn a_manifest_of_another_format_version_is_a_typed_error() {
     // Catches a newer manifest that is called corrupt, or read.
     let dir = TempDir::new().unwrap();
-    for version in [0, 3u32] {
+    for version in [0, 1, 3u32] {
         let mut bytes = frame::header(7);
         bytes[8..12].copy_from_slice(&version.to_le_bytes());
         let sum = crate::codec::checksum(&bytes[..24], 0);

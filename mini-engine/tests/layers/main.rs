@@ -31,7 +31,7 @@ const ENGINE: Crate = Crate {
         &["fs", "cache", "iter"],
         &["wal", "table"],
         &["manifest", "memtables"],
-        &["compaction", "dump"],
+        &["compaction"],
         &["db"],
     ],
     starts_threads: &["db::background::"],
@@ -96,12 +96,12 @@ const FOLDERS: [(&str, &[&[&str]]); 2] = [
             &["write", "read"],
             &["transaction"],
             &["background"],
-            &["recovery", "admin"],
+            &["recovery", "admin", "care"],
             &["handle"],
             &["keyspace"],
         ],
     ),
-    ("table", &[&["format"], &["block"], &["index"], &["builder", "salvage"], &["read"]]),
+    ("table", &[&["format"], &["block"], &["index"], &["builder", "walk"], &["read"]]),
 ];
 
 impl Crate {

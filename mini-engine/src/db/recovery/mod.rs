@@ -6,7 +6,6 @@ mod read_only;
 mod replay;
 mod report;
 mod tables;
-mod without_keyspaces;
 
 pub(crate) use self::open::open;
 pub use self::report::{RecoveryReport, TornTail};

@@ -21,9 +21,6 @@
 //! a tear, since it may be the only file that holds something. Each attempt removes its own files; what it has set aside stays so, and is in
 //! the report. After step 7 the reserve is made as large as it must be, if there is space.
 //!
-//! A database of format version 1, which knows no keyspaces, has a manifest of version 2 after step 6. If it has keys that version 2 stores in another
-//! way, step 2 finds them in tables; in logs they are found after step 3, which is repeated without harm.
-//!
 //! Nothing is acknowledged before step 6 is done, so the new log never matters before the manifest knows it.
 //!
 //! A read-only open takes the lock that readers share, does step 2, replays into memory, and ends there (`read_only.rs`): it changes nothing, so a
@@ -39,7 +36,6 @@ use super::read_only;
 use super::replay::{Replayed, replay};
 use super::report::RecoveryReport;
 use super::tables::{OpenedTables, forget_removed, open_tables, set_suspects_aside, set_unnamed_aside};
-use super::without_keyspaces;
 use crate::compaction::TableStore;
 use crate::db::core::{
     Clock, Core, Opened, ScanCount, View, absolute, check_nothing_is_lost, give_up, lock_directory,
@@ -110,7 +106,6 @@ fn recover(
     let earlier = std::mem::take(report);
     *report = RecoveryReport { directory: dir.to_owned(), created, read_only, ..RecoveryReport::default() };
     (report.torn, report.set_aside) = (earlier.torn, earlier.set_aside);
-    let is_without_keyspaces = loaded.as_ref().is_some_and(|loaded| loaded.is_without_keyspaces);
     let state = match loaded {
         Some(loaded) => {
             report.manifest_tail_dropped = loaded.tail_dropped;
@@ -130,9 +125,6 @@ fn recover(
     // The policy of the last open, unless the caller wants another.
     let policy = options.compaction.or_else(|| state.policy.and_then(Compaction::from_id)).unwrap_or_default();
     let store = table_store(fs, dir, options.compaction(policy), &state, &names);
-    if is_without_keyspaces {
-        without_keyspaces::check_tables(dir, state.version.named_tables())?;
-    }
     let OpenedTables { state, tables, suspects } = open_tables(&store, forget_removed(state, &names), &names, report)?;
     let is_whole = !report.manifest_tail_dropped && report.damage.is_empty();
     if let Some(current) = current.filter(|_| orphans == Orphans::First) {
@@ -144,10 +136,6 @@ fn recover(
     }
     let logs = logs_to_replay(&store, &state, &names, report)?;
     let replayed = replay(&store, &state, &logs, report)?;
-    if is_without_keyspaces {
-        let checked = without_keyspaces::check_replayed(dir, &replayed);
-        checked.inspect_err(|_| replayed.remove_tables(&store))?;
-    }
     let clock = Clock::new(store.fs.clone(), state.clock);
     let clock = if replayed.has_expiring { clock.begin() } else { clock.now() };
     let state = ManifestState { clock, ..state };

@@ -91,7 +91,7 @@ fn header(number: u64, file: &[u8]) -> Read {
     need(bytes.take(8)? == b"mini-mft", "another magic")?;
     let (version, zero, own_number, sum) = (bytes.u32()?, bytes.u32()?, bytes.u64()?, bytes.u64()?);
     need(sum == checksum(&file[..24], 0), "checksum of the header")?;
-    need((1..=2).contains(&version) && zero == 0 && own_number == number, "another version or number")
+    need(version == 2 && zero == 0 && own_number == number, "another version or number")
 }
 
 /// The payload of the valid frame at `at` and where the next one begins.

@@ -1,0 +1,52 @@
+//! [`SalvagedKeyspaces`]: what manifests, which may be damaged, say about keyspaces.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::manifest::{KeyspaceEdit, KeyspaceMeta};
+use crate::types::{DEFAULT_KEYSPACE, KeyspaceId};
+
+/// The known facts about the keyspaces of a database.
+#[derive(Debug, Default)]
+pub(crate) struct SalvagedKeyspaces {
+    named: BTreeMap<KeyspaceId, KeyspaceMeta>,
+    dropped: BTreeSet<KeyspaceId>,
+    last: Option<KeyspaceId>,
+    /// Whether no edit is missing.
+    pub(super) are_complete: bool,
+}
+
+impl SalvagedKeyspaces {
+    /// The keyspaces whose names are known.
+    pub(crate) fn named(&self) -> impl Iterator<Item = &KeyspaceMeta> {
+        self.named.values()
+    }
+
+    /// Whether the name is known. The default keyspace has none.
+    pub(crate) fn is_named(&self, id: KeyspaceId) -> bool {
+        id == DEFAULT_KEYSPACE || self.named.contains_key(&id)
+    }
+
+    pub(crate) fn is_dropped(&self, id: KeyspaceId) -> bool {
+        self.dropped.contains(&id) || self.are_complete && !self.is_named(id)
+    }
+
+    /// The greatest known number that was given.
+    pub(crate) fn last(&self) -> Option<KeyspaceId> {
+        self.last
+    }
+
+    /// Takes an edit, of which earlier ones may be missing.
+    pub(super) fn take(&mut self, edit: KeyspaceEdit) {
+        for id in edit.dropped {
+            self.named.remove(&id);
+            self.dropped.insert(id);
+        }
+        for meta in edit.set {
+            // The older one was dropped by a missing edit.
+            self.named.retain(|_, named| named.name != meta.name);
+            self.last = self.last.max(Some(meta.id));
+            self.named.insert(meta.id, meta);
+        }
+        self.last = self.last.max(edit.last);
+    }
+}
