@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use std::{env, fs};
 
-use mini_engine::random::{Random, hash};
 use mini_engine::{Compression, Db, Result, TableReads, WriteBatch};
+use proof::{Random, hash};
 
 const ENTRIES: u64 = 600_000;
 const VALUE: [u8; 100] = [7; 100];

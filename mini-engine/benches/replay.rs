@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::Instant;
 use std::{env, fs};
 
-use mini_engine::random::hash;
 use mini_engine::{Compression, Db, Durability, Result, WriteBatch};
+use proof::hash;
 
 const VALUE: [u8; 100] = [7; 100];
 const ENTRY_BYTES: u64 = 16 + 100;

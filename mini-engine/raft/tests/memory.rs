@@ -4,7 +4,6 @@
 use std::io::Result;
 
 use futures_util::StreamExt;
-use mini_engine::random::Random;
 use mini_engine::{Compression, Db, Options, WriteBatch};
 use openraft::entry::RaftEntry;
 use openraft::impls::leader_id_adv::LeaderId;
@@ -14,6 +13,7 @@ use openraft::vote::RaftLeaderIdExt;
 use openraft::{Entry, EntryPayload, RaftLogReader, RaftSnapshotBuilder};
 use openraft_mini_engine::{Apply, Logs, StateMachine};
 use peak_alloc::PeakAlloc;
+use proof::Random;
 
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;

@@ -1,8 +1,8 @@
 //! Damage to the files of a small database, which is then opened without the damaged files. `tests/engine/formats/damaged.rs` compares what a
 //! strict open says of each byte with the independent reader.
 
-use crate::cases::step;
 use crate::prelude::*;
+use proof::environment::step;
 
 const WRITES: usize = 24;
 /// The last write that is known to have been synced, since later ones say so.

@@ -5,8 +5,8 @@
 
 use std::io::ErrorKind;
 
-use crate::cases::step;
 use crate::prelude::*;
+use proof::environment::step;
 
 const ROUNDS: u64 = 60;
 const EVERY: usize = 3;

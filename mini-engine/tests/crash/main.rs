@@ -4,8 +4,6 @@
 //! `CRASH_SEED=n` repeats a run. `CRASH_POINTS=n` makes the exploration longer than at each commit; `CRASH_ROUNDS=n` does the same for rounds with
 //! threads.
 
-#[path = "../cases/mod.rs"]
-mod cases;
 mod checkpoint;
 mod counts;
 mod errors;
@@ -13,9 +11,6 @@ mod explore;
 mod flips;
 mod full;
 mod history;
-#[path = "../engine/support/hook.rs"]
-#[expect(dead_code, reason = "the tests of the engine use more of it")]
-mod hook;
 mod killed;
 mod lie;
 mod oracle;
@@ -31,12 +26,13 @@ mod prelude {
     pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
     pub(crate) use std::time::{Duration, SystemTime};
 
-    pub(crate) use mini_engine::fs::{Disk, Fault, FaultFs, FileSystem, Losses, MemFs, Operation, Repeat, Step};
-    pub(crate) use mini_engine::random::Random;
+    pub(crate) use mini_engine::fs::FileSystem;
     pub(crate) use mini_engine::{
         Builder, Compaction, Db, Durability, Error, Keyspace, KeyspaceOptions, RecoveryMode, TableReads, WriteBatch,
         incomplete_directory,
     };
+    pub(crate) use proof::Random;
+    pub(crate) use proof::disk::{Answer, Disk, Fault, FaultFs, Losses, MemFs, Op, Operation, Repeat, Step};
 
     pub(crate) use crate::counts::Counts;
     pub(crate) use crate::explore::{Effort, Explorer, explore};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use mini_engine::Db;
-use mini_engine::fs::{FaultFs, StdFs};
+use mini_engine::fs::StdFs;
+use proof::disk::FaultFs;
 use serde_json::Value;
 
 use crate::support::{Ran, Room, check_says, finished, piped, run, run_with};

@@ -8,11 +8,12 @@
 
 use std::sync::Arc;
 
-use mini_engine::fs::{Disk, FileSystem, MemFs, Step};
-use mini_engine::random::Random;
+use mini_engine::fs::FileSystem;
 use openraft::RaftLogReader;
 use openraft::storage::{LogState, RaftLogStorage, RaftStateMachine};
 use openraft_mini_engine::Logs;
+use proof::Random;
+use proof::disk::{Disk, MemFs, Step};
 
 use crate::snapshots::{DIR, chunks, filled, receive, snapshot};
 use crate::support::{

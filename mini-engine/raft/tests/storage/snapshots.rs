@@ -5,12 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mini_engine::Error;
-use mini_engine::fs::{FileSystem, MemFs, StdFs};
+use mini_engine::fs::{FileSystem, StdFs};
 use openraft::entry::RaftEntry;
 use openraft::storage::RaftStateMachine;
 use openraft::type_config::alias::{SnapshotOf, StoredMembershipOf};
 use openraft::{BasicNode, Entry, Membership, RaftSnapshotBuilder};
 use openraft_mini_engine::{Checkpoint, Chunk, RESERVED, State};
+use proof::disk::MemFs;
 
 use crate::support::{
     AnEntry, App, Machine, Request, TypeConfig, apply, count, log_id, number, open_machine, run, set, small,

@@ -7,7 +7,7 @@ pub(crate) mod orders;
 use std::sync::Arc;
 
 use mini_engine::Builder;
-use mini_engine::fs::{FaultFs, MemFs};
+use proof::disk::{FaultFs, MemFs};
 
 use super::*;
 use crate::settings::{Limits, ServerDurability, Settings};

@@ -110,7 +110,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::fs::{FaultFs, MemFs};
+    use crate::disk::{FaultFs, MemFs};
 
     #[test]
     fn the_clock_never_goes_back_and_stands_still_until_an_entry_expires() {

@@ -28,7 +28,7 @@ struct Run {
 
 impl Run {
     fn new(chosen: &Chosen) -> Run {
-        let (dir, fs) = (TempDir::new().unwrap(), faulty());
+        let (dir, fs) = (TempDir::new().unwrap(), FaultFs::of_system());
         let model = Model { time: 1_000_000, ..Model::default() };
         fs.set_time(second(model.time));
         let db = Some(open(&dir, &fs, chosen));

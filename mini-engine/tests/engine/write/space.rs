@@ -4,7 +4,7 @@ use crate::support::*;
 
 /// A disk without room for tables as long as the flag is set.
 fn full_disk(
-    fs: &HookFs,
+    fs: &FaultFs,
     full: &Arc<AtomicBool>,
     hit: impl Fn(&Event) -> bool + Send + Sync + 'static,
 ) -> Arc<AtomicUsize> {
@@ -237,7 +237,7 @@ fn whatever_finds_no_space_and_no_handle_for_a_while_nothing_acknowledged_is_los
     // Catches a write that is lost or doubled when its log is cut and the next log takes it, and threads that wait for ever.
     // Space and handles are missing from time to time, at random, under several writers.
     for seed in 0..4u64 {
-        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+        let (dir, fs) = (TempDir::new().unwrap(), unmapped());
         let durability = if seed % 2 == 0 { Durability::Buffered } else { Durability::Synced };
         let db = Db::builder(dir.path())
             .file_system(fs.arc())

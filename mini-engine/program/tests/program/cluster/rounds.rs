@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use mini_engine::random::Random;
+use proof::Random;
 
 use super::client::{Connection, Reply};
 use super::faults::Fault;

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use mini_engine::random::Random;
+use proof::Random;
 use redis::{Commands, Connection, RedisError, cmd};
 
 use super::value;

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::thread;
 
-use mini_engine::random::Random;
 use mini_engine::{Db, Keyspace};
+use proof::Random;
 use redis::{Commands, RedisResult, cmd, pipe};
 
 use crate::support::server::{try_connect, until};

@@ -14,7 +14,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use crate::scratch::TempDir;
+use proof::TempDir;
 
 /// The time after which a silent process has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);

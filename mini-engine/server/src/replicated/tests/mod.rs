@@ -9,8 +9,9 @@ mod proposals;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use mini_engine::fs::{FaultFs, FileSystem, MemFs};
+use mini_engine::fs::FileSystem;
 use mini_engine::{Db, Durability, WriteBatch};
+use proof::disk::{FaultFs, MemFs};
 
 use super::*;
 use crate::settings::Settings;

@@ -50,7 +50,7 @@ pub(super) fn write(
 mod tests {
     use super::*;
     use crate::db::admin::Salvage;
-    use crate::fs::{FaultFs, MemFs, Synced};
+    use crate::disk::{Answer, FaultFs, MemFs, Op};
     use crate::manifest::SalvagedManifest;
     use crate::types::MAX_SEQNO;
 
@@ -86,9 +86,9 @@ mod tests {
     fn a_read_error_ends_it_before_a_table_is_synced() {
         // Catches a table that is finished and synced only to be removed.
         let fs = FaultFs::new(Arc::new(MemFs::default()));
-        fs.ignore_syncs(|synced| {
-            assert!(matches!(synced, Synced::Directory(_)), "{synced:?}");
-            false
+        fs.set(|event| {
+            assert!(event.op != Op::Sync, "{event:?}");
+            Answer::Go
         });
         let shared: Arc<dyn FileSystem> = Arc::new(fs);
         let entries = [Ok(entry("key")), Err(Error::Full("of the source".to_owned()))];

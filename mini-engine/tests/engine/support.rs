@@ -1,9 +1,6 @@
 //! Helpers of all tests: names, databases, keys and writes, the contents of a database, its files and damage to them, waits, and a double of the
 //! file system. A test imports all of it.
 
-#[allow(dead_code, reason = "the crash tests use the rest")]
-mod hook;
-
 pub(crate) use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use std::fs;
 pub(crate) use std::io::ErrorKind;
@@ -14,16 +11,15 @@ pub(crate) use std::sync::{Arc, Mutex, mpsc};
 pub(crate) use std::thread;
 pub(crate) use std::time::{Duration, Instant};
 
-pub(crate) use mini_engine::fs::{Disk, Fault, FaultFs, FileSystem, MemFs, Operation, Repeat, StdFs, Step};
-pub(crate) use mini_engine::random::Random;
+pub(crate) use mini_engine::fs::{FileSystem, StdFs};
 pub(crate) use mini_engine::{
     Builder, Compaction, CompareAndSwapError, Compression, Db, Durability, Error, Iter, Keyspace, KeyspaceOptions,
     LevelMetrics, MAX_KEY_LEN, MAX_VALUE_LEN, MemtableKind, Metrics, Options, RecoveryMode, SalvageReport, Slice,
     Snapshot, TableReads, Transaction, WriteBatch, dump, incomplete_directory,
 };
+pub(crate) use proof::disk::{Answer, Disk, Event, Fault, FaultFs, Held, MemFs, Op, Operation, Repeat, Step};
 
-pub(crate) use crate::scratch::TempDir;
-pub(crate) use hook::{Answer, Event, Held, HookFs, Op};
+pub(crate) use proof::{Random, TempDir};
 
 /// The time after which a wait has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
@@ -51,9 +47,9 @@ pub(crate) fn fresh() -> (TempDir, Db) {
     opened(|builder| builder)
 }
 
-/// The same with a file-system double.
-pub(crate) fn hooked(set: impl FnOnce(Builder) -> Builder) -> (TempDir, HookFs, Db) {
-    let fs = HookFs::new();
+/// The same with files that fail on demand.
+pub(crate) fn hooked(set: impl FnOnce(Builder) -> Builder) -> (TempDir, FaultFs, Db) {
+    let fs = unmapped();
     let (dir, db) = opened(|builder| set(builder.file_system(fs.arc())));
     (dir, fs, db)
 }
@@ -64,9 +60,9 @@ pub(crate) fn reopened(db: Db, dir: &TempDir) -> Db {
     Db::open(dir.path()).unwrap()
 }
 
-/// Files that fail on demand.
-pub(crate) fn faulty() -> FaultFs {
-    FaultFs::new(Arc::new(StdFs))
+/// Files that fail on demand, and are not mapped.
+pub(crate) fn unmapped() -> FaultFs {
+    FaultFs::of_system().unmapped()
 }
 
 /// A database on a disk in memory.
@@ -141,7 +137,7 @@ pub(crate) fn is_the_cause(error: &Error, answer: Answer) -> bool {
     match answer {
         Answer::Fail(kind) => source.kind() == kind,
         Answer::FailOs(number) => source.raw_os_error() == Some(number),
-        Answer::Go | Answer::Short(_) => false,
+        _ => false,
     }
 }
 

@@ -1,0 +1,17 @@
+//! The tools that the tests, fuzz targets and benchmarks of all crates share. It is never published.
+//!
+//! * [`disk`]: a file system in memory that simulates power cuts, and one that lets chosen operations fail;
+//! * [`Random`]: draws that a seed determines;
+//! * [`TempDir`]: a directory for a test;
+//! * [`environment`]: the variables by which a run is repeated, or made longer.
+
+// The sources of `disk` are also compiled into the engine's own unit tests, and name this crate there.
+extern crate self as proof;
+
+pub mod disk;
+pub mod environment;
+mod random;
+mod temporary;
+
+pub use random::{Random, hash};
+pub use temporary::TempDir;
