@@ -115,7 +115,9 @@ pub use db::{KeyspaceTransaction, Transaction, TransactionIter};
 pub use error::{Error, Result};
 pub use manifest::MAX_KEYSPACE_NAME_LEN;
 pub use metrics::{LevelMetrics, Metrics};
-pub use options::{Compaction, Compression, KeyspaceOptions, MemtableKind, Options, RecoveryMode, TableReads};
+pub use options::{
+    Compaction, Compression, KeyspaceOptions, MemtableKind, Options, RecoveryMode, TableReads, TimeSource,
+};
 pub use table::LostKeys;
 pub use types::{
     CompareAndSwapError, Durability, KeyBounds, Lines, MAX_BATCH_LEN, MAX_BATCH_RANGES, MAX_KEY_LEN, MAX_VALUE_LEN,

@@ -1,6 +1,7 @@
 //! The tools that the tests, fuzz targets and benchmarks of all crates share. It is never published.
 //!
 //! * [`disk`]: a file system in memory that simulates power cuts, and one that lets chosen operations fail;
+//! * [`Clock`]: the time of a database, as a test sets it;
 //! * [`Random`]: draws that a seed determines;
 //! * [`TempDir`]: a directory for a test;
 //! * [`environment`]: the variables by which a run is repeated, or made longer.
@@ -8,10 +9,12 @@
 // The sources of `disk` are also compiled into the engine's own unit tests, and name this crate there.
 extern crate self as proof;
 
+mod clock;
 pub mod disk;
 pub mod environment;
 mod random;
 mod temporary;
 
+pub use clock::{Clock, second};
 pub use random::{Random, hash};
 pub use temporary::TempDir;

@@ -20,7 +20,6 @@ use std::fmt::Debug;
 use std::io::{Error, ErrorKind, Result};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 pub(crate) use link_or_copy::link_or_copy;
 pub use std_fs::StdFs;
@@ -76,10 +75,6 @@ pub trait FileSystem: Send + Sync + Debug + 'static {
     /// The id of the process that holds the exclusive lock of a file, if that is known. By default it is not.
     fn lock_holder(&self, _path: &Path) -> Option<u32> {
         None
-    }
-    /// The present time, by which entries expire. The system's by default.
-    fn now(&self) -> SystemTime {
-        SystemTime::now()
     }
 }
 

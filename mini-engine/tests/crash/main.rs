@@ -31,8 +31,8 @@ mod prelude {
         Builder, Compaction, Db, Durability, Error, Keyspace, KeyspaceOptions, RecoveryMode, TableReads, WriteBatch,
         incomplete_directory,
     };
-    pub(crate) use proof::Random;
     pub(crate) use proof::disk::{Answer, Disk, Fault, FaultFs, Losses, MemFs, Op, Operation, Repeat, Step};
+    pub(crate) use proof::{Clock, Random, second};
 
     pub(crate) use crate::counts::Counts;
     pub(crate) use crate::explore::{Effort, Explorer, explore};
@@ -43,7 +43,7 @@ mod prelude {
         keyspace, last_batch,
     };
     pub(crate) use crate::points::seed;
-    pub(crate) use crate::run::{DIR, Note, Run, second};
+    pub(crate) use crate::run::{DIR, Note, Run};
     pub(crate) use crate::script::{Act, POLICIES, SHAPES, Script, Shape, batch, keyspace_event, lifetime};
 }
 

@@ -19,7 +19,7 @@ pub(crate) use mini_engine::{
 };
 pub(crate) use proof::disk::{Answer, Disk, Event, Fault, FaultFs, Held, MemFs, Op, Operation, Repeat, Step};
 
-pub(crate) use proof::{Random, TempDir};
+pub(crate) use proof::{Clock, Random, TempDir, second};
 
 /// The time after which a wait has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);

@@ -14,7 +14,6 @@ use std::io::{Error, ErrorKind, Result};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, mpsc};
-use std::time::SystemTime;
 
 use mini_engine::fs::{File, FileSystem, MappedBytes, Mapping, StdFs};
 
@@ -154,7 +153,6 @@ struct State {
     has_no_mappings: bool,
     /// The end of file names, and the unreadable bytes in such files.
     unreadable: Option<(&'static str, Range<u64>)>,
-    time: Option<SystemTime>,
 }
 
 impl State {
@@ -189,7 +187,6 @@ impl FaultFs {
             is_read_only: false,
             has_no_mappings: false,
             unreadable: None,
-            time: None,
         };
         Self { inner, state: Arc::new(Mutex::new(state)) }
     }
@@ -250,11 +247,6 @@ impl FaultFs {
     /// may create the file, are such operations too.
     pub fn mount_read_only(&self) {
         self.state().is_read_only = true;
-    }
-
-    /// Sets the clock, which then stands still.
-    pub fn set_time(&self, time: SystemTime) {
-        self.state().time = Some(time);
     }
 
     /// Asks `hook` before each changing operation from now on.
@@ -457,11 +449,6 @@ impl FileSystem for FaultFs {
 
     fn lock_holder(&self, path: &Path) -> Option<u32> {
         self.inner.lock_holder(path)
-    }
-
-    fn now(&self) -> SystemTime {
-        let time = self.state().time;
-        time.unwrap_or_else(|| self.inner.now())
     }
 }
 

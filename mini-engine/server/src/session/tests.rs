@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use mini_engine::Builder;
 use proof::disk::{FaultFs, MemFs};
+use proof::{Clock, second};
 
 use super::*;
 use crate::settings::{Limits, ServerDurability, Settings};
@@ -783,14 +784,13 @@ fn a_transaction_is_not_carried_out_if_a_watched_key_has_changed() {
 #[test]
 fn a_watched_key_that_has_expired_has_changed() {
     // Catches a transaction that goes on although the key that it depends on is gone, which no write has removed.
-    let faults = FaultFs::new(Arc::new(MemFs::default()));
-    let disk = faults.clone();
-    let mut server = Server::on(|builder| builder.file_system(Arc::new(disk)), |_| ());
+    let clock = Clock::at(std::time::SystemTime::now());
+    let mut server = Server::on(|builder| builder.time_source(clock.source()), |_| ());
     server.talk(&format!(
         "set a 1 exat {FUTURE} => +OK | watch a nope => +OK | multi => +OK | get a => +QUEUED | exec => *1 $1 1"
     ));
     server.talk("watch a nope => +OK | multi => +OK | get a => +QUEUED");
-    faults.set_time(std::time::UNIX_EPOCH + std::time::Duration::from_secs(FUTURE.parse().expect("a number")));
+    clock.set(second(FUTURE.parse().expect("a number")));
     server.talk("exec => *-1 | get a => $-1 | watch a => +OK | multi => +OK | get a => +QUEUED | exec => *1 $-1");
 }
 

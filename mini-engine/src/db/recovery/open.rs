@@ -148,7 +148,7 @@ fn recover(
         let checked = without_keyspaces::check_replayed(dir, &replayed);
         checked.inspect_err(|_| replayed.remove_tables(&store))?;
     }
-    let clock = Clock::new(store.fs.clone(), state.clock);
+    let clock = Clock::new(store.options.time_source.clone(), state.clock);
     let clock = if replayed.has_expiring { clock.begin() } else { clock.now() };
     let state = ManifestState { clock, ..state };
     report.last_seqno = replayed.last_seqno;

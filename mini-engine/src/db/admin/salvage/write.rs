@@ -36,7 +36,7 @@ pub(super) fn write(
         let last_seqno = written.tables.len() as SeqNo;
         // The clock of the new database runs if it has entries that expire.
         let has_expiring = written.tables.iter().any(|table| table.meta().expiring.count() > 0);
-        let clock = if has_expiring { millis(fs.now()).max(1) } else { 0 };
+        let clock = if has_expiring { millis(store.options.time_source.now()).max(1) } else { 0 };
         let inconsistent = |what| Error::corruption(&dir.join(CURRENT), 0, what);
         let version = Version::default().apply(&written.as_edit(RunId { level: BOTTOM, run: 1 }));
         let (version, keyspaces) = (version.map_err(inconsistent)?, keyspaces.set().map_err(inconsistent)?);
