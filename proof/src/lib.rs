@@ -3,6 +3,7 @@
 //! * [`disk`]: a file system in memory that simulates power cuts, and one that lets chosen operations fail;
 //! * [`Clock`]: the time of a database, as a test sets it;
 //! * [`Random`]: draws that a seed determines;
+//! * [`entries`] and [`pairs`]: contents of databases as ordinary maps; [`key`], [`scattered_key`], [`noise`]: keys and values;
 //! * [`TempDir`]: a directory for a test;
 //! * [`environment`]: the variables by which a run is repeated, or made longer.
 
@@ -10,11 +11,13 @@
 extern crate self as proof;
 
 mod clock;
+mod contents;
 pub mod disk;
 pub mod environment;
 mod random;
 mod temporary;
 
 pub use clock::{Clock, second};
+pub use contents::{Map, POLICIES, entries, key, noise, pairs, scattered_key};
 pub use random::{Random, hash};
 pub use temporary::TempDir;

@@ -4,7 +4,6 @@
 
 use crate::prelude::*;
 use proof::disk::Failure;
-use proof::environment::step;
 
 const EFFORT: Effort = Effort { draws: 1, nested_one_in: 1, depth: 0 };
 const SHAPES: [Shape; 3] = [Shape::Flushes, Shape::Logs, Shape::Reopens];

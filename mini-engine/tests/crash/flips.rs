@@ -2,7 +2,6 @@
 //! strict open says of each byte with the independent reader.
 
 use crate::prelude::*;
-use proof::environment::step;
 
 const WRITES: usize = 24;
 /// The last write that is known to have been synced, since later ones say so.

@@ -32,22 +32,16 @@ mod prelude {
         incomplete_directory,
     };
     pub(crate) use proof::disk::{Answer, Disk, Fault, FaultFs, Losses, MemFs, Op, Operation, Repeat, Step};
-    pub(crate) use proof::{Clock, Random, second};
+    pub(crate) use proof::environment::{number, step};
+    pub(crate) use proof::{Clock, Map, POLICIES, Random, entries, second};
 
     pub(crate) use crate::counts::Counts;
     pub(crate) use crate::explore::{Effort, Explorer, explore};
     pub(crate) use crate::lie::Lie;
-    pub(crate) use crate::number;
     pub(crate) use crate::oracle::{
-        Batch, COUNT, Change, Entries, Event, Kept, Map, Name, Progress, TODAY, contents, entries_after, judge,
-        keyspace, last_batch,
+        Batch, COUNT, Change, Entries, Event, Kept, Name, Progress, TODAY, entries_after, judge, keyspace, last_batch,
     };
     pub(crate) use crate::points::seed;
     pub(crate) use crate::run::{DIR, Note, Run};
-    pub(crate) use crate::script::{Act, POLICIES, SHAPES, Script, Shape, batch, keyspace_event, lifetime};
-}
-
-/// A number from the environment.
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}: expected a number")))
+    pub(crate) use crate::script::{Act, SHAPES, Script, Shape, batch, keyspace_event, lifetime};
 }

@@ -295,8 +295,9 @@ impl Run {
         self.time = self.next_second();
         self.events.push(event.clone());
         let number = self.events.len();
-        self.clock.set(second(self.time));
+        // Before the clock moves: a worker may record the new time at once.
         self.note(Note::Begun(number));
+        self.clock.set(second(self.time));
         let durability = write(self.db())?;
         self.note(Note::Acknowledged(number));
         if durability == Durability::Synced {

@@ -19,20 +19,15 @@ pub(crate) use mini_engine::{
 };
 pub(crate) use proof::disk::{Answer, Disk, Event, Fault, FaultFs, Held, MemFs, Op, Operation, Repeat, Step};
 
-pub(crate) use proof::{Clock, Random, TempDir, second};
+pub(crate) use proof::{Clock, Map, POLICIES, Random, TempDir, entries, key, pairs, second};
 
 /// The time after which a wait has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-pub(crate) const POLICIES: [Compaction; Compaction::ALL.len()] = *Compaction::ALL.first_chunk().unwrap();
-
 /// The directory of a database in memory.
 pub(crate) const DB: &str = "/db";
 
-/// The contents of a database.
-pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
-
-/// The same where keys and values are text.
+/// The contents of a database whose keys and values are text.
 pub(crate) type Texts = BTreeMap<String, String>;
 
 /// A database in a directory of its own, with the options that `set` chooses.
@@ -70,11 +65,6 @@ pub(crate) fn in_memory(mem: &MemFs) -> Builder {
     Db::builder(DB).file_system(Arc::new(mem.clone()))
 }
 
-/// Keys in the order of their numbers.
-pub(crate) fn key(n: u64) -> String {
-    format!("key{n:05}")
-}
-
 /// Keys in groups that each spread over the range of the others, so that no table can be moved down without being rewritten.
 pub(crate) fn scattered(n: u64) -> [u8; 8] {
     n.reverse_bits().to_be_bytes()
@@ -94,18 +84,6 @@ pub(crate) fn batch<K: AsRef<[u8]>, V: AsRef<[u8]>>(entries: impl IntoIterator<I
 /// Writes one entry.
 pub(crate) fn put(db: &Db, key: &str, value: &str, durability: Durability) -> Result<u64, Error> {
     db.write(batch([(key, value)]), durability)
-}
-
-/// The entries that an iterator yields.
-pub(crate) fn pairs(iter: impl Iterator<Item = Result<(Slice, Slice), Error>>) -> Vec<(Vec<u8>, Vec<u8>)> {
-    iter.map(Result::unwrap).map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
-}
-
-/// The contents of a database, each key once and in order.
-pub(crate) fn entries(db: &Db) -> Map {
-    let pairs = pairs(db.iter());
-    assert!(pairs.is_sorted_by(|(a, _), (b, _)| a < b));
-    pairs.into_iter().collect()
 }
 
 /// The entries of a database that holds text.

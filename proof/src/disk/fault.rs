@@ -142,6 +142,17 @@ pub type Held = (mpsc::Receiver<()>, mpsc::Sender<()>);
 
 type Hook = dyn Fn(&Event) -> Answer + Send + Sync;
 
+/// How files are mapped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mappings {
+    /// By the wrapped file system.
+    Wrapped,
+    /// Not at all, so that each write of a log is an operation.
+    None,
+    /// For writing, by writes at once, each of which is an operation.
+    Simulated,
+}
+
 struct State {
     hook: Arc<Hook>,
     events: Vec<Event>,
@@ -150,7 +161,7 @@ struct State {
     reads: Class,
     refused: Option<&'static str>,
     is_read_only: bool,
-    has_no_mappings: bool,
+    mappings: Mappings,
     /// The end of file names, and the unreadable bytes in such files.
     unreadable: Option<(&'static str, Range<u64>)>,
 }
@@ -185,20 +196,22 @@ impl FaultFs {
             reads: Class::default(),
             refused: None,
             is_read_only: false,
-            has_no_mappings: false,
+            mappings: Mappings::Wrapped,
             unreadable: None,
         };
         Self { inner, state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Wraps the system's files.
+    /// Wraps the system's files. Whether the system can map them or not, they are mapped for writing: a write into the mapping is an operation.
     pub fn of_system() -> Self {
-        Self::new(Arc::new(StdFs))
+        let fs = Self::new(Arc::new(StdFs));
+        fs.state().mappings = Mappings::Simulated;
+        fs
     }
 
     /// Refuses mappings, so that each write of a log is an operation.
     pub fn unmapped(self) -> Self {
-        self.state().has_no_mappings = true;
+        self.state().mappings = Mappings::None;
         self
     }
 
@@ -506,7 +519,7 @@ impl File for FaultFile {
 
     /// Fails like a read; reads from the mapping itself cannot fail.
     fn map(&self) -> Result<MappedBytes> {
-        if self.fs.state().has_no_mappings {
+        if self.fs.state().mappings == Mappings::None {
             return Err(ErrorKind::Unsupported.into());
         }
         self.fs.read()?;
@@ -515,16 +528,20 @@ impl File for FaultFile {
 
     /// Fails like an operation; writes into the mapping itself cannot fail.
     fn map_mut(&self, len: u64) -> Result<Box<dyn Mapping>> {
-        if self.fs.state().has_no_mappings {
+        let mappings = self.fs.state().mappings;
+        if mappings == Mappings::None {
             return Err(ErrorKind::Unsupported.into());
         }
         self.fs.state().mutate()?;
+        if mappings == Mappings::Wrapped {
+            return self.inner.map_mut(len);
+        }
         let (file, fs, path) = (Arc::clone(&self.inner), self.fs.clone(), self.path.clone());
         Ok(Box::new(FaultMapping { file, fs, path, len }))
     }
 }
 
-/// Writes at once what a system would write later: a reader of the file sees no difference. So it works on every file system.
+/// Writes at once what a system would write later: a reader of the file sees no difference.
 #[derive(Debug)]
 struct FaultMapping {
     file: Arc<dyn File>,

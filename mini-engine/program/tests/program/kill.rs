@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 use mini_engine::{Db, Keyspace};
 use proof::Random;
 
-use crate::support::{Room, finished, kill_seed, number, piped, program};
-use proof::environment::step;
+use crate::support::{Room, finished, kill_seed, piped, program};
+use proof::environment::{number, step};
 
 const ROUNDS: usize = 50;
 const LINES: usize = 30_000;

@@ -25,7 +25,7 @@ const SEED: u64 = 1;
 const STEPS: usize = 60;
 
 fn seed() -> u64 {
-    std::env::var("CRASH_SEED").map_or(SEED, |text| text.parse().expect("a number"))
+    proof::environment::number("CRASH_SEED").unwrap_or(SEED)
 }
 
 /// How far a run has come: notes in the record.

@@ -35,7 +35,7 @@ struct Server {
     session: Session,
     /// How many requests may be carried out together.
     most: usize,
-    _directory: tempfile::TempDir,
+    _directory: proof::TempDir,
 }
 
 fn limits() -> Limits {
@@ -52,7 +52,7 @@ impl Server {
     }
 
     fn on(disk: impl FnOnce(Builder) -> Builder, change: impl FnOnce(&mut Settings)) -> Self {
-        let directory = tempfile::tempdir().expect("a temporary directory");
+        let directory = proof::TempDir::new().expect("a temporary directory");
         let db = disk(mini_engine::Db::builder(directory.path()).memtable_bytes(1 << 20)).open().expect("open");
         let mut settings = Settings {
             durability: ServerDurability::Synced,
@@ -890,7 +890,7 @@ fn long_values_do_not_gather_in_memory() {
 #[test]
 fn reads_of_a_pipeline_are_answered_by_an_engine_that_refuses_writes() {
     // Catches a batch that cannot be written and makes the reads beside it fail.
-    let directory = tempfile::tempdir().expect("a temporary directory");
+    let directory = proof::TempDir::new().expect("a temporary directory");
     let db = mini_engine::Db::open(directory.path()).expect("open");
     db.insert("a", "1").expect("insert");
     drop(db);
@@ -986,7 +986,7 @@ fn the_courseworks_examples_print_what_they_are_to_print() {
 #[test]
 fn files_are_loaded_from_their_directory_only() {
     // Catches a client that can read the server's files.
-    let directory = tempfile::tempdir().expect("a temporary directory");
+    let directory = proof::TempDir::new().expect("a temporary directory");
     let pairs: Vec<u8> = [(1i32, 10i32), (-2, 20), (3, -30)]
         .iter()
         .flat_map(|(k, v)| [k.to_le_bytes(), v.to_le_bytes()].concat())
@@ -1005,7 +1005,7 @@ fn files_are_loaded_from_their_directory_only() {
 #[test]
 fn replies_wait_for_a_sync_as_long_as_a_file_is_loaded() {
     // Catches a client that sees pairs which a power failure could take back: those of a running or failed load.
-    let directory = tempfile::tempdir().expect("a temporary directory");
+    let directory = proof::TempDir::new().expect("a temporary directory");
     std::fs::write(directory.path().join("cut.dat"), [1; 12]).expect("write");
     for (durability, waits) in [(ServerDurability::Synced, true), (ServerDurability::Everysec, false)] {
         let mut server = Server::with(|settings| {

@@ -9,10 +9,11 @@ use std::thread;
 
 use mini_engine::{Db, Keyspace};
 use proof::Random;
+use proof::environment::number;
 use redis::{Commands, RedisResult, cmd, pipe};
 
 use crate::support::server::{try_connect, until};
-use crate::support::{Room, kill_seed, number};
+use crate::support::{Room, kill_seed};
 
 const ROUNDS: usize = 12;
 const CLIENTS: usize = 6;

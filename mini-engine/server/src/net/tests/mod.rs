@@ -324,7 +324,7 @@ fn ask_long(client: &mut TcpStream, request: &[u8], len: usize) -> Vec<u8> {
 fn a_long_value_is_in_the_servers_memory_once_for_its_request_its_batch_and_its_reply() {
     // Catches an input that doubles past the end of its request, a value that is copied into the reply, and a reply that is copied while it
     // is sent.
-    let dir = tempfile::TempDir::new().expect("a temporary directory");
+    let dir = proof::TempDir::new().expect("a temporary directory");
     let db = Db::builder(dir.path()).cache_bytes(1 << 20).open().expect("open");
     let value: Vec<u8> = (0..LONG).map(|n| (n % 251) as u8).collect();
     let request = |command: &str| [command.as_bytes(), format!("${LONG}\r\n").as_bytes(), &value, b"\r\n"].concat();
