@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use fuzz::{Body, Met, TARGETS};
-use mini_engine::random::Random;
+use proof::Random;
 
 /// Inputs tried for each target.
 const TRIED: usize = 4000;

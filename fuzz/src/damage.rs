@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use mini_engine::dump::{self, PartKind};
-use mini_engine::fs::{Disk, FileSystem, MemFs};
+use mini_engine::fs::FileSystem;
 use mini_engine::{Builder, Compression, Db, Durability, Error, WriteBatch};
+use proof::disk::{Disk, MemFs};
 
 use crate::Met;
 use crate::models::input::Input;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use mini_engine::fs::MemFs;
 use mini_engine::{Db, Durability, WriteBatch};
+use proof::disk::MemFs;
 
 use crate::Met;
 use crate::models::input::Input;

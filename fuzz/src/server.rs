@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mini_engine::Db;
-use mini_engine::fs::MemFs;
+use proof::disk::MemFs;
 use redis_protocol::{resp2, resp3};
 
 use crate::Met;

@@ -10,8 +10,8 @@
 //! * space: bytes of all tables, for each byte that they have after all was compacted into one run. At the end of a run it depends on the moment:
 //!   leveled compaction sometimes misses its goal.
 
-use mini_engine::random::Random;
 use mini_engine::{Compaction, Compression, Db, Metrics};
+use proof::Random;
 
 /// Bytes of level 1 and of a memtable: small, so that levels are many and the run is short.
 const LEVEL1_BYTES: u64 = 1 << 20;

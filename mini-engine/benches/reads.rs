@@ -15,19 +15,12 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use std::{env, fs};
 
-use mini_engine::random::{Random, hash};
 use mini_engine::{Compression, Db, Result, TableReads, WriteBatch};
+use proof::{Random, scattered_key as key};
 
 const ENTRIES: u64 = 600_000;
 const VALUE: [u8; 100] = [7; 100];
 const ROUNDS: usize = 7;
-
-fn key(n: u64) -> [u8; 16] {
-    let mut key = [0; 16];
-    key[..8].copy_from_slice(&hash(n).to_be_bytes());
-    key[8..].copy_from_slice(&n.to_be_bytes());
-    key
-}
 
 /// The contents of the cache: all of the data, unless `READS_CACHE` sets its size in MiB.
 fn cache_bytes() -> u64 {

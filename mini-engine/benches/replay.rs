@@ -8,19 +8,12 @@ use std::path::Path;
 use std::time::Instant;
 use std::{env, fs};
 
-use mini_engine::random::hash;
 use mini_engine::{Compression, Db, Durability, Result, WriteBatch};
+use proof::scattered_key as key;
 
 const VALUE: [u8; 100] = [7; 100];
 const ENTRY_BYTES: u64 = 16 + 100;
 const ROUNDS: usize = 5;
-
-fn key(n: u64) -> [u8; 16] {
-    let mut key = [0; 16];
-    key[..8].copy_from_slice(&hash(n).to_be_bytes());
-    key[8..].copy_from_slice(&n.to_be_bytes());
-    key
-}
 
 fn open(dir: &Path, read_only: bool) -> Result<Db> {
     Db::builder(dir).compression(Compression::None).read_only(read_only).open()

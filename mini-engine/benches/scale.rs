@@ -17,8 +17,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
-use mini_engine::random::Random;
 use mini_engine::{Compaction, Compression, Db, Result};
+use proof::Random;
 
 const VALUE: [u8; 240] = [7; 240];
 /// Entries that fill the smallest table.

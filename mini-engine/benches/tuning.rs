@@ -14,8 +14,8 @@ use std::process::Command;
 use std::time::Instant;
 use std::{env, fs};
 
-use mini_engine::random::Random;
 use mini_engine::{Builder, Compression, Db, Durability, Metrics, Result, WriteBatch};
+use proof::Random;
 
 const NAMES: [&str; 12] =
     ["Ada", "Blaise", "Charles", "Emmy", "Grace", "Alan", "Barbara", "Edsger", "Donald", "Frances", "Kurt", "Sofia"];

@@ -73,16 +73,23 @@
 //! The crate's folder `examples` has programs of less than 80 lines: `notes`, `secondary_index`, `bulk_load`, `crash_recovery`, `backup`,
 //! `time_series` and `async_service`.
 //!
-//! The feature `simulation` adds file systems for tests to [`fs`]. The program `mini-engine` and the server of Redis clients are separate
-//! crates, `mini-engine-cli` and `mini-engine-server`.
+//! The program `mini-engine` and the server of Redis clients are separate crates, `mini-engine-cli` and `mini-engine-server`.
 
 // Only one module of `fs` may use it, for memory that is a file.
 #![deny(unsafe_code)]
+
+// `proof` simulates disks over the interface `fs` of the library without its tests. That is another interface to the unit tests, so they compile
+// these sources once more.
+#[cfg(test)]
+extern crate self as mini_engine;
 
 mod cache;
 mod codec;
 mod compaction;
 mod db;
+#[cfg(test)]
+#[path = "../../proof/src/disk/mod.rs"]
+pub mod disk;
 mod error;
 pub mod fs;
 mod iter;
@@ -91,11 +98,6 @@ mod manifest;
 mod memtables;
 mod metrics;
 mod options;
-#[cfg(any(test, feature = "simulation"))]
-pub mod random;
-#[cfg(test)]
-#[path = "../tests/scratch/mod.rs"]
-mod scratch;
 mod sync;
 mod table;
 mod types;
@@ -114,7 +116,9 @@ pub use db::{KeyspaceTransaction, Transaction, TransactionIter};
 pub use error::{Error, Result};
 pub use manifest::MAX_KEYSPACE_NAME_LEN;
 pub use metrics::{LevelMetrics, Metrics};
-pub use options::{Compaction, Compression, KeyspaceOptions, MemtableKind, Options, RecoveryMode, TableReads};
+pub use options::{
+    Compaction, Compression, KeyspaceOptions, MemtableKind, Options, RecoveryMode, TableReads, TimeSource,
+};
 pub use types::{
     CompareAndSwapError, Durability, KeyBounds, MAX_BATCH_LEN, MAX_BATCH_RANGES, MAX_KEY_LEN, MAX_VALUE_LEN, SeqNo,
     Slice, WriteBatch,

@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_record_is_read_as_it_was_written_and_a_wrong_one_is_refused() {
         // Catches a node that starts under another number, or as a new one beside data of an old one, and so votes twice; and a group that comes back.
-        let dir = tempfile::tempdir().unwrap();
+        let dir = proof::TempDir::new().unwrap();
         assert_eq!(Record::read(&StdFs, dir.path()).unwrap(), None);
         let identity = Identity { cluster: u64::MAX, node: 7, groups: 3 };
         let position = Position { term: 2, leader: 1, index: 9 };
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn a_node_of_the_format_without_groups_has_all_of_them() {
         // Catches a node that drops its data after an update of the program.
-        let dir = tempfile::tempdir().unwrap();
+        let dir = proof::TempDir::new().unwrap();
         fs::write(dir.path().join(FILE), r#"{"format":1,"cluster":5,"node":2,"groups":3}"#).unwrap();
         let record = Record::read(&StdFs, dir.path()).unwrap().unwrap();
         assert_eq!(record.identity, Identity { cluster: 5, node: 2, groups: 3 });
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn the_record_of_a_directory_that_is_moved_goes_with_it() {
         // Catches a node that writes its number, or the groups that it left, into the directory of another one at its old name.
-        let dir = tempfile::tempdir().unwrap();
+        let dir = proof::TempDir::new().unwrap();
         let [old, moved] = ["node", "moved"].map(|name| dir.path().join(name));
         fs::create_dir(&old).unwrap();
         let files: Arc<dyn FileSystem> = Arc::new(StdFs);

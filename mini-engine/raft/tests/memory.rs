@@ -4,7 +4,6 @@
 use std::io::Result;
 
 use futures_util::StreamExt;
-use mini_engine::random::Random;
 use mini_engine::{Compression, Db, Options, WriteBatch};
 use openraft::entry::RaftEntry;
 use openraft::impls::leader_id_adv::LeaderId;
@@ -14,6 +13,7 @@ use openraft::vote::RaftLeaderIdExt;
 use openraft::{Entry, EntryPayload, RaftLogReader, RaftSnapshotBuilder};
 use openraft_mini_engine::{Apply, Logs, StateMachine};
 use peak_alloc::PeakAlloc;
+use proof::Random;
 
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;
@@ -68,7 +68,7 @@ fn memory_does_not_depend_on_the_length_of_a_log_or_the_size_of_a_snapshot() {
     // Catches a log that is read as a whole to be applied, a batch of everything, and a snapshot that is sent, received or checked in memory.
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = proof::TempDir::new().unwrap();
         let file_system = || std::sync::Arc::new(mini_engine::fs::StdFs);
         let logs = Logs::open_with(dir.path().join("log"), options(), file_system()).unwrap();
         let mut log = logs.group::<TypeConfig>(0).unwrap();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::thread;
 
 use super::*;
-use crate::random::{Random, hash};
+use proof::{Random, hash};
 
 /// A test partition is just its number.
 type TestCache = BlockCache<u64, Arc<[u8]>>;

@@ -5,15 +5,16 @@ use std::sync::atomic::AtomicBool;
 use fastskip::Op;
 
 use super::*;
+use crate::disk::{Fault, FaultFs, Repeat};
 use crate::error::{Error, Result};
-use crate::fs::{Fault, FaultFs, FileSystem, Repeat, StdFs};
+use crate::fs::{FileSystem, StdFs};
 use crate::iter::EntryIter;
 use crate::manifest::{FileNumbers, KeyspaceSet, RunId, Version, VersionEdit};
 use crate::memtables::LoggedMemtable;
 use crate::options::{Compression, MemtableKind, Options};
-use crate::scratch::TempDir;
 use crate::table::{OpenRun, RunTable, Table, TableMeta};
 use crate::types::{RangeTombstone, SeqNo};
+use proof::TempDir;
 
 fn store(fs: Arc<dyn FileSystem>, dir: &Path) -> TableStore {
     let options = Options::default().l0_trigger(1).compression(Compression::None).cache_bytes(0);

@@ -10,7 +10,7 @@ use super::{Db, recovery};
 use crate::error::Result;
 use crate::fs::{FileSystem, StdFs};
 use crate::options::{
-    Compaction, Compression, MemtableKind, Options, RecoveryMode, TableReads, define_setters, with_options,
+    Compaction, Compression, MemtableKind, Options, RecoveryMode, TableReads, TimeSource, define_setters, with_options,
 };
 use crate::types::Durability;
 

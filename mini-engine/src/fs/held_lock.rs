@@ -135,7 +135,7 @@ fn taken(lock: std::result::Result<(), TryLockError>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::TempDir;
+    use proof::TempDir;
 
     #[test]
     fn a_lock_ends_when_it_is_dropped_though_a_forked_child_has_its_files_open() {

@@ -1,7 +1,6 @@
 //! The file system interface of the engine: every access to a file goes through [`FileSystem`] and [`File`].
 //!
-//! [`StdFs`] is the real one. The feature `simulation` adds two for tests: `FaultFs`, which wraps another one and fails chosen operations, and
-//! `MemFs`, a file system in memory that simulates power cuts.
+//! [`StdFs`] is the real one.
 //!
 //! Files are read and written at explicit offsets, by any number of threads; nothing here has a position.
 //! A call of the traits may be short or interrupted, like those of the system; [`File::read_exact_at`] and
@@ -9,14 +8,10 @@
 
 #[cfg(unix)]
 mod dir_fs;
-#[cfg(any(test, feature = "simulation"))]
-mod fault;
 mod held_lock;
 mod link_or_copy;
 #[cfg(unix)]
 mod mapping;
-#[cfg(any(test, feature = "simulation"))]
-mod mem;
 mod std_file;
 mod std_fs;
 
@@ -25,13 +20,8 @@ use std::fmt::Debug;
 use std::io::{Error, ErrorKind, Result};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
 
-#[cfg(any(test, feature = "simulation"))]
-pub use fault::{Fault, FaultFs, Repeat, Synced};
 pub(crate) use link_or_copy::link_or_copy;
-#[cfg(any(test, feature = "simulation"))]
-pub use mem::{Disk, Losses, MemFs, Operation, Step};
 pub use std_fs::StdFs;
 pub(crate) use std_fs::handle_limit;
 
@@ -85,10 +75,6 @@ pub trait FileSystem: Send + Sync + Debug + 'static {
     /// The id of the process that holds the exclusive lock of a file, if that is known. By default it is not.
     fn lock_holder(&self, _path: &Path) -> Option<u32> {
         None
-    }
-    /// The present time, by which entries expire. The system's by default.
-    fn now(&self) -> SystemTime {
-        SystemTime::now()
     }
 }
 

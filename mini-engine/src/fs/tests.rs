@@ -1,8 +1,9 @@
-//! Tests of the file-system trait's provided functions and of its implementations; the tests of simulated power cuts are in `mem`.
+//! Tests of the file-system trait's provided functions and of its implementations.
 
 use std::sync::Mutex;
 
 use super::*;
+use crate::disk::{FaultFs, MemFs};
 
 /// A file in memory that reads and writes at most this many bytes per call and is interrupted every other call.
 #[derive(Debug, Default)]
@@ -300,31 +301,4 @@ fn names_in_an_open_directory_stay_its_own_wherever_it_is_moved() {
     std::fs::remove_dir(&new).expect("removed");
     fs.rename(&moved, &new).expect("moved back");
     fs.rename(&new, &moved).expect("moved");
-}
-
-#[test]
-fn the_armed_operation_fails_and_no_other() {
-    // Catches a fault that hits the wrong operation: tests built on it would show nothing.
-    let dir = tempfile::tempdir().expect("a directory");
-    let fs = FaultFs::new(Arc::new(StdFs));
-    let file = fs.create_new(&dir.path().join("f")).expect("operation 0");
-    fs.fail_mutation(2, Fault::ShortWrite, Repeat::Once);
-    file.write_all_at(b"abcd", 0).expect("operation 1");
-    let error = file.write_all_at(b"efgh", 4).expect_err("operation 2");
-    assert_eq!(error.kind(), ErrorKind::StorageFull);
-    assert_eq!(file.len().expect("known"), 6);
-    file.sync().expect("operation 3");
-    assert_eq!(fs.mutations(), 4);
-
-    fs.fail_mutation(5, Fault::Device, Repeat::FromThenOn);
-    file.sync().expect("operation 4");
-    assert!(file.sync().is_err() && fs.sync_dir(dir.path()).is_err());
-    fs.heal();
-    file.sync().expect("healed");
-
-    fs.fail_read(fs.reads(), Fault::Device, Repeat::Once);
-    assert!(file.read_exact_at(&mut [0; 2], 0).is_err());
-    let mut buf = [0; 2];
-    file.read_exact_at(&mut buf, 4).expect("only one read fails");
-    assert_eq!(&buf, b"ef");
 }

@@ -3,10 +3,11 @@ use std::fs as std_fs;
 use super::load::Loaded;
 use super::test_tables::table;
 use super::*;
-use crate::fs::{Fault, FaultFs, Repeat, StdFs};
+use crate::disk::{Fault, FaultFs, Repeat};
+use crate::fs::StdFs;
 use crate::options::Compaction;
-use crate::scratch::TempDir;
 use crate::types::SeqNo;
+use proof::TempDir;
 
 fn adding(number: u64, min: SeqNo, max: SeqNo) -> VersionEdit {
     VersionEdit {

@@ -64,6 +64,8 @@ macro_rules! with_options {
                 table_reads: TableReads = TableReads::Pread;
                 /// The durability of a single insert or remove. Default [`Durability::Buffered`].
                 durability: Durability = Durability::Buffered;
+                /// The clock by which entries expire. Default: the system's.
+                time_source: TimeSource = TimeSource::default();
                 /// Bytes of memory that the reads and writes of one [`Transaction`](crate::Transaction) may take: keys, values, and about a hundred
                 /// bytes for each. A read or write that would need more is [`Error::Full`](crate::Error::Full). The keys of the newest writes, with
                 /// which commits compare what was read, take as much at most. Default 64 MiB; 4 KiB to 1 GiB.

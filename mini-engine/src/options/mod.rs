@@ -3,6 +3,7 @@
 mod choices;
 mod keyspace;
 mod list;
+mod time_source;
 
 use std::ops::RangeInclusive;
 
@@ -12,6 +13,7 @@ pub use choices::{Compaction, Compression, MemtableKind, RecoveryMode, TableRead
 pub(crate) use keyspace::Compressions;
 pub use keyspace::KeyspaceOptions;
 pub(crate) use keyspace::{compression_number, compression_of_number};
+pub use time_source::TimeSource;
 
 use crate::error::{Error, Result};
 use crate::types::Durability;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use mini_engine::{Db, Durability, Error, WriteBatch};
 
-use crate::scratch::TempDir;
+use proof::TempDir;
 
 /// The result of the child, by its exit code.
 const REFUSED: i32 = 7;

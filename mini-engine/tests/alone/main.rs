@@ -6,8 +6,6 @@ mod fork;
 mod memory;
 #[cfg(unix)]
 mod open_files;
-#[path = "../scratch/mod.rs"]
-mod scratch;
 mod working_directory;
 
 use std::env;

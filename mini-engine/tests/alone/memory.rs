@@ -4,7 +4,7 @@
 use mini_engine::{Compression, Db, Snapshot};
 use peak_alloc::PeakAlloc;
 
-use crate::scratch::TempDir;
+use proof::TempDir;
 
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;
@@ -27,7 +27,7 @@ fn peak<T>(step: impl FnOnce() -> T) -> (T, f64) {
 
 /// Bytes that no codec makes shorter.
 fn noise() -> Vec<u8> {
-    let mut random = mini_engine::random::Random(1);
+    let mut random = proof::Random(1);
     (0..LEN / 8).flat_map(|_| random.next().to_le_bytes()).collect()
 }
 

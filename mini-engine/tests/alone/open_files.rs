@@ -5,7 +5,7 @@ use std::fs;
 use mini_engine::{Db, Durability, WriteBatch};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::scratch::TempDir;
+use proof::TempDir;
 
 const HANDLES: u64 = 64;
 const TABLES: u32 = 500;

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use mini_engine::Db;
 
-use crate::scratch::TempDir;
+use proof::TempDir;
 
 /// Every file with its bytes and the time of its last change.
 fn state(directory: &Path) -> Vec<(std::ffi::OsString, Vec<u8>, SystemTime)> {

@@ -30,7 +30,7 @@ fn recorded(seed: u64, links: bool, lie: Lie) -> Recorded {
     let mem = MemFs::default();
     let fs = FaultFs::new(Arc::new(mem.clone()));
     if !links {
-        fs.refuse_links();
+        fs.fail(Op::Link, "", std::io::ErrorKind::Unsupported);
     }
     let mut run = Run::open(&script, mem.clone(), Arc::new(fs), lie, 0).unwrap();
     for act in &script.acts {

@@ -2,9 +2,8 @@
 //! writes are accepted. An error must surface, unless the failed operation was not needed or is tried again. Each run is recorded, and crashes are
 //! simulated at its end and at places before it.
 
-use crate::cases::step;
-use crate::hook::{Failure, HookFs, Op};
 use crate::prelude::*;
+use proof::disk::Failure;
 
 const EFFORT: Effort = Effort { draws: 1, nested_one_in: 1, depth: 0 };
 const SHAPES: [Shape; 3] = [Shape::Flushes, Shape::Logs, Shape::Reopens];
@@ -77,14 +76,14 @@ impl Ended {
 /// Whether the engine may go on after this failure without telling its caller.
 fn is_harmless(failure: &Failure, fault: Fault) -> bool {
     let event = &failure.event;
-    let pointer = event.name.contains("MANIFEST") || event.name.contains("CURRENT");
+    let pointer = event.name().contains("MANIFEST") || event.name().contains("CURRENT");
     match failure.thread.as_str() {
         // A step without space is done again in that of the reserve.
-        _ if fault != Fault::Device || event.op == Op::Remove || event.name == "RESERVE" => true,
+        _ if fault != Fault::Device || event.op == Op::Remove || event.name() == "RESERVE" => true,
         // Space that is given back at the end, or that could not be written: the log keeps it.
-        "mini-engine-log" if event.op == Op::Truncate => event.name.ends_with(".log"),
+        "mini-engine-log" if event.op == Op::Truncate => event.name().ends_with(".log"),
         // The space of an obsolete log: without it the next one has a file of its own.
-        "mini-engine-flush" if event.name.ends_with(".log") => matches!(event.op, Op::Rename | Op::Truncate),
+        "mini-engine-flush" if event.name().ends_with(".log") => matches!(event.op, Op::Rename | Op::Truncate),
         "mini-engine-compact" => !matches!(event.op, Op::Sync | Op::SyncDir) && !pointer,
         _ => false,
     }
@@ -92,7 +91,7 @@ fn is_harmless(failure: &Failure, fault: Fault) -> bool {
 
 /// Runs `script` and continues after errors, but then no longer waits for the workers. At the end it reads everything; reads may fail too, but are
 /// never wrong.
-fn run(script: &Script, mem: &MemFs, faults: &HookFs, has_failed: impl Fn() -> bool) -> Ended {
+fn run(script: &Script, mem: &MemFs, faults: &FaultFs, has_failed: impl Fn() -> bool) -> Ended {
     mem.record();
     let run = Run::closed(script, mem.clone(), faults.arc(), Lie::None);
     let mut ended = Ended { run, errors: Vec::new(), read_only: false };
@@ -162,22 +161,21 @@ fn at_each(count: impl Fn(&FaultFs) -> u64, arm: impl Fn(&FaultFs, u64, Fault), 
         // The last error of a worker goes with the handle.
         let is_dropped = script.acts.iter().any(|act| matches!(act, Act::Reopen { close: false }));
         let mem = MemFs::default();
-        let sound = FaultFs::new(Arc::new(mem.clone()));
-        let sound_run = run(&script, &mem, &HookFs::over(Arc::new(sound.clone())), || false);
+        let sound = FaultFs::new(Arc::new(mem.clone())).unmapped();
+        let sound_run = run(&script, &mem, &sound, || false);
         assert!(sound_run.errors.is_empty());
         recycled += sound_run.run.mem.take_record().iter().filter(|step| is_recycling(step)).count();
         let cases = (0..count(&sound)).flat_map(|index| faults.iter().map(move |fault| (index, *fault)));
         for (index, fault) in cases.skip(number % step).step_by(step) {
             let mem = MemFs::default();
-            let fs = FaultFs::new(Arc::new(mem.clone()));
+            let fs = FaultFs::new(Arc::new(mem.clone())).unmapped();
             arm(&fs, index, fault);
-            let hook = HookFs::over(Arc::new(fs.clone()));
-            let mut ended = run(&script, &mem, &hook, || count(&fs) > index);
+            let mut ended = run(&script, &mem, &fs, || count(&fs) > index);
             // Workers and the caller take turns as they like, so the run may have ended before its error came.
             fs.heal();
             ended.surface();
             failed += u64::from(!ended.errors.is_empty());
-            for failure in hook.failures() {
+            for failure in fs.failures() {
                 let goes = is_dropped && failure.thread.starts_with("mini-engine");
                 let surfaced = goes || is_harmless(&failure, fault) || !ended.errors.is_empty();
                 assert!(surfaced, "{shape:?}, operation {index}, {fault:?}, {failure:?}: no error");
@@ -222,11 +220,11 @@ fn rule_7_a_failed_sync_whose_bytes_no_later_sync_saves_loses_nothing_promised()
     for (number, (shape, seed)) in crate::script::SHAPES.into_iter().zip(SEED..).enumerate() {
         let script = Script::new(shape, seed);
         let mem = MemFs::default();
-        run(&script, &mem, &HookFs::over(Arc::new(mem.clone())), || false);
+        run(&script, &mem, &FaultFs::new(Arc::new(mem.clone())).unmapped(), || false);
         for index in (number as u64 % step..mem.syncs()).step_by(step as usize) {
             let mem = MemFs::default();
             mem.fail_sync(index);
-            let ended = run(&script, &mem, &HookFs::over(Arc::new(mem.clone())), || mem.syncs() > index);
+            let ended = run(&script, &mem, &FaultFs::new(Arc::new(mem.clone())).unmapped(), || mem.syncs() > index);
             failed += u64::from(!ended.errors.is_empty());
             check(&script, ended, Places::AfterSync, &format!("{shape:?}, sync {index}"));
             runs += 1;

@@ -246,8 +246,8 @@ fn look(left: &Disk, events: &[Event], range: (Kept, usize), time: u64) -> Resul
     mem.record();
     let fs = FaultFs::new(Arc::new(mem.clone()));
     fs.mount_read_only();
-    fs.set_time(second(time));
-    let found = match Db::builder(DIR).file_system(Arc::new(fs.clone())).read_only(true).open() {
+    let builder = Db::builder(DIR).file_system(fs.arc()).time_source(Clock::at(second(time)).source());
+    let found = match builder.read_only(true).open() {
         Ok(db) => Some(judge(&db, events, range, time)?),
         Err(Error::NotADatabase { .. }) => None,
         Err(error) => return Err(format!("it does not open any more: {error}")),

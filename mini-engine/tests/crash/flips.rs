@@ -1,7 +1,6 @@
 //! Damage to the files of a small database, which is then opened without the damaged files. `tests/engine/formats/damaged.rs` compares what a
 //! strict open says of each byte with the independent reader.
 
-use crate::cases::step;
 use crate::prelude::*;
 
 const WRITES: usize = 24;

@@ -5,7 +5,6 @@
 
 use std::io::ErrorKind;
 
-use crate::cases::step;
 use crate::prelude::*;
 
 const ROUNDS: u64 = 60;
@@ -76,7 +75,7 @@ impl Round {
     }
 
     fn check(&self, db: &Db, what: &str) {
-        let found = [contents(db), db.keyspaces().first().map_or(Map::new(), |_| contents_of(db))];
+        let found = [entries(db), db.keyspaces().first().map_or(Map::new(), |_| entries(&db.keyspace(NAME).unwrap()))];
         for (found, model) in found.iter().zip(&self.model) {
             let lost: Vec<_> = model.iter().filter(|(key, value)| found.get(*key) != Some(value)).collect();
             let extra: Vec<_> = found.keys().filter(|key| !model.contains_key(*key)).collect();
@@ -177,11 +176,6 @@ impl Round {
             }
         }
     }
-}
-
-fn contents_of(db: &Db) -> Map {
-    let other = db.keyspace(NAME).unwrap();
-    other.iter().map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap()).collect()
 }
 
 fn run(seed: u64, n: u64) {

@@ -6,6 +6,7 @@
 //! after some number of writes, in the order of their sequence numbers: all promised writes, and none that had not begun.
 
 use crate::prelude::*;
+use crate::script::key;
 
 const WRITERS: u64 = 3;
 const READERS: u64 = 2;
@@ -30,10 +31,6 @@ struct Read {
     found: Option<u64>,
     begun: u64,
     ended: u64,
-}
-
-fn key(n: u64) -> Vec<u8> {
-    format!("key{n}").into_bytes()
 }
 
 fn open(mem: &MemFs, lie: Lie) -> Result<Db, String> {
@@ -162,7 +159,7 @@ fn crash(disk: &Disk, record: &[Step], at: usize) -> (Disk, BTreeSet<u64>, BTree
 /// The write that stored the value of each key.
 fn ids(db: &Db) -> BTreeMap<u64, u64> {
     let id = |value: Vec<u8>| u64::from_le_bytes(value[..8].try_into().unwrap());
-    contents(db).into_iter().map(|(key, value)| (u64::from(key[3] - b'0'), id(value))).collect()
+    entries(db).into_iter().map(|(key, value)| (u64::from(key[3] - b'0'), id(value))).collect()
 }
 
 /// Checks the state after a crash, on which the next round goes on. An error if a promised write is lost.
@@ -236,7 +233,7 @@ fn rounds(seed: u64, rounds: u64, lie: Lie) -> Result<Met, String> {
 fn threads_killed_and_reopened_find_a_history_without_a_hole() {
     // Catches an acknowledgement before the frame of an earlier number is complete, a sync that covers less than it says,
     // a read that goes back in time; and all of that across crashes.
-    let (seed, count) = (crate::points::seed(), crate::number("CRASH_ROUNDS").unwrap_or(40));
+    let (seed, count) = (crate::points::seed(), number("CRASH_ROUNDS").unwrap_or(40));
     let Met { midway, shortened } = rounds(seed, count, Lie::None).unwrap_or_else(|what| panic!("{what}"));
     println!("{count} rounds, {midway} cut midway, {shortened} without some buffered write");
     assert!(midway > count / 2 && shortened > 0, "{midway} of {count} cut midway, {shortened} shortened");

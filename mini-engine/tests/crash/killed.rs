@@ -71,7 +71,7 @@ fn files_stay_few_however_often_the_process_is_killed() {
         let db = builder.l0_trigger(1).file_system(Arc::new(mem.clone())).open().unwrap();
         torn += usize::from(db.recovery().manifest_tail_dropped);
         removed += db.recovery().orphans_removed;
-        let found = contents(&db);
+        let found = entries(&db);
         let aside = db.set_aside().unwrap();
         let bytes: u64 = aside.iter().map(|aside| aside.bytes).sum();
         let tails = aside.iter().filter(|aside| aside.file.to_string_lossy().ends_with(".tail.aside"));
@@ -94,7 +94,7 @@ fn files_stay_few_however_often_the_process_is_killed() {
         disk = left;
         // One that had begun may be there.
         let db = Db::builder(DIR).read_only(true).file_system(Arc::new(MemFs::on(disk.clone()))).open();
-        before = db.map_or_else(|_| Map::new(), |db| contents(&db));
+        before = db.map_or_else(|_| Map::new(), |db| entries(&db));
         let may_be = &states[acknowledged..states.len().min(acknowledged + 2)];
         assert!(may_be.contains(&before), "round {round}: {} keys, {acknowledged} acknowledged", before.len());
     }

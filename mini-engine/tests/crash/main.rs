@@ -4,8 +4,6 @@
 //! `CRASH_SEED=n` repeats a run. `CRASH_POINTS=n` makes the exploration longer than at each commit; `CRASH_ROUNDS=n` does the same for rounds with
 //! threads.
 
-#[path = "../cases/mod.rs"]
-mod cases;
 mod checkpoint;
 mod counts;
 mod errors;
@@ -13,9 +11,6 @@ mod explore;
 mod flips;
 mod full;
 mod history;
-#[path = "../engine/support/hook.rs"]
-#[expect(dead_code, reason = "the tests of the engine use more of it")]
-mod hook;
 mod killed;
 mod lie;
 mod oracle;
@@ -31,27 +26,22 @@ mod prelude {
     pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
     pub(crate) use std::time::{Duration, SystemTime};
 
-    pub(crate) use mini_engine::fs::{Disk, Fault, FaultFs, FileSystem, Losses, MemFs, Operation, Repeat, Step};
-    pub(crate) use mini_engine::random::Random;
+    pub(crate) use mini_engine::fs::FileSystem;
     pub(crate) use mini_engine::{
         Builder, Compaction, Db, Durability, Error, Keyspace, KeyspaceOptions, RecoveryMode, TableReads, WriteBatch,
         incomplete_directory,
     };
+    pub(crate) use proof::disk::{Answer, Disk, Fault, FaultFs, Losses, MemFs, Op, Operation, Repeat, Step};
+    pub(crate) use proof::environment::{number, step};
+    pub(crate) use proof::{Clock, Map, POLICIES, Random, entries, second};
 
     pub(crate) use crate::counts::Counts;
     pub(crate) use crate::explore::{Effort, Explorer, explore};
     pub(crate) use crate::lie::Lie;
-    pub(crate) use crate::number;
     pub(crate) use crate::oracle::{
-        Batch, COUNT, Change, Entries, Event, Kept, Map, Name, Progress, TODAY, contents, entries_after, judge,
-        keyspace, last_batch,
+        Batch, COUNT, Change, Entries, Event, Kept, Name, Progress, TODAY, entries_after, judge, keyspace, last_batch,
     };
     pub(crate) use crate::points::seed;
-    pub(crate) use crate::run::{DIR, Note, Run, second};
-    pub(crate) use crate::script::{Act, POLICIES, SHAPES, Script, Shape, batch, keyspace_event, lifetime};
-}
-
-/// A number from the environment.
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}: expected a number")))
+    pub(crate) use crate::run::{DIR, Note, Run};
+    pub(crate) use crate::script::{Act, SHAPES, Script, Shape, batch, keyspace_event, lifetime};
 }

@@ -56,10 +56,7 @@ impl Event {
     }
 }
 
-/// The contents of a keyspace.
-pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
-
-/// The same, each value with the time at which it expires, if it does.
+/// The contents of a keyspace, each value with the time at which it expires, if it does.
 type Expiring = BTreeMap<Vec<u8>, (Vec<u8>, Option<SystemTime>)>;
 
 /// The contents of all keyspaces.
@@ -67,11 +64,6 @@ type State = BTreeMap<String, Expiring>;
 
 /// What was written to each keyspace and not removed, each value with the second at which it expires, if it does.
 pub(crate) type Entries = BTreeMap<Name, BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>>;
-
-/// The contents of the default keyspace.
-pub(crate) fn contents(db: &Db) -> Map {
-    db.iter().map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec()))).collect::<Result<_, _>>().unwrap()
-}
 
 /// The keyspace `name`, which there is.
 pub(crate) fn keyspace(db: &Db, name: &str) -> Result<Keyspace, Error> {

@@ -1,7 +1,6 @@
 //! The exploration that runs at each commit, and the proof that it can fail.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::prelude::*;
 
@@ -20,10 +19,7 @@ const WANTED: &str = "kills, nested, cut flushes, cut compactions, holes, torn b
 
 /// The seed from `CRASH_SEED`, or a new one; printed.
 pub(crate) fn seed() -> u64 {
-    let fresh = || SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_micros() as u64;
-    let seed = number("CRASH_SEED").unwrap_or_else(fresh);
-    println!("CRASH_SEED={seed}");
-    seed
+    proof::environment::seed("CRASH_SEED")
 }
 
 #[test]

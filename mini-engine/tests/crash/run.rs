@@ -40,11 +40,6 @@ impl Note {
     }
 }
 
-/// The time of a clock of the tests.
-pub(crate) fn second(n: u64) -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_secs(n)
-}
-
 fn durability(synced: bool) -> Durability {
     if synced { Durability::Synced } else { Durability::Buffered }
 }
@@ -53,6 +48,7 @@ fn durability(synced: bool) -> Durability {
 pub(crate) struct Run {
     pub(crate) mem: MemFs,
     fs: FaultFs,
+    clock: Clock,
     memtable_bytes: usize,
     l0_trigger: usize,
     policy: Compaction,
@@ -85,6 +81,7 @@ impl Run {
         Run {
             mem,
             fs: lie.over(fs),
+            clock: Clock::at(second(0)),
             time: 0,
             memtable_bytes: script.memtable_bytes,
             l0_trigger: script.l0_trigger,
@@ -99,7 +96,7 @@ impl Run {
     }
 
     pub(crate) fn reopen(&mut self) -> Result<(), Error> {
-        self.fs.set_time(second(self.time));
+        self.clock.set(second(self.time));
         let builder = Db::builder(DIR).memtable_bytes(self.memtable_bytes).l0_trigger(self.l0_trigger);
         // Levels small enough that a few values make several of them, or several runs of one.
         let (ratio, level1_bytes) = match self.policy {
@@ -118,7 +115,7 @@ impl Run {
             .immutable_memtables(4)
             .table_reads(if self.l0_trigger.is_multiple_of(2) { TableReads::Mmap } else { TableReads::Pread })
             .cache_bytes(64 << 10);
-        self.db = Some(builder.file_system(Arc::new(self.fs.clone())).open()?);
+        self.db = Some(builder.file_system(self.fs.arc()).time_source(self.clock.source()).open()?);
         // The contents that an open has found are durable.
         self.note_all_synced();
         Ok(())
@@ -298,8 +295,9 @@ impl Run {
         self.time = self.next_second();
         self.events.push(event.clone());
         let number = self.events.len();
-        self.fs.set_time(second(self.time));
+        // Before the clock moves: a worker may record the new time at once.
         self.note(Note::Begun(number));
+        self.clock.set(second(self.time));
         let durability = write(self.db())?;
         self.note(Note::Acknowledged(number));
         if durability == Durability::Synced {

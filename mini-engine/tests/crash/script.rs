@@ -29,9 +29,6 @@ pub(crate) enum Shape {
 pub(crate) const SHAPES: [Shape; 6] =
     [Shape::Singles, Shape::Batches, Shape::Flushes, Shape::Logs, Shape::Reopens, Shape::Mingled];
 
-/// The policies under which tables are compacted.
-pub(crate) const POLICIES: [Compaction; Compaction::ALL.len()] = *Compaction::ALL.first_chunk().unwrap();
-
 /// The names of the keyspaces that are created and dropped.
 const NAMES: [Name; 2] = ["a", "b"];
 

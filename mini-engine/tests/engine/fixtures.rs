@@ -21,7 +21,7 @@ fn copy_fixture(from: &Path, to: &Path) {
 
 /// The changes made to the database: 12 rounds of batches; a flush after each round except the last two; then a compaction that is stopped. Keys
 /// are overwritten, removed, empty, binary and long; values are empty, text that compresses, and noise that does not.
-fn write_all(db: Option<(&Db, &HookFs, &Path)>) -> Map {
+fn write_all(db: Option<(&Db, &FaultFs, &Path)>) -> Map {
     let mut model = Map::new();
     for round in 0..12u32 {
         let mut batch = WriteBatch::new();
@@ -135,7 +135,7 @@ fn pad_log(db: &Db) {
 
 /// Compacts everything, and stops after two pieces, as a full disk would: tables stay narrowed, and a compact pointer says where the compaction
 /// goes on.
-fn stop_a_compaction(db: &Db, fs: &HookFs) {
+fn stop_a_compaction(db: &Db, fs: &FaultFs) {
     let made = AtomicUsize::new(0);
     fs.set(move |event| match event.is(Op::Create, ".sst") && made.fetch_add(1, Ordering::SeqCst) >= 2 {
         true => Answer::Fail(ErrorKind::StorageFull),
@@ -156,7 +156,7 @@ fn make(directory: &Path) {
     assert!(!directory.exists(), "{} is there: a fixture is never made anew", directory.display());
     let room = TempDir::new().unwrap();
     let path = room.path().join("db");
-    let fs = HookFs::new();
+    let fs = unmapped();
     let builder = Db::builder(&path).block_bytes(512).partition_bytes(128).l0_trigger(100).table_file_bytes(1024);
     let builder = builder.max_compaction_bytes(1024).log_compression(true);
     let levels = [Compression::Lz4, Compression::Zstd { level: 3 }];

@@ -2,15 +2,11 @@
 //! formats: an independent reader, and a database of each version.
 
 mod api;
-#[path = "../cases/mod.rs"]
-mod cases;
 mod compaction;
 mod damage;
 mod fixtures;
 mod formats;
 mod recovery;
-#[path = "../scratch/mod.rs"]
-mod scratch;
 mod support;
 mod transaction;
 mod write;

@@ -24,7 +24,7 @@ const ENGINE: Crate = Crate {
     src: "src",
     layers: &[
         &["error"],
-        &["codec", "lock", "random", "sync"],
+        &["codec", "lock", "sync"],
         &["types"],
         &["options"],
         &["metrics"],

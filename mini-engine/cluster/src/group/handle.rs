@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use mini_engine::{Db, Options};
+use mini_engine::{Db, Options, TimeSource};
 use mini_engine_server::replicated::{AppliedInstant, Executor, Write};
 use openraft::async_runtime::WatchReceiver;
 use openraft::storage::{RaftLogStorage, RaftStateMachine};
@@ -22,7 +22,6 @@ use super::proposals::{self, Submission};
 use super::raft::Raft;
 use super::refused::Refused;
 use crate::application::Application;
-use crate::clock::ClockFs;
 use crate::error::{Error, Result, io};
 use crate::identity::{Identity, state_of};
 use crate::network::Peers;
@@ -60,12 +59,13 @@ impl Group {
     pub(crate) async fn open(parts: &Parts, identity: Identity, number: u32) -> Result<Group> {
         let dir = state_of(&parts.dir, number);
         let (instant, applied_bytes) = (AppliedInstant::default(), Arc::new(AtomicU64::new(0)));
-        let fs = Arc::new(ClockFs { instant: instant.clone(), files: Arc::clone(&parts.files) });
+        let time = instant.clone();
+        let options = Options::default().time_source(TimeSource::new(move || time.system_time()));
         let application = Application::new(instant.clone(), Arc::clone(&applied_bytes));
         let mut log =
             parts.logs.group::<TypeConfig>(number).map_err(io("open", format!("the log of group {number}")))?;
-        let mut machine =
-            StateMachine::open_with(&dir, application, Options::default(), fs).map_err(io("open", dir.display()))?;
+        let mut machine = StateMachine::open_with(&dir, application, options, Arc::clone(&parts.files))
+            .map_err(io("open", dir.display()))?;
         let state = machine.state();
         instant.recover(&state.db())?;
         let has_voted = log.get_log_reader().await.read_vote().await.map_err(io("read", "the vote"))?.is_some();

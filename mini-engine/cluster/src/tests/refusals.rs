@@ -67,9 +67,9 @@ fn certificate(dir: &std::path::Path) -> NodeTls {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_tls_only_who_shows_a_certificate_of_the_authority_is_let_in() {
     // Catches TLS that is only asked for on one side, and a certificate that nobody looks at.
-    let (ours, others) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (ours, others) = (proof::TempDir::new().unwrap(), proof::TempDir::new().unwrap());
     let secret = Some(b"secret".to_vec());
-    let of = |dir: &tempfile::TempDir| Security { secret: secret.clone(), tls: Some(certificate(dir.path())) };
+    let of = |dir: &proof::TempDir| Security { secret: secret.clone(), tls: Some(certificate(dir.path())) };
     let security = of(&ours);
     let unused = Cluster::without_init(0).await;
     let settings = Settings { security: security.clone(), clients: Clients::default(), ..unused.settings(1) };

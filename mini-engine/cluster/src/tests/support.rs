@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
+use proof::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
@@ -61,7 +61,7 @@ impl Cluster {
 
     pub(super) async fn without_init(nodes: u64) -> Cluster {
         let mut cluster = Cluster {
-            dir: tempfile::tempdir().expect("a directory"),
+            dir: TempDir::new().expect("a directory"),
             nodes: BTreeMap::new(),
             settings: BTreeMap::new(),
             clocks: BTreeMap::new(),

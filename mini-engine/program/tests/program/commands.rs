@@ -1,11 +1,10 @@
 //! `get`, `put`, `delete`, `count`, `stats`, `verify`, `completions`, help: results and exit codes.
 
 use std::io::{BufRead, BufReader};
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use mini_engine::Db;
-use mini_engine::fs::{FaultFs, StdFs};
+use proof::Clock;
 use serde_json::Value;
 
 use crate::support::{Ran, Room, check_says, finished, piped, run, run_with};
@@ -59,9 +58,9 @@ fn a_key_that_has_expired_is_not_there_and_the_time_of_the_others_is_carried_alo
 #[test]
 fn a_span_counts_from_the_databases_clock_while_the_systems_is_behind() {
     // Catches a key that is gone at once because it was to live an hour by a clock that was set back, and a difference that nobody is told.
-    let (room, disk, hour) = (Room::new(), FaultFs::new(Arc::new(StdFs)), Duration::from_secs(3600));
-    disk.set_time(SystemTime::now() + 1000 * hour);
-    let db = Db::builder(room.database()).file_system(Arc::new(disk)).open().expect("open");
+    let (room, hour) = (Room::new(), Duration::from_secs(3600));
+    let clock = Clock::at(SystemTime::now() + 1000 * hour);
+    let db = Db::builder(room.database()).time_source(clock.source()).open().expect("open");
     db.insert_with_expiry("other", "v", db.now() + 1000 * hour).expect("insert");
     db.close().expect("close");
     let (_, said) = room.run("put k v --expire-in 1h -v").ended(0);

@@ -16,11 +16,11 @@ use std::process::{Child, ChildStdout};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use mini_engine::random::Random;
 use mini_engine::{Db, Keyspace};
+use proof::Random;
 
-use crate::cases::step;
-use crate::support::{Room, finished, kill_seed, number, piped, program};
+use crate::support::{Room, finished, kill_seed, piped, program};
+use proof::environment::{number, step};
 
 const ROUNDS: usize = 50;
 const LINES: usize = 30_000;

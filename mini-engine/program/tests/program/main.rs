@@ -1,8 +1,6 @@
 //! The program as its users see it: started as a process, and tested by its stdout, stderr, exit code, and the replies of its server.
 
 mod bench;
-#[path = "../../../tests/cases/mod.rs"]
-mod cases;
 #[cfg(all(target_os = "linux", feature = "cluster"))]
 mod cluster;
 mod commands;
@@ -17,8 +15,6 @@ mod recovered;
 mod refused;
 mod salvage;
 mod scan;
-#[path = "../../../tests/scratch/mod.rs"]
-mod scratch;
 #[cfg(unix)]
 mod server;
 mod support;

@@ -137,7 +137,7 @@ impl Iterator for Chunks {
 
 #[cfg(test)]
 mod tests {
-    use mini_engine::fs::MemFs;
+    use proof::disk::MemFs;
 
     use super::*;
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mini_engine::fs::{FileSystem, MemFs};
+use mini_engine::fs::FileSystem;
 use openraft::errors::{RPCError, ReplicationClosed, StreamingError, Unreachable};
 use openraft::network::RPCOption;
 use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, VoteRequest, VoteResponse};
@@ -15,6 +15,7 @@ use openraft::type_config::TypeConfigExt;
 use openraft::type_config::alias::SnapshotOf;
 use openraft::{BasicNode, Config, OptionalSend, RaftNetworkFactory, RaftNetworkV2, SnapshotPolicy};
 use openraft_mini_engine::{Checkpoint, Logs, State};
+use proof::disk::MemFs;
 
 use crate::snapshots::{DIR, chunks, receive};
 use crate::support::{App, Machine, Request, TypeConfig, Vote, number, small};

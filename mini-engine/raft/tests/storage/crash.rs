@@ -8,11 +8,12 @@
 
 use std::sync::Arc;
 
-use mini_engine::fs::{Disk, FileSystem, MemFs, Step};
-use mini_engine::random::Random;
+use mini_engine::fs::FileSystem;
 use openraft::RaftLogReader;
 use openraft::storage::{LogState, RaftLogStorage, RaftStateMachine};
 use openraft_mini_engine::Logs;
+use proof::Random;
+use proof::disk::{Disk, MemFs, Step};
 
 use crate::snapshots::{DIR, chunks, filled, receive, snapshot};
 use crate::support::{
@@ -24,7 +25,7 @@ const SEED: u64 = 1;
 const STEPS: usize = 60;
 
 fn seed() -> u64 {
-    std::env::var("CRASH_SEED").map_or(SEED, |text| text.parse().expect("a number"))
+    proof::environment::number("CRASH_SEED").unwrap_or(SEED)
 }
 
 /// How far a run has come: notes in the record.

@@ -4,10 +4,11 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use futures_util::StreamExt;
-use mini_engine::fs::{FileSystem, MemFs};
+use mini_engine::fs::FileSystem;
 use openraft::entry::RaftEntry;
 use openraft::storage::{IOFlushed, LogState, RaftLogStorage};
 use openraft::{LogIdOptionExt, RaftLogReader};
+use proof::disk::MemFs;
 
 use crate::support::{Log, TypeConfig, Vote, append, append_soon, entries, indexes, log_id, open_log, run, set};
 

@@ -3,9 +3,6 @@
 
 mod cluster;
 mod crash;
-#[path = "../../../tests/engine/support/hook.rs"]
-#[expect(dead_code, reason = "the tests of the engine use more of it")]
-mod hook;
 mod log;
 mod purge;
 mod reopened;

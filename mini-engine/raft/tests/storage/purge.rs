@@ -55,7 +55,7 @@ fn usage(dir: &Path) -> (u64, u64) {
 
 /// The cost of a log to which as many entries were appended.
 fn cost(entries: u64) -> Cost {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = proof::TempDir::new().unwrap();
     let open = || {
         let logs = Logs::open(dir.path()).unwrap();
         let log: Log = logs.group(0).unwrap();

@@ -5,12 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mini_engine::Error;
-use mini_engine::fs::{FileSystem, MemFs, StdFs};
+use mini_engine::fs::{FileSystem, StdFs};
 use openraft::entry::RaftEntry;
 use openraft::storage::RaftStateMachine;
 use openraft::type_config::alias::{SnapshotOf, StoredMembershipOf};
 use openraft::{BasicNode, Entry, Membership, RaftSnapshotBuilder};
 use openraft_mini_engine::{Checkpoint, Chunk, RESERVED, State};
+use proof::disk::MemFs;
 
 use crate::support::{
     AnEntry, App, Machine, Request, TypeConfig, apply, count, log_id, number, open_machine, run, set, small,
@@ -105,7 +106,7 @@ fn a_snapshot_that_was_sent_and_installed_is_the_state_of_its_sender() {
 #[test]
 fn a_machine_whose_directory_is_moved_goes_on_in_it_beside_another_at_its_old_name() {
     // Catches snapshots that are received, installed and removed by path, among the databases of the other machine.
-    let place = tempfile::tempdir().unwrap();
+    let place = proof::TempDir::new().unwrap();
     let [old, moved] = ["machine", "moved"].map(|name| place.path().join(name));
     let sent = run(snapshot(&mut filled(&memory().1, 120)));
     let fs: Arc<dyn FileSystem> = Arc::new(StdFs);

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use mini_engine::fs::{FileSystem, MemFs};
+use mini_engine::fs::FileSystem;
 use openraft::StorageError;
 use openraft::testing::log::{StoreBuilder, Suite};
+use proof::disk::MemFs;
 
 use crate::reopened::{ReopenedLog, ReopenedMachine};
 use crate::support::{Log, Machine, TypeConfig, open_log, open_machine};

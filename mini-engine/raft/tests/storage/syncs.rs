@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use mini_engine::fs::{FileSystem, MemFs};
+use mini_engine::fs::FileSystem;
 use openraft::storage::{IOFlushed, RaftLogStorage};
 use openraft::type_config::TypeConfigExt;
+use proof::disk::{Answer, FaultFs, MemFs, Op};
 
-use crate::hook::{Answer, HookFs, Op};
 use crate::support::{Log, TypeConfig, Vote, append, indexes, open_log, run, set};
 
 /// Begins to append one entry. The result is ready when it is durable.
@@ -21,7 +21,7 @@ async fn begin(log: &mut Log, index: u64) -> impl Future<Output = std::io::Resul
 fn appends_in_flight_share_a_sync() {
     // Catches a sync for each append, and a callback before the sync that makes its append durable.
     for in_flight in [1, 16, 64] {
-        let fs = HookFs::over(Arc::new(MemFs::default()));
+        let fs = FaultFs::new(Arc::new(MemFs::default())).unmapped();
         let (logs, mut log) = open_log(&fs.arc());
         let syncs = || logs.db().metrics().wal_syncs;
         run(async {
@@ -51,7 +51,7 @@ fn appends_in_flight_share_a_sync() {
 fn a_vote_shares_the_sync_of_the_appends_before_it() {
     // Catches a vote with a sync of its own, which every election would wait for, and a vote that is acknowledged before it is durable.
     let mem = MemFs::default();
-    let fs = HookFs::over(Arc::new(mem.clone()));
+    let fs = FaultFs::new(Arc::new(mem.clone())).unmapped();
     let (logs, mut log) = open_log(&fs.arc());
     run(async {
         let (arrivals, go) = fs.hold(Op::Sync, ".log", Answer::Go);
@@ -79,7 +79,7 @@ fn a_vote_shares_the_sync_of_the_appends_before_it() {
 #[test]
 fn a_failed_sync_is_told_to_all_that_wait_and_to_every_later_call() {
     // Catches an append that is reported as durable after the device has failed, and a node that goes on.
-    let fs = HookFs::over(Arc::new(MemFs::default()));
+    let fs = FaultFs::new(Arc::new(MemFs::default())).unmapped();
     let (_logs, mut log) = open_log(&fs.arc());
     run(async {
         let (arrivals, go) = fs.hold(Op::Sync, ".log", Answer::Fail(std::io::ErrorKind::TimedOut));

@@ -7,7 +7,8 @@ pub(crate) mod orders;
 use std::sync::Arc;
 
 use mini_engine::Builder;
-use mini_engine::fs::{FaultFs, MemFs};
+use proof::disk::{FaultFs, MemFs};
+use proof::{Clock, second};
 
 use super::*;
 use crate::settings::{Limits, ServerDurability, Settings};
@@ -34,7 +35,7 @@ struct Server {
     session: Session,
     /// How many requests may be carried out together.
     most: usize,
-    _directory: tempfile::TempDir,
+    _directory: proof::TempDir,
 }
 
 fn limits() -> Limits {
@@ -51,7 +52,7 @@ impl Server {
     }
 
     fn on(disk: impl FnOnce(Builder) -> Builder, change: impl FnOnce(&mut Settings)) -> Self {
-        let directory = tempfile::tempdir().expect("a temporary directory");
+        let directory = proof::TempDir::new().expect("a temporary directory");
         let db = disk(mini_engine::Db::builder(directory.path()).memtable_bytes(1 << 20)).open().expect("open");
         let mut settings = Settings {
             durability: ServerDurability::Synced,
@@ -802,14 +803,13 @@ fn a_transaction_is_not_carried_out_if_a_watched_key_has_changed() {
 #[test]
 fn a_watched_key_that_has_expired_has_changed() {
     // Catches a transaction that goes on although the key that it depends on is gone, which no write has removed.
-    let faults = FaultFs::new(Arc::new(MemFs::default()));
-    let disk = faults.clone();
-    let mut server = Server::on(|builder| builder.file_system(Arc::new(disk)), |_| ());
+    let clock = Clock::at(std::time::SystemTime::now());
+    let mut server = Server::on(|builder| builder.time_source(clock.source()), |_| ());
     server.talk(&format!(
         "set a 1 exat {FUTURE} => +OK | watch a nope => +OK | multi => +OK | get a => +QUEUED | exec => *1 $1 1"
     ));
     server.talk("watch a nope => +OK | multi => +OK | get a => +QUEUED");
-    faults.set_time(std::time::UNIX_EPOCH + std::time::Duration::from_secs(FUTURE.parse().expect("a number")));
+    clock.set(second(FUTURE.parse().expect("a number")));
     server.talk("exec => *-1 | get a => $-1 | watch a => +OK | multi => +OK | get a => +QUEUED | exec => *1 $-1");
 }
 
@@ -909,7 +909,7 @@ fn long_values_do_not_gather_in_memory() {
 #[test]
 fn reads_of_a_pipeline_are_answered_by_an_engine_that_refuses_writes() {
     // Catches a batch that cannot be written and makes the reads beside it fail.
-    let directory = tempfile::tempdir().expect("a temporary directory");
+    let directory = proof::TempDir::new().expect("a temporary directory");
     let db = mini_engine::Db::open(directory.path()).expect("open");
     db.insert("a", "1").expect("insert");
     drop(db);
@@ -1005,7 +1005,7 @@ fn the_courseworks_examples_print_what_they_are_to_print() {
 #[test]
 fn files_are_loaded_from_their_directory_only() {
     // Catches a client that can read the server's files.
-    let directory = tempfile::tempdir().expect("a temporary directory");
+    let directory = proof::TempDir::new().expect("a temporary directory");
     let pairs: Vec<u8> = [(1i32, 10i32), (-2, 20), (3, -30)]
         .iter()
         .flat_map(|(k, v)| [k.to_le_bytes(), v.to_le_bytes()].concat())
@@ -1024,7 +1024,7 @@ fn files_are_loaded_from_their_directory_only() {
 #[test]
 fn replies_wait_for_a_sync_as_long_as_a_file_is_loaded() {
     // Catches a client that sees pairs which a power failure could take back: those of a running or failed load.
-    let directory = tempfile::tempdir().expect("a temporary directory");
+    let directory = proof::TempDir::new().expect("a temporary directory");
     std::fs::write(directory.path().join("cut.dat"), [1; 12]).expect("write");
     for (durability, waits) in [(ServerDurability::Synced, true), (ServerDurability::Everysec, false)] {
         let mut server = Server::with(|settings| {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use self::world::{ENTRY_BYTES, KEYS, POLICIES, Step, World, step};
 use super::*;
 use crate::manifest::RunId;
-use crate::random::Random;
+use proof::Random;
 
 mod dense;
 mod dropped;

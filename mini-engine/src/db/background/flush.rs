@@ -86,7 +86,7 @@ mod tests {
     use crate::db::background::log::log_loop;
     use crate::db::recovery::open;
     use crate::db::write::{WriteMode, write};
-    use crate::fs::MemFs;
+    use crate::disk::MemFs;
     use crate::manifest::test_tables::{listed, table_of_keys};
     use crate::options::Options;
     use crate::table::{Table, TableMeta};

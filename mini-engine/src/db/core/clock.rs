@@ -1,4 +1,4 @@
-//! The clock of a database, by which entries expire: the time of its file system, in milliseconds, which never goes back.
+//! The clock of a database, by which entries expire: the time of its source, in milliseconds, which never goes back.
 //!
 //! K1 `latest` only rises. Every edit of the manifest records it, and an open goes on from there: so a key that was absent stays absent, unless the
 //! system's clock jumped ahead, was set back, and a crash came before the next edit.
@@ -12,11 +12,10 @@
 //! a power cut could take writes and leave a later instant than theirs. A replicated state machine that applies them again would then find keys
 //! expired that were there for it the first time, and are for the other nodes.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use crate::fs::FileSystem;
+use crate::options::TimeSource;
 use crate::types::{Millis, millis, system_time};
 
 /// The milliseconds by which the clock is ahead of the system's that are logged.
@@ -24,7 +23,7 @@ const NOTABLE: Millis = 1000;
 
 #[derive(Debug)]
 pub(crate) struct Clock {
-    fs: Arc<dyn FileSystem>,
+    source: TimeSource,
     /// Relaxed: K2 and K3 rest on the orders of the number, the view and the lock that they name.
     latest: AtomicU64,
     /// Whether the log has said that the clock is ahead of the system's. Relaxed: it orders nothing, and decides about a message only.
@@ -33,8 +32,8 @@ pub(crate) struct Clock {
 
 impl Clock {
     /// A clock that goes on from `latest`; 0 if no entry expires.
-    pub(crate) fn new(fs: Arc<dyn FileSystem>, latest: Millis) -> Self {
-        Self { fs, latest: AtomicU64::new(latest), is_said: AtomicBool::new(false) }
+    pub(crate) fn new(source: TimeSource, latest: Millis) -> Self {
+        Self { source, latest: AtomicU64::new(latest), is_said: AtomicBool::new(false) }
     }
 
     /// The present instant, if entries expire; otherwise 0.
@@ -46,7 +45,7 @@ impl Clock {
     /// The present instant. From now on there are entries that expire.
     #[inline(never)]
     pub(crate) fn begin(&self) -> Millis {
-        self.raise(millis(self.fs.now()).max(1))
+        self.raise(millis(self.source.now()).max(1))
     }
 
     fn raise(&self, now: Millis) -> Millis {
@@ -58,12 +57,12 @@ impl Clock {
     /// The present instant, which does not begin the clock.
     #[inline(never)]
     pub(crate) fn peek(&self) -> Millis {
-        millis(self.fs.now()).max(1).max(self.latest())
+        millis(self.source.now()).max(1).max(self.latest())
     }
 
     /// The present time, which does not begin the clock: the system's unless that is behind.
     pub(crate) fn time(&self) -> SystemTime {
-        let system = self.fs.now();
+        let system = self.source.now();
         let (now, is_running) = (millis(system), self.latest() > 0);
         let latest = if is_running { self.raise(now) } else { 0 };
         self.ahead();
@@ -74,7 +73,7 @@ impl Clock {
     pub(crate) fn ahead(&self) -> Millis {
         let ahead = match self.latest() {
             0 => 0,
-            latest => match millis(self.fs.now()) {
+            latest => match millis(self.source.now()) {
                 // It is not set: a group of a cluster has not recovered its instant.
                 0 => 0,
                 system => latest.saturating_sub(system),
@@ -110,35 +109,41 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::fs::{FaultFs, MemFs};
+
+    /// A clock that is set, and a source that reads it.
+    fn set_by_hand() -> (proof::Clock, TimeSource) {
+        let clock = proof::Clock::at(SystemTime::UNIX_EPOCH);
+        let read = clock.clone();
+        (clock, TimeSource::new(move || read.now()))
+    }
 
     #[test]
     fn the_clock_never_goes_back_and_stands_still_until_an_entry_expires() {
         // Catches a key that returns when the system's clock is set back, and a clock that is read although nothing expires.
-        let fs = FaultFs::new(Arc::new(MemFs::default()));
-        let set = |millis| fs.set_time(SystemTime::UNIX_EPOCH + Duration::from_millis(millis));
+        let (by_hand, source) = set_by_hand();
+        let set = |millis| by_hand.set(SystemTime::UNIX_EPOCH + Duration::from_millis(millis));
         set(500);
-        let clock = Clock::new(Arc::new(fs.clone()), 0);
+        let clock = Clock::new(source.clone(), 0);
         assert_eq!((clock.now(), clock.peek(), clock.now(), clock.latest()), (0, 500, 0, 0));
         assert_eq!((clock.begin(), clock.now()), (500, 500));
         set(400);
         assert_eq!((clock.now(), clock.peek(), clock.latest()), (500, 500, 500));
         set(600);
         assert_eq!((clock.now(), clock.latest()), (600, 600));
-        let reopened = Clock::new(Arc::new(fs.clone()), 700);
+        let reopened = Clock::new(source.clone(), 700);
         assert_eq!(reopened.now(), 700);
         set(0);
-        let clock = Clock::new(Arc::new(fs.clone()), 0);
+        let clock = Clock::new(source.clone(), 0);
         assert_eq!((clock.peek(), clock.begin()), (1, 1), "it runs, whatever the time");
     }
 
     #[test]
     fn spans_count_from_the_clock_and_a_system_that_is_behind_is_noticed_once() {
         // Catches a span that counts from a time at which the clock is no more, a message at each call, and one for each step of a slow correction.
-        let fs = FaultFs::new(Arc::new(MemFs::default()));
+        let (by_hand, source) = set_by_hand();
         let time = |micros| SystemTime::UNIX_EPOCH + Duration::from_micros(micros);
-        let clock = Clock::new(Arc::new(fs.clone()), 0);
-        fs.set_time(time(9_000_700));
+        let clock = Clock::new(source.clone(), 0);
+        by_hand.set(time(9_000_700));
         assert_eq!((clock.time(), clock.latest()), (time(9_000_700), 0), "nothing expires");
         clock.begin();
         for (system, shown, ahead, is_said) in [
@@ -149,7 +154,7 @@ mod tests {
             (9_500_001, 9_500_001, 0, false),
             (0, 9_500_000, 0, false),
         ] {
-            fs.set_time(time(system));
+            by_hand.set(time(system));
             assert_eq!((clock.time(), clock.ahead()), (time(shown), ahead), "at {system}");
             assert_eq!(clock.is_said.load(Ordering::Relaxed), is_said, "at {system}");
         }

@@ -298,7 +298,7 @@ impl PresentDeadRanges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use proof::Random;
 
     /// A version: the key, its number, and the instant until which it has a value; 0 for a removal.
     type Version = (u64, SeqNo, Millis);

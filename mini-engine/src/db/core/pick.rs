@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use crate::db::admin::{drop_keyspace, keyspace};
     use crate::db::recovery::open;
-    use crate::fs::MemFs;
+    use crate::disk::MemFs;
     use crate::options::Options;
 
     #[test]

@@ -180,7 +180,7 @@ impl NewerWrites {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use proof::Random;
 
     /// The number, the key, and the end of a range.
     type Op = (u64, Vec<u8>, Option<Vec<u8>>);

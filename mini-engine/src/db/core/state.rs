@@ -180,7 +180,7 @@ impl Core {
         let (options, keyspaces) = (&opened.store.options, &opened.manifest.state().keyspaces);
         let core = Core {
             memtables: MemtableFactory::new(options.memtable_kind, options.memtable_bytes),
-            clock: Clock::new(opened.store.fs.clone(), opened.manifest.state().clock),
+            clock: Clock::new(options.time_source.clone(), opened.manifest.state().clock),
             store: opened.store,
             view: ArcSwap::from_pointee(opened.view),
             publication: Publication::new(opened.last_seqno),

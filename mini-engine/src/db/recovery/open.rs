@@ -136,7 +136,7 @@ fn recover(
     }
     let logs = logs_to_replay(&store, &state, &names, report)?;
     let replayed = replay(&store, &state, &logs, report)?;
-    let clock = Clock::new(store.fs.clone(), state.clock);
+    let clock = Clock::new(store.options.time_source.clone(), state.clock);
     let clock = if replayed.has_expiring { clock.begin() } else { clock.now() };
     let state = ManifestState { clock, ..state };
     report.last_seqno = replayed.last_seqno;

@@ -319,7 +319,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::random::Random;
+    use proof::Random;
 
     #[test]
     fn counts_and_bounds_are_those_of_the_entries() {

@@ -19,14 +19,15 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::codec;
+use crate::disk::{Fault, FaultFs, Repeat};
 use crate::error::{Error, Result};
-use crate::fs::{Fault, FaultFs, FileSystem, Repeat, StdFs};
+use crate::fs::{FileSystem, StdFs};
 use crate::iter::EntryIter;
 use crate::iter::model::{Entry, SortedVec, assert_same, current, entries, moves};
 use crate::metrics::Counters;
 use crate::options::{Compression, Options, TableReads};
-use crate::scratch::TempDir;
 use crate::types::{Kind, MAX_SEQNO, MAX_STORED_KEY_LEN, SeqNo, Slice};
+use proof::TempDir;
 
 fn dir() -> TempDir {
     TempDir::new().expect("a temporary directory")

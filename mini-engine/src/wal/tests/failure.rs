@@ -1,8 +1,9 @@
 //! Logs whose file system fails.
 
 use super::*;
+use crate::disk::{Fault, FaultFs, Repeat};
 use crate::error::Error;
-use crate::fs::{Fault, FaultFs, FileSystem, Repeat};
+use crate::fs::FileSystem;
 use crate::types::Durability;
 
 #[test]

@@ -12,11 +12,12 @@ use std::sync::Arc;
 
 use super::format::{FIRST_FRAME, HEADER_LEN};
 use super::*;
+use crate::disk::MemFs;
 use crate::error::Result;
-use crate::fs::{FileSystem, MemFs, StdFs};
+use crate::fs::{FileSystem, StdFs};
 use crate::metrics::Counters;
-use crate::scratch::TempDir;
 use crate::types::{Durability, SeqNo};
+use proof::TempDir;
 
 type Batch = (SeqNo, u32, Vec<u8>);
 

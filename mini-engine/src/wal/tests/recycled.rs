@@ -4,8 +4,9 @@ use std::fs as std_fs;
 use std::ops::ControlFlow;
 
 use super::*;
+use crate::disk::{Fault, FaultFs, Repeat};
 use crate::error::Error;
-use crate::fs::{Fault, FaultFs, FileSystem, Repeat};
+use crate::fs::FileSystem;
 use crate::wal::format::{FIRST_FRAME, Identity};
 
 const START: u64 = FIRST_FRAME;

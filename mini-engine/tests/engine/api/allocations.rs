@@ -54,7 +54,7 @@ fn difference(mut scan: impl FnMut(usize)) -> u64 {
 fn a_cursor_allocates_nothing_an_entry_and_little_at_its_start() {
     // Catches a key or a value that is copied to be lent, and sources or buffers that are made again for each block.
     for place in PLACES {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = proof::TempDir::new().unwrap();
         let db = database(dir.path(), place);
         let scan = |entries| {
             let mut cursor = db.cursor();
@@ -72,7 +72,7 @@ fn a_cursor_allocates_nothing_an_entry_and_little_at_its_start() {
 fn an_iterator_allocates_at_most_once_an_entry() {
     // Catches a key and a value that are copied one by one, and allocations for the back end of an iterator that only goes forward.
     for (place, most) in PLACES.into_iter().zip([2000, 2000, 0]) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = proof::TempDir::new().unwrap();
         let db = database(dir.path(), place);
         let scan = |entries| assert_eq!(db.range(key(17)..).take(entries).map(Result::unwrap).count(), entries);
         let allocated = difference(scan);
@@ -89,7 +89,7 @@ fn an_iterator_allocates_at_most_once_an_entry() {
 #[test]
 fn a_get_of_a_cached_block_allocates_nothing() {
     // Catches a value that is copied out of its block, and a path or a guard that is made although nothing is read.
-    let dir = tempfile::tempdir().unwrap();
+    let dir = proof::TempDir::new().unwrap();
     let db = database(dir.path(), Place::Run);
     let gets = |found: bool| {
         let start = if found { 0 } else { ENTRIES };

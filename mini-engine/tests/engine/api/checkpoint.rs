@@ -8,7 +8,7 @@ fn open(path: &Path) -> Result<Db, Error> {
 }
 
 /// A database with two tables, and writes that are in no table yet.
-fn filled(path: &Path, hook: &HookFs) -> Db {
+fn filled(path: &Path, hook: &FaultFs) -> Db {
     let db = Db::builder(path).file_system(hook.arc()).l0_trigger(8).open().unwrap();
     for n in 0..300 {
         db.insert(format!("key{:03}", n % 200), format!("value {n}")).unwrap();
@@ -24,7 +24,7 @@ fn filled(path: &Path, hook: &HookFs) -> Db {
 #[test]
 fn a_checkpoint_by_links_opens_no_table() {
     // Catches a checkpoint of many tables that pushes others out of the cache of open files, and one that needs a file handle for each.
-    let (dir, hook) = (TempDir::new().unwrap(), HookFs::new());
+    let (dir, hook) = (TempDir::new().unwrap(), unmapped());
     filled(&dir.path().join("db"), &hook).close().unwrap();
     let db = open(&dir.path().join("db")).unwrap();
     db.checkpoint(dir.path().join("copy")).unwrap();
@@ -35,7 +35,7 @@ fn a_checkpoint_by_links_opens_no_table() {
 #[test]
 fn a_checkpoint_holds_all_that_was_written_and_is_a_database_of_its_own() {
     // Catches a copy without the newest writes, a copy that changes with the original, and a copy that the original can destroy.
-    let (dir, hook) = (TempDir::new().unwrap(), HookFs::new());
+    let (dir, hook) = (TempDir::new().unwrap(), unmapped());
     let (source, copy) = (dir.path().join("db"), dir.path().join("copies/monday"));
     let db = filled(&source, &hook);
     let expected = entries(&db);
@@ -71,7 +71,7 @@ fn tables_of_a_checkpoint_are_links_where_that_can_be_and_copies_elsewhere() {
     use std::os::unix::fs::MetadataExt;
 
     for linked in [true, false] {
-        let (dir, hook) = (TempDir::new().unwrap(), HookFs::new());
+        let (dir, hook) = (TempDir::new().unwrap(), unmapped());
         let (source, copy) = (dir.path().join("db"), dir.path().join("copy"));
         let db = filled(&source, &hook);
         if !linked {
@@ -98,7 +98,7 @@ fn tables_of_a_checkpoint_are_links_where_that_can_be_and_copies_elsewhere() {
 fn rule_4_all_of_a_checkpoint_is_synced_before_its_pointer_is() {
     // Catches a checkpoint that opens after a power cut without all of its tables.
     for linked in [true, false] {
-        let (dir, hook) = (TempDir::new().unwrap(), HookFs::new());
+        let (dir, hook) = (TempDir::new().unwrap(), unmapped());
         let db = filled(&dir.path().join("db"), &hook);
         db.flush().unwrap();
         hook.set(move |event| match event.op {

@@ -1,22 +1,16 @@
 //! Entries that expire, by a clock that the tests set.
 
-use std::time::SystemTime;
+use proof::second as at;
 
 use crate::support::*;
 
-fn at(seconds: u64) -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+/// A disk, and a clock that stands at 1,000 seconds.
+fn clocked() -> (MemFs, Clock) {
+    (MemFs::default(), Clock::at(at(1000)))
 }
 
-/// A file system whose clock stands at 1,000 seconds.
-fn clocked() -> FaultFs {
-    let fs = FaultFs::new(Arc::new(MemFs::default()));
-    fs.set_time(at(1000));
-    fs
-}
-
-fn builder(fs: &FaultFs) -> Builder {
-    Db::builder(DB).file_system(Arc::new(fs.clone())).l0_trigger(100)
+fn builder((mem, clock): &(MemFs, Clock)) -> Builder {
+    in_memory(mem).time_source(clock.source()).l0_trigger(100)
 }
 
 /// Checks by every kind of read that the database holds exactly these entries of the keys `a` to `f`.
@@ -40,29 +34,29 @@ fn check(db: &Db, expected: &[(&str, &str)]) {
 }
 
 /// The places where entries are when they expire: in a memtable of each kind, in tables, in several runs, and in what an open finds.
-fn in_each_place(test: impl Fn(&FaultFs, Db, &dyn Fn(Db) -> Db)) {
+fn in_each_place(test: impl Fn(&Clock, Db, &dyn Fn(Db) -> Db)) {
     let flushed = |db: Db| {
         db.flush().unwrap();
         db
     };
     let fs = &clocked();
-    test(fs, builder(fs).open().unwrap(), &|db| db);
+    test(&fs.1, builder(fs).open().unwrap(), &|db| db);
     let fs = &clocked();
-    test(fs, builder(fs).memtable_kind(MemtableKind::Vector).open().unwrap(), &|db| db);
+    test(&fs.1, builder(fs).memtable_kind(MemtableKind::Vector).open().unwrap(), &|db| db);
     let fs = &clocked();
-    test(fs, builder(fs).open().unwrap(), &flushed);
+    test(&fs.1, builder(fs).open().unwrap(), &flushed);
     let fs = &clocked();
-    let mapped = |fs: &FaultFs| builder(fs).table_reads(TableReads::Mmap).compression(Compression::None);
-    test(fs, mapped(fs).open().unwrap(), &flushed);
+    let mapped = |fs: &(MemFs, Clock)| builder(fs).table_reads(TableReads::Mmap).compression(Compression::None);
+    test(&fs.1, mapped(fs).open().unwrap(), &flushed);
     let fs = &clocked();
-    test(fs, builder(fs).open().unwrap(), &|db| {
+    test(&fs.1, builder(fs).open().unwrap(), &|db| {
         let db = flushed(db);
         db.compact_range(..).unwrap();
         db
     });
     for close in [false, true] {
         let fs = &clocked();
-        test(fs, builder(fs).open().unwrap(), &move |db| {
+        test(&fs.1, builder(fs).open().unwrap(), &move |db| {
             if close {
                 db.close().unwrap()
             } else {
@@ -76,7 +70,7 @@ fn in_each_place(test: impl Fn(&FaultFs, Db, &dyn Fn(Db) -> Db)) {
 #[test]
 fn a_key_is_absent_from_its_instant_on_in_every_read_wherever_it_is() {
     // Catches a read that does not look at the clock, a key that goes too early, and an older version that is there again.
-    in_each_place(|fs, db, settle| {
+    in_each_place(|clock, db, settle| {
         db.insert("b", "old").unwrap();
         db.insert("e", "plain").unwrap();
         let db = settle(db);
@@ -90,13 +84,13 @@ fn a_key_is_absent_from_its_instant_on_in_every_read_wherever_it_is() {
         check(&db, &[("a", "first"), b, ("c", ""), e, ("f", "last")]);
         assert_eq!(db.get_with_expiry("b").unwrap().unwrap().1, Some(at(1020)));
         assert_eq!(db.get_with_expiry("e").unwrap().unwrap().1, None);
-        fs.set_time(at(1009) + Duration::from_millis(999));
+        clock.set(at(1009) + Duration::from_millis(999));
         check(&db, &[("a", "first"), b, ("c", ""), e, ("f", "last")]);
-        fs.set_time(at(1010));
+        clock.set(at(1010));
         check(&db, &[b, e, ("f", "last")]);
-        fs.set_time(at(1025));
+        clock.set(at(1025));
         check(&db, &[e, ("f", "last")]);
-        fs.set_time(at(2000));
+        clock.set(at(2000));
         check(&db, &[e]);
         let db = settle(db);
         check(&db, &[e]);
@@ -119,10 +113,10 @@ fn an_entry_that_has_expired_by_its_flush_or_compaction_still_hides_older_versio
     db.compact_range(..).unwrap();
     db.insert_with_expiry("a", "new", at(1010)).unwrap();
     db.insert_with_expiry("b", "new", at(1020)).unwrap();
-    fs.set_time(at(1010));
+    fs.1.set(at(1010));
     db.flush().unwrap();
     check(&db, &[("b", "new"), ("c", "old")]);
-    fs.set_time(at(1020));
+    fs.1.set(at(1020));
     check(&db, &[("c", "old")]);
     db.flush().unwrap();
     db.compact_range(..).unwrap();
@@ -132,7 +126,7 @@ fn an_entry_that_has_expired_by_its_flush_or_compaction_still_hides_older_versio
 #[test]
 fn a_later_write_replaces_the_value_with_its_expiry() {
     // Catches an expiry that outlives its value, and a value that lost its own.
-    in_each_place(|fs, db, settle| {
+    in_each_place(|clock, db, settle| {
         for key in ["a", "b", "c", "d"] {
             db.insert_with_expiry(key, "short", at(1010)).unwrap();
         }
@@ -147,11 +141,11 @@ fn a_later_write_replaces_the_value_with_its_expiry() {
         batch.insert_with_expiry("f", "f", at(1060)).unwrap();
         db.write(batch, Durability::Synced).unwrap();
         let db = settle(db);
-        fs.set_time(at(1020));
+        clock.set(at(1020));
         check(&db, &[("a", "plain"), ("b", "long"), ("d", "z"), ("f", "f")]);
         db.remove_range("b".."d").unwrap();
         check(&db, &[("a", "plain"), ("d", "z"), ("f", "f")]);
-        fs.set_time(at(1060));
+        clock.set(at(1060));
         check(&settle(db), &[("a", "plain"), ("d", "z")]);
     });
 }
@@ -159,15 +153,15 @@ fn a_later_write_replaces_the_value_with_its_expiry() {
 #[test]
 fn snapshots_iterators_and_cursors_see_the_time_at_which_they_were_made() {
     // Catches a scan that loses entries while it goes on, and a flush or a compaction that drops what a snapshot still sees.
-    in_each_place(|fs, db, settle| {
+    in_each_place(|clock, db, settle| {
         db.insert("a", "old").unwrap();
         let db = settle(db);
         db.insert_with_expiry("a", "new", at(1010)).unwrap();
         db.insert_with_expiry("b", "late", at(1030)).unwrap();
         let (before, mut iter, mut cursor) = (db.snapshot(), db.iter(), db.cursor());
-        fs.set_time(at(1020));
+        clock.set(at(1020));
         let after = db.snapshot();
-        fs.set_time(at(1040));
+        clock.set(at(1040));
         db.flush().unwrap();
         db.compact_range(..).unwrap();
         let all = |snapshot: &Snapshot| snapshot.iter().map(|entry| entry.unwrap().0.to_vec()).collect::<Vec<_>>();
@@ -204,7 +198,7 @@ impl MapEach for Vec<Option<Slice>> {
 #[test]
 fn conditional_writes_take_an_expired_key_for_absent() {
     // Catches a lock that nobody can take after its owner has died, and a queue that hands out what has expired.
-    in_each_place(|fs, db, settle| {
+    in_each_place(|clock, db, settle| {
         db.insert_with_expiry("a", "owner", at(1010)).unwrap();
         db.insert_with_expiry("b", "1", at(1010)).unwrap();
         db.insert_with_expiry("e", "2", at(1010)).unwrap();
@@ -215,7 +209,7 @@ fn conditional_writes_take_an_expired_key_for_absent() {
         assert!(db.set_expiry("b", None).unwrap());
         assert!(db.set_expiry("b", Some(at(1020))).unwrap());
         assert!(!db.set_expiry("never", None).unwrap());
-        fs.set_time(at(1010));
+        clock.set(at(1010));
         assert!(!db.set_expiry("a", Some(at(1090))).unwrap());
         db.compare_and_swap("a", None, Some(b"other")).unwrap().unwrap();
         check(&db, &[("a", "other"), ("b", "1")]);
@@ -226,7 +220,7 @@ fn conditional_writes_take_an_expired_key_for_absent() {
         let db = settle(db);
         assert_eq!(&*db.pop_last().unwrap().unwrap().0, b"f");
         db.insert_with_expiry("c", "4", at(1020)).unwrap();
-        fs.set_time(at(1020));
+        clock.set(at(1020));
         assert_eq!(&*db.pop_last().unwrap().unwrap().0, b"a");
         assert_eq!(db.pop_first().unwrap(), None);
         check(&db, &[]);
@@ -240,18 +234,18 @@ fn the_clock_never_goes_back_within_a_database() {
     let db = builder(&fs).open().unwrap();
     db.insert_with_expiry("a", "1", at(1010)).unwrap();
     db.insert_with_expiry("b", "2", at(1050)).unwrap();
-    fs.set_time(at(1020));
+    fs.1.set(at(1020));
     check(&db, &[("b", "2")]);
-    fs.set_time(at(500));
+    fs.1.set(at(500));
     check(&db, &[("b", "2")]);
     db.close().unwrap();
     let db = builder(&fs).open().unwrap();
     check(&db, &[("b", "2")]);
-    fs.set_time(at(1050));
+    fs.1.set(at(1050));
     check(&db, &[]);
     db.insert("c", "3").unwrap();
     db.flush().unwrap();
-    fs.set_time(at(500));
+    fs.1.set(at(500));
     drop(db);
     let reader = builder(&fs).read_only(true).open().unwrap();
     check(&reader, &[("c", "3")]);
@@ -264,8 +258,8 @@ fn the_clock_never_goes_back_within_a_database() {
     // The copy goes on from the same time.
     db.insert_with_expiry("e", "5", at(1060)).unwrap();
     db.checkpoint("/copy").unwrap();
-    fs.set_time(at(400));
-    let copy = Db::builder("/copy").file_system(Arc::new(fs.clone())).open().unwrap();
+    fs.1.set(at(400));
+    let copy = Db::builder("/copy").file_system(Arc::new(fs.0.clone())).time_source(fs.1.source()).open().unwrap();
     assert_eq!(copy.get_with_expiry("e").unwrap().unwrap().1, Some(at(1060)));
     copy.insert_with_expiry("d", "4", at(1050)).unwrap();
     assert!(!copy.contains_key("d").unwrap());
@@ -281,7 +275,7 @@ fn a_span_counts_from_the_clock_of_the_database_in_every_way_to_give_one() {
         let mut db = builder(fs).open().unwrap();
         db.keyspace_with("brief", KeyspaceOptions::default().expire_after(span)).unwrap();
         db.insert_with_expiry("other", "v", at(5000)).unwrap();
-        fs.set_time(system);
+        fs.1.set(system);
         if reopens {
             db.close().unwrap();
             db = builder(fs).open().unwrap();
@@ -318,7 +312,7 @@ fn a_span_counts_from_the_clock_of_the_database_in_every_way_to_give_one() {
 fn a_database_without_entries_that_expire_never_asks_for_the_time() {
     // Catches a clock that every scan and snapshot pays for, and a byte in a file for entries that are not there.
     let (fs, plain) = (clocked(), clocked());
-    let fill = |fs: &FaultFs| {
+    let fill = |fs: &(MemFs, Clock)| {
         let db = builder(fs).open().unwrap();
         db.insert("a", "1").unwrap();
         db.remove("b").unwrap();
@@ -326,17 +320,17 @@ fn a_database_without_entries_that_expire_never_asks_for_the_time() {
         db
     };
     let db = fill(&fs);
-    fs.set_time(at(3000));
+    fs.1.set(at(3000));
     drop((db.snapshot(), db.iter(), db.get("a")));
     db.close().unwrap();
     // At its first entry that expires, the clock begins.
-    fs.set_time(at(500));
+    fs.1.set(at(500));
     let db = builder(&fs).open().unwrap();
     db.insert_with_expiry("c", "2", at(501)).unwrap();
     db.flush().unwrap();
     assert!(db.contains_key("c").unwrap());
-    let lines = |fs: &FaultFs| {
-        let shared: Arc<dyn FileSystem> = Arc::new(fs.clone());
+    let lines = |fs: &(MemFs, Clock)| {
+        let shared: Arc<dyn FileSystem> = Arc::new(fs.0.clone());
         let names = shared.read_dir(Path::new(DB)).unwrap();
         let name = names.iter().find(|name| name.to_string_lossy().starts_with("MANIFEST")).unwrap();
         let mut lines = Vec::new();
@@ -352,7 +346,7 @@ fn a_database_without_entries_that_expire_never_asks_for_the_time() {
         lines(&fs).contains("clock 500000") && lines(&fs).contains("1 that expire, half by 501000, the last at 501000")
     );
     assert!(!lines(&plain).contains("clock") && !lines(&plain).contains("expire"));
-    fs.set_time(at(501));
+    fs.1.set(at(501));
     assert!(!db.contains_key("c").unwrap());
 }
 
@@ -371,10 +365,10 @@ fn a_table_is_compacted_without_further_writes_once_most_of_it_has_expired() {
         db.compact_range(..).unwrap();
         let whole = bytes(&db);
         // Four of ten have expired.
-        fs.set_time(at(1013));
+        fs.1.set(at(1013));
         db.wait_for_compactions().unwrap();
         assert_eq!(bytes(&db), whole);
-        fs.set_time(at(1019));
+        fs.1.set(at(1019));
         db.wait_for_compactions().unwrap();
         assert_eq!(db.iter().count() as u64, long);
         assert_eq!(bytes(&db) > 0, long > 0);
@@ -392,22 +386,22 @@ fn salvage_keeps_expiries_and_leaves_out_what_has_expired() {
     db.insert_with_expiry("b", "in a table", at(1030)).unwrap();
     db.flush().unwrap();
     db.insert_with_expiry("c", "in a log", at(1040)).unwrap();
-    fs.set_time(at(1010));
+    fs.1.set(at(1010));
     db.flush().unwrap();
     db.insert_with_expiry("d", "in the next", at(1050)).unwrap();
     drop(db);
-    fs.remove(&Path::new(DB).join("CURRENT")).unwrap();
+    fs.0.remove(&Path::new(DB).join("CURRENT")).unwrap();
     // The manifest knows better.
-    fs.set_time(at(900));
+    fs.1.set(at(900));
     let mut entries = builder(&fs).salvage().unwrap().range(..).unwrap();
     let expiries: Vec<_> = std::iter::from_fn(|| entries.next_with_expiry()).map(|entry| entry.unwrap().2).collect();
     assert_eq!(expiries, [1030, 1040, 1050].map(|seconds| Some(at(seconds))));
     drop(entries);
     let report = builder(&fs).salvage().unwrap().write_to("/saved").unwrap();
     assert_eq!(report.keys, 3, "{report}");
-    let saved = Db::builder("/saved").file_system(Arc::new(fs.clone())).open().unwrap();
+    let saved = Db::builder("/saved").file_system(Arc::new(fs.0.clone())).time_source(fs.1.source()).open().unwrap();
     check(&saved, &[("b", "in a table"), ("c", "in a log"), ("d", "in the next")]);
-    fs.set_time(at(1040));
+    fs.1.set(at(1040));
     check(&saved, &[("d", "in the next")]);
     assert_eq!(saved.get_with_expiry("d").unwrap().unwrap().1, Some(at(1050)));
 }
@@ -466,7 +460,7 @@ fn entries_of_a_keyspace_with_a_lifetime_expire_unless_they_have_an_expiry_of_th
         let refused = db.keyspace_with("wrong", KeyspaceOptions::default().expire_after(wrong));
         assert!(matches!(refused, Err(Error::InvalidArgument(_))), "{wrong:?}");
     }
-    fs.set_time(at(1010));
+    fs.1.set(at(1010));
     let left: Vec<_> = pairs(brief.iter()).into_iter().map(|(key, _)| String::from_utf8(key).unwrap()).collect();
     assert_eq!(
         left,
@@ -487,13 +481,11 @@ fn entries_of_a_keyspace_with_a_lifetime_expire_unless_they_have_an_expiry_of_th
 fn no_recorded_instant_survives_a_power_cut_without_the_writes_before_it() {
     // Catches an edit of the manifest that is durable with the clock of writes which are not (K4 of the clock).
     for is_load in [false, true] {
-        let mem = MemFs::default();
-        let fs = FaultFs::new(Arc::new(mem.clone()));
-        fs.set_time(at(1000));
+        let fs = clocked();
         let db = builder(&fs).open().unwrap();
         db.insert_with_expiry("a", "1", at(5000)).unwrap();
         db.persist(Durability::Synced).unwrap();
-        fs.set_time(at(2000));
+        fs.1.set(at(2000));
         let mut batch = WriteBatch::new();
         batch.insert_with_expiry("b", "2", at(1500)).unwrap();
         batch.insert("c", "3").unwrap();
@@ -503,7 +495,7 @@ fn no_recorded_instant_survives_a_power_cut_without_the_writes_before_it() {
             false => drop(db.keyspace("new").unwrap()),
         }
         for draw in 0..8 {
-            let left = builder(&FaultFs::new(Arc::new(MemFs::on(mem.disk().after_power_cut(draw).0)))).open().unwrap();
+            let left = in_memory(&MemFs::on(fs.0.disk().after_power_cut(draw).0)).open().unwrap();
             let is_recorded = left.contains_key("z").unwrap() || left.keyspaces().contains(&"new".to_owned());
             assert!(is_recorded, "draw {draw}: the edit is durable when the call returns");
             assert_eq!(left.get("c").unwrap().as_deref(), Some(&b"3"[..]), "draw {draw}, a load: {is_load}");

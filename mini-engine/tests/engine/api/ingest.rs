@@ -9,7 +9,7 @@ fn builder(path: &Path) -> mini_engine::Builder {
 #[test]
 fn a_load_goes_straight_to_the_lowest_level_visible_at_once_and_durable() {
     // Catches entries that go through the log and the memtable, a table of the load that is seen before another, and a load that is lost.
-    let (dir, hook) = (TempDir::new().unwrap(), HookFs::new());
+    let (dir, hook) = (TempDir::new().unwrap(), unmapped());
     let db = builder(dir.path()).file_system(hook.arc()).open().unwrap();
     db.insert("a", "before").unwrap();
     let before = db.snapshot();

@@ -54,7 +54,7 @@ fn an_empty_batch_writes_nothing() {
 fn a_batch_larger_than_half_a_memtable_has_a_log_and_a_memtable_of_its_own() {
     // Catches a batch that can never be reserved, spans two logs, or shares a log with other writes.
     for entries in [30, 100, 1000] {
-        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+        let (dir, fs) = (TempDir::new().unwrap(), unmapped());
         let open = || {
             Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(8192).immutable_memtables(4).open().unwrap()
         };
@@ -69,7 +69,7 @@ fn a_batch_larger_than_half_a_memtable_has_a_log_and_a_memtable_of_its_own() {
         db.insert("after", "").unwrap();
         let events = fs.take();
         let writes = events.iter().filter(|event| event.is(Op::Write, ".log"));
-        let logs: std::collections::BTreeSet<_> = writes.map(|event| event.name.clone()).collect();
+        let logs: std::collections::BTreeSet<_> = writes.map(|event| event.name().to_owned()).collect();
         // The batch in the first, "after" in the second.
         assert_eq!((logs.len(), count(&events, Op::Create, ".log")), (2, 2), "{events:?}");
         drop(go);

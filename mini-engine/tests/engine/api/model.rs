@@ -3,8 +3,6 @@
 mod contents;
 mod steps;
 
-use std::time::SystemTime;
-
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -14,7 +12,7 @@ use crate::support::*;
 
 struct Run {
     dir: TempDir,
-    fs: FaultFs,
+    clock: Clock,
     db: Option<Db>,
     /// The number of the keyspace of the steps.
     space: usize,
@@ -28,11 +26,10 @@ struct Run {
 
 impl Run {
     fn new(chosen: &Chosen) -> Run {
-        let (dir, fs) = (TempDir::new().unwrap(), faulty());
         let model = Model { time: 1_000_000, ..Model::default() };
-        fs.set_time(second(model.time));
-        let db = Some(open(&dir, &fs, chosen));
-        Run { dir, fs, db, space: 0, model, snapshots: Vec::new(), written: 0, committed: 0, refused: 0 }
+        let (dir, clock) = (TempDir::new().unwrap(), Clock::at(second(model.time)));
+        let db = Some(open(&dir, &clock, chosen));
+        Run { dir, clock, db, space: 0, model, snapshots: Vec::new(), written: 0, committed: 0, refused: 0 }
     }
 
     fn db(&self) -> &Db {
@@ -90,7 +87,7 @@ impl Run {
             }
             Step::Pass(seconds) => {
                 self.model.time += seconds;
-                self.fs.set_time(second(self.model.time));
+                self.clock.set(second(self.model.time));
                 self.model.expire();
             }
             Step::Remove(key) => {
@@ -237,7 +234,7 @@ impl Run {
         } else {
             drop(db);
         }
-        self.db = Some(open(&self.dir, &self.fs, chosen));
+        self.db = Some(open(&self.dir, &self.clock, chosen));
         assert_eq!(self.db().snapshot().seqno(), seqno);
         assert_eq!(self.db().recovery().torn, None);
         assert!(!close || self.db().recovery().batches_replayed == 0);
@@ -299,13 +296,9 @@ impl Run {
     }
 }
 
-fn second(n: u64) -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_secs(n)
-}
-
-fn open(dir: &TempDir, fs: &FaultFs, chosen: &Chosen) -> Db {
+fn open(dir: &TempDir, clock: &Clock, chosen: &Chosen) -> Db {
     let builder = Db::builder(dir.path())
-        .file_system(Arc::new(fs.clone()))
+        .time_source(clock.source())
         .memtable_bytes(4096)
         .memtable_kind(chosen.memtable)
         .l0_trigger(2);

@@ -98,11 +98,9 @@ fn scans_among_many_removed_keys_are_those_of_the_model() {
     // Catches a live key that is skipped: one that was inserted, loaded or given a longer life in a range without entries, in whatever place its
     // version is; an older snapshot, a transaction or an open iterator that skips what is there for it; and a range of another keyspace.
     for seed in 0..12 {
-        let fs = FaultFs::new(Arc::new(MemFs::default()));
-        let clock = |now: u64| std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(now);
         let mut now = 1000;
-        fs.set_time(clock(now));
-        let builder = Db::builder(DB).file_system(Arc::new(fs.clone())).l0_trigger(2).block_bytes(512);
+        let clock = Clock::at(second(now));
+        let builder = in_memory(&MemFs::default()).time_source(clock.source()).l0_trigger(2).block_bytes(512);
         let db = builder.memtable_bytes(if seed % 2 == 0 { 64 << 20 } else { 16 << 10 }).open().unwrap();
         let spaces = [(*db).clone(), db.keyspace("other").unwrap()];
         let mut random = Random(seed);
@@ -138,12 +136,12 @@ fn scans_among_many_removed_keys_are_those_of_the_model() {
                 }
                 8 => {
                     let until = now + random.below(9);
-                    space.insert_with_expiry(from.to_be_bytes(), step.to_be_bytes(), clock(until)).unwrap();
+                    space.insert_with_expiry(from.to_be_bytes(), step.to_be_bytes(), second(until)).unwrap();
                     model.insert(from, (step, until));
                 }
                 9 => {
                     now += random.below(3);
-                    fs.set_time(clock(now));
+                    clock.set(second(now));
                 }
                 10 => {
                     let lives = model.get(&from).is_some_and(|(_, until)| now < *until);

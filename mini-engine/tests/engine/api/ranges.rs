@@ -136,7 +136,7 @@ fn a_scan_opens_the_tables_that_it_reaches_and_no_other() {
     assert!(tables > 50 && ranges(&db) >= 200, "{tables} tables, {} ranges", ranges(&db));
     drop(snapshot);
     db.close().unwrap();
-    let fs = Arc::new(faulty());
+    let fs = Arc::new(FaultFs::of_system());
     // Nothing is compacted when the database is opened and closed meanwhile.
     let db =
         small(&dir).l0_trigger(100).memtable_bytes(1 << 20).file_system(fs.clone()).read_only(true).open().unwrap();

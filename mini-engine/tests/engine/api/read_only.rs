@@ -147,7 +147,7 @@ fn readers_go_beside_each_other_and_not_beside_a_writer() {
 #[test]
 fn a_copy_without_a_lock_file_is_read_without_making_one() {
     // Catches a lock file that appears in a backup, and a backup that cannot be read because it has no lock file.
-    let (dir, sealed) = (TempDir::new().unwrap(), faulty());
+    let (dir, sealed) = (TempDir::new().unwrap(), FaultFs::of_system());
     let model = fill(Db::builder(dir.path()));
     fs::remove_file(dir.path().join("LOCK")).unwrap();
     let before = state(dir.path());
@@ -210,7 +210,7 @@ fn logs_that_need_more_memory_than_allowed_are_refused_and_kept() {
 #[test]
 fn a_handle_that_failed_says_something_else_than_one_that_was_opened_to_read() {
     // Catches a cause that does not distinguish a broken disk from a choice of the caller.
-    let (dir, fs) = (TempDir::new().unwrap(), faulty());
+    let (dir, fs) = (TempDir::new().unwrap(), FaultFs::of_system());
     let db = Db::builder(dir.path()).file_system(Arc::new(fs.clone())).open().unwrap();
     fs.mount_read_only();
     assert!(matches!(db.insert("a", "1"), Err(Error::Io { .. })));

@@ -16,14 +16,7 @@ fn quiet(dir: &TempDir) -> Builder {
 
 /// Bytes that do not compress, other ones in each round.
 fn value(key: u32, round: u32) -> Vec<u8> {
-    let mut state = u64::from(key) << 32 | u64::from(round) << 1 | 1;
-    let mut value = Vec::with_capacity(VALUE_LEN);
-    while value.len() < VALUE_LEN {
-        state = state.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29) | 1;
-        value.extend_from_slice(&state.to_le_bytes());
-    }
-    value.truncate(VALUE_LEN);
-    value
+    proof::noise(VALUE_LEN, u64::from(key) << 32 | u64::from(round))
 }
 
 fn overwrite_all(db: &Db, round: u32) {

@@ -102,7 +102,7 @@ fn ranges_are_compacted_beside_writers_and_other_compactions() {
 #[test]
 fn a_range_that_cannot_be_read_is_an_error_and_loses_nothing() {
     // Catches a failed compaction that stays noted as running, so that its tables can never be compacted again.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let (dir, fs) = (TempDir::new().unwrap(), unmapped());
     let db = small(&dir).file_system(fs.arc()).open().unwrap();
     fill_400(&db);
     db.flush().unwrap();
@@ -125,7 +125,7 @@ fn a_range_that_cannot_be_read_is_an_error_and_loses_nothing() {
 fn as_many_compactions_run_at_once_as_there_are_threads() {
     // Catches an option that is ignored, and compactions that wait for each other although they share nothing.
     for threads in [1, 2, 3] {
-        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+        let (dir, fs) = (TempDir::new().unwrap(), unmapped());
         let tiers = |ratio, trigger| small(&dir).compaction(Compaction::Tiered).size_ratio(ratio).l0_trigger(trigger);
         // A large oldest run, tiers on levels 1 and 2, and also enough tables on level 0 for a compaction.
         let db = tiers(4, 1).open().unwrap();

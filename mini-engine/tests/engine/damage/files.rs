@@ -102,7 +102,7 @@ fn rule_10_tables_beside_a_torn_manifest_are_set_aside_and_not_deleted() {
     let (table, manifest) = (newest_table(dir.path()), the_file(dir.path(), "MANIFEST"));
     cut(&manifest, 1);
     let torn = copy(dir.path());
-    let hook = HookFs::new();
+    let hook = unmapped();
     let db = Db::builder(dir.path()).file_system(hook.arc()).open().unwrap();
     assert!(db.recovery().manifest_tail_dropped && db.recovery().manifest_tail_bytes > 0);
     // The name is durable before the new manifest, which has no tear and so no suspects.
@@ -117,7 +117,7 @@ fn rule_10_tables_beside_a_torn_manifest_are_set_aside_and_not_deleted() {
     let content = fs::read(&aside).unwrap();
     for index in 0..events.len() as u64 {
         let dir = copy(torn.path());
-        let faults = faulty();
+        let faults = FaultFs::of_system();
         faults.fail_mutation(index, Fault::Device, Repeat::FromThenOn);
         drop(Db::builder(dir.path()).file_system(Arc::new(faults)).open());
         assert_eq!(keys(&Db::open(dir.path()).unwrap()), ["a"], "operation {index}");
@@ -155,7 +155,7 @@ fn an_open_that_fails_before_it_counts_leaves_no_file_behind() {
     let mut before = files(original.path(), "");
     let takes_space = |event: &Event| matches!(event.op, Op::Create | Op::Write | Op::Sync);
     let renamed = {
-        let (dir, hook) = (copy(original.path()), HookFs::new());
+        let (dir, hook) = (copy(original.path()), unmapped());
         drop(Db::builder(dir.path()).file_system(hook.arc()).open().unwrap());
         let events = hook.take();
         let renamed = position(&events, 0, Op::Rename, "CURRENT");
@@ -166,7 +166,7 @@ fn an_open_that_fails_before_it_counts_leaves_no_file_behind() {
     before.retain(|name| name != "RESERVE");
     for index in 0..renamed {
         for full in [Answer::Fail(ErrorKind::StorageFull), Answer::Short(20)] {
-            let (dir, hook, seen) = (copy(original.path()), HookFs::new(), AtomicUsize::new(0));
+            let (dir, hook, seen) = (copy(original.path()), unmapped(), AtomicUsize::new(0));
             hook.set(move |event| match takes_space(event).then(|| seen.fetch_add(1, Ordering::SeqCst)) {
                 Some(n) if n == index && event.op == Op::Write => full,
                 Some(n) if n >= index => Answer::Fail(ErrorKind::StorageFull),

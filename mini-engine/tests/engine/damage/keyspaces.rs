@@ -1,7 +1,7 @@
 //! Damage to the edits of a manifest that name keyspaces: a repair keeps all entries, each keyspace apart from the others, whatever byte is hit.
 
-use crate::cases::step;
 use crate::support::*;
+use proof::environment::step;
 
 const NEW: &str = "/new";
 

@@ -219,7 +219,7 @@ fn an_open_that_quarantines_may_end_at_any_operation_and_loses_nothing_more() {
     flip(&log, len - 100);
     flip(&tables[1], 3);
     let [damaged_log, damaged_table] = [&log, &tables[1]].map(|path| fs::read(path).unwrap());
-    let faults = faulty();
+    let faults = FaultFs::of_system();
     let open = |dir: &Path, faults: &FaultFs| {
         let builder = Db::builder(dir).file_system(Arc::new(faults.clone())).l0_trigger(100).block_bytes(512);
         builder.recovery_mode(RecoveryMode::Quarantine).open()
@@ -229,7 +229,7 @@ fn an_open_that_quarantines_may_end_at_any_operation_and_loses_nothing_more() {
     assert!(count > 15, "only {count} operations");
     for index in 0..count {
         let dir = copy(original.path());
-        let faults = faulty();
+        let faults = FaultFs::of_system();
         faults.fail_mutation(index, Fault::Device, Repeat::FromThenOn);
         drop(open(dir.path(), &faults));
         let db = quarantining(dir.path());
@@ -284,7 +284,7 @@ fn a_key_removed_since_a_table_was_quarantined_reads_as_removed_after_a_compacti
 #[test]
 fn two_callers_that_drop_one_quarantined_table_do_not_end_the_engine() {
     // Catches a check that another caller's edit can overtake.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let (dir, fs) = (TempDir::new().unwrap(), unmapped());
     let db = Db::open(dir.path()).unwrap();
     db.insert("a", "b").unwrap();
     db.close().unwrap();

@@ -1,7 +1,7 @@
 //! Salvage: the contents of a new database that was made from a damaged one. Each file of a database of 300 tables is removed, cut and flipped.
 
-use crate::cases::step;
 use crate::support::*;
+use proof::environment::step;
 
 const NEW: &str = "/new";
 

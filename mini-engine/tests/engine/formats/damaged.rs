@@ -1,9 +1,9 @@
 //! The page's reader and the engine say the same of databases that were cut off or damaged.
 
-use crate::cases::step;
 use crate::formats::database::{self, Files, Map};
 use crate::formats::workload::write;
 use crate::support::*;
+use proof::environment::step;
 
 fn builder(mem: &MemFs) -> Builder {
     let builder = in_memory(mem).block_bytes(512).partition_bytes(128).l0_trigger(2).compression(Compression::Lz4);

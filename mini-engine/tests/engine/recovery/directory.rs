@@ -219,7 +219,7 @@ fn rule_4_the_name_of_a_directory_is_synced_by_each_open_until_there_is_a_databa
     // Catches a directory whose name, with all synced writes in it, a power cut takes away: the directory was made by an open that ended before it
     // synced the name, or by somebody else.
     for made_by_open in [true, false] {
-        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+        let (dir, fs) = (TempDir::new().unwrap(), unmapped());
         let (above, path) = (name_of(&dir), dir.path().join("db"));
         if made_by_open {
             let above = above.clone();
@@ -245,28 +245,26 @@ fn rule_4_directories_above_are_created_one_by_one_each_synced_before_the_next()
     // Catches a chain of directories whose upper ones a later open takes for durable because they exist.
     let names = ["a", "b", "c"];
     let count = {
-        let faults = faulty();
+        let fs = unmapped();
         let dir = TempDir::new().unwrap();
-        Db::builder(dir.path().join("a/b/c")).file_system(Arc::new(faults.clone())).open().unwrap();
-        faults.mutations()
+        Db::builder(dir.path().join("a/b/c")).file_system(fs.arc()).open().unwrap();
+        fs.mutations()
     };
     for index in 0..=count {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("a/b/c");
-        let faults = faulty();
-        faults.fail_mutation(index, Fault::Device, Repeat::FromThenOn);
-        let fs = HookFs::over(Arc::new(faults.clone()));
+        let fs = unmapped();
+        fs.fail_mutation(index, Fault::Device, Repeat::FromThenOn);
         drop(Db::builder(&path).file_system(fs.arc()).open());
-        faults.heal();
+        fs.heal();
         drop(Db::builder(&path).file_system(fs.arc()).open().unwrap());
         let events = fs.take();
         let mut above = name_of(&dir);
         for (at, name) in names.iter().enumerate() {
-            let created = events.iter().rposition(|event| *event == named(Op::CreateDir, name)).expect("created");
-            let synced =
-                created + events[created..].iter().position(|event| *event == named(Op::SyncDir, &above)).unwrap();
+            let created = events.iter().rposition(|event| is(event, Op::CreateDir, name)).expect("created");
+            let synced = created + events[created..].iter().position(|event| is(event, Op::SyncDir, &above)).unwrap();
             let next = match names.get(at + 1) {
-                Some(next) => events.iter().position(|event| *event == named(Op::CreateDir, next)).unwrap(),
+                Some(next) => events.iter().position(|event| is(event, Op::CreateDir, next)).unwrap(),
                 None => events.iter().position(|event| event.is(Op::RenameTo, "CURRENT")).unwrap(),
             };
             assert!(synced < next, "operation {index}, {name}: {events:?}");
@@ -275,14 +273,15 @@ fn rule_4_directories_above_are_created_one_by_one_each_synced_before_the_next()
     }
 }
 
-fn named(op: Op, name: &str) -> Event {
-    Event { op, name: name.to_owned() }
+/// Whether this is `op` on a file or directory with exactly this name.
+fn is(event: &Event, op: Op, name: &str) -> bool {
+    event.op == op && event.name() == name
 }
 
 #[test]
 fn a_directory_above_that_may_not_be_read_is_no_reason_to_refuse_the_one_below() {
     // Catches a database that cannot be made in `/home/me`, because `/home` may be passed through but not listed.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let (dir, fs) = (TempDir::new().unwrap(), unmapped());
     let above = name_of(&dir);
     let path = dir.path().join("db");
     fs::create_dir(&path).unwrap();

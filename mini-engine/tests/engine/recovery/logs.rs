@@ -6,7 +6,7 @@ use crate::support::*;
 /// is followed by a sync if it is in `synced`. The logs' paths, oldest first. They end with their last frames: the space that
 /// they were given ahead is cut off.
 fn three_logs(dir: &Path, synced: &str) -> Vec<PathBuf> {
-    let hook = HookFs::new();
+    let hook = unmapped();
     let db = Db::builder(dir).file_system(hook.arc()).immutable_memtables(4).open().unwrap();
     hook.fail(Op::Create, ".sst", ErrorKind::StorageFull);
     for key in ["a", "b", "c", "d"] {
@@ -160,7 +160,7 @@ fn rule_2_a_tail_that_cannot_be_set_aside_is_not_cut_off() {
     let mut before = files(original.path(), "");
     before.retain(|name| name != "RESERVE");
     for op in [Op::Create, Op::Write, Op::Sync] {
-        let (dir, hook) = (copy(original.path()), HookFs::new());
+        let (dir, hook) = (copy(original.path()), unmapped());
         let full = move |event: &Event| event.is(op, ".tail.aside");
         hook.answer_where(Answer::Fail(ErrorKind::StorageFull), move |event| full(event));
         let error = Db::builder(dir.path()).file_system(hook.arc()).open().unwrap_err();
@@ -173,7 +173,7 @@ fn rule_2_a_tail_that_cannot_be_set_aside_is_not_cut_off() {
 #[test]
 fn rule_3_a_torn_tail_is_cut_and_synced_before_the_next_log_is_created() {
     // Catches a tear left in front of newer logs: their synced writes would make it look like corruption.
-    let (dir, hook) = (TempDir::new().unwrap(), HookFs::new());
+    let (dir, hook) = (TempDir::new().unwrap(), unmapped());
     let logs = three_logs(dir.path(), "");
     cut(&logs[1], 8);
     let db = Db::builder(dir.path()).file_system(hook.arc()).open().unwrap();
@@ -183,7 +183,7 @@ fn rule_3_a_torn_tail_is_cut_and_synced_before_the_next_log_is_created() {
     let kept = [(Op::Sync, ".log.tail.aside"), (Op::SyncDir, ""), (Op::Truncate, torn), (Op::Sync, torn)];
     let steps = in_order(&events, &[&kept[..], &[(Op::RenameTo, ".log.aside"), (Op::SyncDir, "")]].concat());
     // An older end is cut off the file that keeps the tail.
-    assert_eq!(Some(steps[2]), events.iter().position(|event| event.op == Op::Truncate && event.name == torn));
+    assert_eq!(Some(steps[2]), events.iter().position(|event| event.op == Op::Truncate && event.name() == torn));
     // Tables sync the directory as well, and those after it.
     let next = [position(&events, 0, Op::Create, ".sst"), position(&events, steps[1], Op::Create, ".log")];
     assert!(
@@ -201,14 +201,14 @@ fn rule_3_an_end_at_any_operation_of_that_finds_the_same_history_again() {
     let logs = three_logs(original.path(), "");
     cut(&logs[0], 8);
     let open = |dir: &TempDir, fs: Arc<dyn FileSystem>| Db::builder(dir.path()).file_system(fs).open();
-    let faults = faulty();
+    let faults = FaultFs::of_system();
     let dir = copy(original.path());
     drop(open(&dir, Arc::new(faults.clone())).unwrap());
     let count = faults.mutations();
     assert!(count > 15, "only {count} operations");
     for index in 0..count {
         let dir = copy(original.path());
-        let faults = faulty();
+        let faults = FaultFs::of_system();
         faults.fail_mutation(index, Fault::Device, Repeat::FromThenOn);
         drop(open(&dir, Arc::new(faults)));
         let db = open(&dir, Arc::new(StdFs)).unwrap_or_else(|error| panic!("operation {index}: {error}"));
@@ -238,7 +238,7 @@ fn long_log(dir: &Path) {
     }
 }
 
-fn open_long_log(dir: &Path, hook: &HookFs) -> Result<Db, Error> {
+fn open_long_log(dir: &Path, hook: &FaultFs) -> Result<Db, Error> {
     let builder = Db::builder(dir).memtable_bytes(16 << 20).table_file_bytes(64 << 20).file_system(hook.arc());
     // Level 0 stays as replay has left it.
     builder.l0_trigger(100).l0_slowdown(200).l0_stop(300).open()
@@ -257,18 +257,18 @@ fn the_first_half_of_a_memtable_is_written_while_the_second_is_read() {
     // Catches halves in the wrong order, a lost half, and entries behind a stop that were handed over before the stop was seen.
     let original = TempDir::new().unwrap();
     long_log(original.path());
-    let (dir, hook) = (copy(original.path()), HookFs::new());
+    let (dir, hook) = (copy(original.path()), unmapped());
     let db = open_long_log(dir.path(), &hook).unwrap();
     check_long_log(&db, 12);
     drop(db);
-    check_long_log(&open_long_log(dir.path(), &HookFs::new()).unwrap(), 12);
+    check_long_log(&open_long_log(dir.path(), &unmapped()).unwrap(), 12);
     // A part of the last batch is missing.
     let dir = copy(original.path());
     let log = the_file(dir.path(), ".log");
     let bytes = fs::read(&log).unwrap();
     let end = bytes.iter().rposition(|byte| *byte != 0).unwrap();
     fs::write(&log, &bytes[..end - 1000]).unwrap();
-    let db = open_long_log(dir.path(), &HookFs::new()).unwrap();
+    let db = open_long_log(dir.path(), &unmapped()).unwrap();
     assert!(db.recovery().torn.is_some());
     check_long_log(&db, 11);
 }
@@ -282,24 +282,24 @@ fn of_halves_of_a_memtable_none_is_left_by_an_open_that_fails() {
     let before: Vec<String> = whole.iter().filter(|name| *name != "RESERVE").cloned().collect();
     for op in [Op::Create, Op::Write, Op::Sync] {
         for fails in [1, 2] {
-            let (dir, hook) = (copy(original.path()), HookFs::new());
+            let (dir, hook) = (copy(original.path()), unmapped());
             // The first or the second of the tables, in the order in which they were begun, and those of the next try.
             let names = Mutex::new(Vec::new());
             hook.set(move |event| {
-                if !event.name.ends_with(".sst") {
+                if !event.name().ends_with(".sst") {
                     return Answer::Go;
                 }
                 let mut names = names.lock().unwrap();
-                if !names.contains(&event.name) {
-                    names.push(event.name.clone());
+                if !names.iter().any(|name| name == event.name()) {
+                    names.push(event.name().to_owned());
                 }
-                let is_nth = names.iter().position(|name| *name == event.name) >= Some(fails - 1);
+                let is_nth = names.iter().position(|name| *name == event.name()) >= Some(fails - 1);
                 if event.op == op && is_nth { Answer::Fail(ErrorKind::StorageFull) } else { Answer::Go }
             });
             let error = open_long_log(dir.path(), &hook).unwrap_err();
             assert!(matches!(&error, Error::Io { path, .. } if path.extension().unwrap() == "sst"), "{error}");
             assert_eq!(files(dir.path(), ""), before, "{op:?} {fails}");
-            check_long_log(&open_long_log(dir.path(), &HookFs::new()).unwrap(), 12);
+            check_long_log(&open_long_log(dir.path(), &unmapped()).unwrap(), 12);
         }
     }
     // A synced frame is damaged behind the entries that were handed over; the next frame proves that it was synced.
@@ -308,7 +308,7 @@ fn of_halves_of_a_memtable_none_is_left_by_an_open_that_fails() {
     let mut bytes = fs::read(&log).unwrap();
     bytes[10 * 1_008_000] ^= 1;
     fs::write(&log, &bytes).unwrap();
-    let error = open_long_log(dir.path(), &HookFs::new()).unwrap_err();
+    let error = open_long_log(dir.path(), &unmapped()).unwrap_err();
     assert!(matches!(&error, Error::Corruption { file, .. } if *file == log), "{error}");
     assert_eq!(files(dir.path(), ""), whole);
 }
@@ -317,7 +317,7 @@ fn of_halves_of_a_memtable_none_is_left_by_an_open_that_fails() {
 fn an_open_after_a_close_has_no_space_of_logs_to_read_and_syncs_five_times() {
     // Catches a log that ends with zeros for a whole memtable, which the next open reads and removes, and a sync more than the promises need.
     for (closes, later) in [(true, 0), (false, 0), (true, 3), (false, 3)] {
-        let (dir, hook) = (TempDir::new().unwrap(), HookFs::new());
+        let (dir, hook) = (TempDir::new().unwrap(), unmapped());
         let db = Db::builder(dir.path()).file_system(hook.arc()).memtable_bytes(256 << 10).open().unwrap();
         fill(&db, 0..400, [7; 400]);
         db.flush().unwrap();

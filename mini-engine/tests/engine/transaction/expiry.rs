@@ -1,12 +1,8 @@
 //! Entries that expire while a transaction lives.
 
-use std::time::SystemTime;
+use proof::second as at;
 
 use crate::support::*;
-
-fn at(seconds: u64) -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
-}
 
 #[test]
 fn what_was_read_and_has_expired_by_the_commit_is_a_conflict_and_nothing_else_is() {
@@ -25,22 +21,21 @@ fn what_was_read_and_has_expired_by_the_commit_is_a_conflict_and_nothing_else_is
     ];
     for is_flushed in [false, true] {
         for (number, (read, is_conflict)) in reads.into_iter().enumerate() {
-            let fs = FaultFs::new(Arc::new(MemFs::default()));
-            fs.set_time(at(1000));
-            let db = Db::builder(DB).file_system(Arc::new(fs.clone())).open().unwrap();
+            let clock = Clock::at(at(1000));
+            let db = in_memory(&MemFs::default()).time_source(clock.source()).open().unwrap();
             db.insert_with_expiry("gone", "", at(1005)).unwrap();
             db.insert_with_expiry("late", "", at(2000)).unwrap();
             db.insert("plain", "").unwrap();
             db.insert_with_expiry("soon", "", at(1010)).unwrap();
-            fs.set_time(at(1006));
+            clock.set(at(1006));
             if is_flushed {
                 db.flush().unwrap();
             }
             let transaction = db.transaction();
             assert!(read(&transaction), "read {number}");
-            fs.set_time(at(1009) + Duration::from_millis(999));
+            clock.set(at(1009) + Duration::from_millis(999));
             transaction.check().unwrap();
-            fs.set_time(at(1010));
+            clock.set(at(1010));
             assert!(read(&transaction), "read {number} again: the transaction has one instant");
             assert_eq!(transaction.check().is_err(), is_conflict, "{number}");
             transaction.insert("own", "").unwrap();
@@ -60,9 +55,8 @@ fn what_was_read_and_has_expired_by_the_commit_is_a_conflict_and_nothing_else_is
 fn a_transaction_has_a_time_for_its_own_writes_also_while_nothing_in_the_database_expires() {
     // Catches an entry that has expired already, and is there for the transaction that inserts it because the clock of the database stands still; an
     // instant that moves on while the transaction lives; and a clock that begins although nothing is committed that expires.
-    let fs = FaultFs::new(Arc::new(MemFs::default()));
-    fs.set_time(at(1000));
-    let db = Db::builder(DB).file_system(Arc::new(fs.clone())).open().unwrap();
+    let clock = Clock::at(at(1000));
+    let db = in_memory(&MemFs::default()).time_source(clock.source()).open().unwrap();
     db.insert("past", "older").unwrap();
     let there = |transaction: &Transaction| {
         let keys: Vec<_> = transaction.iter().map(|entry| entry.unwrap().0.to_vec()).collect();
@@ -77,10 +71,10 @@ fn a_transaction_has_a_time_for_its_own_writes_also_while_nothing_in_the_databas
             transaction.insert_with_expiry(key, "", at(seconds)).unwrap();
         }
         assert_eq!(there(&transaction), [b"soon"]);
-        fs.set_time(at(1001));
+        clock.set(at(1001));
         transaction.insert_with_expiry("soon", "", at(1001)).unwrap();
         assert_eq!(there(&transaction), [b"soon"], "the transaction has one instant");
-        fs.set_time(at(1000));
+        clock.set(at(1000));
         assert!(!db.has_expiring_entries());
         if is_committed {
             transaction.commit(Durability::Buffered).unwrap();
@@ -88,23 +82,22 @@ fn a_transaction_has_a_time_for_its_own_writes_also_while_nothing_in_the_databas
     }
     assert!(db.has_expiring_entries());
     assert_eq!(keys(&db), ["soon"]);
-    fs.set_time(at(1001));
+    clock.set(at(1001));
     assert_eq!(keys(&db), [""; 0]);
 }
 
 #[test]
 fn a_key_that_expires_during_a_conditional_write_is_absent_for_it() {
     // Catches a key that comes back because its expiry was taken away after it had expired.
-    let fs = FaultFs::new(Arc::new(MemFs::default()));
-    fs.set_time(at(1000));
-    let db = Db::builder(DB).file_system(Arc::new(fs.clone())).open().unwrap();
+    let clock = Clock::at(at(1000));
+    let db = in_memory(&MemFs::default()).time_source(clock.source()).open().unwrap();
     db.insert_with_expiry("a", "1", at(1010)).unwrap();
     let mut tries = 0;
     let seen = db.transact(|transaction| -> Result<bool, Error> {
         tries += 1;
         let value = transaction.get("a")?;
         transaction.insert("b", value.as_deref().unwrap_or(b"absent"))?;
-        fs.set_time(at(1010));
+        clock.set(at(1010));
         Ok(value.is_some())
     });
     assert_eq!((seen.unwrap(), tries), (false, 2));

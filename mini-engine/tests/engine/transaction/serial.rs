@@ -124,7 +124,7 @@ fn check(seed: u64, threads: usize, kind: MemtableKind) -> (usize, u64) {
 
 /// How many histories are made; `TRANSACTION_ROUNDS` for more.
 fn rounds() -> u64 {
-    std::env::var("TRANSACTION_ROUNDS").map_or(4, |rounds| rounds.parse().unwrap())
+    proof::environment::number("TRANSACTION_ROUNDS").unwrap_or(4)
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn a_damaged_table_below_stops_writers_with_its_name_until_it_is_restored_and_le
 #[test]
 fn compactions_that_fail_for_another_reason_stop_writers_until_they_succeed() {
     // Catches writers that go on without limit while all compactions fail, and writers that wait for ever.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let (dir, fs) = (TempDir::new().unwrap(), unmapped());
     let db = small(Db::builder(dir.path())).file_system(fs.arc()).open().unwrap();
     fs.answer_where(Answer::Fail(ErrorKind::PermissionDenied), |event| {
         event.is(Op::Create, ".sst") && on_compaction_thread()
@@ -143,7 +143,7 @@ fn writers_flushes_and_loads_wait_for_compactions_that_fall_behind() {
 #[test]
 fn a_flush_that_waits_for_a_compaction_without_space_says_so() {
     // Catches a `flush` or a `close` that waits as long as the disk is full.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let (dir, fs) = (TempDir::new().unwrap(), unmapped());
     let db = small(Db::builder(dir.path())).file_system(fs.arc()).open().unwrap();
     fs.answer_where(Answer::Fail(ErrorKind::StorageFull), |event| {
         event.is(Op::Write, ".sst") && on_compaction_thread()
@@ -174,7 +174,7 @@ fn a_flush_that_waits_for_a_compaction_without_space_says_so() {
 fn level_0_is_compacted_within_while_an_older_compaction_of_it_is_held() {
     // Catches one long compaction that all newer tables of level 0 wait for.
     for (policy, threads) in POLICIES.into_iter().flat_map(|policy| [(policy, 1), (policy, 2)]) {
-        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+        let (dir, fs) = (TempDir::new().unwrap(), unmapped());
         base(dir.path());
         // Dropped after the object that holds its compactions.
         let db;
@@ -211,7 +211,7 @@ fn level_0_is_compacted_within_while_an_older_compaction_of_it_is_held() {
 #[test]
 fn writers_wait_for_a_compaction_that_is_in_the_way_of_level_0() {
     // Catches writers that are refused for damage elsewhere while a compaction of the tables that level 0 overlaps is running.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let (dir, fs) = (TempDir::new().unwrap(), unmapped());
     let open =
         || small(Db::builder(dir.path())).l0_stop(6).table_file_bytes(4096).file_system(fs.arc()).open().unwrap();
     let db = open();

@@ -2,7 +2,7 @@
 
 use crate::support::*;
 
-fn open(dir: &TempDir, fs: &HookFs) -> Db {
+fn open(dir: &TempDir, fs: &FaultFs) -> Db {
     Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(64 << 10).open().unwrap()
 }
 
@@ -125,7 +125,7 @@ fn rule_6_inputs_of_a_compaction_are_unlinked_after_its_edit_is_durable() {
     let (sender, removed) = mpsc::channel();
     fs.set(move |event| {
         if event.is(Op::Remove, ".sst") {
-            sender.send(event.name.clone()).unwrap();
+            sender.send(event.name().to_owned()).unwrap();
         }
         Answer::Go
     });
@@ -136,7 +136,7 @@ fn rule_6_inputs_of_a_compaction_are_unlinked_after_its_edit_is_durable() {
     let inputs = [removed.recv().unwrap(), removed.recv().unwrap()];
     drop(db);
     let events = fs.take();
-    let output = events.iter().rfind(|event| event.is(Op::Create, ".sst")).unwrap().name.clone();
+    let output = events.iter().rfind(|event| event.is(Op::Create, ".sst")).unwrap().name().to_owned();
     assert!(!inputs.contains(&output));
     let steps = [(Op::Sync, &*output), (Op::SyncDir, ""), (Op::Write, "MANIFEST"), (Op::Sync, "MANIFEST")];
     let durable = in_order(&events, &steps)[3];
@@ -282,8 +282,8 @@ fn rule_14_table_files_are_never_written_after_their_sync_nor_truncated() {
     let synced = |event: &Event| event.is(Op::Sync, ".sst");
     for (at, event) in events.iter().enumerate().filter(|(_, event)| synced(event)) {
         let touched =
-            |later: &Event| later.name == event.name && matches!(later.op, Op::Write | Op::Truncate | Op::Rename);
-        assert!(!events[at..].iter().any(touched), "{}", event.name);
+            |later: &Event| later.name() == event.name() && matches!(later.op, Op::Write | Op::Truncate | Op::Rename);
+        assert!(!events[at..].iter().any(touched), "{}", event.name());
     }
     assert_eq!(count(&events, Op::Truncate, ".sst"), 0);
 }
@@ -291,7 +291,7 @@ fn rule_14_table_files_are_never_written_after_their_sync_nor_truncated() {
 #[test]
 fn rule_15_short_and_interrupted_writes_are_completed() {
     // Catches a write whose returned count is ignored: every file of the database would have holes.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let (dir, fs) = (TempDir::new().unwrap(), unmapped());
     let calls = AtomicUsize::new(0);
     fs.set(move |event| match (event.op, calls.fetch_add(1, Ordering::Relaxed) % 3) {
         (Op::Write, 0) => Answer::Fail(ErrorKind::Interrupted),

@@ -10,7 +10,7 @@ fn halves(n: usize) -> WriteBatch {
 
 /// Lets `WRITERS` threads write. All of them wait while the first one's write to the log is held. Then `answer` decides the writes to the log from
 /// the second on. Returns the results of the threads.
-fn contend(db: &Db, fs: &HookFs, durability: Durability, answer: Answer) -> Vec<Result<u64, Error>> {
+fn contend(db: &Db, fs: &FaultFs, durability: Durability, answer: Answer) -> Vec<Result<u64, Error>> {
     let (arrivals, go) = fs.hold(Op::Write, ".log", Answer::Go);
     fs.take();
     thread::scope(|scope| {
@@ -27,7 +27,7 @@ fn contend(db: &Db, fs: &HookFs, durability: Durability, answer: Answer) -> Vec<
 #[test]
 fn writers_that_wait_for_each_other_each_get_their_own_outcome() {
     // Catches an outcome that belongs to another writer, a write that is lost behind a held one, and a wrong count.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let (dir, fs) = (TempDir::new().unwrap(), unmapped());
     let open = || Db::builder(dir.path()).file_system(fs.arc()).open().unwrap();
     let db = open();
     let outcomes = contend(&db, &fs, Durability::Synced, Answer::Go);

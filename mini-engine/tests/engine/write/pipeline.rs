@@ -3,7 +3,7 @@
 use crate::support::*;
 
 /// A database whose log is already mapped, and how many entries it has.
-fn open_mapped(dir: &Path, fs: &HookFs) -> (Db, usize) {
+fn open_mapped(dir: &Path, fs: &FaultFs) -> (Db, usize) {
     let db = Db::builder(dir).file_system(fs.arc()).open().unwrap();
     let mut entries = 0;
     while count(&fs.take(), Op::Fill, ".log") == 0 {
@@ -14,8 +14,8 @@ fn open_mapped(dir: &Path, fs: &HookFs) -> (Db, usize) {
 }
 
 /// Such a database, in which a thread named `first` will be held when it fills its place in the log.
-fn held() -> (TempDir, HookFs, Db, usize, Held) {
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
+fn held() -> (TempDir, FaultFs, Db, usize, Held) {
+    let (dir, fs) = (TempDir::new().unwrap(), FaultFs::of_system());
     let (db, entries) = open_mapped(dir.path(), &fs);
     let held = fs.hold_where(Answer::Go, is_first);
     (dir, fs, db, entries, held)
@@ -46,7 +46,7 @@ fn panics(db: &Db) -> bool {
 }
 
 /// Waits until a writer has filled the place of a frame: header and payload.
-fn wait_for_frame(fs: &HookFs) {
+fn wait_for_frame(fs: &FaultFs) {
     let mut fills = 0;
     while fills < 2 {
         fills += count(&fs.take(), Op::Fill, ".log");
@@ -110,7 +110,7 @@ fn a_memtable_is_flushed_with_the_writes_that_were_under_way_when_it_was_frozen(
 #[test]
 fn a_synced_write_makes_all_before_it_durable_and_nothing_behind_a_hole() {
     // Catches a sync that claims to cover a frame that is not whole: if it is lost, it is called damage.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
+    let (dir, fs) = (TempDir::new().unwrap(), FaultFs::of_system());
     let (db, entries) = open_mapped(dir.path(), &fs);
     let synced = |key: &str| put(&db, key, "synced", Durability::Synced);
     synced("before").unwrap();
@@ -210,7 +210,7 @@ fn a_condition_waits_for_the_writes_that_have_begun() {
 fn nobody_writes_where_a_log_is_being_given_space_and_no_rotation_leaves_it_behind() {
     // Catches zeros that are written over frames: of this log, and of a later log in the same file.
     for ends_by_flush in [false, true] {
-        let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
+        let (dir, fs) = (TempDir::new().unwrap(), FaultFs::of_system());
         let (db, entries) = open_mapped(dir.path(), &fs);
         let is_extension = |event: &Event| event.is(Op::Write, ".log") && on_thread("mini-engine-log");
         let (arrivals, go) = fs.hold_where(Answer::Go, is_extension);
@@ -244,7 +244,7 @@ fn nobody_writes_where_a_log_is_being_given_space_and_no_rotation_leaves_it_behi
 #[test]
 fn space_that_could_not_be_had_ahead_is_not_asked_for_again_by_each_write() {
     // Catches a full disk to which each write lets megabytes of zeros be written, in vain.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
+    let (dir, fs) = (TempDir::new().unwrap(), FaultFs::of_system());
     let (db, entries) = open_mapped(dir.path(), &fs);
     let (tries, has_grown) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let (seen, grown) = (tries.clone(), has_grown.clone());

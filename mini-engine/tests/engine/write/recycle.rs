@@ -2,13 +2,13 @@
 
 use crate::support::*;
 
-fn open(dir: &Path, fs: &HookFs) -> Db {
+fn open(dir: &Path, fs: &FaultFs) -> Db {
     Db::builder(dir).file_system(fs.arc()).memtable_bytes(64 << 10).l0_trigger(100).open().unwrap()
 }
 
 /// A new database, and its contents.
-fn begin() -> (TempDir, HookFs, Db, Map) {
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+fn begin() -> (TempDir, FaultFs, Db, Map) {
+    let (dir, fs) = (TempDir::new().unwrap(), unmapped());
     let db = open(dir.path(), &fs);
     (dir, fs, db, Map::new())
 }
@@ -27,7 +27,7 @@ fn write(db: &Db, model: &mut Map, n: u64, len: usize, durability: Durability) -
 fn rule_8_a_log_takes_over_the_file_of_one_that_was_flushed() {
     // Catches logs that grow from nothing each time, more than one kept file, and a file that a closed database leaves behind.
     for kind in [MemtableKind::SkipList, MemtableKind::Vector] {
-        let (dir, fs, mut model) = (TempDir::new().unwrap(), HookFs::new(), Map::new());
+        let (dir, fs, mut model) = (TempDir::new().unwrap(), unmapped(), Map::new());
         let builder = Db::builder(dir.path()).file_system(fs.arc()).memtable_kind(kind).l0_trigger(100);
         let db = builder.open().unwrap();
         for round in 0..6 {
@@ -128,7 +128,7 @@ fn rule_7_a_failed_step_of_a_rotation_on_a_kept_file_makes_the_engine_read_only(
 #[test]
 fn a_log_whose_sync_is_under_way_is_not_used_again() {
     // Catches a file with two users: the sync of the old log would take the failure that the new log must learn of.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let (dir, fs) = (TempDir::new().unwrap(), unmapped());
     let db = open(dir.path(), &fs);
     db.insert("before", "").unwrap();
     db.persist(Durability::Synced).unwrap();
@@ -176,7 +176,7 @@ fn a_batch_larger_than_a_memtable_leaves_no_huge_file() {
 #[test]
 fn a_log_whose_memtable_is_about_to_be_full_is_given_no_more_space() {
     // Catches as many zeros as the log has bytes, written for each log just before its end, which delay its rotation.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::mapped());
+    let (dir, fs) = (TempDir::new().unwrap(), FaultFs::of_system());
     let builder = Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(4 << 20).l0_trigger(100);
     let db = builder.open().unwrap();
     for round in 0..6 {

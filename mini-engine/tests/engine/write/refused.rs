@@ -3,7 +3,7 @@
 
 use crate::support::*;
 
-fn small(dir: &TempDir, fs: &HookFs) -> Builder {
+fn small(dir: &TempDir, fs: &FaultFs) -> Builder {
     let builder = Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(4096).compression(Compression::None);
     builder.l0_trigger(2).l0_slowdown(1000).l0_stop(6)
 }
@@ -68,7 +68,7 @@ fn rule_8_a_write_that_waits_for_space_or_handles_gets_the_error_and_writes_resu
     for Case { what, is_hit, answer } in CASES {
         for mapped in [false, true] {
             let dir = TempDir::new().unwrap();
-            let fs = if mapped { HookFs::mapped() } else { HookFs::new() };
+            let fs = if mapped { FaultFs::of_system() } else { unmapped() };
             let db = small(&dir, &fs).open().unwrap();
             db.insert(scattered(0), [7; 400]).unwrap();
             fs.answer_where(answer, is_hit);
@@ -115,7 +115,7 @@ fn a_thread_that_panics_or_gets_no_more_space_for_a_log_ends_the_waits_for_it() 
     ];
     for (what, is_hit, panics) in dead {
         let is_space = what.starts_with("space");
-        let (dir, fs) = (TempDir::new().unwrap(), if is_space { HookFs::mapped() } else { HookFs::new() });
+        let (dir, fs) = (TempDir::new().unwrap(), if is_space { FaultFs::of_system() } else { unmapped() });
         let db = small(&dir, &fs).memtable_bytes(if is_space { 1 << 20 } else { 4096 }).open().unwrap();
         fs.set(move |event| match is_hit(event) {
             true if panics => panic!("planted"),
@@ -133,7 +133,7 @@ fn a_thread_that_panics_or_gets_no_more_space_for_a_log_ends_the_waits_for_it() 
 #[test]
 fn a_load_that_waits_for_level_0_gets_the_error_of_the_compaction_without_space() {
     // Catches a bulk load that waits as long as the disk is full, and all writers behind it.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let (dir, fs) = (TempDir::new().unwrap(), unmapped());
     let db = small(&dir, &fs).open().unwrap();
     fs.answer_where(NO_SPACE, |event| event.is(Op::Write, ".sst") && on_compaction_thread());
     let error = {
@@ -194,7 +194,7 @@ fn a_write_that_would_wait_is_not_begun_and_can_be_once_somebody_has_waited() {
     // The second is whether the log is mapped.
     for (what, mapped, is_held, is_settled) in held {
         let dir = TempDir::new().unwrap();
-        let fs = if mapped { HookFs::mapped() } else { HookFs::new() };
+        let fs = if mapped { FaultFs::of_system() } else { unmapped() };
         let bytes = if mapped { 1 << 20 } else { 4096 };
         // Dropped after the object that holds its threads.
         let db = small(&dir, &fs).memtable_bytes(bytes).open().unwrap();
@@ -227,7 +227,7 @@ fn a_write_that_would_wait_is_not_begun_and_can_be_once_somebody_has_waited() {
 #[test]
 fn a_write_that_cannot_wait_is_slowed_down_as_others_are_and_not_begun_during_a_load() {
     // Catches a way to bypass the slowdown, and a write that uses the sequence numbers of a load.
-    let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+    let (dir, fs) = (TempDir::new().unwrap(), unmapped());
     // Dropped after the object that holds its threads.
     let db = small(&dir, &fs).memtable_bytes(64 << 20).l0_slowdown(3).l0_stop(1000).open().unwrap();
     let (_arrivals, _go) = fs.hold_where(Answer::Go, |event| event.is(Op::Create, ".sst") && on_compaction_thread());

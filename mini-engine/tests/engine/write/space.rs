@@ -4,7 +4,7 @@ use crate::support::*;
 
 /// A disk without room for tables as long as the flag is set.
 fn full_disk(
-    fs: &HookFs,
+    fs: &FaultFs,
     full: &Arc<AtomicBool>,
     hit: impl Fn(&Event) -> bool + Send + Sync + 'static,
 ) -> Arc<AtomicUsize> {
@@ -225,19 +225,12 @@ fn a_new_manifest_becomes_durable_though_the_last_handle_is_reserved_for_that() 
     assert_eq!(keys(&Db::open(dir.path()).unwrap()), ["a", "b"]);
 }
 
-fn random(state: &AtomicU64) -> u64 {
-    let mut z = state.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 #[test]
 fn whatever_finds_no_space_and_no_handle_for_a_while_nothing_acknowledged_is_lost() {
     // Catches a write that is lost or doubled when its log is cut and the next log takes it, and threads that wait for ever.
     // Space and handles are missing from time to time, at random, under several writers.
     for seed in 0..4u64 {
-        let (dir, fs) = (TempDir::new().unwrap(), HookFs::new());
+        let (dir, fs) = (TempDir::new().unwrap(), unmapped());
         let durability = if seed % 2 == 0 { Durability::Buffered } else { Durability::Synced };
         let db = Db::builder(dir.path())
             .file_system(fs.arc())
@@ -247,14 +240,14 @@ fn whatever_finds_no_space_and_no_handle_for_a_while_nothing_acknowledged_is_los
             .l0_trigger(2)
             .open()
             .unwrap();
-        let state = Arc::new(AtomicU64::new(seed << 32));
+        let state = Arc::new(Mutex::new(Random(seed << 32)));
         let (acked, refused) = (Mutex::new(BTreeSet::new()), Mutex::new(BTreeSet::new()));
         let next = AtomicU64::new(0);
         for round in 0..6 {
             let dice = state.clone();
             let rate = [2, 5, 12][(round % 3) as usize];
             fs.set(move |event| {
-                let roll = random(&dice) % 100;
+                let roll = dice.lock().unwrap().below(100);
                 if on_compaction_thread() {
                     return Answer::Go;
                 }
@@ -282,7 +275,7 @@ fn whatever_finds_no_space_and_no_handle_for_a_while_nothing_acknowledged_is_los
                     scope.spawn(move || {
                         for _ in 0..60 {
                             let n = next.fetch_add(1, Ordering::SeqCst);
-                            let len = [10, 200, 1000, 5000][(random(state) % 4) as usize];
+                            let len = [10, 200, 1000, 5000][state.lock().unwrap().index(4)];
                             match db.insert(n.to_be_bytes(), vec![7; len]) {
                                 Ok(()) => {
                                     acked.lock().unwrap().insert(n);
@@ -292,7 +285,7 @@ fn whatever_finds_no_space_and_no_handle_for_a_while_nothing_acknowledged_is_los
                                     refused.lock().unwrap().insert(n);
                                 }
                             }
-                            if random(state).is_multiple_of(40)
+                            if state.lock().unwrap().one_in(40)
                                 && let Err(error) = db.flush()
                             {
                                 assert!(matches!(&error, Error::Io { .. }), "seed {seed} thread {thread}: {error}");

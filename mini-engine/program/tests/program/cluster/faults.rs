@@ -1,6 +1,6 @@
 //! What is done to a cluster in a round.
 
-use mini_engine::random::Random;
+use proof::Random;
 
 use super::nodes::Cluster;
 

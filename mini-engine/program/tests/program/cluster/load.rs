@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use mini_engine::random::Random;
+use proof::Random;
 
 use super::client::{Client, Failure, Reply};
 use super::history::{History, Op, Outcome};

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use mini_engine::random::Random;
+use proof::Random;
+use proof::environment::number;
 
 use super::client::{Connection, Reply};
 use super::faults::Fault;
@@ -15,7 +16,7 @@ use super::history::Op;
 use super::load::{CLIENTS, Load, Worker};
 use super::nodes::Cluster;
 use super::wait_for;
-use crate::support::{kill_seed, number};
+use crate::support::kill_seed;
 
 const ROUNDS: u64 = 3;
 const NODES: usize = 3;

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use mini_engine::random::Random;
+use proof::Random;
 use redis::{Commands, Connection, RedisError, cmd};
 
 use super::value;

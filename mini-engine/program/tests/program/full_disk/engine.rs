@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use mini_engine::{Compression, Db, Durability, Error, WriteBatch};
 
-use crate::cases::step;
 use crate::support::mount::Mount;
+use proof::environment::step;
 
 const DISK: u64 = 3 << 20;
 const WRITES: u64 = 600;

@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::thread;
 
-use mini_engine::random::Random;
 use mini_engine::{Db, Keyspace};
+use proof::Random;
+use proof::environment::number;
 use redis::{Commands, RedisResult, cmd, pipe};
 
 use crate::support::server::{try_connect, until};
-use crate::support::{Room, kill_seed, number};
+use crate::support::{Room, kill_seed};
 
 const ROUNDS: usize = 12;
 const CLIENTS: usize = 6;

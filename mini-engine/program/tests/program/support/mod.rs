@@ -14,7 +14,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use crate::scratch::TempDir;
+use proof::TempDir;
 
 /// The time after which a silent process has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
@@ -257,15 +257,7 @@ pub(crate) fn skipped(test: &str, why: impl std::fmt::Display) {
     writeln!(io::stderr(), "\nSKIPPED {test}: {why}\n").expect("stderr");
 }
 
-/// A number from the environment.
-pub(crate) fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}: expected a number")))
-}
-
 /// The seed of a test that kills processes: `KILL_SEED`, or a fresh one, which is printed.
 pub(crate) fn kill_seed() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    let seed = number("KILL_SEED").unwrap_or_else(|| RandomState::new().hash_one("seed"));
-    println!("KILL_SEED={seed}");
-    seed
+    proof::environment::seed("KILL_SEED")
 }

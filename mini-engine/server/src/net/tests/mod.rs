@@ -6,12 +6,12 @@ mod transports;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use mini_engine::Db;
-use mini_engine::fs::{Fault, FaultFs, MemFs, Repeat, Synced};
+use proof::disk::{Answer, Fault, FaultFs, MemFs, Op, Repeat};
 
 use super::connection::{Connection, READ_BYTES};
 use super::stream::Stream;
@@ -214,17 +214,7 @@ fn a_full_disk_refuses_writes_with_the_reason_and_the_server_goes_on() {
 fn others_are_served_while_writes_wait_for_a_flush_and_no_write_is_lost_or_done_twice() {
     // Catches a wait on the loop, a write that overtakes an earlier one of its client, and two writes that have read the same value.
     let server = Running::start();
-    let (held, is_held) = mpsc::channel();
-    let (go, goes) = mpsc::channel::<()>();
-    let goes = Mutex::new(goes);
-    server.faults.ignore_syncs(move |synced| {
-        if matches!(synced, Synced::File(path) if path.extension().is_some_and(|found| found == "sst")) {
-            held.send(()).ok();
-            // It waits until the test releases it.
-            goes.lock().expect("no panic").recv().ok();
-        }
-        false
-    });
+    let (is_held, go) = server.faults.hold(Op::Sync, ".sst", Answer::Go);
     let mut writers: Vec<TcpStream> = (0..4).map(|_| server.client()).collect();
     let requests = format!("INCR n\r\nSET filler {}\r\nGET filler\r\n", "v".repeat(400)).repeat(50);
     writers.iter_mut().for_each(|writer| writer.write_all(requests.as_bytes()).expect("send"));
@@ -256,9 +246,11 @@ fn the_loop_syncs_nothing_itself() {
     let server = Running::start();
     let syncing = Arc::new(Mutex::new(BTreeSet::new()));
     let threads = Arc::clone(&syncing);
-    server.faults.ignore_syncs(move |_| {
-        threads.lock().expect("no panic").insert(thread::current().name().unwrap_or_default().to_owned());
-        false
+    server.faults.set(move |event| {
+        if matches!(event.op, Op::Sync | Op::SyncDir) {
+            threads.lock().expect("no panic").insert(thread::current().name().unwrap_or_default().to_owned());
+        }
+        Answer::Go
     });
     let mut client = server.client();
     for n in 0..50 {
@@ -332,7 +324,7 @@ fn ask_long(client: &mut TcpStream, request: &[u8], len: usize) -> Vec<u8> {
 fn a_long_value_is_in_the_servers_memory_once_for_its_request_its_batch_and_its_reply() {
     // Catches an input that doubles past the end of its request, a value that is copied into the reply, and a reply that is copied while it
     // is sent.
-    let dir = tempfile::TempDir::new().expect("a temporary directory");
+    let dir = proof::TempDir::new().expect("a temporary directory");
     let db = Db::builder(dir.path()).cache_bytes(1 << 20).open().expect("open");
     let value: Vec<u8> = (0..LONG).map(|n| (n % 251) as u8).collect();
     let request = |command: &str| [command.as_bytes(), format!("${LONG}\r\n").as_bytes(), &value, b"\r\n"].concat();

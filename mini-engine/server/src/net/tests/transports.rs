@@ -11,7 +11,7 @@ use super::*;
 use crate::settings::TlsFiles;
 
 /// A socket's path in a directory of its own.
-fn unix_path(directory: &tempfile::TempDir) -> (String, std::path::PathBuf) {
+fn unix_path(directory: &proof::TempDir) -> (String, std::path::PathBuf) {
     let path = directory.path().join("socket");
     (format!("unix:{}", path.display()), path)
 }
@@ -19,7 +19,7 @@ fn unix_path(directory: &tempfile::TempDir) -> (String, std::path::PathBuf) {
 #[test]
 fn a_unix_socket_is_served_and_its_file_removed_at_the_end() {
     // Catches a client whose address is not shown, and a socket that stays behind.
-    let directory = tempfile::tempdir().expect("a temporary directory");
+    let directory = proof::TempDir::new().expect("a temporary directory");
     let (listen, path) = unix_path(&directory);
     let server = Running::of(Server::bind(&listen, settings(ServerDurability::Synced)).expect("a socket"));
     assert_eq!(server.address.to_string(), listen);
@@ -35,7 +35,7 @@ fn a_unix_socket_is_served_and_its_file_removed_at_the_end() {
 #[test]
 fn only_the_socket_of_a_server_that_has_gone_is_replaced() {
     // Catches a server that takes the path of a running one, or removes a file that is no socket.
-    let directory = tempfile::tempdir().expect("a temporary directory");
+    let directory = proof::TempDir::new().expect("a temporary directory");
     let (listen, path) = unix_path(&directory);
     let bind = || Server::bind(&listen, Settings::default());
     std::fs::write(&path, "a file").expect("write");
@@ -73,7 +73,7 @@ fn tls_client(server: &Running, files: &TlsFiles) -> StreamOwned<ClientConnectio
 #[test]
 fn tls_carries_pipelines_and_long_values_both_ways_and_tells_its_end() {
     // Catches records that stay in memory when the socket is full, a read that stops before the last record, and an end that looks like a cut.
-    let directory = tempfile::tempdir().expect("a temporary directory");
+    let directory = proof::TempDir::new().expect("a temporary directory");
     let files = certify(directory.path());
     let settings = Settings { tls: Some(files.clone()), ..settings(ServerDurability::Buffered) };
     let server = Running::of(Server::bind("127.0.0.1:0", settings).expect("a port"));
@@ -110,7 +110,7 @@ fn tls_carries_pipelines_and_long_values_both_ways_and_tells_its_end() {
 #[test]
 fn files_that_tls_cannot_use_are_named() {
     // Catches a server that starts without the encryption that it was told to use.
-    let directory = tempfile::tempdir().expect("a temporary directory");
+    let directory = proof::TempDir::new().expect("a temporary directory");
     let files = certify(directory.path());
     let refused = |certificates: &Path, key: &Path, named: &str, reason: &str| {
         let tls = Some(TlsFiles { certificates: certificates.into(), key: key.into() });
@@ -140,7 +140,7 @@ fn files_that_tls_cannot_use_are_named() {
     for key in [encrypted, encrypted_rsa] {
         refused(&files.certificates, &key, &key.display().to_string(), "the key is encrypted, and nobody is there");
     }
-    let others = tempfile::tempdir().expect("a temporary directory");
+    let others = proof::TempDir::new().expect("a temporary directory");
     refused(&files.certificates, &certify(others.path()).key, &certificate, "");
 }
 

@@ -9,8 +9,9 @@ mod proposals;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use mini_engine::fs::{FaultFs, FileSystem, MemFs};
 use mini_engine::{Db, Durability, WriteBatch};
+use proof::Clock;
+use proof::disk::MemFs;
 
 use super::*;
 use crate::settings::Settings;
@@ -23,8 +24,9 @@ const APPLIED: &str = "applied";
 
 /// A node of a cluster with one group, unless it has been told otherwise.
 struct Node {
+    mem: MemFs,
     /// Its time is the applied instant, as in a cluster; checked after each proposal.
-    fs: FaultFs,
+    clock: Clock,
     db: Db,
     instant: AppliedInstant,
     /// The greatest instant of any proposal.
@@ -41,28 +43,36 @@ impl Node {
     }
 
     fn with(groups: u16, settings: Settings) -> Self {
-        let fs = FaultFs::new(Arc::new(MemFs::default()));
-        fs.set_time(SystemTime::UNIX_EPOCH);
-        Self::open(fs, groups, settings)
+        Self::open(MemFs::default(), groups, settings)
     }
 
-    fn open(fs: FaultFs, groups: u16, settings: Settings) -> Self {
-        let db = Db::builder("/db").memtable_bytes(1 << 20).file_system(Arc::new(fs.clone())).open().expect("open");
+    fn open(mem: MemFs, groups: u16, settings: Settings) -> Self {
+        let clock = Clock::at(SystemTime::UNIX_EPOCH);
+        let builder = Db::builder("/db").memtable_bytes(1 << 20).file_system(Arc::new(mem.clone()));
+        let db = builder.time_source(clock.source()).open().expect("open");
         let instant = AppliedInstant::default();
         let front = Front::new(settings, groups, ("127.0.0.1".to_owned(), 7001), db.clone());
         instant.recover(&db).expect("a sound database");
-        fs.set_time(instant.system_time());
+        clock.set(instant.system_time());
         let applied = db.get(APPLIED).expect("a sound database");
         let applied = applied.map_or(0, |bytes| u64::from_le_bytes((*bytes).try_into().expect("8 bytes")));
-        Self { fs, db, executor: Executor::new(instant.clone()), latest: instant.millis(), applied, instant, front }
+        Self {
+            mem,
+            clock,
+            db,
+            executor: Executor::new(instant.clone()),
+            latest: instant.millis(),
+            applied,
+            instant,
+            front,
+        }
     }
 
     /// The same node after its process was killed.
     fn restarted(self) -> Self {
-        let fs = self.fs.clone();
+        let mem = self.mem.clone();
         drop(self);
-        fs.set_time(SystemTime::UNIX_EPOCH);
-        Self::open(fs, 1, Settings::default())
+        Self::open(mem, 1, Settings::default())
     }
 
     /// Applies a proposal, and returns its replies.
@@ -72,9 +82,9 @@ impl Node {
         self.latest = before.max(at);
         let raised = if Executor::reads(&proposal) { self.latest } else { before };
         // Before the apply reads.
-        self.fs.set_time(SystemTime::UNIX_EPOCH + Duration::from_millis(raised));
+        self.clock.set(SystemTime::UNIX_EPOCH + Duration::from_millis(raised));
         let replies = self.executor.apply(&self.db, &proposal, &mut batch).expect("a sound disk");
-        assert_eq!(self.fs.now(), self.instant.system_time());
+        assert_eq!(self.clock.now(), self.instant.system_time());
         self.applied += 1;
         batch.insert(APPLIED, self.applied.to_le_bytes()).expect("small");
         self.db.write(batch, Durability::Buffered).expect("a sound disk");

@@ -31,9 +31,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn on(mem: &MemFs) -> Node {
-    let fs = FaultFs::new(Arc::new(mem.clone()));
-    fs.set_time(SystemTime::UNIX_EPOCH);
-    Node::open(fs, 1, Settings::default())
+    Node::open(mem.clone(), 1, Settings::default())
 }
 
 proptest! {

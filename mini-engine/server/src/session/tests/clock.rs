@@ -30,9 +30,9 @@ else
     return 0
 end"#;
 
-fn open(faults: &FaultFs) -> Server {
-    let disk = Arc::new(faults.clone());
-    Server::on(|_| Db::builder("/db").file_system(disk).memtable_bytes(1 << 20), |_| ())
+fn open((mem, clock): &(MemFs, Clock)) -> Server {
+    let builder = Db::builder("/db").file_system(Arc::new(mem.clone())).time_source(clock.source());
+    Server::on(|_| builder.memtable_bytes(1 << 20), |_| ())
 }
 
 #[test]
@@ -44,17 +44,17 @@ fn a_span_counts_from_the_clock_by_which_keys_expire_at_every_door() {
         for (before, door) in DOORS {
             for is_queued in [false, true] {
                 let case = format!("{step} ms, {before}, {door}, restarts: {restarts}, in a transaction: {is_queued}");
-                let faults = FaultFs::new(Arc::new(MemFs::default()));
-                let set = |millis: u128| faults.set_time(SystemTime::UNIX_EPOCH + Duration::from_millis(millis as u64));
+                let clocked = (MemFs::default(), Clock::at(SystemTime::UNIX_EPOCH));
+                let set = |millis: u128| clocked.1.set(SystemTime::UNIX_EPOCH + Duration::from_millis(millis as u64));
                 let begun = start.as_millis();
                 set(begun);
-                let mut server = open(&faults);
+                let mut server = open(&clocked);
                 server.talk("setex other 1000 v => +OK | get other => $1 v");
                 set(begun.saturating_add_signed(step));
                 if restarts {
                     server.shared.db.clone().close().expect("close");
                     drop(server);
-                    server = open(&faults);
+                    server = open(&clocked);
                 }
                 let now = begun.max(begun.saturating_add_signed(step));
                 server.said(&format!("{before}\r\n"));
@@ -85,10 +85,10 @@ fn a_span_counts_from_the_clock_by_which_keys_expire_at_every_door() {
 #[test]
 fn the_difference_of_the_clocks_is_in_info_and_in_the_metrics() {
     // Catches locks that live for hours while nothing says why.
-    let faults = FaultFs::new(Arc::new(MemFs::default()));
-    let set = |seconds| faults.set_time(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+    let clocked = (MemFs::default(), Clock::at(SystemTime::UNIX_EPOCH));
+    let set = |seconds| clocked.1.set(second(seconds));
     set(1000);
-    let mut server = open(&faults);
+    let mut server = open(&clocked);
     server.talk("setex a 1000 v => +OK | ttl a => :1000");
     for (system, ahead) in [(1000, 0), (400, 600), (999, 1), (1001, 0)] {
         set(system);

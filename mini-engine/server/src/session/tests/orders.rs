@@ -61,14 +61,13 @@ pub(crate) fn compare<S>(
 fn transactions_of_two_clients_go_as_in_redis() {
     // Catches a watch that ends too early or begins too soon, a change that is missed or invented, and a transaction that goes on without a command.
     let begin = || {
-        let faults = FaultFs::new(Arc::new(MemFs::default()));
-        let disk = faults.clone();
+        let clock = Clock::at(SystemTime::now());
         let mut server =
-            Server::on(|builder| builder.file_system(Arc::new(disk)), |settings| settings.may_flush_all = true);
+            Server::on(|builder| builder.time_source(clock.source()), |settings| settings.may_flush_all = true);
         let other = Session::new(&mut server.shared);
-        (server, other, faults)
+        (server, other, clock)
     };
-    let say = |(server, other, _): &mut (Server, Session, FaultFs), client: usize, line: &str| {
+    let say = |(server, other, _): &mut (Server, Session, Clock), client: usize, line: &str| {
         let is_other = client == 2;
         if is_other {
             std::mem::swap(&mut server.session, other);
@@ -79,8 +78,8 @@ fn transactions_of_two_clients_go_as_in_redis() {
         }
         said.trim_end().to_owned()
     };
-    let later = |(_, _, faults): &mut (Server, Session, FaultFs)| {
-        faults.set_time(SystemTime::now() + Duration::from_secs(60));
+    let later = |(_, _, clock): &mut (Server, Session, Clock)| {
+        clock.set(clock.now() + Duration::from_secs(60));
     };
     assert!(compare(true, begin, say, later) >= 60);
 }

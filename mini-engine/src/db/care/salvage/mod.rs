@@ -206,7 +206,7 @@ impl Salvage {
         let logged = read_logs(&*self.fs, &self.dir, &logs, oldest, memory, &mut report)?;
         let ranges = RangeTombstones::union(ranges.iter().chain(logged.range_sets().iter().map(|set| &**set)));
         sources.push(SalvageSource::Logs(logged.iter()));
-        let instant = millis(self.fs.now()).max(self.manifest.clock);
+        let instant = millis(self.options.time_source.now()).max(self.manifest.clock);
         Ok(Salvaged::new((sources, ranges), lost, (bounds, instant), report))
     }
 

@@ -33,7 +33,7 @@ pub(super) fn write(
         let last_seqno = written.tables.len() as SeqNo;
         // The clock of the new database runs if it has entries that expire.
         let has_expiring = written.tables.iter().any(|table| table.meta().expiring.count() > 0);
-        let clock = if has_expiring { millis(fs.now()).max(1) } else { 0 };
+        let clock = if has_expiring { millis(store.options.time_source.now()).max(1) } else { 0 };
         let inconsistent = |what| Error::corruption(&dir.join(CURRENT), 0, what);
         let version = Version::default().apply(&written.as_edit(RunId { level: BOTTOM, run: 1 }));
         let (version, keyspaces) = (version.map_err(inconsistent)?, keyspaces.set().map_err(inconsistent)?);
@@ -48,7 +48,7 @@ mod tests {
     use super::super::manifest::SalvagedManifest;
     use super::*;
     use crate::db::care::Salvage;
-    use crate::fs::{FaultFs, MemFs, Synced};
+    use crate::disk::{Answer, FaultFs, MemFs, Op};
     use crate::types::MAX_SEQNO;
 
     fn entry(key: &str) -> (Slice, Kind, Slice) {
@@ -83,9 +83,9 @@ mod tests {
     fn a_read_error_ends_it_before_a_table_is_synced() {
         // Catches a table that is finished and synced only to be removed.
         let fs = FaultFs::new(Arc::new(MemFs::default()));
-        fs.ignore_syncs(|synced| {
-            assert!(matches!(synced, Synced::Directory(_)), "{synced:?}");
-            false
+        fs.set(|event| {
+            assert!(event.op != Op::Sync, "{event:?}");
+            Answer::Go
         });
         let shared: Arc<dyn FileSystem> = Arc::new(fs);
         let entries = [Ok(entry("key")), Err(Error::Full("of the source".to_owned()))];

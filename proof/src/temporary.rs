@@ -10,15 +10,20 @@ use std::sync::OnceLock;
 
 /// A directory that is removed with all that it holds when this is dropped.
 #[derive(Debug)]
-pub(crate) struct TempDir(tempfile::TempDir);
+pub struct TempDir(tempfile::TempDir);
 
 impl TempDir {
-    pub(crate) fn new() -> Result<TempDir> {
+    /// A new, empty directory.
+    ///
+    /// # Errors
+    /// Those of creating it.
+    pub fn new() -> Result<TempDir> {
         static PARENT: OnceLock<PathBuf> = OnceLock::new();
         tempfile::TempDir::new_in(PARENT.get_or_init(parent)).map(TempDir)
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Its path.
+    pub fn path(&self) -> &Path {
         self.0.path()
     }
 }

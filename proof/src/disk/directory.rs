@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
+use proof::Random;
+
 use super::losses::{Losses, reach};
-use crate::random::Random;
 
 /// The file or directory that a name refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,13 +8,6 @@
 //! A [`MemFs`] can record each change, in the order in which they took effect, whatever thread made it. From the record every state of the disk can
 //! be reproduced, and cut: see `tests/crash`.
 
-mod content;
-mod directory;
-mod disk;
-mod losses;
-#[cfg(test)]
-mod tests;
-
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
@@ -22,12 +15,10 @@ use std::io::{Error, ErrorKind, Result};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use self::disk::Kind;
-use super::{File, FileSystem, MappedBytes, Mapping};
-use crate::lock::lock;
+use mini_engine::fs::{File, FileSystem, MappedBytes, Mapping};
 
-pub use self::disk::{Disk, Operation};
-pub use self::losses::Losses;
+use super::contents::{self, Disk, Kind, Operation};
+use super::lock;
 
 /// A part of a record.
 #[derive(Clone, Debug)]
@@ -76,9 +67,9 @@ impl Shared {
     /// How many of `len` bytes at `offset` of `file` have space.
     fn with_space(&self, file: u64, offset: u64, len: u64) -> Result<u64> {
         let Some(size) = self.size else { return Ok(len) };
-        let own = disk::blocks(self.disk.content(file)?.len() as u64);
+        let own = contents::blocks(self.disk.content(file)?.len() as u64);
         let free = size.saturating_sub(self.disk.used_bytes());
-        match (own + free - free % disk::blocks(1)).saturating_sub(offset).min(len) {
+        match (own + free - free % contents::blocks(1)).saturating_sub(offset).min(len) {
             0 if len > 0 => Err(Error::new(ErrorKind::StorageFull, "No space left on device")),
             len => Ok(len),
         }
@@ -98,7 +89,7 @@ impl Shared {
 /// # fn main() -> mini_engine::Result<()> {
 /// use std::sync::Arc;
 ///
-/// use mini_engine::fs::MemFs;
+/// use proof::disk::MemFs;
 /// use mini_engine::{Db, Durability, WriteBatch};
 ///
 /// let fs = MemFs::default();

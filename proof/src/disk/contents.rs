@@ -10,10 +10,11 @@ use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use proof::Random;
+
 use super::content::Content;
 use super::directory::{Change, Directory, Entries, Entry};
 use super::losses::Losses;
-use crate::random::Random;
 
 /// The maximum length of a file: a larger offset is a mistake, and would take all memory.
 const MAX_LEN: u64 = 1 << 32;

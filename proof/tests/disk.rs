@@ -1,8 +1,13 @@
-//! Tests of the model itself: crash tests show nothing if it loses too little, or loses durable bytes.
+//! Tests of the simulated disks themselves: crash tests show nothing if they lose too little, or lose durable bytes.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
 
-use super::*;
+use mini_engine::fs::{File, FileSystem};
+use proof::disk::{Disk, Fault, FaultFs, Losses, MemFs, Repeat, Step};
 
 const SEEDS: std::ops::Range<u64> = 0..400;
 
@@ -19,9 +24,12 @@ fn outcomes(fs: &MemFs) -> BTreeSet<Vec<u8>> {
     SEEDS.map(|seed| disk.after_power_cut(seed).0.read(Path::new("/f")).expect("its name is synced").to_vec()).collect()
 }
 
+fn names_in(disk: &Disk, dir: &str) -> std::io::Result<Vec<OsString>> {
+    MemFs::on(disk.clone()).read_dir(Path::new(dir))
+}
+
 fn names(disk: &Disk) -> Vec<String> {
-    let names = disk.names(Path::new("/")).expect("the root");
-    names.into_iter().map(|name| name.into_string().expect("text")).collect()
+    names_in(disk, "/").expect("the root").into_iter().map(|name| name.into_string().expect("text")).collect()
 }
 
 #[test]
@@ -279,10 +287,37 @@ fn a_directory_is_renamed_with_all_in_it_or_not_at_all() {
     // It is still the same file.
     file.write_all_at(b"late", 0).expect("written");
     assert_eq!(fs.disk().read(Path::new("/new/f")).expect("there"), b"late");
-    let whole = |disk: &Disk, dir: &str| disk.names(Path::new(dir)).is_ok_and(|names| names.len() == 2);
+    let whole = |disk: &Disk, dir: &str| names_in(disk, dir).is_ok_and(|names| names.len() == 2);
     let seen: BTreeSet<_> = SEEDS
         .map(|seed| fs.disk().after_power_cut(seed).0)
         .map(|disk| (whole(&disk, "/old"), whole(&disk, "/new")))
         .collect();
     assert_eq!(seen, BTreeSet::from([(true, false), (false, true)]));
+}
+
+#[test]
+fn the_armed_operation_fails_and_no_other() {
+    // Catches a fault that hits the wrong operation: tests built on it would show nothing.
+    let dir = proof::TempDir::new().expect("a directory");
+    let fs = FaultFs::of_system();
+    let file = fs.create_new(&dir.path().join("f")).expect("operation 0");
+    fs.fail_mutation(2, Fault::ShortWrite, Repeat::Once);
+    file.write_all_at(b"abcd", 0).expect("operation 1");
+    let error = file.write_all_at(b"efgh", 4).expect_err("operation 2");
+    assert_eq!(error.kind(), ErrorKind::StorageFull);
+    assert_eq!(file.len().expect("known"), 6);
+    file.sync().expect("operation 3");
+    assert_eq!(fs.mutations(), 4);
+
+    fs.fail_mutation(5, Fault::Device, Repeat::FromThenOn);
+    file.sync().expect("operation 4");
+    assert!(file.sync().is_err() && fs.sync_dir(dir.path()).is_err());
+    fs.heal();
+    file.sync().expect("healed");
+
+    fs.fail_read(fs.reads(), Fault::Device, Repeat::Once);
+    assert!(file.read_exact_at(&mut [0; 2], 0).is_err());
+    let mut buf = [0; 2];
+    file.read_exact_at(&mut buf, 4).expect("only one read fails");
+    assert_eq!(&buf, b"ef");
 }

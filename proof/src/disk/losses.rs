@@ -1,6 +1,6 @@
 //! Losses: the random choices of a power cut, and the changes that it discarded.
 
-use crate::random::Random;
+use proof::Random;
 
 /// The unsynced changes that a power cut discarded, for tests that check that they cover such losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

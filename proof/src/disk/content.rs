@@ -8,8 +8,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use proof::Random;
+
 use super::losses::{Losses, reach};
-use crate::random::Random;
 
 /// Bytes that a system writes back together.
 const BLOCK: usize = 4096;

@@ -1,0 +1,39 @@
+//! [`TimeSource`]: the clock by which entries expire.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// The clock by which entries expire: the system's by default. The replicas of a state machine need one on which they all agree.
+#[derive(Clone, Default)]
+pub struct TimeSource(Option<Arc<dyn Fn() -> SystemTime + Send + Sync>>);
+
+impl TimeSource {
+    /// The clock that `now` reads. It is called often, by any number of threads.
+    pub fn new(now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(now)))
+    }
+
+    pub(crate) fn now(&self) -> SystemTime {
+        self.0.as_ref().map_or_else(SystemTime::now, |now| now())
+    }
+}
+
+impl fmt::Debug for TimeSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TimeSource").field(&self.now()).finish()
+    }
+}
+
+/// Two are equal if both are the system's clock, or clones of one.
+impl PartialEq for TimeSource {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (None, None) => true,
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for TimeSource {}

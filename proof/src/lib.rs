@@ -1,0 +1,23 @@
+//! The tools that the tests, fuzz targets and benchmarks of all crates share. It is never published.
+//!
+//! * [`disk`]: a file system in memory that simulates power cuts, and one that lets chosen operations fail;
+//! * [`Clock`]: the time of a database, as a test sets it;
+//! * [`Random`]: draws that a seed determines;
+//! * [`entries`] and [`pairs`]: contents of databases as ordinary maps; [`key`], [`scattered_key`], [`noise`]: keys and values;
+//! * [`TempDir`]: a directory for a test;
+//! * [`environment`]: the variables by which a run is repeated, or made longer.
+
+// The sources of `disk` are also compiled into the engine's own unit tests, and name this crate there.
+extern crate self as proof;
+
+mod clock;
+mod contents;
+pub mod disk;
+pub mod environment;
+mod random;
+mod temporary;
+
+pub use clock::{Clock, second};
+pub use contents::{Map, POLICIES, entries, key, noise, pairs, scattered_key};
+pub use random::{Random, hash};
+pub use temporary::TempDir;
