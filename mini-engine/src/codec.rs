@@ -4,6 +4,10 @@
 //! returns a slice, and never allocates. Checksums are xxh3. Their seed says where the bytes belong, so that right bytes in a wrong place do not
 //! pass.
 
+#[cfg(not(feature = "zstd"))]
+#[path = "codec/without_zstd.rs"]
+mod zstd_contexts;
+#[cfg(feature = "zstd")]
 mod zstd_contexts;
 
 use std::path::Path;
@@ -13,6 +17,11 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 use crate::error::Error;
 
 pub(crate) use zstd_contexts::{zstd_compress, zstd_decompress};
+
+/// Whether this build compresses with Zstandard.
+pub(crate) const HAS_ZSTD: bool = cfg!(feature = "zstd");
+/// The thing that a file uses where a build without Zstandard meets it, for [`Error::Unsupported`].
+pub(crate) const ZSTD: &str = "a compression that the feature `zstd` adds to a build: number";
 
 /// The most bytes a varint of 32 bits takes.
 pub(crate) const MAX_VARINT32_LEN: usize = 5;

@@ -2,19 +2,18 @@
 //!
 //! Errors are `Clone`, because every writer that waited for a failed sync gets the same error.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fmt, io};
 
 /// The result of everything in this crate that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The reason for the failure of an operation.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The file system refused an operation.
-    #[error("could not {op} {}: {source}", path.display())]
     Io {
         /// The attempted operation, as a verb: `"read"`, `"sync"`.
         op: &'static str,
@@ -24,7 +23,6 @@ pub enum Error {
         source: Arc<io::Error>,
     },
     /// Stored bytes differ from the written ones.
-    #[error("corruption in {} at offset {offset}: {what}", file.display())]
     Corruption {
         /// The damaged file.
         file: PathBuf,
@@ -34,7 +32,6 @@ pub enum Error {
         what: String,
     },
     /// Another handle, in this process or another, has the database open in a way that excludes this one.
-    #[error("{} is locked: {what}{}", path.display(), holder.map_or(String::new(), |id| format!(" (process {id})")))]
     Locked {
         /// The lock file.
         path: PathBuf,
@@ -44,7 +41,6 @@ pub enum Error {
         holder: Option<u32>,
     },
     /// The directory holds no database, and was not allowed to become one.
-    #[error("{} is not a database: {what}", path.display())]
     NotADatabase {
         /// The directory.
         path: PathBuf,
@@ -52,7 +48,6 @@ pub enum Error {
         what: String,
     },
     /// The file has another format version than the one that this build reads.
-    #[error("{} has format version {found}, this build reads version {supported}", file.display())]
     UnsupportedVersion {
         /// The file.
         file: PathBuf,
@@ -62,7 +57,6 @@ pub enum Error {
         supported: u32,
     },
     /// The file uses something that a newer version of the engine has introduced: a compression, a policy.
-    #[error("{} uses {what} {found}, this build knows up to {supported}", file.display())]
     Unsupported {
         /// The file.
         file: PathBuf,
@@ -75,29 +69,24 @@ pub enum Error {
     },
     /// The database accepts no writes: because of a failure to write or sync, after which a reopen shows what is durable, or because it was opened
     /// read-only.
-    #[error("the database is read-only: {cause}")]
     ReadOnly {
         /// The first failure, or the fact that the database was opened read-only.
         cause: String,
     },
     /// Writes have stopped: level 0 has the maximum number of tables (`l0_stop`), and none of them can be compacted. Writes succeed again when the
     /// cause is gone. Earlier writes are kept.
-    #[error("writes are stopped at {tables} tables on level 0, of which none can be compacted: {cause}")]
     Stalled {
         /// Tables on level 0.
         tables: usize,
         /// The reason why compactions fail, most often the [`Error::Corruption`] of a table.
-        #[source]
         cause: Arc<Error>,
     },
     /// There is no keyspace of this name: it was dropped, or the database was opened read-only and has none.
-    #[error("there is no keyspace \"{}\"", name.escape_debug())]
     NoKeyspace {
         /// The name of the keyspace.
         name: String,
     },
     /// Another write has changed what a transaction had read. The transaction has written nothing; a new one may succeed.
-    #[error("conflict: {what}")]
     Conflict {
         /// The name of the changed keyspace; empty for the default one.
         keyspace: String,
@@ -107,14 +96,54 @@ pub enum Error {
         what: String,
     },
     /// The database was closed.
-    #[error("the database is closed")]
     Closed,
     /// A limit of memory was reached.
-    #[error("out of room: {0}")]
     Full(String),
     /// The caller passed a value outside its limits.
-    #[error("invalid argument: {0}")]
     InvalidArgument(String),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { op, path, source } => write!(f, "could not {op} {}: {source}", path.display()),
+            Self::Corruption { file, offset, what } => {
+                write!(f, "corruption in {} at offset {offset}: {what}", file.display())
+            }
+            Self::Locked { path, what, holder: None } => write!(f, "{} is locked: {what}", path.display()),
+            Self::Locked { path, what, holder: Some(id) } => {
+                write!(f, "{} is locked: {what} (process {id})", path.display())
+            }
+            Self::NotADatabase { path, what } => write!(f, "{} is not a database: {what}", path.display()),
+            Self::UnsupportedVersion { file, found, supported } => {
+                write!(f, "{} has format version {found}, this build reads version {supported}", file.display())
+            }
+            Self::Unsupported { file, what, found, supported } => {
+                write!(f, "{} uses {what} {found}, this build knows up to {supported}", file.display())
+            }
+            Self::ReadOnly { cause } => write!(f, "the database is read-only: {cause}"),
+            Self::Stalled { tables, cause } => write!(
+                f,
+                "writes are stopped at {tables} tables on level 0, of which none can be compacted: {cause}"
+            ),
+            Self::NoKeyspace { name } => write!(f, "there is no keyspace \"{}\"", name.escape_debug()),
+            Self::Conflict { what, .. } => write!(f, "conflict: {what}"),
+            Self::Closed => f.write_str("the database is closed"),
+            Self::Full(limit) => write!(f, "out of room: {limit}"),
+            Self::InvalidArgument(what) => write!(f, "invalid argument: {what}"),
+        }
+    }
+}
+
+// Written out: a derive macro would cost every dependent the compilation of six crates.
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(&**source),
+            Self::Stalled { cause, .. } => Some(&**cause),
+            _ => None,
+        }
+    }
 }
 
 impl Error {

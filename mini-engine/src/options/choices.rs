@@ -2,7 +2,8 @@
 
 #[cfg(doc)]
 use super::Options;
-use super::{ZSTD_LEVEL, out_of_range};
+use super::{ZSTD_LEVEL, out_of_range, without_zstd};
+use crate::codec::HAS_ZSTD;
 use crate::error::Result;
 
 /// How the data blocks of tables are compressed. A block that does not shrink by 12 % is stored as it is.
@@ -14,7 +15,8 @@ pub enum Compression {
     /// LZ4: fast, for data that is read often.
     #[default]
     Lz4,
-    /// Zstandard: denser and slower.
+    /// Zstandard: denser and slower. It needs the feature `zstd`; without it, files that use it are [`Unsupported`](crate::Error::Unsupported), and
+    /// the blocks of a keyspace whose option it is are stored as they are.
     Zstd {
         /// 1 (fastest) to 22 (densest); 3 is a usual choice.
         level: i32,
@@ -28,6 +30,7 @@ impl Compression {
                 let (low, high) = ZSTD_LEVEL.into_inner();
                 Err(out_of_range("compression zstd level", i128::from(level), low.to_string(), high.to_string()))
             }
+            Self::Zstd { .. } if !HAS_ZSTD => Err(without_zstd("compression")),
             Self::None | Self::Lz4 | Self::Zstd { .. } => Ok(()),
         }
     }

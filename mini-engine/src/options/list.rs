@@ -71,7 +71,7 @@ macro_rules! with_options {
                 /// which commits compare what was read, take as much at most. Default 64 MiB; 4 KiB to 1 GiB.
                 max_transaction_bytes: usize = 64 << 20, 4 << 10..=1 << 30;
                 /// Whether batches of 512 bytes and more are compressed in the log (Zstandard, where that saves 12 %). The writer of the batch
-                /// spends the time for it. Default false; true or false.
+                /// spends the time for it. True needs the feature `zstd`. Default false; true or false.
                 log_compression: bool = false;
                 /// The treatment of damage by an open. Default [`RecoveryMode::Strict`].
                 recovery_mode: RecoveryMode = RecoveryMode::Strict;

@@ -15,6 +15,7 @@ pub use keyspace::KeyspaceOptions;
 pub(crate) use keyspace::{compression_number, compression_of_number};
 pub use time_source::TimeSource;
 
+use crate::codec::HAS_ZSTD;
 use crate::error::{Error, Result};
 use crate::types::Durability;
 
@@ -109,7 +110,8 @@ impl Options {
     pub fn validate(&self) -> Result<()> {
         self.check_ranges()?;
         check_range("compression_per_level (levels)", self.compression.len() as u64, COMPRESSION_LEVELS)?;
-        self.compression.iter().try_for_each(Compression::validate)
+        self.compression.iter().try_for_each(Compression::validate)?;
+        if self.log_compression && !HAS_ZSTD { Err(without_zstd("log_compression")) } else { Ok(()) }
     }
 }
 
@@ -122,6 +124,10 @@ fn check_range(name: &str, value: u64, range: RangeInclusive<u64>) -> Result<()>
 
 fn out_of_range(name: &str, value: i128, low: String, high: String) -> Error {
     Error::InvalidArgument(format!("option {name} is {value}: it must be {low} to {high}"))
+}
+
+fn without_zstd(name: &str) -> Error {
+    Error::InvalidArgument(format!("option {name} needs Zstandard, which the feature `zstd` of mini-engine adds to a build"))
 }
 
 #[cfg(test)]

@@ -52,11 +52,11 @@ pub(super) fn decompress(stored: &[u8]) -> Result<Vec<u8>, String> {
     if u64::from(len) > most {
         return Err(format!("decompressed length: expected at most {most}, found {len}"));
     }
-    let batch = zstd::bulk::decompress(reader.rest(), len as usize);
-    let batch = batch.map_err(|error| format!("payload does not decompress: {error}"))?;
-    match batch.len() == len as usize {
-        true => Ok(batch),
-        false => Err(format!("decompressed length: expected {len}, found {}", batch.len())),
+    let mut batch = vec![0; len as usize];
+    match codec::zstd_decompress(reader.rest(), &mut batch) {
+        Ok(found) if found == batch.len() => Ok(batch),
+        Ok(found) => Err(format!("decompressed length: expected {len}, found {found}")),
+        Err(error) => Err(format!("payload does not decompress: {error}")),
     }
 }
 

@@ -18,6 +18,7 @@ use std::path::Path;
 
 use super::format::{ALIGN, FIRST_FRAME, FRAME_HEADER_LEN, FrameHeader, HEADER_LEN, Identity, Position, SegmentHeader};
 use super::window::Window;
+use crate::codec;
 use crate::error::{Error, Result};
 use crate::fs::{FileSystem, ZEROS};
 use crate::types::{BatchOp, BatchOps, SeqNo};
@@ -240,6 +241,10 @@ impl<'a> LogReader<'a> {
             // The whole frame is in the window.
             let frame = self.window.get(offset, next.saturating_sub(offset) as usize)?;
             let payload = frame.get(FRAME_HEADER_LEN..).and_then(|rest| rest.get(..header.payload_len as usize));
+            if header.is_compressed && !codec::HAS_ZSTD {
+                let file = self.path.to_owned();
+                return Err(Error::Unsupported { file, what: codec::ZSTD, found: 1, supported: 0 });
+            }
             let batch = match header.batch(payload.unwrap_or_default()) {
                 Ok(batch) => batch,
                 Err(what) => {

@@ -264,11 +264,12 @@ impl BlockLocation<'_> {
         // The maximum output of the format for this many bytes: lz4 encodes 255 bytes in one, zstd 128 KiB in four.
         let expansion = match tag {
             LZ4 => 255,
-            ZSTD => 1 << 15,
+            ZSTD if codec::HAS_ZSTD => 1 << 15,
             // The checksum is right, so a newer version wrote this intentionally.
             newer => {
-                let (file, found, supported) = (self.path.to_owned(), u32::from(newer), u32::from(ZSTD));
-                return Err(Error::Unsupported { file, what: "block compression", found, supported });
+                let what = if newer == ZSTD { codec::ZSTD } else { "block compression" };
+                let supported = u32::from(if codec::HAS_ZSTD { ZSTD } else { LZ4 });
+                return Err(Error::Unsupported { file: self.path.to_owned(), what, found: newer.into(), supported });
             }
         };
         let most = (stored.len() as u64 + 1).saturating_mul(expansion);
