@@ -9,7 +9,7 @@ use super::room::{
     Demand, enlarge_memtable, is_fast_enough, is_large, is_ready, make_room, rotate, slow_down, wait_for,
     want_log_ahead,
 };
-use crate::db::core::{Core, RecentWrites, State, View, fail_on_unwind};
+use crate::db::core::{Core, RecentWrites, State, View};
 use crate::error::{Error, Result};
 use crate::memtables::{memory_for, range_tombstone};
 use crate::types::{Durability, SeqNo, WriteBatch, check_seqno};
@@ -41,8 +41,7 @@ struct Commit<'a> {
     memory: usize,
 }
 
-/// Logs and applies `batch`, whose operations are `ops`, if `mode` allows it. Returns the sequence number of its last operation. The engine
-/// is read-only if this unwinds.
+/// Logs and applies `batch`, whose operations are `ops`, if `mode` allows it. Returns the sequence number of its last operation.
 #[inline(never)]
 pub(super) fn commit(
     core: &Core,
@@ -51,13 +50,11 @@ pub(super) fn commit(
     durability: Durability,
     mode: WriteMode<'_>,
 ) -> Result<Option<SeqNo>> {
-    fail_on_unwind(core, || {
-        // Done before the lock is taken: it takes more time than everything that is done under it.
-        let compressed = core.store.options.log_compression.then(|| wal::compress(batch.payload())).flatten();
-        let payload = compressed.as_deref().map_or(Payload::Raw(batch.payload()), Payload::Compressed);
-        let memory = memory_for(batch.len(), batch.ranges(), batch.payload().len());
-        run(core, Commit { batch, ops, payload, durability, mode, memory })
-    })
+    // Done before the lock is taken: it takes more time than everything that is done under it.
+    let compressed = core.store.options.log_compression.then(|| wal::compress(batch.payload())).flatten();
+    let payload = compressed.as_deref().map_or(Payload::Raw(batch.payload()), Payload::Compressed);
+    let memory = memory_for(batch.len(), batch.ranges(), batch.payload().len());
+    run(core, Commit { batch, ops, payload, durability, mode, memory })
 }
 
 #[inline]

@@ -33,7 +33,7 @@ use std::cell::RefCell;
 use fastskip::Op;
 
 use self::commit::commit;
-use super::core::Core;
+use super::core::{Core, fail_on_unwind};
 use crate::error::Result;
 use crate::memtables::ops;
 use crate::types::{BatchOp, Durability, KeyspaceRef, SeqNo, WriteBatch, check_key};
@@ -58,8 +58,11 @@ pub(crate) fn write(
     };
     let mut ops = ops(batch, &expiring);
     match (batch.len(), ops.next()) {
-        (1, Some(op)) => commit(core, batch, &[op], durability, mode),
-        (_, first) => commit(core, batch, &first.into_iter().chain(ops).collect::<Vec<_>>(), durability, mode),
+        (1, Some(op)) => fail_on_unwind(core, || commit(core, batch, &[op], durability, mode)),
+        (_, first) => {
+            let ops: Vec<Op<'_>> = first.into_iter().chain(ops).collect();
+            fail_on_unwind(core, || commit(core, batch, &ops, durability, mode))
+        }
     }
 }
 
@@ -131,7 +134,7 @@ fn write_stored(
         Some(value) => batch.insert_stored(stored, value, None).map(|()| Op::Put { key: stored, value })?,
         None => batch.remove_stored(stored).map(|()| Op::Delete { key: stored })?,
     };
-    commit(core, batch, &[op], durability, WriteMode::Wait).map(drop)
+    fail_on_unwind(core, || commit(core, batch, &[op], durability, WriteMode::Wait)).map(drop)
 }
 
 /// Gives everything written so far the requested durability. The operating system has buffered writes when they return.
