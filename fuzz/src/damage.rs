@@ -6,8 +6,9 @@ use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use mini_engine::dump::{self, PartKind};
 use mini_engine::fs::{Disk, FileSystem, MemFs};
-use mini_engine::{Builder, Compression, Db, Durability, Error, WriteBatch, dump};
+use mini_engine::{Builder, Compression, Db, Durability, Error, WriteBatch};
 
 use crate::Met;
 use crate::models::input::Input;
@@ -33,8 +34,8 @@ struct Target {
     number: u64,
     bytes: Vec<u8>,
     places: Vec<Range<usize>>,
-    /// The dump of the sound file.
-    lines: Vec<String>,
+    /// The parts of the sound file, as text.
+    parts: Vec<(PartKind, String)>,
 }
 
 /// A database with a damaged file.
@@ -170,21 +171,21 @@ fn target(part: Part, mem: &MemFs) -> Target {
     let digits: String = name.chars().filter(char::is_ascii_digit).collect();
     let path = PathBuf::from(DIR).join(name);
     let bytes = mem.disk().read(&path).expect("there").to_vec();
-    let mut lines = Vec::new();
-    dump_file(part, mem, &path, |line| lines.push(line.to_string())).expect("a sound file");
-    Target { number: digits.parse().expect("a number"), places: places(part, &bytes), path, bytes, lines }
+    let mut parts = Vec::new();
+    dump_file(part, mem, &path, |part| parts.push((part.kind, part.to_string()))).expect("a sound file");
+    Target { number: digits.parse().expect("a number"), places: places(part, &bytes), path, bytes, parts }
 }
 
-fn dump_file(part: Part, mem: &MemFs, path: &Path, mut line: impl FnMut(std::fmt::Arguments<'_>)) -> Result<(), Error> {
-    let lines = &mut |told: std::fmt::Arguments<'_>| {
-        line(told);
+fn dump_file(part: Part, mem: &MemFs, path: &Path, mut visit: impl FnMut(dump::Part<'_>)) -> Result<(), Error> {
+    let parts = &mut |part: dump::Part<'_>| {
+        visit(part);
         ControlFlow::Continue(())
     };
     let fs: Arc<dyn FileSystem> = Arc::new(mem.clone());
     match part.file() {
-        FileKind::Log => dump::log(&fs, path, lines),
-        FileKind::Manifest => dump::manifest(&fs, path, lines),
-        FileKind::Table => dump::table(&fs, path, lines),
+        FileKind::Log => dump::log(&fs, path, parts),
+        FileKind::Manifest => dump::manifest(&fs, path, parts),
+        FileKind::Table => dump::table(&fs, path, parts),
     }
 }
 
@@ -220,25 +221,25 @@ fn damaged(part: Part, input: &[u8]) -> Met {
     met
 }
 
-/// The most lines that a dump may have: more than any of these files can hold, even if a block is compressed well.
-const MOST_LINES: usize = 1 << 20;
+/// The most parts that a dump may have: more than any of these files can hold, even if a block is compressed well.
+const MOST_PARTS: usize = 1 << 20;
 
 /// A damaged file of any kind, decoded by itself. Without a database around it, many more can be tried.
 pub fn file_dump(input: &[u8]) -> Met {
     let (part, rest) = input.split_first().unwrap_or((&0, &[]));
     let part = Part::ALL[usize::from(*part) % Part::ALL.len()];
     let Damage { target, mem, bytes, place, sealed, mut met, .. } = damage(part, rest);
-    let (mut count, mut lines) = (0, Vec::new());
-    let told = dump_file(part, &mem, &target.path, |line| {
+    let (mut count, mut parts) = (0, Vec::new());
+    let told = dump_file(part, &mem, &target.path, |part| {
         count += 1;
         if !sealed {
-            lines.push(line.to_string());
+            parts.push((part.kind, part.to_string()));
         }
     });
-    assert!(count < MOST_LINES, "{count} lines of {} bytes", bytes.len());
+    assert!(count < MOST_PARTS, "{count} parts of {} bytes", bytes.len());
     if !sealed && bytes != target.bytes {
         let damaged = &bytes[place];
-        assert!(is_found_out(part, &told, damaged, &lines, &target.lines), "{part:?} says after damage: {lines:#?}");
+        assert!(is_found_out(part, &told, damaged, &parts, &target.parts), "{part:?} says after damage: {parts:#?}");
     }
     let outcome = told.as_ref().map_or_else(refusal, |()| "told");
     met.insert(format!("{part:?}, {}: {outcome}", if sealed { "sealed" } else { "not sealed" }));
@@ -247,14 +248,24 @@ pub fn file_dump(input: &[u8]) -> Met {
 
 /// Whether a dump of a file with wrong checksums reports them, and shows only frames of a log or manifest that were written. The only exception is
 /// a frame `damaged` to zeros: it looks as if the log ended before it.
-fn is_found_out(part: Part, told: &Result<(), Error>, damaged: &[u8], lines: &[String], sound: &[String]) -> bool {
-    let is_end = |line: &String| ["torn", "end", "whole frame"].iter().any(|end| line.starts_with(end));
-    let frames = lines.iter().take_while(|line| !is_end(line)).count();
-    let is_prefix = frames + 1 < sound.len() && sound.starts_with(&lines[..frames]);
-    let is_torn = || lines.get(frames).is_some_and(|line| line.starts_with("torn"));
+fn is_found_out(
+    part: Part,
+    told: &Result<(), Error>,
+    damaged: &[u8],
+    parts: &[(PartKind, String)],
+    sound: &[(PartKind, String)],
+) -> bool {
+    let is_written =
+        |(kind, _): &&(PartKind, String)| matches!(kind, PartKind::Frame | PartKind::Entry | PartKind::Edit);
+    let before = parts.iter().take_while(is_written).count();
+    let is_torn = || parts.get(before).is_some_and(|(kind, _)| *kind == PartKind::Torn);
+    // A frame behind damage is shown in other words.
+    let text = |(_, text): &(PartKind, String)| text.replace("whole frame behind the tear", "frame");
+    let are_sound = sound.starts_with(&parts[..before])
+        && parts.iter().filter(is_written).all(|shown| sound.iter().any(|(_, sound)| *sound == text(shown)));
     match part.file() {
-        FileKind::Log => is_prefix && (told.is_err() || is_torn() || damaged.iter().all(|&byte| byte == 0)),
-        FileKind::Manifest => is_prefix && (told.is_err() || is_torn()),
+        FileKind::Log => are_sound && (told.is_err() || is_torn() || damaged.iter().all(|&byte| byte == 0)),
+        FileKind::Manifest => are_sound && (told.is_err() || is_torn()),
         FileKind::Table => told.is_err(),
     }
 }

@@ -83,7 +83,6 @@ mod cache;
 mod codec;
 mod compaction;
 mod db;
-pub mod dump;
 mod error;
 pub mod fs;
 mod iter;
@@ -102,8 +101,10 @@ mod table;
 mod types;
 mod wal;
 
+pub use db::dump;
 pub use db::{
-    AsideFile, KeyspaceSize, LeftOut, LostWrites, Salvage, SalvageReport, SalvagedEntries, incomplete_directory,
+    AsideFile, KeyspaceSize, LeftOut, LostKeys, LostWrites, Salvage, SalvageReport, SalvagedEntries,
+    incomplete_directory,
 };
 pub use db::{
     Builder, Cursor, Db, Iter, Keyspace, KeyspaceBatch, QuarantinedTable, RecoveryReport, Snapshot, TornTail,
@@ -114,10 +115,9 @@ pub use error::{Error, Result};
 pub use manifest::MAX_KEYSPACE_NAME_LEN;
 pub use metrics::{LevelMetrics, Metrics};
 pub use options::{Compaction, Compression, KeyspaceOptions, MemtableKind, Options, RecoveryMode, TableReads};
-pub use table::LostKeys;
 pub use types::{
-    CompareAndSwapError, Durability, KeyBounds, Lines, MAX_BATCH_LEN, MAX_BATCH_RANGES, MAX_KEY_LEN, MAX_VALUE_LEN,
-    SeqNo, Slice, WriteBatch,
+    CompareAndSwapError, Durability, KeyBounds, MAX_BATCH_LEN, MAX_BATCH_RANGES, MAX_KEY_LEN, MAX_VALUE_LEN, SeqNo,
+    Slice, WriteBatch,
 };
 
 /// The README's examples, run as tests.

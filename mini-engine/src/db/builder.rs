@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use super::admin::Salvage;
 use super::background::Workers;
+use super::care::Salvage;
 use super::handle::Handle;
 use super::{Db, recovery};
 use crate::error::Result;

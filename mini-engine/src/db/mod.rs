@@ -1,7 +1,8 @@
 //! The database handle, [`Db`].
 //!
 //! The folders, lowest first: `core` is shared by all others; `write` and `read` are the two journeys; `transaction` and `conditional` do both;
-//! `background` has the threads; `recovery` opens a database; `admin` has the operations on a whole database; `keyspace` has the reads and writes.
+//! `background` has the threads; `recovery` opens a database; `admin` has the operations on a whole database; `care` checks, shows, copies and
+//! salvages its files; `keyspace` has the reads and writes.
 //!
 //! [`Db`] and [`Keyspace`] are cheap clones of one [`Handle`]. Workers, snapshots and iterators hold the [`Core`] and never a handle, so dropping the
 //! last handle is noticed: it stops and joins the workers. The lock on the directory belongs to the core. It is held until the last
@@ -10,6 +11,7 @@
 mod admin;
 mod background;
 mod builder;
+mod care;
 mod conditional;
 mod core;
 mod handle;
@@ -33,11 +35,12 @@ use crate::metrics::Metrics;
 use crate::options::KeyspaceOptions;
 use crate::types::{Durability, KeyspaceRef, SeqNo, WriteBatch, owned};
 
-pub use self::admin::{
-    AsideFile, KeyspaceSize, LeftOut, LostWrites, Salvage, SalvageReport, SalvagedEntries, VerifyReport,
+pub use self::admin::KeyspaceSize;
+pub use self::builder::Builder;
+pub use self::care::{
+    AsideFile, LeftOut, LostKeys, LostWrites, Salvage, SalvageReport, SalvagedEntries, VerifyReport, dump,
     incomplete_directory,
 };
-pub use self::builder::Builder;
 pub use self::keyspace::{Keyspace, KeyspaceBatch};
 pub use self::read::{Cursor, Iter, QuarantinedTable, Snapshot};
 pub use self::recovery::{RecoveryReport, TornTail};
@@ -299,7 +302,7 @@ impl Db {
     /// The tables that were found damaged or missing in [`RecoveryMode::Quarantine`](crate::RecoveryMode::Quarantine), in
     /// this open or an earlier one, and that were not dropped since. Reads of their keys are [`Error::Corruption`].
     pub fn quarantined(&self) -> Vec<QuarantinedTable> {
-        admin::quarantined(self.core())
+        care::quarantined(self.core())
     }
 
     /// Gives up the quarantined table `number` for good. From then on, reads in its key range show the contents of other tables, so older values of
@@ -314,7 +317,7 @@ impl Db {
     /// [`Error::InvalidArgument`] if no such table is quarantined; [`Error::Io`] if the manifest cannot be written, and [`Error::ReadOnly`] for
     /// every later write; [`Error::Closed`].
     pub fn drop_quarantined(&self, number: u64) -> Result<QuarantinedTable> {
-        admin::drop_quarantined(self.core(), number)
+        care::drop_quarantined(self.core(), number)
     }
 
     /// The files that opens have set aside because they could not use them: torn ends of logs, logs after these, damaged tables. You may remove
@@ -323,7 +326,7 @@ impl Db {
     /// # Errors
     /// [`Error::Io`]; [`Error::Closed`].
     pub fn set_aside(&self) -> Result<Vec<AsideFile>> {
-        admin::set_aside(self.core())
+        care::set_aside(self.core())
     }
 
     /// Makes `dir`, which must not exist, a separate database with the present contents of this one: every write acknowledged before the call, and
@@ -350,7 +353,7 @@ impl Db {
     /// ```
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
         let dir = dir.as_ref();
-        admin::checkpoint(self.core(), &core::absolute(dir)?)
+        care::checkpoint(self.core(), &core::absolute(dir)?)
     }
 
     /// Compacts everything that was written before the call, of all keyspaces: as [`Keyspace::compact_range`] of all keys.
@@ -374,7 +377,7 @@ impl Db {
     /// # Errors
     /// [`Error::Closed`]. Damage to the files is in the report: [`VerifyReport::into_result`] makes it an error.
     pub fn verify(&self) -> Result<VerifyReport> {
-        admin::verify(self.core())
+        care::verify(self.core())
     }
 
     /// Flushes everything to tables, syncs it, and ends the workers; a read-only handle has nothing to do. Every other handle gets

@@ -142,7 +142,7 @@ impl KeyspaceSet {
     }
 
     /// An edit that turns an empty set into this one.
-    pub(super) fn as_edit(&self) -> KeyspaceEdit {
+    pub(crate) fn as_edit(&self) -> KeyspaceEdit {
         let last = Some(self.last).filter(|_| self.is_used());
         KeyspaceEdit { set: self.iter().cloned().collect(), dropped: Vec::new(), last }
     }

@@ -8,8 +8,9 @@ use crate::fs::FileSystem;
 use crate::manifest::builder::VersionBuilder;
 use crate::manifest::names::{CURRENT, manifest_name};
 use crate::manifest::state::ManifestState;
-use crate::manifest::version::{Version, VersionEdit};
-use crate::manifest::{current, edit, frame};
+use crate::manifest::version::Version;
+use crate::manifest::walk::{EditAt, Edits};
+use crate::manifest::{current, frame};
 use crate::options::Compaction;
 
 #[derive(Debug, PartialEq)]
@@ -24,68 +25,34 @@ pub(crate) struct Loaded {
 /// Reads the manifest that `CURRENT` of `dir` names; `None` if there is no `CURRENT`.
 pub(crate) fn load(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Loaded>> {
     let Some(number) = current::load(fs, dir)? else { return Ok(None) };
-    read(fs, dir, number, u64::MAX).map(Some)
+    load_number(fs, dir, number).map(Some)
+}
+
+/// Reads manifest `number`.
+pub(crate) fn load_number(fs: &dyn FileSystem, dir: &Path, number: u64) -> Result<Loaded> {
+    read(fs, dir, number, u64::MAX)
 }
 
 /// Reads manifest `number`, as far as `limit` bytes.
-pub(super) fn read(fs: &dyn FileSystem, dir: &Path, number: u64, limit: u64) -> Result<Loaded> {
+fn read(fs: &dyn FileSystem, dir: &Path, number: u64, limit: u64) -> Result<Loaded> {
     let path = dir.join(manifest_name(number));
-    let bytes = read_manifest(fs, &path, limit)?;
     let (mut state, empty) = (None, Version::default());
     let mut version = VersionBuilder::new(&empty);
-    let mut edits = Edits::of(&path, &bytes, number)?;
-    while let Some((at, edit)) = edits.next()? {
+    let mut edits = Edits::open(fs, &path, number, limit)?;
+    for read in &mut edits {
+        let EditAt { offset, edit, .. } = read?;
         let before: ManifestState = state.unwrap_or_default();
         let after = before.after(&edit).and_then(|after| version.apply(&edit).map(|()| after));
-        state = Some(after.map_err(|what| Error::corruption(&path, at, what))?);
+        state = Some(after.map_err(|what| Error::corruption(&path, offset, what))?);
     }
-    // The first record was synced before `CURRENT` named the file, so without it this is damage and no tear.
     check_policy(&path, state.as_ref())?;
+    // The first record was synced before `CURRENT` named the file, so without it this is damage and no tear.
     let missing =
         || Error::corruption(&path, frame::HEADER_LEN as u64, "expected the manifest's first edit, found none");
-    let version = version.build().map_err(|what| Error::corruption(&path, edits.at as u64, what))?;
+    let version = version.build().map_err(|what| Error::corruption(&path, edits.end(), what))?;
     let state = ManifestState { version: Arc::new(version), ..state.ok_or_else(missing)? };
     let tail_bytes = edits.torn_bytes();
     Ok(Loaded { number, state, tail_dropped: tail_bytes > 0, tail_bytes })
-}
-
-/// The edits of a manifest, one after the other.
-pub(super) struct Edits<'a> {
-    path: &'a Path,
-    bytes: &'a [u8],
-    number: u64,
-    /// The offset of the next edit, or of the end.
-    pub(super) at: usize,
-}
-
-impl<'a> Edits<'a> {
-    /// The edits of manifest `number`, whose header is checked.
-    pub(super) fn of(path: &'a Path, bytes: &'a [u8], number: u64) -> Result<Self> {
-        frame::check_header(path, bytes, number)?;
-        Ok(Self { path, bytes, number, at: frame::HEADER_LEN })
-    }
-
-    /// The next edit and its offset; `None` at the end, torn or not.
-    pub(super) fn next(&mut self) -> Result<Option<(u64, VersionEdit)>> {
-        let at = self.at as u64;
-        match frame::read(self.number, self.bytes, self.at) {
-            frame::Found::End | frame::Found::Torn => Ok(None),
-            frame::Found::Edit { payload, next } => {
-                self.at = next;
-                Ok(Some((at, edit::decode(payload).map_err(|malformed| malformed.in_file(self.path, at))?)))
-            }
-            frame::Found::Damaged { later } => {
-                let what =
-                    format!("edit: expected a valid frame, since a later one at offset {later} is valid; found none");
-                Err(Error::corruption(self.path, at, what))
-            }
-        }
-    }
-
-    /// The number of bytes of a torn edit behind the last one.
-    pub(super) fn torn_bytes(&self) -> u64 {
-        self.bytes.len().saturating_sub(self.at) as u64
-    }
 }
 
 /// A policy unknown to this build may imply unknown rules about runs.
@@ -127,23 +94,4 @@ impl ManifestOnDisk {
         }
         Ok(())
     }
-}
-
-pub(super) fn read_manifest(fs: &dyn FileSystem, path: &Path, limit: u64) -> Result<Vec<u8>> {
-    if !fs.exists(path).map_err(Error::io("look for", path))? {
-        return Err(Error::corruption(
-            path,
-            0,
-            format!("expected the manifest that {CURRENT} names, found no such file"),
-        ));
-    }
-    let file = fs.open(path).map_err(Error::io("open", path))?;
-    let len = file.len().map_err(Error::io("read", path))?.min(limit);
-    let too_long = || Error::corruption(path, 0, format!("a manifest of {len} bytes does not fit into memory"));
-    let len = usize::try_from(len).map_err(|_| too_long())?;
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(len).map_err(|_| too_long())?;
-    bytes.resize(len, 0);
-    file.read_exact_at(&mut bytes, 0).map_err(Error::io("read", path))?;
-    Ok(bytes)
 }

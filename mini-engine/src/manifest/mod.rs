@@ -20,20 +20,18 @@
 mod builder;
 mod compaction_stats;
 mod current;
-mod dump;
 mod edit;
 mod frame;
 mod keyspaces;
 mod load;
 mod names;
-mod salvage;
-mod salvaged_keyspaces;
 mod state;
 #[cfg(test)]
 pub(crate) mod test_tables;
 #[cfg(test)]
 mod tests;
 mod version;
+mod walk;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -43,16 +41,16 @@ use crate::error::{Error, Result};
 use crate::fs::{self, File, FileSystem};
 
 pub(crate) use compaction_stats::CompactionStats;
-pub(crate) use dump::dump;
+pub(crate) use current::load as load_current;
 pub use keyspaces::MAX_KEYSPACE_NAME_LEN;
 pub(crate) use keyspaces::{KeyspaceEdit, KeyspaceMeta, KeyspaceSet};
-pub(crate) use load::{ManifestOnDisk, load};
+pub(crate) use load::{Loaded, ManifestOnDisk, load, load_number};
 pub(crate) use names::{
     ASIDE, CURRENT, CURRENT_TMP, FileKind, FileNumbers, INCOMPLETE, LOCK, RESERVE, TAIL_ASIDE, manifest_name,
 };
-pub(crate) use salvage::{SalvagedManifest, salvage};
 pub(crate) use state::ManifestState;
 pub(crate) use version::{CompactPointer, MAX_LEVELS, Run, RunId, Version, VersionEdit};
+pub(crate) use walk::{EditAt, Edits};
 
 /// A manifest grows to this many bytes, or to [`GROWTH`] times its first record, before a new one is begun.
 const ROLLOVER_BYTES: u64 = 1 << 20;

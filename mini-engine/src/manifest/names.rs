@@ -15,7 +15,7 @@ pub(crate) const LOCK: &str = "LOCK";
 pub(crate) const CURRENT: &str = "CURRENT";
 pub(crate) const CURRENT_TMP: &str = "CURRENT.tmp";
 const MANIFEST_PREFIX: &str = "MANIFEST-";
-/// The file that marks a directory as incomplete, unless it has a `CURRENT` too: see `db/admin/new_directory.rs`.
+/// The file that marks a directory as incomplete, unless it has a `CURRENT` too: see `db/care/new_directory.rs`.
 pub(crate) const INCOMPLETE: &str = "INCOMPLETE";
 /// The space that is kept for a full disk: see `db/core/reserve.rs`.
 pub(crate) const RESERVE: &str = "RESERVE";

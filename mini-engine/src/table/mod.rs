@@ -15,19 +15,22 @@ mod builder;
 mod format;
 mod index;
 mod read;
-mod salvage;
+mod walk;
 
+pub(crate) use block::cursor::Cursor;
+pub(crate) use block::frame::Block;
 pub(crate) use builder::{Builder, TableOptions};
 pub(crate) use format::footer::{file_name, parse_file_name};
-pub(crate) use format::properties::{Expiring, TableMeta};
+pub(crate) use format::properties::{Expiring, Properties, TableMeta};
+pub(crate) use index::fences::FencePlace;
+pub(crate) use index::partition::Partition;
 pub(crate) use index::rates::{MOST_BITS, false_positive_rate};
 pub(crate) use read::cache::{BlockCache, TableCache};
 pub(crate) use read::reader::Table;
 pub(crate) use read::run::{OpenRun, RunIter};
 pub(crate) use read::run_table::RunTable;
 pub(crate) use read::verify::TableReport;
-pub use salvage::LostKeys;
-pub(crate) use salvage::{Lost, SalvageIter};
+pub(crate) use walk::{Part, Source, Walk};
 
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,8 @@
-//! A sink for text about files: the caller gets it line by line.
+//! Keys, values and numbers as text for people.
 
 use std::fmt;
-use std::ops::ControlFlow;
 
 use super::key_prefix::{DEFAULT_KEYSPACE, split_stored};
-
-/// Receives lines, until it returns `Break`: then no more lines are wanted.
-pub type Lines<'a> = dyn FnMut(fmt::Arguments<'_>) -> ControlFlow<()> + 'a;
 
 /// A number of things, in words.
 pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {

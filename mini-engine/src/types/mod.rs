@@ -26,7 +26,6 @@ pub(crate) use expiry::{EXPIRY_LEN, Millis, millis, shown, shown_slice, split_ex
 pub use key_bounds::KeyBounds;
 pub(crate) use key_bounds::{OwnedBounds, is_above, is_below, owned, prefix_bounds};
 pub(crate) use key_prefix::{DEFAULT_KEYSPACE, KeyPrefix, KeyspaceId, is_stored_plain, split_range, split_stored};
-pub use lines::Lines;
 pub(crate) use lines::{Shown, ShownKey, counted};
 pub use mapped::MappedBytes;
 pub(crate) use open_keyspace::{KeyspaceRef, OpenKeyspace};

@@ -6,28 +6,26 @@
 //! distinguishes a torn tail, which was never synced, from damage. The file of an obsolete log can become a later log ([`Segment::retire`],
 //! [`Writer::create_on`], `recycle.rs`). The layout is in `format.rs` and in `docs/src/formats.md`.
 
-mod dump;
 mod format;
 mod group_commit;
 mod payload;
 mod recycle;
 mod refusing;
 mod replay;
-mod salvage;
 mod segment;
 mod space;
+mod walk;
 mod window;
 mod writer;
 
-pub(crate) use dump::dump;
 pub(crate) use format::{Position, file_name, parse_file_name};
 
 pub(crate) use payload::{Payload, compress};
 pub(crate) use recycle::{SPARE, Spare};
-pub(crate) use replay::{Frame, Tail, begin_of_tail, is_unused, keep_torn, newest_sync_record, replay, truncate_torn};
-pub(crate) use salvage::{SalvagedLog, salvage};
+pub(crate) use replay::{is_unused, keep_torn, may_hold_batches, newest_sync_record, replay, truncate_torn};
 pub(crate) use segment::{Claim, Segment};
 pub(crate) use space::Extension;
+pub(crate) use walk::{Frame, Part, Reading, Tail, Walked, walk};
 pub(crate) use writer::{Append, Writer};
 
 #[cfg(test)]

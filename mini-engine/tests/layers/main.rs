@@ -29,7 +29,7 @@ const ENGINE: Crate = Crate {
         &["fs", "cache", "iter"],
         &["wal", "table"],
         &["manifest", "memtables"],
-        &["compaction", "dump"],
+        &["compaction"],
         &["db"],
     ],
     starts_threads: &["db::background::"],
@@ -94,12 +94,12 @@ const FOLDERS: [(&str, &[&[&str]]); 2] = [
             &["write", "read"],
             &["transaction"],
             &["background", "conditional"],
-            &["recovery", "admin"],
+            &["recovery", "admin", "care"],
             &["handle"],
             &["keyspace"],
         ],
     ),
-    ("table", &[&["format"], &["block"], &["index"], &["builder", "salvage"], &["read"]]),
+    ("table", &[&["format"], &["block"], &["index"], &["builder", "walk"], &["read"]]),
 ];
 
 impl Crate {

@@ -78,15 +78,15 @@ pub(crate) fn run(args: &DumpArgs) -> Result<Exit, Failure> {
     }
     let mut output = Output::new();
     let mut written = Ok(());
-    let mut lines = |line: std::fmt::Arguments<'_>| {
-        written = output.write(|out| writeln!(out, "{line}"));
+    let mut parts = |part: dump::Part<'_>| {
+        written = output.write(|out| writeln!(out, "{part}"));
         if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
     let fs: Arc<dyn FileSystem> = Arc::new(StdFs);
     let dumped = match kind {
-        FileKind::Log => dump::log(&fs, &args.file, &mut lines),
-        FileKind::Table => dump::table(&fs, &args.file, &mut lines),
-        FileKind::Manifest => dump::manifest(&fs, &args.file, &mut lines),
+        FileKind::Log => dump::log(&fs, &args.file, &mut parts),
+        FileKind::Table => dump::table(&fs, &args.file, &mut parts),
+        FileKind::Manifest => dump::manifest(&fs, &args.file, &mut parts),
     };
     written?;
     // The readable part comes first, whatever is wrong with the rest.

@@ -35,9 +35,7 @@ pub(super) fn set_aside(store: &TableStore, names: Vec<String>, report: &mut Rec
 pub(super) fn bound_aside(store: &TableStore, version: &Version, report: &mut RecoveryReport) -> Result<()> {
     if let Some(torn) = report.torn.as_ref().and_then(|torn| torn.kept.as_ref()) {
         // A file that cannot be read is kept too.
-        let is_empty = |path: &Path, number| {
-            path != torn && wal::salvage(&*store.fs, path, number, None, |_, _| Ok(())).is_ok_and(|log| log.is_empty())
-        };
+        let is_empty = |path: &Path, number| path != torn && !wal::may_hold_batches(&*store.fs, path, number);
         bound(store, |number| wal::file_name(number) + TAIL_ASIDE, is_empty)?;
     }
     if report.manifest_tail_dropped {

@@ -9,13 +9,16 @@
 //! By the n-th instant, n eighths of the entries that expire have expired, or more; by the last one, all. So a compaction knows when most of a table
 //! is gone, whatever the rest lasts.
 
+use std::fmt;
 use std::mem;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::codec::{self, Malformed, Reader};
 use crate::error::Error;
-use crate::types::{Kind, MAX_SEQNO, MAX_STORED_KEY_LEN, Millis, RangeTombstones, SeqNo, Slice, split_expiry};
+use crate::types::{
+    Kind, MAX_SEQNO, MAX_STORED_KEY_LEN, Millis, RangeTombstones, SeqNo, ShownKey, Slice, split_expiry,
+};
 
 /// The counts and bounds of a table, collected while it is written and again when it is verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,12 +70,6 @@ impl Expiring {
     pub(crate) fn by(&self, instant: Millis) -> u64 {
         let Some(Expiries { count, instants }) = self.0.as_deref() else { return 0 };
         of_parts(*count, instants.partition_point(|at| *at <= instant))
-    }
-
-    /// For dumps: their number, and a comma; nothing if there are none.
-    pub(crate) fn in_words(&self) -> String {
-        let Some(Expiries { count, instants }) = self.0.as_deref() else { return String::new() };
-        format!("{count} that expire, half by {}, the last at {}, ", instants[PARTS / 2 - 1], self.last())
     }
 
     /// Appends them, if there are any.
@@ -285,14 +282,6 @@ impl TableMeta {
         TableMeta { smallest: from, narrowed: true, ..self.clone() }
     }
 
-    /// For dumps: the number of its range tombstones, and a comma; nothing if it has none.
-    pub(crate) fn ranges_in_words(&self) -> String {
-        match self.range_tombstones {
-            0 => String::new(),
-            count => format!("{count} range tombstones, "),
-        }
-    }
-
     /// Checks that the table in the file at `path` is the one that this, from a version, describes.
     ///
     /// # Errors
@@ -305,6 +294,23 @@ impl TableMeta {
         }
         let what = format!("table: expected {self:?} as the manifest says, found {found:?}");
         Err(Error::corruption(path, 0, what))
+    }
+}
+
+/// For people: its number, size, counts and bounds.
+impl fmt::Display for TableMeta {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { number, size, entries, tombstones, min_seqno, max_seqno, range_tombstones, .. } = self;
+        write!(f, "table {number}, {size} bytes, {entries} entries, {tombstones} of them tombstones, ")?;
+        if let Some(Expiries { count, instants }) = self.expiring.0.as_deref() {
+            let (half, last) = (instants[PARTS / 2 - 1], self.expiring.last());
+            write!(f, "{count} that expire, half by {half}, the last at {last}, ")?;
+        }
+        if *range_tombstones > 0 {
+            write!(f, "{range_tombstones} range tombstones, ")?;
+        }
+        let (narrowed, from, to) = (if self.narrowed { "narrowed to " } else { "" }, &self.smallest, &self.largest);
+        write!(f, "seqnos {min_seqno} to {max_seqno}, {narrowed}keys {} to {}", ShownKey(from), ShownKey(to))
     }
 }
 

@@ -1,7 +1,6 @@
 //! Open tables: point reads, iterators, runs, and the parts of tables in memory.
 
 pub(super) mod cache;
-pub(super) mod dump;
 pub(super) mod get_many;
 pub(super) mod iter;
 pub(super) mod readahead;

@@ -20,7 +20,6 @@ use crate::table::block::{Block, BlockLocation, Cursor, Found, KeyHeads, OwnBloc
 use crate::table::format::{Handle, TableMeta, file_name};
 use crate::table::index::Partition;
 use crate::table::read::{CachedPartition, FileSlot, FoundPartition, OpenFile, Root, TableCache};
-use crate::table::salvage::{Lost, SalvageIter};
 use crate::types::{Kind, MAX_SEQNO, MappedBytes, SeqNo, Slice};
 
 /// A table of a version. Its file is opened on demand, and exists as long as this lives: the file of an obsolete table is removed when the last
@@ -103,11 +102,6 @@ impl Table {
             self.tables.blocks.add_root(root.memory_len() as u64);
             Arc::new(root)
         })
-    }
-
-    /// Its readable entries, for a table that `meta` of a version describes.
-    pub(crate) fn salvage(&self, meta: TableMeta, lost: Lost) -> Result<SalvageIter> {
-        SalvageIter::open(self.tables.fs.clone(), self.path.to_path_buf(), self.number(), Some(meta), lost)
     }
 
     /// Reads the root, and maps the file if that is wanted and can be done. If not, the file stays open.

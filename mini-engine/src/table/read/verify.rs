@@ -1,14 +1,15 @@
 //! Reads a whole table, checks that its parts agree with each other, and continues after damage.
 
-use crate::cache::CacheUse;
+use std::sync::Arc;
+
 use crate::codec;
 use crate::error::{Error, Result};
-use crate::iter::EntryIter;
+use crate::table::block::Block;
 use crate::table::format::{Handle, Properties};
 use crate::table::index::{Filter, Partition};
-use crate::table::read::{Root, Table};
-use crate::table::salvage::Lost;
-use crate::types::{MAX_SEQNO, SeqNo, Slice, entry_order};
+use crate::table::read::Table;
+use crate::table::walk::{Part, Source, Walk};
+use crate::types::{RangeTombstones, SeqNo, Slice, entry_order};
 
 /// The amounts that were read and found sound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,28 +23,23 @@ pub(crate) struct TableReport {
 impl Table {
     /// Checks every block: its checksum, the order of entries within and across blocks, its restarts, each fence against the entries on both sides
     /// of it, each key against the filter of its partition, and that the groups of partitions follow each other without gaps. Then, if there is no
-    /// other problem, the counts and bounds are checked against the properties. Adds all problems to `problems`: each unreadable part that leads to
-    /// data blocks, and each damaged data block, once. For a narrowed table, blocks that can only hold keys below `from` are left out: nothing
+    /// other problem, the counts and bounds are checked against the properties. Adds all problems to `problems`: each unreadable part, and each
+    /// damaged data block, once. For a narrowed table, blocks that can only hold keys below `from` are left out: nothing
     /// reads them, so damage there is no loss. Reads everything from the file, and puts nothing into the cache.
     pub(crate) fn verify_all(&self, from: Option<&[u8]>, problems: &mut Vec<Error>) -> TableReport {
-        let (seen, blocks, found) = (Properties::default(), 0, Vec::new());
-        let mut verifier = Verifier { table: self, seen, last_seqno: 0, fence: None, blocks, found };
-        match self.file().map(|file| Root::read(&**file, self.path(), self.number())) {
-            Ok(root) => {
-                let root = root.and_then(|(root, found)| self.meta().check_is(&found, self.path()).map(|()| root));
-                let verified = root.map(|root| verifier.verify_partitions(&root, from));
-                let leads_everywhere = verified.unwrap_or_else(|error| {
-                    verifier.found.push(error);
-                    false
-                });
-                if !leads_everywhere {
-                    verifier.find_further(from);
-                }
-            }
-            Err(error) => verifier.found.push(error),
-        }
+        let mut verifier = Verifier {
+            table: self,
+            partition: None,
+            seen: Properties::default(),
+            last_seqno: 0,
+            fence: None,
+            blocks: 0,
+            lost: Vec::new(),
+            found: Vec::new(),
+        };
+        let verified = verifier.verify(from);
         let Verifier { seen, blocks, found, .. } = verifier;
-        problems.extend(found);
+        problems.extend(found.into_iter().chain(verified.err()));
         TableReport { blocks, entries: seen.entries, tombstones: seen.tombstones }
     }
 
@@ -56,119 +52,98 @@ impl Table {
         let report = self.verify_all(from, &mut problems);
         problems.into_iter().next().map_or(Ok(report), Err)
     }
-
-    /// The error for data blocks to which no partition leads, or two.
-    fn gap(&self, root: &Root, partition: usize, expected: u64, found: u64) -> Error {
-        let offset = root.index.handle(partition).map_or(0, |handle| handle.offset);
-        let what = format!("groups of data blocks without gaps: expected one to meet {expected}, found {found}");
-        Error::corruption(self.path(), offset, what)
-    }
 }
 
 /// The state of a verification.
 struct Verifier<'a> {
     table: &'a Table,
+    partition: Option<Partition>,
     seen: Properties,
     last_seqno: SeqNo,
     /// The fence of the block before.
     fence: Option<(Vec<u8>, SeqNo)>,
     /// The blocks so far that are sound.
     blocks: u64,
+    /// The losses since the last block: whether they hold wanted keys is known with the next one.
+    lost: Vec<Error>,
     /// The problems so far.
     found: Vec<Error>,
 }
 
 impl Verifier<'_> {
-    /// Checks the partitions of `root` and all their blocks. Returns whether each partition could be read.
-    fn verify_partitions(&mut self, root: &Root, from: Option<&[u8]>) -> bool {
-        let first = from.map_or(0, |from| root.index.find(from, MAX_SEQNO));
-        let (mut leads_everywhere, mut is_whole) = (true, first == 0);
-        // The required start of the next group; unknown after an unreadable partition.
-        let mut start = (first == 0).then_some(0);
-        for at in first..root.index.len() {
-            let partition = match self.table.partition(root, at, CacheUse::Bypass) {
-                Ok(Some(partition)) => partition,
-                Ok(None) => break,
-                Err(error) => {
-                    self.found.push(error);
-                    (leads_everywhere, start) = (false, None);
-                    self.fence = root.index.fence(at).map(|(key, seqno)| (key.into_owned(), seqno));
-                    continue;
-                }
-            };
-            if let Some(start) = start.filter(|start| *start != partition.index.start) {
-                self.found.push(self.table.gap(root, at, start, partition.index.start));
-            }
-            let skipped = from.filter(|_| at == first).map_or(0, |from| partition.index.find(from, MAX_SEQNO));
-            is_whole &= skipped == 0;
-            for block in skipped..partition.index.len() {
-                match self.verify_block(&partition, block) {
-                    Ok(()) => self.blocks += 1,
-                    Err(error) => self.found.push(error),
-                }
-                self.fence = partition.index.fence(block).map(|(key, seqno)| (key.into_owned(), seqno));
-            }
-            start = Some(partition.index.end());
-        }
-        if let Some(end) = start.filter(|end| *end != root.data_end && first < root.index.len()) {
-            self.found.push(self.table.gap(root, root.index.len() - 1, root.data_end, end));
-        }
-        if self.found.is_empty() {
-            self.found.extend(self.verify_properties(root, is_whole).err());
-        }
-        leads_everywhere
-    }
-
-    fn verify_properties(&self, root: &Root, is_whole: bool) -> Result<()> {
-        let mut seen = self.seen.clone();
-        seen.finish(&root.range_tombstones);
-        let agrees = if is_whole { seen == root.properties } else { seen.is_end_of(&root.properties) };
-        if agrees {
-            return Ok(());
-        }
-        let what = format!("properties: expected {seen:?} from the entries, found {:?}", root.properties);
-        Err(Error::corruption(self.table.path(), self.table.meta().size, what))
-    }
-
-    /// Finds the damaged data blocks to which no readable part leads, as salvage does. Each problem is reported once.
-    fn find_further(&mut self, from: Option<&[u8]>) {
-        let (table, lost) = (self.table, Lost::default());
-        let meta = from.map_or(table.meta().clone(), |from| table.meta().narrowed_to(Slice::from(from)));
-        let salvaged = table.salvage(meta, lost.clone()).and_then(|mut entries| {
-            entries.seek_to_first()?;
-            while entries.valid() {
-                entries.next()?;
-            }
-            Ok(())
-        });
-        let place = |error: &Error| if let Error::Corruption { offset, .. } = error { Some(*offset) } else { None };
-        let further = lost.take().into_iter().map(|lost| lost.cause).chain(salvaged.err());
-        for error in further {
-            if !self.found.iter().any(|found| place(found) == place(&error)) {
-                self.found.push(error);
-            }
-        }
-    }
-
-    fn verify_block(&mut self, partition: &Partition, block: usize) -> Result<()> {
+    fn verify(&mut self, from: Option<&[u8]>) -> Result<()> {
         let table = self.table;
-        let (Some(handle), Some(fence)) = (partition.index.handle(block), partition.index.fence(block)) else {
+        let source = Source::Open(Arc::clone(&*table.file()?));
+        let mut walk = Walk::open(source, table.path().to_path_buf(), table.number(), from.map(Slice::from))?;
+        walk.check_is(table.meta())?;
+        while let Some(part) = walk.next()? {
+            match part {
+                Part::Partition(_, partition) => self.partition = Some(partition),
+                Part::Damage(error) => self.found.push(error),
+                Part::Lost { fence, cause, .. } => {
+                    self.fence = fence.map(|(key, seqno)| (key.to_vec(), seqno));
+                    self.lost.push(cause);
+                }
+                Part::Block { block, bytes, at } => {
+                    let handle = Handle { offset: bytes.start, len: bytes.end - bytes.start };
+                    let partition = self.partition.take();
+                    let verified = self.verify_block((handle, block), from, partition.as_ref().zip(at));
+                    let fence = partition.as_ref().zip(at).and_then(|(partition, at)| partition.index.fence(at));
+                    self.fence = fence.map(|(key, seqno)| (key.into_owned(), seqno));
+                    self.partition = partition;
+                    match verified {
+                        Ok(()) => self.blocks += 1,
+                        Err(error) => self.found.push(error),
+                    }
+                }
+            }
+        }
+        self.found.append(&mut self.lost);
+        if self.found.is_empty() { self.verify_properties(&walk) } else { Ok(()) }
+    }
+
+    fn verify_properties(&self, walk: &Walk) -> Result<()> {
+        let mut seen = self.seen.clone();
+        seen.finish(walk.range_tombstones.as_ref().unwrap_or(&RangeTombstones::default()));
+        let properties = walk.properties.as_ref();
+        if properties
+            .is_some_and(|properties| if walk.is_partial { seen.is_end_of(properties) } else { seen == *properties })
+        {
             return Ok(());
-        };
-        let mut cursor = table.cursor(handle, table.read_block(handle)?)?;
+        }
+        let what = format!("properties: expected {seen:?} from the entries, found {properties:?}");
+        Err(Error::corruption(self.table.path(), walk.size(), what))
+    }
+
+    /// Checks a block, which has a number in the partition that leads to it, if one does.
+    fn verify_block(
+        &mut self,
+        (handle, block): (Handle, Block),
+        from: Option<&[u8]>,
+        place: Option<(&Partition, usize)>,
+    ) -> Result<()> {
+        let table = self.table;
         table.counters().verify_bytes_read.add(handle.len);
-        let mut is_first = block == 0;
+        let fence = place.and_then(|(partition, at)| partition.index.fence(at));
+        let filter = place.and_then(|(partition, _)| partition.filter());
+        let mut is_first = place.is_some_and(|(_, at)| at == 0);
+        let mut cursor = table.cursor(handle, block)?;
         cursor.check(
             |malformed| table.malformed(handle, malformed),
             |cursor| {
                 let entry = (cursor.key(), cursor.seqno());
-                if let Some(what) = self.wrong_place(entry, (&fence.0, fence.1)) {
+                // The lost keys are not above this one.
+                if !from.is_some_and(|from| *entry.0 < *from) {
+                    self.found.append(&mut self.lost);
+                }
+                self.lost.clear();
+                if let Some(what) = self.wrong_place(entry, fence.as_ref().map(|(key, seqno)| (&**key, *seqno))) {
                     return Err(self.corrupt(handle, entry, what));
                 }
                 let is_new = self.seen.count(entry.0, entry.1, cursor.kind(), cursor.value());
                 let denies = |filter: Filter<'_>| !filter.may_contain(codec::key_hash(entry.0));
                 // A key that continues here from the previous partition is in both filters (partition G1).
-                if (is_new || is_first) && partition.filter().is_some_and(denies) {
+                if (is_new || is_first) && filter.is_some_and(denies) {
                     return Err(self.corrupt(handle, entry, "entry whose key the filter denies"));
                 }
                 (self.last_seqno, is_first) = (entry.1, false);
@@ -178,13 +153,13 @@ impl Verifier<'_> {
     }
 
     /// The problem with the place of an entry in the block with this fence, if any.
-    fn wrong_place(&self, entry: (&[u8], SeqNo), fence: (&[u8], SeqNo)) -> Option<&'static str> {
+    fn wrong_place(&self, entry: (&[u8], SeqNo), fence: Option<(&[u8], SeqNo)>) -> Option<&'static str> {
         let last = (&self.seen.largest[..], self.last_seqno);
         let before = self.fence.as_ref().map(|(key, seqno)| (&key[..], *seqno));
         if self.seen.entries > 0 && entry_order(last, entry).is_ge() {
             return Some("entry not after the one before it");
         }
-        if entry_order(entry, fence).is_gt() {
+        if fence.is_some_and(|fence| entry_order(entry, fence).is_gt()) {
             return Some("entry after its block's fence");
         }
         before

@@ -6,8 +6,7 @@ use std::ops::ControlFlow;
 use super::*;
 use crate::error::Error;
 use crate::fs::{Fault, FaultFs, FileSystem, Repeat};
-use crate::wal::format::{FIRST_FRAME, FrameHeader, Identity};
-use crate::wal::replay::frames_behind;
+use crate::wal::format::{FIRST_FRAME, Identity};
 
 const START: u64 = FIRST_FRAME;
 
@@ -113,11 +112,11 @@ fn own_frames_behind_a_hole_with_previous_frames_count_and_are_kept() {
                 std_fs::write(&aside, vec![1; kept_end as usize + 1000]).expect("written");
                 keep_torn(&StdFs, &path(&dir, 3), 3, offset..kept_end, &aside).expect("kept");
                 let mut whole = 0;
-                let count = |_: u64, _: &FrameHeader| {
-                    whole += 1;
-                    ControlFlow::Continue(())
+                let count = |part: Part<'_>| {
+                    whole += usize::from(matches!(part, Part::Frame(_)));
+                    Ok(ControlFlow::Continue(()))
                 };
-                frames_behind(&StdFs, &aside, 3, START, count).expect("its header is there");
+                walk(&StdFs, &aside, 3, Reading::Tail, count).expect("its header is there");
                 assert_eq!(whole, 20, "those behind the hole");
                 assert_eq!(std_fs::metadata(&aside).expect("the tail").len(), kept_end);
             }

@@ -340,11 +340,11 @@ fn a_database_without_entries_that_expire_never_asks_for_the_time() {
         let names = shared.read_dir(Path::new(DB)).unwrap();
         let name = names.iter().find(|name| name.to_string_lossy().starts_with("MANIFEST")).unwrap();
         let mut lines = Vec::new();
-        let mut line = |told: std::fmt::Arguments<'_>| {
-            lines.push(told.to_string());
+        let mut part = |part: dump::Part<'_>| {
+            lines.push(part.to_string());
             ControlFlow::Continue(())
         };
-        dump::manifest(&shared, Path::new(DB).join(name), &mut line).unwrap();
+        dump::manifest(&shared, Path::new(DB).join(name), &mut part).unwrap();
         lines.concat()
     };
     drop(fill(&plain));

@@ -125,31 +125,19 @@ impl Original {
 /// The pieces of a table or log that hold entries, by its dump.
 fn pieces(fs: &Arc<dyn FileSystem>, path: &Path) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
-    let mut line = |line: std::fmt::Arguments<'_>| {
-        let line = line.to_string();
-        let number = |word: &str| word.trim_end_matches([':', ',']).parse::<u64>().unwrap();
-        let words: Vec<&str> = line.split(' ').collect();
-        match words[..] {
-            ["data", "block", _, "at", at, len, ..] => {
-                let bytes = number(at)..number(at) + number(len);
-                pieces.push(Piece { bytes, keys: BTreeSet::new() });
-            }
-            ["frame", "at", at, ..] => {
-                let len = number(words[words.iter().position(|word| word.starts_with("bytes")).unwrap() - 1]);
-                let end = (number(at) + 48 + len).next_multiple_of(8);
-                pieces.push(Piece { bytes: number(at)..end, keys: BTreeSet::new() });
-            }
-            ["", "", ..] => {
-                let key = line.split('"').nth(1).unwrap().to_owned();
-                pieces.last_mut().unwrap().keys.insert(key);
-            }
-            _ => {}
+    let mut part = |part: dump::Part<'_>| {
+        if let PartKind::Block | PartKind::Frame = part.kind {
+            pieces.push(Piece { bytes: part.offset..part.offset + part.len, keys: BTreeSet::new() });
+        }
+        let key = part.entry.map(|entry| String::from_utf8(entry.key.to_vec()).unwrap());
+        if let Some(key) = key {
+            pieces.last_mut().unwrap().keys.insert(key);
         }
         ControlFlow::Continue(())
     };
     match path.extension().and_then(|extension| extension.to_str()) {
-        Some("sst") => dump::table(fs, path, &mut line).unwrap(),
-        Some("log") => dump::log(fs, path, &mut line).unwrap(),
+        Some("sst") => dump::table(fs, path, &mut part).unwrap(),
+        Some("log") => dump::log(fs, path, &mut part).unwrap(),
         _ => {}
     }
     pieces
@@ -356,12 +344,11 @@ fn a_manifest_that_was_cut_between_two_edits_takes_no_table_with_it() {
     let disk = memory.disk();
     let manifest = file_of(&memory, "MANIFEST");
     let mut edits = Vec::new();
-    let mut line = |line: std::fmt::Arguments<'_>| {
-        let line = line.to_string();
-        edits.extend(line.strip_prefix("edit at ").and_then(|rest| rest.split(':').next()?.parse::<u64>().ok()));
+    let mut part = |part: dump::Part<'_>| {
+        edits.extend((part.kind == PartKind::Edit).then_some(part.offset));
         ControlFlow::Continue(())
     };
-    dump::manifest(&fs, &manifest, &mut line).unwrap();
+    dump::manifest(&fs, &manifest, &mut part).unwrap();
     assert!(edits.len() > 12, "{edits:?}");
     // All but the first: a manifest without any edit is not whole.
     for &edit in &edits[1..] {

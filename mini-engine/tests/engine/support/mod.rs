@@ -14,6 +14,7 @@ pub(crate) use std::sync::{Arc, Mutex, mpsc};
 pub(crate) use std::thread;
 pub(crate) use std::time::{Duration, Instant};
 
+pub(crate) use mini_engine::dump::PartKind;
 pub(crate) use mini_engine::fs::{Disk, Fault, FaultFs, FileSystem, MemFs, Operation, Repeat, StdFs, Step};
 pub(crate) use mini_engine::random::Random;
 pub(crate) use mini_engine::{
@@ -205,18 +206,15 @@ pub(crate) fn flip(path: &Path, at: usize) -> Vec<u8> {
     sound
 }
 
-/// The data blocks of a table, from its dump: offset, and length with the trailer.
+/// The data blocks of a table: offset, and length with the trailer.
 pub(crate) fn blocks(table: &Path) -> Vec<(usize, usize)> {
     let mut blocks = Vec::new();
     let real: Arc<dyn FileSystem> = Arc::new(StdFs);
-    let told = dump::table(&real, table, &mut |line| {
-        if let Some(rest) = line.to_string().strip_prefix("data block ") {
-            let words: Vec<&str> = rest.split([' ', ':']).collect();
-            blocks.push((words[2].parse().unwrap(), words[4].parse().unwrap()));
-        }
+    let shown = dump::table(&real, table, &mut |part| {
+        blocks.extend((part.kind == PartKind::Block).then_some((part.offset as usize, part.len as usize)));
         ControlFlow::Continue(())
     });
-    told.unwrap();
+    shown.unwrap();
     blocks
 }
 

@@ -4,21 +4,16 @@
 //! not read to [`Lost`], at the latest when it moves to the first entry after them. So when a merge of such iterators comes to a key, all losses
 //! that concern it are known.
 
-mod blocks;
-mod lost;
-
 use std::ops::{Bound, Range};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use self::blocks::{Blocks, Next};
-pub use self::lost::LostKeys;
+use super::lost::LostKeys;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::iter::{self, EntryIter, read_forward_only, show_entry_of};
 use crate::lock::lock;
-use crate::table::block::{Block, Cursor};
-use crate::table::format::TableMeta;
+use crate::table::{Block, Cursor, Part, Source, TableMeta, Walk};
 use crate::types::{MAX_SEQNO, RangeTombstones, SeqNo, Slice, entry_order};
 
 /// The list to which iterators add the parts that they could not read.
@@ -38,7 +33,7 @@ impl Lost {
 
 /// The entries of a table that can be read.
 pub(crate) struct SalvageIter {
-    blocks: Blocks,
+    walk: Walk,
     /// The metadata of the table from a manifest, or else from the file.
     meta: Option<TableMeta>,
     lost: Lost,
@@ -68,16 +63,11 @@ impl SalvageIter {
         meta: Option<TableMeta>,
         lost: Lost,
     ) -> Result<Self> {
-        let blocks = Blocks::open(fs, path, number)?;
-        if let (Some(meta), Some(found)) = (&meta, &blocks.meta) {
-            // If the block of range tombstones cannot be read, the file does not give their number.
-            let counted = if blocks.range_tombstones.is_some() { found } else { meta };
-            let found = TableMeta { range_tombstones: counted.range_tombstones, ..found.clone() };
-            meta.check_is(&found, blocks.path())?;
-        }
-        let meta = meta.or_else(|| blocks.meta.clone());
+        let walk = Walk::open(Source::Reopened(fs), path, number, None)?;
+        meta.as_ref().map_or(Ok(()), |meta| walk.check_is(meta))?;
+        let meta = meta.or_else(|| walk.meta.clone());
         Ok(Self {
-            blocks,
+            walk,
             meta,
             lost,
             gap: None,
@@ -92,16 +82,16 @@ impl SalvageIter {
 
     /// The range tombstones from the bound on. If they cannot be read, their effect is lost, and older versions of the covered keys may return.
     pub(crate) fn range_tombstones(&self) -> RangeTombstones {
-        if let Some(ranges) = &self.blocks.range_tombstones {
+        if let Some(ranges) = &self.walk.range_tombstones {
             let bound = self.meta.as_ref().filter(|meta| meta.narrowed).map(|meta| meta.smallest.clone());
             return ranges.within(&bound.unwrap_or_default(), &Slice::default());
         }
         // A readable footer shows that there are some. Without one, only a manifest does.
-        if let Some(meta) = self.meta.as_ref().filter(|meta| meta.range_tombstones > 0 || self.blocks.meta.is_some()) {
+        if let Some(meta) = self.meta.as_ref().filter(|meta| meta.range_tombstones > 0 || self.walk.meta.is_some()) {
             let what = "range tombstones: expected a block that can be read, found none";
-            let cause = Error::corruption(self.blocks.path(), 0, what);
+            let cause = Error::corruption(self.walk.path(), 0, what);
             let (from, to) = (Bound::Included(meta.smallest.clone()), Bound::Included(meta.largest.clone()));
-            let file = self.blocks.path().to_path_buf();
+            let file = self.walk.path().to_path_buf();
             self.lost.add(LostKeys { file, bytes: 0..0, from, to, newest: meta.max_seqno, cause });
         }
         RangeTombstones::default()
@@ -116,10 +106,12 @@ impl SalvageIter {
                     return Ok(());
                 }
             }
-            match self.blocks.next()? {
-                Next::Block(block, at) => self.enter(block, at),
-                Next::Lost { bytes, to, cause } => self.lose(bytes, to, cause),
-                Next::End => {
+            match self.walk.next()? {
+                Some(Part::Block { block, bytes, .. }) => self.enter(block, bytes),
+                Some(Part::Lost { bytes, fence, cause }) => self.lose(bytes, fence.map(|(key, _)| key), cause),
+                // The data blocks behind it are found, or lost.
+                Some(Part::Damage(_) | Part::Partition(..)) => {}
+                None => {
                     self.end();
                     return Ok(());
                 }
@@ -131,7 +123,7 @@ impl SalvageIter {
         self.at = at;
         match Cursor::new(block) {
             Ok(cursor) => self.cursor = Some(cursor),
-            Err(malformed) => self.lose(self.at.clone(), None, malformed.in_file(self.blocks.path(), self.at.start)),
+            Err(malformed) => self.lose(self.at.clone(), None, malformed.in_file(self.walk.path(), self.at.start)),
         }
     }
 
@@ -156,9 +148,9 @@ impl SalvageIter {
                     self.entries += 1;
                     return true;
                 }
-                Error::corruption(self.blocks.path(), self.at.start, "expected an entry after the one before it")
+                Error::corruption(self.walk.path(), self.at.start, "expected an entry after the one before it")
             }
-            Err(malformed) => malformed.in_file(self.blocks.path(), self.at.start),
+            Err(malformed) => malformed.in_file(self.walk.path(), self.at.start),
         };
         self.cursor = None;
         self.lose(self.at.clone(), None, cause);
@@ -180,7 +172,7 @@ impl SalvageIter {
                 let first = || self.meta.as_ref().map(|meta| Bound::Included(meta.smallest.clone()));
                 let from = last.or_else(first).unwrap_or(Bound::Unbounded);
                 let newest = self.meta.as_ref().map_or(MAX_SEQNO, |meta| meta.max_seqno);
-                let file = self.blocks.path().to_path_buf();
+                let file = self.walk.path().to_path_buf();
                 self.gap = Some(LostKeys { file, bytes, from, to, newest, cause });
             }
         }
@@ -206,8 +198,8 @@ impl SalvageIter {
             self.gap = None;
             return;
         }
-        if let Some(Next::Lost { bytes, to, cause }) = self.blocks.missing_end() {
-            self.lose(bytes, to, cause);
+        if let Some(cause) = self.walk.missing_end() {
+            self.lose(self.walk.size()..self.walk.size(), None, cause);
         }
         self.close_gap(|iter| iter.meta.as_ref().map(|meta| meta.largest.clone()));
     }

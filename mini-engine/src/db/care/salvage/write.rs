@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::keyspaces::FoundKeyspaces;
 use crate::compaction::{BOTTOM, OutputSpec, TableStore};
-use crate::db::admin::new_directory::make_database;
+use crate::db::care::new_directory::make_database;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::manifest::{CURRENT, FileNumbers, ManifestState, RunId, Version};
@@ -45,10 +45,10 @@ pub(super) fn write(
 
 #[cfg(test)]
 mod tests {
+    use super::super::manifest::SalvagedManifest;
     use super::*;
-    use crate::db::admin::Salvage;
+    use crate::db::care::Salvage;
     use crate::fs::{FaultFs, MemFs, Synced};
-    use crate::manifest::SalvagedManifest;
     use crate::types::MAX_SEQNO;
 
     fn entry(key: &str) -> (Slice, Kind, Slice) {

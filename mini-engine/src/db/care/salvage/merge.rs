@@ -7,12 +7,13 @@
 use std::ops::RangeBounds;
 use std::sync::{Arc, Mutex};
 
+use super::lost::LostKeys;
 use super::report::SalvageReport;
+use super::table::{Lost, SalvageIter};
 use crate::error::Result;
 use crate::iter::{EntryIter, MergeIter, impl_entry_iter};
 use crate::lock::lock;
 use crate::memtables::MemtableIter;
-use crate::table::{Lost, LostKeys, SalvageIter};
 use crate::types::{KeyBounds, Kind, MAX_SEQNO, Millis, OwnedBounds, RangeTombstones, Slice, shown};
 
 pub(super) enum SalvageSource {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::keyspaces::{KeyspaceEdit, KeyspaceMeta};
+use crate::manifest::{KeyspaceEdit, KeyspaceMeta};
 use crate::types::{DEFAULT_KEYSPACE, KeyspaceId};
 
 /// The known facts about the keyspaces of a database.

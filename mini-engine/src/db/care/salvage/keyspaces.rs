@@ -6,7 +6,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::manifest::{KeyspaceEdit, KeyspaceMeta, KeyspaceSet, SalvagedManifest};
+use super::manifest::SalvagedManifest;
+use crate::manifest::{KeyspaceEdit, KeyspaceMeta, KeyspaceSet};
 use crate::options::KeyspaceOptions;
 use crate::types::{KeyspaceId, split_stored};
 

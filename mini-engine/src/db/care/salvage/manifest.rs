@@ -8,13 +8,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::load::{Loaded, read, read_manifest};
-use super::names::{CURRENT, FileKind, manifest_name};
 use super::salvaged_keyspaces::SalvagedKeyspaces;
-use super::state::ManifestState;
-use super::{current, edit, frame};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
+use crate::manifest::{
+    CURRENT, EditAt, Edits, FileKind, Loaded, ManifestState, VersionEdit, load_current, load_number, manifest_name,
+};
 use crate::table::TableMeta;
 use crate::types::{Millis, SeqNo};
 
@@ -46,12 +45,12 @@ pub(crate) struct SalvagedManifest {
 ///
 /// # Errors
 /// [`Error::UnsupportedVersion`] and [`Error::Unsupported`]; [`Error::Io`] for lack of file handles.
-pub(crate) fn salvage(fs: &dyn FileSystem, dir: &Path, names: &[FileKind]) -> Result<SalvagedManifest> {
+pub(super) fn read_manifests(fs: &dyn FileSystem, dir: &Path, names: &[FileKind]) -> Result<SalvagedManifest> {
     let mut found = SalvagedManifest::default();
     let number = |kind: &FileKind| if let FileKind::Manifest(number) = *kind { Some(number) } else { None };
     let mut numbers: Vec<u64> = names.iter().filter_map(number).collect();
     numbers.sort_unstable();
-    let current = match current::load(fs, dir) {
+    let current = match load_current(fs, dir) {
         Ok(Some(current)) => Some(current),
         Ok(None) => {
             let what = "expected a pointer to a manifest, found no such file";
@@ -64,7 +63,7 @@ pub(crate) fn salvage(fs: &dyn FileSystem, dir: &Path, names: &[FileKind]) -> Re
         }
     };
     if let Some(number) = current.or(numbers.last().copied()) {
-        match read(fs, dir, number, u64::MAX) {
+        match load_number(fs, dir, number) {
             Ok(loaded) => return found.of(fs, dir, names, loaded),
             Err(error) => found.damage.push(unless_fatal(error)?),
         }
@@ -124,32 +123,14 @@ impl SalvagedManifest {
 
     /// Takes the information in the whole edits of a damaged manifest.
     fn take_whole_edits(&mut self, fs: &dyn FileSystem, path: &Path, number: u64) -> Result<()> {
-        let bytes = match read_manifest(fs, path, u64::MAX) {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                self.damage.push(unless_fatal(error)?);
-                return Ok(());
-            }
-        };
-        if let Err(error) = frame::check_header(path, &bytes, number) {
-            unless_fatal(error)?;
+        match Edits::open(fs, path, number, u64::MAX) {
+            Ok(edits) => edits.flatten().for_each(|EditAt { edit, .. }| self.take(edit)),
+            Err(error) => self.damage.push(unless_fatal(error)?),
         }
-        let mut at = frame::HEADER_LEN;
-        loop {
-            match frame::read(number, &bytes, at) {
-                frame::Found::Edit { payload, next } => {
-                    if let Ok(edit) = edit::decode(payload) {
-                        self.take(edit);
-                    }
-                    at = next;
-                }
-                frame::Found::Damaged { later } => at = later,
-                frame::Found::Torn | frame::Found::End => return Ok(()),
-            }
-        }
+        Ok(())
     }
 
-    fn take(&mut self, edit: super::VersionEdit) {
+    fn take(&mut self, edit: VersionEdit) {
         for (_, number) in edit.removed {
             self.tables.remove(&number);
             self.obsolete.insert(number);

@@ -1,7 +1,7 @@
 //! Reads everything that can still be read in a damaged database, and makes a new one of it. LevelDB and RocksDB have `RepairDB` for that.
 //!
 //! An open is all or nothing, and a damaged table answers no read of a damaged block. Salvage continues: around damaged blocks and indexes
-//! (`table/salvage`), past damaged frames (`wal/salvage.rs`), and with the readable part of a manifest or without one (`manifest/salvage.rs`). All
+//! (`table.rs`), past damaged frames (`logs.rs`), and with the readable part of a manifest or without one (`manifest.rs`). All
 //! versions that are found go through one merge (`merge.rs`) in which the newest sequence number wins.
 //!
 //! Files that were set aside:
@@ -18,8 +18,12 @@
 
 mod keyspaces;
 mod logs;
+mod lost;
+mod manifest;
 mod merge;
 mod report;
+mod salvaged_keyspaces;
+mod table;
 mod write;
 
 use std::collections::BTreeMap;
@@ -31,16 +35,19 @@ use std::time::SystemTime;
 
 use self::keyspaces::FoundKeyspaces;
 use self::logs::read_logs;
+pub use self::lost::LostKeys;
+use self::manifest::SalvagedManifest;
 use self::merge::{SalvageSource, Salvaged};
 pub use self::report::{LeftOut, LostWrites, SalvageReport};
+pub(super) use self::table::{Lost, SalvageIter};
 use crate::compaction::overlaps_bounds;
 use crate::db::core::{DirectoryLock, absolute, check_is_no_leftover, lock_for_reading};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::lock::lock;
-use crate::manifest::{self, ASIDE, FileKind, SalvagedManifest};
+use crate::manifest::{ASIDE, FileKind};
 use crate::options::Options;
-use crate::table::{self, Lost, LostKeys, SalvageIter, TableMeta};
+use crate::table::{TableMeta, file_name};
 use crate::types::{
     KeyBounds, KeyPrefix, OwnedBounds, RangeTombstones, SeqNo, Slice, millis, owned, prefix_bounds, shown_slice,
     system_time,
@@ -93,7 +100,7 @@ impl Salvage {
         if !files.iter().any(|kind| matches!(kind, FileKind::Manifest(_) | FileKind::Log(_) | FileKind::Table(_))) {
             return Err(Error::not_a_database(&dir, "expected tables, logs or a manifest, found none"));
         }
-        let manifest = manifest::salvage(&*fs, &dir, &files)?;
+        let manifest = manifest::read_manifests(&*fs, &dir, &files)?;
         let is_aside = |name: &&OsString| matches!(FileKind::of(name), FileKind::Aside(_));
         let mut aside: Vec<(PathBuf, FileKind)> =
             names.iter().filter(is_aside).map(|name| (dir.join(name), FileKind::before_aside(name))).collect();
@@ -208,7 +215,7 @@ impl Salvage {
         let manifest = &self.manifest;
         let mut tables: BTreeMap<u64, (PathBuf, Option<TableMeta>)> = BTreeMap::new();
         for (&number, meta) in &manifest.tables {
-            let name = table::file_name(number);
+            let name = file_name(number);
             let is_quarantined = manifest.quarantined.contains(&number);
             let is_aside = is_quarantined && !self.files.contains(&FileKind::Table(number));
             let path = self.dir.join(if is_aside { name + ASIDE } else { name });
@@ -226,7 +233,7 @@ impl Salvage {
         }
         for kind in &self.files {
             let FileKind::Table(number) = *kind else { continue };
-            let file = self.dir.join(table::file_name(number));
+            let file = self.dir.join(file_name(number));
             if tables.contains_key(&number) {
                 continue;
             }
@@ -255,8 +262,7 @@ impl Salvage {
         }
         for (file, kind) in &self.aside {
             let FileKind::Log(number) = *kind else { continue };
-            // A log that cannot be read may hold some.
-            if wal::salvage(&*self.fs, file, number, None, |_, _| Ok(())).is_ok_and(|log| log.is_empty()) {
+            if !wal::may_hold_batches(&*self.fs, file, number) {
                 continue;
             }
             let why = "a log, or the end of one, that was set aside: its sequence numbers were given again since; `dump` shows its batches";

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use super::keyspaces::FoundKeyspaces;
+use super::lost::LostKeys;
 use crate::error::Error;
-use crate::table::LostKeys;
 use crate::types::{SeqNo, counted};
 
 /// The parts of a damaged database that were read, those that were not, and the facts that cannot be known.

@@ -1,0 +1,19 @@
+//! Care of a database: checks and shows its files, copies it, reads what damage has left, and gives up what cannot be read.
+//!
+//! Nothing here is on the way of a read or a write. The files are read by the walkers that an open uses too: `wal/walk.rs`, `table/walk.rs` and
+//! `manifest/walk.rs`.
+
+mod checkpoint;
+pub mod dump;
+mod new_directory;
+mod quarantine;
+mod salvage;
+mod verify;
+
+pub(crate) use self::checkpoint::checkpoint;
+pub use self::new_directory::incomplete_directory;
+pub use self::quarantine::AsideFile;
+pub(crate) use self::quarantine::{drop_quarantined, quarantined, set_aside};
+pub use self::salvage::{LeftOut, LostKeys, LostWrites, Salvage, SalvageReport, SalvagedEntries};
+pub use self::verify::VerifyReport;
+pub(crate) use self::verify::verify;
