@@ -1,4 +1,6 @@
-//! How many of the cases of a test are run that are alike.
+//! How many of the cases of a test are run that are alike, and damage to files.
+
+pub(crate) mod damage;
 
 /// Every how manieth case is to be run: each one with `CASES=all`, as in `.ci/run`.
 pub(crate) fn step(otherwise: usize) -> usize {
