@@ -122,10 +122,9 @@ impl fmt::Display for Error {
                 write!(f, "{} uses {what} {found}, this build knows up to {supported}", file.display())
             }
             Self::ReadOnly { cause } => write!(f, "the database is read-only: {cause}"),
-            Self::Stalled { tables, cause } => write!(
-                f,
-                "writes are stopped at {tables} tables on level 0, of which none can be compacted: {cause}"
-            ),
+            Self::Stalled { tables, cause } => {
+                write!(f, "writes are stopped at {tables} tables on level 0, of which none can be compacted: {cause}")
+            }
             Self::NoKeyspace { name } => write!(f, "there is no keyspace \"{}\"", name.escape_debug()),
             Self::Conflict { what, .. } => write!(f, "conflict: {what}"),
             Self::Closed => f.write_str("the database is closed"),

@@ -1,6 +1,7 @@
 //! The tools that the tests, fuzz targets and benchmarks of all crates share. It is never published.
 //!
 //! * [`disk`]: a file system in memory that simulates power cuts, and one that lets chosen operations fail;
+//! * [`damage`]: damage to the files of a database on such a disk;
 //! * [`Clock`]: the time of a database, as a test sets it;
 //! * [`Random`]: draws that a seed determines;
 //! * [`entries`] and [`pairs`]: contents of databases as ordinary maps; [`key`], [`scattered_key`], [`noise`]: keys and values;
@@ -12,6 +13,7 @@ extern crate self as proof;
 
 mod clock;
 mod contents;
+pub mod damage;
 pub mod disk;
 pub mod environment;
 mod random;

@@ -127,7 +127,9 @@ fn out_of_range(name: &str, value: i128, low: String, high: String) -> Error {
 }
 
 fn without_zstd(name: &str) -> Error {
-    Error::InvalidArgument(format!("option {name} needs Zstandard, which the feature `zstd` of mini-engine adds to a build"))
+    Error::InvalidArgument(format!(
+        "option {name} needs Zstandard, which the feature `zstd` of mini-engine adds to a build"
+    ))
 }
 
 #[cfg(test)]

@@ -2,28 +2,12 @@
 //! strict open says of each byte with the independent reader.
 
 use crate::prelude::*;
+use proof::damage::{Damage, files, is_typed};
+use proof::environment::step;
 
 const WRITES: usize = 24;
 /// The last write that is known to have been synced, since later ones say so.
 const SYNCED: usize = 22;
-
-#[derive(Clone, Copy, Debug)]
-enum Damage {
-    /// A bit of the byte at this place.
-    Flip(usize),
-    /// To this length.
-    Cut(usize),
-}
-
-impl Damage {
-    fn of(self, mut bytes: Vec<u8>) -> Vec<u8> {
-        match self {
-            Damage::Flip(at) => bytes[at] ^= 1 << (at % 8),
-            Damage::Cut(len) => bytes.truncate(len),
-        }
-        bytes
-    }
-}
 
 fn open(mem: &MemFs) -> Result<Db, Error> {
     builder(mem).open()
@@ -86,22 +70,11 @@ fn database(log: Log) -> (Disk, Vec<Map>) {
     (mem.disk(), states)
 }
 
-fn is_typed(error: &Error) -> bool {
-    match error {
-        Error::Corruption { file, .. } | Error::UnsupportedVersion { file, .. } => file.starts_with(DIR),
-        _ => false,
-    }
-}
-
 /// Opens without damaged files, and checks: every read is refused, or right for some number of writes, at least those before the damage to a log.
 /// The next open, a strict one, must agree, and so must an open before it that only reads. Returns whether a table was given up.
 fn quarantined(disk: &Disk, path: &Path, damage: Damage, states: &[Map]) -> bool {
     let context = || format!("{} with {damage:?}", path.display());
-    let mem = MemFs::on(disk.clone());
-    let bytes = damage.of(disk.read(path).unwrap().to_vec());
-    let file = mem.open_write(path).unwrap();
-    file.truncate(0).unwrap();
-    file.write_all_at(&bytes, 0).unwrap();
+    let mem = damage.to(disk, path);
     let is_log = path.extension().is_some_and(|kind| kind == "log");
     let builder = builder(&mem).recovery_mode(RecoveryMode::Quarantine);
     mem.record();
@@ -113,7 +86,7 @@ fn quarantined(disk: &Disk, path: &Path, damage: Damage, states: &[Map]) -> bool
         Ok(db) => db,
         Err(error) => {
             let may_be = path.extension().is_none() || matches!(error, Error::UnsupportedVersion { .. });
-            assert!(is_typed(&error) && may_be, "{}: {error}", context());
+            assert!(is_typed(&error, DIR) && may_be, "{}: {error}", context());
             return false;
         }
     };
@@ -138,7 +111,7 @@ fn read_each(db: &Db) -> BTreeMap<Vec<u8>, Option<Option<Vec<u8>>>> {
         let found = match db.get(&key) {
             Ok(found) => Some(found.map(|value| value.to_vec())),
             Err(error) => {
-                assert!(is_typed(&error), "{error}");
+                assert!(is_typed(&error, DIR), "{error}");
                 None
             }
         };
@@ -153,10 +126,7 @@ fn rule_10_an_open_that_quarantines_shows_no_older_value_whatever_byte_is_damage
     let mut given_up = 0;
     for log in [Log::Fresh, Log::Recycled] {
         let (disk, states) = database(log);
-        let names = MemFs::on(disk.clone()).read_dir(Path::new(DIR)).unwrap();
-        let names = names.iter().filter(|name| *name != "LOCK" && *name != "RESERVE");
-        for path in names.map(|name| PathBuf::from(DIR).join(name)) {
-            let len = disk.read(&path).unwrap().len();
+        for (path, len) in files(&disk, DIR) {
             for damage in (0..len).step_by(3 * step(3)).flat_map(|at| [Damage::Flip(at), Damage::Cut(at)]) {
                 given_up += u64::from(quarantined(&disk, &path, damage, &states));
             }

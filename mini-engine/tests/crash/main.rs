@@ -21,7 +21,7 @@ mod script;
 /// The names that the modules import.
 mod prelude {
     pub(crate) use std::collections::{BTreeMap, BTreeSet};
-    pub(crate) use std::path::{Path, PathBuf};
+    pub(crate) use std::path::Path;
     pub(crate) use std::sync::Arc;
     pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
     pub(crate) use std::time::{Duration, SystemTime};

@@ -93,7 +93,7 @@ fn a_newer_format_is_named_and_left_alone() {
     let text = newer.rsplit_once(' ').expect("a checksum").0;
     let newer = format!("{text} {:016x}\n", xxhash_rust::xxh3::xxh3_64(text.as_bytes()));
     fs::write(&current, &newer).expect("write");
-    refuses(&room, 2, &[PUT], "CURRENT|version 2|up to 1");
+    refuses(&room, 2, &[PUT], "CURRENT|version 2|reads version 1");
     assert_eq!(fs::read_to_string(&current).expect("read"), newer);
     fs::write(&current, pointer).expect("write");
     room.prints(&[("count", "1000\n")]);

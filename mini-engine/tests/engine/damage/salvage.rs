@@ -1,6 +1,7 @@
 //! Salvage: the contents of a new database that was made from a damaged one. Each file of a database of 300 tables is removed, cut and flipped.
 
 use crate::support::*;
+use proof::damage::Damage;
 use proof::environment::step;
 
 const NEW: &str = "/new";
@@ -22,21 +23,17 @@ struct Original {
     files: BTreeMap<PathBuf, Vec<Piece>>,
 }
 
-/// The damage done to a file.
-#[derive(Clone, Copy, Debug)]
-enum Damage {
-    Removed,
-    CutTo(u64),
-    Flipped(u64),
-}
-
 /// Text that hardly compresses.
 fn noise(random: &mut Random) -> String {
     (0..1 + random.index(4)).map(|_| format!("{:016x}", random.next())).collect()
 }
 
+fn shared(fs: MemFs) -> Arc<dyn FileSystem> {
+    Arc::new(fs)
+}
+
 fn on(disk: &Disk) -> Arc<dyn FileSystem> {
-    Arc::new(MemFs::on(disk.clone()))
+    shared(MemFs::on(disk.clone()))
 }
 
 impl Original {
@@ -84,16 +81,16 @@ impl Original {
         Original { disk, history, now, files }
     }
 
-    fn len(&self, file: &Path) -> u64 {
-        self.disk.read(file).unwrap().len() as u64
+    fn len(&self, file: &Path) -> usize {
+        self.disk.read(file).unwrap().len()
     }
 
     /// The keys that have a version in damaged data.
     fn hit(&self, file: &Path, damage: Damage) -> BTreeSet<&str> {
         let is_hit = |piece: &&Piece| match damage {
             Damage::Removed => true,
-            Damage::CutTo(len) => piece.bytes.end > len,
-            Damage::Flipped(at) => piece.bytes.contains(&at),
+            Damage::Cut(len) => piece.bytes.end > len as u64,
+            Damage::Flip(at) | Damage::Zeros(at) => piece.bytes.contains(&(at as u64)),
         };
         self.files[file].iter().filter(is_hit).flat_map(|piece| &piece.keys).map(String::as_str).collect()
     }
@@ -149,21 +146,6 @@ fn file_of(fs: &dyn FileSystem, part: &str) -> PathBuf {
     Path::new(DB).join(names.iter().filter(|name| name.to_string_lossy().contains(part)).max().unwrap())
 }
 
-fn damage(disk: &Disk, file: &Path, damage: Damage) -> Arc<dyn FileSystem> {
-    let fs = on(disk);
-    match damage {
-        Damage::Removed => fs.remove(file).unwrap(),
-        Damage::CutTo(len) => fs.open_write(file).unwrap().truncate(len).unwrap(),
-        Damage::Flipped(at) => {
-            let file = fs.open_write(file).unwrap();
-            let mut byte = [0];
-            file.read_exact_at(&mut byte, at).unwrap();
-            file.write_all_at(&[byte[0] ^ 1 << (at % 8)], at).unwrap();
-        }
-    }
-    fs
-}
-
 fn repair(fs: &Arc<dyn FileSystem>) -> (SalvageReport, Texts) {
     let report = Db::builder(DB).file_system(fs.clone()).salvage().unwrap().write_to(NEW).unwrap();
     let new = Db::builder(NEW).file_system(fs.clone()).create_if_missing(false).open().unwrap();
@@ -189,18 +171,18 @@ fn after_any_damage_of_a_single_file_all_that_is_outside_of_it_is_in_the_new_dat
     for file in original.files.keys() {
         let len = original.len(file);
         let mut add = |kinds: &[Damage]| damages.extend(kinds.iter().map(|kind| (file, *kind)));
-        add(&[Damage::Removed, Damage::CutTo(random.below(len)), Damage::Flipped(random.below(len))]);
+        add(&[Damage::Removed, Damage::Cut(random.index(len)), Damage::Flip(random.index(len))]);
         // The other files are few, and a table in ten stands for all.
         if file.extension().is_none_or(|kind| kind != "sst") || random.one_in(10) {
-            add(&[0, len - 1].map(Damage::CutTo));
-            add(&[0, len - 1].map(Damage::Flipped));
-            (0..10).for_each(|_| add(&[Damage::Flipped(random.below(len))]));
+            add(&[0, len - 1].map(Damage::Cut));
+            add(&[0, len - 1].map(Damage::Flip));
+            (0..10).for_each(|_| add(&[Damage::Flip(random.index(len))]));
         }
     }
     // Whether no key was hit.
     let is_lossless = |&(file, kind): &(&PathBuf, Damage)| {
         let what = format!("{} {kind:?}", file.display());
-        let (report, found) = repair(&damage(&original.disk, file, kind));
+        let (report, found) = repair(&shared(kind.to(&original.disk, file)));
         let hit = original.hit(file, kind);
         let lost = |key: &String| report.lost_keys.iter().any(|lost| lost.contains(key));
         let is_log = file.extension().is_some_and(|kind| kind == "log");
@@ -345,18 +327,18 @@ fn a_manifest_that_was_cut_between_two_edits_takes_no_table_with_it() {
     let manifest = file_of(&memory, "MANIFEST");
     let mut edits = Vec::new();
     let mut part = |part: dump::Part<'_>| {
-        edits.extend((part.kind == PartKind::Edit).then_some(part.offset));
+        edits.extend((part.kind == PartKind::Edit).then_some(part.offset as usize));
         ControlFlow::Continue(())
     };
     dump::manifest(&fs, &manifest, &mut part).unwrap();
     assert!(edits.len() > 12, "{edits:?}");
     // All but the first: a manifest without any edit is not whole.
     for &edit in &edits[1..] {
-        let (report, found) = repair(&damage(&disk, &manifest, Damage::CutTo(edit)));
+        let (report, found) = repair(&shared(Damage::Cut(edit).to(&disk, &manifest)));
         assert_eq!(found, expected, "cut to {edit}: {report}");
         assert!(!report.is_complete(), "cut to {edit}: {report}");
         // An open that goes on without the missing files keeps the tables that nothing names.
-        let fs = damage(&disk, &manifest, Damage::CutTo(edit));
+        let fs = shared(Damage::Cut(edit).to(&disk, &manifest));
         let tables = |fs: &Arc<dyn FileSystem>| {
             let names = fs.read_dir(Path::new(DB)).unwrap().into_iter().map(|name| name.into_string().unwrap());
             names.filter(|name| name.contains(".sst")).map(|name| name.replace(".aside", "")).collect::<BTreeSet<_>>()
@@ -390,9 +372,9 @@ fn removed_ranges_stay_removed_wherever_their_tombstones_can_be_read() {
     assert_eq!(repair(&on(&without_manifest)).1, expected);
     // Every byte of the newer table: keys return only where the report says so.
     let (table, mut told) = (file_of(&*fs, ".sst"), 0);
-    for at in 0..fs.disk().read(&table).unwrap().len() as u64 {
+    for at in 0..fs.disk().read(&table).unwrap().len() {
         for disk in [fs.disk(), without_manifest.clone()] {
-            let (report, found) = repair(&damage(&disk, &table, Damage::Flipped(at)));
+            let (report, found) = repair(&shared(Damage::Flip(at).to(&disk, &table)));
             let changed = (0..60).map(|n| format!("key{n:02}")).filter(|key| found.get(key) != expected.get(key));
             for key in changed {
                 assert!(report.lost_keys.iter().any(|lost| lost.contains(&key)), "byte {at}: {key}\n{report}");

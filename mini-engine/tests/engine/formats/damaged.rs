@@ -3,6 +3,7 @@
 use crate::formats::database::{self, Files, Map};
 use crate::formats::workload::write;
 use crate::support::*;
+use proof::damage::{Damage, files as files_with_data, is_typed};
 use proof::environment::step;
 
 fn builder(mem: &MemFs) -> Builder {
@@ -25,7 +26,7 @@ fn by_engine(builder: &Builder, sound: &Map) -> Result<(Map, bool), Error> {
     let db = builder.clone().create_if_missing(false).open()?;
     let is_right = |(key, value): (&Vec<u8>, &Vec<u8>)| match db.get(key) {
         Ok(found) => found.as_deref() == Some(value),
-        Err(error) => is_typed(&error),
+        Err(error) => is_typed(&error, DB),
     };
     assert!(sound.iter().all(is_right), "a wrong value");
     let entry = |(key, value): (Slice, Slice)| (key.to_vec(), value.to_vec());
@@ -37,13 +38,6 @@ fn by_engine(builder: &Builder, sound: &Map) -> Result<(Map, bool), Error> {
         }
         (Err(error), None) => panic!("a scan meets damage that a verification does not find: {error}"),
         (_, Some(problem)) => Err(problem),
-    }
-}
-
-fn is_typed(error: &Error) -> bool {
-    match error {
-        Error::Corruption { file, .. } | Error::UnsupportedVersion { file, .. } => file.starts_with(DB),
-        _ => false,
     }
 }
 
@@ -75,7 +69,7 @@ impl Agreed {
                 self.recycled += usize::from(database.logs.iter().any(|(_, log)| log.has_previous));
             }
             (Err(_), Err(error)) => {
-                assert!(is_typed(&error), "{}: {error}", context());
+                assert!(is_typed(&error, DB), "{}: {error}", context());
                 self.damaged += 1;
             }
             (Ok(_), Err(error)) => panic!("{}: sound by the page, the engine says {error}", context()),
@@ -87,28 +81,19 @@ impl Agreed {
     /// is quicker and shows the same.
     fn compare_damaged(&mut self, disk: &Disk) {
         let (all, _) = by_engine(&builder(&MemFs::on(disk.clone())), &Map::new()).unwrap();
-        for (name, bytes) in files(disk).iter().filter(|(name, _)| !["LOCK", "RESERVE"].contains(&&***name)) {
-            let path = PathBuf::from(DB).join(name);
+        for (path, len) in files_with_data(disk, DB) {
             // Without the end of a log, or of the manifest, there is an older state.
-            let sound = if name.ends_with(".sst") { all.clone() } else { Map::new() };
-            let mut compare = |bytes: &[u8], what: &str, at: usize| {
-                let left = damaged(disk, &path, bytes);
-                let reader = builder(&MemFs::on(left.clone())).read_only(true);
-                self.compare(&left, &reader, &sound, || format!("{name}, {what} at {at}"));
-            };
-            for at in 0..bytes.len() {
-                if at.is_multiple_of(step(3)) {
-                    let mut flipped = bytes.clone();
-                    flipped[at] ^= 1 << (at % 8);
-                    compare(&flipped, "flipped", at);
-                }
-                if at.is_multiple_of(512) {
-                    let end = bytes.len().min(at + 512);
-                    compare(&[&bytes[..at], &vec![0; end - at], &bytes[end..]].concat(), "zeros", at);
-                }
-                if at.is_multiple_of(5) {
-                    compare(&bytes[..at], "cut", at);
-                }
+            let is_table = path.extension().is_some_and(|kind| kind == "sst");
+            let sound = if is_table { all.clone() } else { Map::new() };
+            let damages = (0..len).flat_map(|at| {
+                let flip = at.is_multiple_of(step(3)).then_some(Damage::Flip(at));
+                let zeros = at.is_multiple_of(512).then_some(Damage::Zeros(at));
+                [flip, zeros, at.is_multiple_of(5).then_some(Damage::Cut(at))].into_iter().flatten()
+            });
+            for damage in damages {
+                let mem = damage.to(disk, &path);
+                let reader = builder(&mem).read_only(true);
+                self.compare(&mem.disk(), &reader, &sound, || format!("{}, {damage:?}", path.display()));
             }
         }
     }
@@ -182,14 +167,6 @@ fn small() -> Disk {
         }
     }
     // As a killed process leaves it: the end of the database would cut off the frames of the previous log.
-    mem.disk()
-}
-
-fn damaged(disk: &Disk, path: &Path, bytes: &[u8]) -> Disk {
-    let mem = MemFs::on(disk.clone());
-    let file = mem.open_write(path).unwrap();
-    file.write_all_at(bytes, 0).unwrap();
-    file.truncate(bytes.len() as u64).unwrap();
     mem.disk()
 }
 
