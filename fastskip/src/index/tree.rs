@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::block::{BLOCK_WORDS, Block, BlockId, Header, Locked, Rows, SlotContent, bias};
+use super::block::{BLOCK_WORDS, Block, BlockId, Header, Locked, ReadBlock, Rows, SlotContent, bias};
 use super::steps;
 use crate::mem::arena::{BlockSource, Layout, Pending};
 use crate::mem::storage::TablePool;
@@ -46,7 +46,8 @@ impl<S: Schema, T: Default> Index<S, T> {
     fn make_empty(&mut self) {
         (self.root, self.replaced) = (AtomicU32::new(FIRST_BLOCK), AtomicU64::new(0));
         // SAFETY: the words before the first node that the arena leaves to the list, which nobody shares yet.
-        let mut leaf = unsafe { Locked::make(self.nodes.storage(), FIRST_BLOCK, 0, 0, Predecessor::HEAD, Rows::Two) };
+        let mut leaf =
+            unsafe { Locked::make(self.nodes.storage(), FIRST_BLOCK, Header::new(0, 0, Rows::Two), Predecessor::HEAD) };
         leaf.insert(0, bias(0), SlotContent::Hint(Predecessor::HEAD), None);
     }
 }
@@ -73,6 +74,11 @@ impl<S: Schema, T> Index<S, T> {
         Block::new(self.nodes.storage(), id)
     }
 
+    #[inline(always)]
+    pub(super) fn read(&self, id: BlockId) -> ReadBlock<'_> {
+        self.block(id).read()
+    }
+
     /// Prefetches a block to which a search descends. Its rows are guessed from its parent's.
     #[inline(always)]
     pub(super) fn prefetch_child(&self, child: BlockId, parent: Header) {
@@ -85,18 +91,11 @@ impl<S: Schema, T> Index<S, T> {
 }
 
 impl<S: Schema, T: Pending> Index<S, T> {
-    /// An empty block of the level, locked and not published, or `None` if the arena has no room within its limit.
-    pub(super) fn new_block(
-        &self,
-        source: BlockSource,
-        level: u32,
-        prefix: u32,
-        lower: Predecessor,
-        rows: Rows,
-    ) -> Option<Locked<'_>> {
-        let off = self.nodes.arena.alloc_block(source, rows.words())?;
+    /// An empty block with this header, locked and not published, or `None` if the arena has no room within its limit.
+    pub(super) fn new_block(&self, source: BlockSource, header: Header, lower: Predecessor) -> Option<Locked<'_>> {
+        let off = self.nodes.arena.alloc_block(source, header.rows().words())?;
         // SAFETY: just allocated, aligned to 8 words and behind the head.
-        Some(unsafe { Locked::make(self.nodes.storage(), off, level, prefix, lower, rows) })
+        Some(unsafe { Locked::make(self.nodes.storage(), off, header, lower) })
     }
 
     /// Counts a replaced or never used block as waste.

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::block::{BlockId, bias};
+use super::block::BlockId;
 use super::tree::Index;
-use crate::key::{PartialKey, four_bytes};
+use crate::key::PartialKey;
 use crate::mem::arena::Pending;
 use crate::node::{NodeId, Predecessor};
 use crate::nodes::Schema;
@@ -20,12 +20,12 @@ impl<S: Schema, T: Pending> Index<S, T> {
         let places: HashMap<u32, usize> =
             nodes.iter().enumerate().map(|(place, id)| (id.to_stored(), place + 1)).collect();
         let root = self.root().expect("I2 broken: no root");
-        self.validate_block(root, self.block(root).header().level(), &places, tidy);
+        self.validate_block(root, self.block(root).load_header().level(), &places, tidy);
     }
 
     fn validate_block(&self, id: BlockId, level: u32, places: &HashMap<u32, usize>, tidy: bool) {
-        let block = self.block(id);
-        let header = block.header();
+        let block = self.read(id);
+        let header = block.header;
         let place = |at: Predecessor| {
             at.node()
                 .map_or(0, |node| *places.get(&node.to_stored()).expect("I2 broken: a hint is no node of the list"))
@@ -34,15 +34,14 @@ impl<S: Schema, T: Pending> Index<S, T> {
         assert!(header.count() > 0, "I2 broken: an empty block");
         assert!(!tidy || !header.is_locked() || block.is_retired(), "a block stays locked");
         let slots = 0..header.count();
-        let separators = slots.map(|slot| block.separator(header, slot).expect("I2 broken: an empty slot"));
+        let separators = slots.map(|slot| block.separator(slot).expect("I2 broken: an empty slot"));
         let separators: Vec<_> = separators.collect();
         assert!(!tidy || place(block.lower()) <= place(separators[0]), "a slot lies before its block");
         assert!(!tidy || separators.is_sorted_by_key(|&separator| place(separator)), "slots are out of order");
         let mut before = None;
         for (slot, separator) in separators.into_iter().enumerate() {
             let key = self.nodes.key_of(Some(separator));
-            let partial = bias(four_bytes(key, header.prefix() as usize));
-            assert!(!tidy || block.partial(slot) == partial, "a partial key is not that of its key");
+            assert!(!tidy || block.partial(slot) == header.partial_of(key), "a partial key is not that of its key");
             let is_relative = |before| block.relative(slot) == PartialKey::between(before, key);
             let is_right = !header.is_tied() || before.is_none_or(is_relative);
             assert!(!tidy || is_right, "a slot does not differ from the one before as its block says");

@@ -41,7 +41,7 @@ impl Pending for Shard {
 /// that of both: walks need one register for them.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct List<S> {
+pub struct List<S> {
     pub(crate) index: Index<S, Shard>,
     pub(super) quota: Quota,
     /// Set once a limit is near, and never cleared.

@@ -126,7 +126,7 @@ fn searches_of_a_group_begin_where_each_alone_begins() {
             list.probe_group(&targets, &mut probes);
             for (target, probe) in targets.into_iter().zip(probes) {
                 assert!(probe.is_some());
-                assert_eq!(probe, list.index.probe(target, Ties::Guess, &mut ()));
+                assert_eq!(probe, list.index.probe(target, Ties::Guess(None), &mut ()));
             }
         }
     }

@@ -25,8 +25,8 @@ const PENDING: u64 = 1;
 const FIRST_STAMP: u64 = 2;
 
 /// Nodes of a list: one to a key, with two stamps.
-#[derive(Debug, Clone)]
-pub(crate) struct Stamped;
+#[derive(Debug)]
+pub struct Stamped;
 
 impl Schema for Stamped {
     const META_WORDS: usize = 2;

@@ -13,16 +13,12 @@ const FOLDERS: [(&str, &str); 9] = [
     ("mem", "poison lanes addresses range storage quota chunk spares extent arena"),
     ("node", "entry id link read latest write"),
     ("nodes", "schema store order walk link validate"),
-    (
-        "index",
-        "steps block tree path relative descent seek prefix hint split replace mend neighbours search \
-         backward validate scramble",
-    ),
-    ("index/block", "header shared locked gaps"),
+    ("index", "steps block tree descent ties prefix search hint split replace neighbours validate scramble"),
+    ("index/block", "header shared locked"),
     ("list", "gate freeze counts run state stats group validate writer replace lazy"),
-    ("iter", "readahead position view cursor range owned"),
-    ("memtable", "version table owned versions cursor write frozen"),
-    ("skiplist", "stamp table cursor snapshot read owned write stats frozen"),
+    ("iter", "readahead position source walk cursor owned range"),
+    ("memtable", "version table read write"),
+    ("skiplist", "stamp table entry read write"),
 ];
 
 /// The crate's paths that `source` names, from the root on, outside comments, documentation imports and tests. `own` is the
