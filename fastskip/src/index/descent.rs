@@ -32,12 +32,18 @@ pub(crate) enum Ties {
     Settle,
 }
 
-/// A search on its way down, and how its target looks in the block that it has reached: that is computed anew only where the prefix changes. So the
-/// comparison with a block's partial keys need not wait for the block's header.
+/// A search on its way down.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Descent {
     /// The block that it has reached; `None` if there was none.
     pub(crate) at: Option<BlockId>,
+    lens: Lens,
+}
+
+/// How a target looks in the block that a search has reached. It is made anew only where the prefix changes: so the comparison with a block's partial
+/// keys need not wait for the block's header.
+#[derive(Debug, Clone, Copy)]
+struct Lens {
     /// The number of bytes that the block's partial keys leave out.
     prefix: u32,
     /// The partial key of the target behind them.
@@ -46,13 +52,15 @@ pub(crate) struct Descent {
     longest: u32,
 }
 
-impl Descent {
+impl Lens {
+    /// Of the root. No block leaves out as much as this prefix.
+    const START: Self = Self { prefix: u32::MAX, partial: 0, longest: 0 };
+
     #[inline(always)]
-    fn adapt(&mut self, header: Header, target: &Target<'_>) {
-        if header.prefix() != self.prefix {
-            self.prefix = header.prefix();
-            self.partial = header.partial_of(target.key);
-            self.longest = self.longest.max(header.prefix());
+    fn move_to(&mut self, header: Header, target: &Target<'_>) {
+        let prefix = header.prefix();
+        if prefix != self.prefix {
+            *self = Self { prefix, partial: header.partial_of(target.key), longest: self.longest.max(prefix) };
         }
     }
 }
@@ -61,47 +69,82 @@ impl<S: Schema, T> Index<S, T> {
     /// Descends by partial keys to a leaf.
     #[inline(always)]
     pub(crate) fn probe(&self, target: Target<'_>, ties: Ties, visits: &mut impl Visits) -> Option<Probe> {
-        let (mut descent, levels) = self.probe_start()?;
-        for _ in 0..levels {
-            self.probe_down(&mut descent, &target, ties, visits);
+        let mut block = self.read(self.root()?);
+        let mut lens = Lens::START;
+        lens.move_to(block.header, &target);
+        // I2: each step leads one level down.
+        while block.header.level() > 0 {
+            block = self.read(self.child_for(block, lens, &target, ties, visits)?);
+            lens.move_to(block.header, &target);
         }
-        self.probe_end(descent, &target, ties, visits)
+        self.probe_leaf(block, lens, &target, ties, visits)
     }
 
     /// Starts a descent: at the root. Returns the number of steps down to a leaf.
     #[inline(always)]
     pub(crate) fn probe_start(&self) -> Option<(Descent, u32)> {
         let root = self.root()?;
-        // No block leaves out as much as this prefix.
-        let descent = Descent { at: Some(root), prefix: u32::MAX, partial: 0, longest: 0 };
-        Some((descent, self.block(root).load_header().level()))
+        Some((Descent { at: Some(root), lens: Lens::START }, self.block(root).load_header().level()))
     }
 
     /// One step down, to a block that is prefetched. Returns whether this block is tied.
     #[inline(always)]
-    pub(crate) fn probe_down(
-        &self,
-        descent: &mut Descent,
-        target: &Target<'_>,
-        ties: Ties,
-        visits: &mut impl Visits,
-    ) -> bool {
+    pub(crate) fn probe_down(&self, descent: &mut Descent, target: &Target<'_>, ties: Ties) -> bool {
         let Some(at) = descent.at else { return false };
         let block = self.read(at);
-        descent.adapt(block.header, target);
-        visits.block();
-        let slot = self.slot_of(block, descent.partial, target, ties, visits);
-        descent.at = match block.child(slot) {
-            Some(child) if block.load_header() == block.header && !block.header.is_locked() => Some(child),
-            _ => self.child_of_changing(at, target, ties, visits),
-        };
-        if let Some(child) = descent.at {
-            self.prefetch_child(child, block.header);
-        }
+        descent.lens.move_to(block.header, target);
+        descent.at = self.child_for(block, descent.lens, target, ties, &mut ());
         block.header.is_tied()
     }
 
-    /// The child in which to search while a writer changes the block: looks again a few times, and uses the last result if the changes do not end.
+    /// The end of a descent, in a leaf.
+    #[inline(always)]
+    pub(crate) fn probe_end(&self, descent: &Descent, target: &Target<'_>, ties: Ties) -> Option<Probe> {
+        let leaf = self.read(descent.at?);
+        // I2: each step leads one level down.
+        debug_assert_eq!(leaf.header.level(), 0);
+        let mut lens = descent.lens;
+        lens.move_to(leaf.header, target);
+        self.probe_leaf(leaf, lens, target, ties, &mut ())
+    }
+
+    #[inline(always)]
+    fn probe_leaf(
+        &self,
+        leaf: ReadBlock<'_>,
+        lens: Lens,
+        target: &Target<'_>,
+        ties: Ties,
+        visits: &mut impl Visits,
+    ) -> Option<Probe> {
+        visits.block();
+        let slot = self.slot_of(leaf, lens.partial, target, ties, visits);
+        let is_tie = slot > 0 && leaf.partial(slot) == lens.partial;
+        let before = if is_tie { leaf.hint(slot - 1) } else { None };
+        Some(Probe { leaf: leaf.id(), hint: leaf.hint(slot), slot: slot as u8, before, prefix: lens.longest })
+    }
+
+    /// The child of `block` in which to search for the target, prefetched.
+    #[inline(always)]
+    fn child_for(
+        &self,
+        block: ReadBlock<'_>,
+        lens: Lens,
+        target: &Target<'_>,
+        ties: Ties,
+        visits: &mut impl Visits,
+    ) -> Option<BlockId> {
+        visits.block();
+        let slot = self.slot_of(block, lens.partial, target, ties, visits);
+        let child = match block.child(slot) {
+            Some(child) if block.load_header() == block.header && !block.header.is_locked() => child,
+            _ => self.child_of_changing(block.id(), target, ties, visits)?,
+        };
+        self.prefetch_child(child, block.header);
+        Some(child)
+    }
+
+    /// [`child_for`](Self::child_for) while a writer changes the block: looks again a few times, and uses the last result if the changes do not end.
     #[cold]
     #[inline(never)]
     fn child_of_changing(
@@ -122,26 +165,6 @@ impl<S: Schema, T> Index<S, T> {
                 return child;
             }
         }
-    }
-
-    /// The end of a descent, in a leaf.
-    #[inline(always)]
-    pub(crate) fn probe_end(
-        &self,
-        mut descent: Descent,
-        target: &Target<'_>,
-        ties: Ties,
-        visits: &mut impl Visits,
-    ) -> Option<Probe> {
-        let leaf = self.read(descent.at?);
-        // I2: each step leads one level down.
-        debug_assert_eq!(leaf.header.level(), 0);
-        descent.adapt(leaf.header, target);
-        visits.block();
-        let slot = self.slot_of(leaf, descent.partial, target, ties, visits);
-        let is_tie = slot > 0 && leaf.partial(slot) == descent.partial;
-        let before = if is_tie { leaf.hint(slot - 1) } else { None };
-        Some(Probe { leaf: leaf.id(), hint: leaf.hint(slot), slot: slot as u8, before, prefix: descent.longest })
     }
 
     /// The last slot whose partial key is not greater than the target's, which is `partial` in this block; the first slot if there is none.

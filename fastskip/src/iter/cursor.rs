@@ -3,7 +3,7 @@
 use core::fmt;
 use core::iter::FusedIterator;
 
-use super::source::{Handle, Shown, Source};
+use super::source::{Handle, Source};
 use super::walk::{End, Place, Walk};
 use crate::node::Target;
 use crate::sync::Arc;
@@ -38,23 +38,23 @@ impl<H: Handle<T>, T: Source> TableCursor<H, T> {
     }
 
     /// Makes a step, and lends the entry that it comes to.
-    #[inline]
+    #[inline(always)]
     fn step(
         &mut self,
-        step: impl for<'t> FnOnce(&mut Walk, Option<Shown<'t, T>>) -> Option<T::Item<'t>>,
+        step: impl for<'t> FnOnce(&mut Walk, &'t T, T::Point) -> Option<T::Item<'t>>,
     ) -> Option<H::Item<'_>> {
         let Self { table, at, walk } = self;
-        table.lend(|table| step(walk, Shown::new(table, *at)))
+        table.lend(|table| step(walk, table, *at))
     }
 
     /// The entry that the cursor is on.
     pub(crate) fn item(&self) -> Option<H::Item<'_>> {
-        self.table.lend(|table| self.walk.item(Shown::new(table, self.at)))
+        self.table.lend(|table| self.walk.item(table, self.at))
     }
 
     /// The entry of the table that the cursor is on.
     pub(crate) fn item_of<'t>(&self, table: &'t T) -> Option<T::Item<'t>> {
-        self.walk.item(Shown::new(table, self.at))
+        self.walk.item(table, self.at)
     }
 
     #[cfg(test)]
@@ -64,22 +64,22 @@ impl<H: Handle<T>, T: Source> TableCursor<H, T> {
 
     /// Moves to the first entry at or behind a position.
     pub(crate) fn seek_at(&mut self, target: Target<'_>) -> bool {
-        self.step(|walk, shown| walk.seek(shown, target, End::Included)).is_some()
+        self.step(|walk, table, at| walk.seek(table, at, target, End::Included)).is_some()
     }
 
     /// Moves to the first entry behind a position.
     pub(crate) fn seek_past(&mut self, target: Target<'_>) -> bool {
-        self.step(|walk, shown| walk.seek(shown, target, End::Excluded)).is_some()
+        self.step(|walk, table, at| walk.seek(table, at, target, End::Excluded)).is_some()
     }
 
     /// Moves to the last entry at or before a position.
     pub(crate) fn seek_back_at(&mut self, target: Target<'_>) -> bool {
-        self.step(|walk, shown| walk.seek_back(shown, target, End::Included)).is_some()
+        self.step(|walk, table, at| walk.seek_back(table, at, target, End::Included)).is_some()
     }
 
     /// Moves to the last entry before a position.
     pub(crate) fn seek_back_past(&mut self, target: Target<'_>) -> bool {
-        self.step(|walk, shown| walk.seek_back(shown, target, End::Excluded)).is_some()
+        self.step(|walk, table, at| walk.seek_back(table, at, target, End::Excluded)).is_some()
     }
 }
 
@@ -128,7 +128,7 @@ impl<'a, T: Source> Iterator for TableCursor<&'a T, T> {
 
     #[inline]
     fn next(&mut self) -> Option<T::Item<'a>> {
-        self.step(Walk::next)
+        self.walk.next(self.table, self.at)
     }
 }
 
@@ -141,7 +141,7 @@ impl<T: Source> TableCursor<Arc<T>, T> {
     #[expect(clippy::should_implement_trait, reason = "a lending cursor: what it lends cannot outlive the next step")]
     #[inline]
     pub fn next(&mut self) -> Option<T::Item<'_>> {
-        self.step(Walk::next)
+        self.walk.next(&*self.table, self.at)
     }
 }
 

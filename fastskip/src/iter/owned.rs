@@ -113,7 +113,7 @@ pub struct OwnedItem<T: Source> {
 
 impl<T: Source> OwnedItem<T> {
     /// Keeps the entry that `find` borrows from the table, if any.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn attach(table: &Arc<T>, find: impl for<'a> FnOnce(&'a T) -> Option<T::Item<'a>>) -> Option<Self> {
         let (bytes, rest) = T::split(find(table)?);
         let table: Arc<T> = Arc::clone(table);

@@ -6,13 +6,11 @@ use core::iter::FusedIterator;
 use core::ops::{Bound, RangeBounds};
 
 use super::owned::OwnedItem;
-use super::source::{Handle, Shown, Source};
+use super::source::{Handle, Source};
 use super::walk::{End, NEWEST, OLDEST, Place, Walk};
 use crate::bounds::KeyBounds;
 use crate::key;
-use crate::list::List;
 use crate::node::Target;
-use crate::nodes::{NodeRef, Schema};
 use crate::sync::Arc;
 
 /// A place in the order of a list: a key and a version.
@@ -22,28 +20,30 @@ type KeyVersion = (Box<[u8]>, u64);
 /// so it sees entries that were inserted before that.
 #[derive(Debug, Clone)]
 pub(crate) struct Ends {
-    lower: Bound<KeyVersion>,
-    upper: Bound<KeyVersion>,
-    front: Walk,
-    back: Walk,
+    front: OneEnd,
+    back: OneEnd,
+}
+
+/// An end, and the bound that it begins at.
+#[derive(Debug, Clone)]
+struct OneEnd {
+    bound: Bound<KeyVersion>,
+    walk: Walk,
 }
 
 impl Ends {
     fn within(lower: Bound<KeyVersion>, upper: Bound<KeyVersion>) -> Self {
-        Self { lower, upper, front: Walk::new(Place::Unplaced), back: Walk::new(Place::Unplaced) }
+        let [front, back] = [lower, upper].map(|bound| OneEnd { bound, walk: Walk::new(Place::Unplaced) });
+        Self { front, back }
     }
 
     /// The keys within `bounds`; nothing if they are inverted.
     pub(crate) fn new(bounds: impl KeyBounds) -> Self {
-        let lower = match bounds.start() {
-            Bound::Excluded(key) => Bound::Excluded((key.into(), OLDEST)),
-            lower => lower.map(|key| (key.into(), NEWEST)),
+        let place = |bound: Bound<&[u8]>, [included, excluded]: [u64; 2]| match bound {
+            Bound::Excluded(key) => Bound::Excluded((key.into(), excluded)),
+            bound => bound.map(|key| (key.into(), included)),
         };
-        let upper = match bounds.end() {
-            Bound::Excluded(key) => Bound::Excluded((key.into(), NEWEST)),
-            upper => upper.map(|key| (key.into(), OLDEST)),
-        };
-        Self::within(lower, upper)
+        Self::within(place(bounds.start(), [NEWEST, OLDEST]), place(bounds.end(), [OLDEST, NEWEST]))
     }
 
     /// What lies between two places.
@@ -68,113 +68,79 @@ impl Ends {
         Self::new((Bound::Included(prefix.to_vec()), upper))
     }
 
-    /// Takes the first entry. After `None` there is none left.
+    /// An end, and the other one.
     #[inline(always)]
-    fn next<'a, T: Source>(&mut self, shown: Option<Shown<'a, T>>) -> Option<T::Item<'a>> {
-        let Some(shown) = shown.filter(|shown| self.front.place == Place::Taken || self.place_front(*shown)) else {
-            return self.finish();
-        };
-        let item = self.front.next(Some(shown));
-        let is_last = matches!(self.upper, Bound::Unbounded) && self.back.place == Place::Unplaced;
-        if item.is_some() && (is_last || self.is_front_left(shown.list, shown.version())) {
-            item
-        } else {
-            self.finish()
-        }
+    fn this_and_other<const BACK: bool>(&self) -> (&OneEnd, &OneEnd) {
+        if BACK { (&self.back, &self.front) } else { (&self.front, &self.back) }
     }
 
-    /// Takes the last entry. After `None` there is none left.
+    /// Takes the first entry, or from the back the last one. After `None` there is none left.
     #[inline(always)]
-    fn next_back<'a, T: Source>(&mut self, shown: Option<Shown<'a, T>>) -> Option<T::Item<'a>> {
-        let Some(shown) = shown.filter(|shown| self.back.place == Place::Taken || self.place_back(*shown)) else {
-            return self.finish();
-        };
-        let item = self.back.prev(Some(shown));
-        let is_first = matches!(self.lower, Bound::Unbounded) && self.front.place == Place::Unplaced;
-        if item.is_some() && (is_first || self.is_back_left(shown.list, shown.version())) {
-            item
-        } else {
-            self.finish()
+    fn take<'a, T: Source, const BACK: bool>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
+        if self.this_and_other::<BACK>().0.walk.place != Place::Taken && !self.place::<T, BACK>(table, at) {
+            return None;
         }
-    }
-
-    /// Places the front before the first node within the bound, before its first step. False if nothing is left.
-    #[cold]
-    #[inline(never)]
-    fn place_front<T: Source>(&mut self, shown: Shown<'_, T>) -> bool {
-        if self.front.place == Place::Unplaced {
-            self.front.place = Place::Before;
-            seek(&self.lower, |target, end| _ = self.front.seek(Some(shown), target, end));
+        let item = if BACK { self.back.walk.prev(table, at) } else { self.front.walk.next(table, at) };
+        let (_, other) = self.this_and_other::<BACK>();
+        let is_unbounded = matches!(other.bound, Bound::Unbounded) && other.walk.place == Place::Unplaced;
+        if item.is_some() && (is_unbounded || self.is_left::<T, BACK>(table, at)) {
+            return item;
         }
-        self.front.place != Place::Finished
-    }
-
-    /// Places the back behind the last node within the bound, before its first step. False if nothing is left.
-    #[cold]
-    #[inline(never)]
-    fn place_back<T: Source>(&mut self, shown: Shown<'_, T>) -> bool {
-        if self.back.place == Place::Unplaced {
-            self.back.place = Place::After;
-            seek(&self.upper, |target, end| _ = self.back.seek_back(Some(shown), target, end));
-        }
-        self.back.place != Place::Finished
-    }
-
-    #[cold]
-    fn finish<I>(&mut self) -> Option<I> {
-        (self.front.place, self.back.place) = (Place::Finished, Place::Finished);
+        self.finish();
         None
     }
 
-    /// Whether the entry to which the front has come is within the bound, and was not taken by the back.
+    /// Places an end at its bound, before its first step. False if nothing is left.
+    #[cold]
     #[inline(never)]
-    fn is_front_left<S: Schema>(&self, list: &List<S>, version: Option<u64>) -> bool {
-        let taken = self.back.node(list);
-        self.front.node(list).is_some_and(|node| {
-            let is_below = match &self.upper {
-                Bound::Unbounded => true,
-                Bound::Included(last) => order(node, last).is_le(),
-                Bound::Excluded(end) => order(node, end).is_lt(),
+    fn place<T: Source, const BACK: bool>(&mut self, table: &T, at: T::Point) -> bool {
+        let OneEnd { bound, walk } = if BACK { &mut self.back } else { &mut self.front };
+        if walk.place == Place::Unplaced {
+            walk.place = if BACK { Place::After } else { Place::Before };
+            let mut seek = |(key, version): &KeyVersion, end| {
+                let target = Target { key, version: *version };
+                _ = if BACK { walk.seek_back(table, at, target, end) } else { walk.seek(table, at, target, end) };
             };
-            is_below && taken.is_none_or(|taken| is_before(version, node, taken))
-        })
+            match bound {
+                Bound::Unbounded => {}
+                Bound::Included(place) => seek(place, End::Included),
+                Bound::Excluded(place) => seek(place, End::Excluded),
+            }
+        }
+        walk.place != Place::Finished
     }
 
-    /// The same for the back.
+    #[cold]
+    fn finish(&mut self) {
+        (self.front.walk.place, self.back.walk.place) = (Place::Finished, Place::Finished);
+    }
+
+    /// Whether the entry to which an end has come is within the other end's bound, and was not taken by the other.
     #[inline(never)]
-    fn is_back_left<S: Schema>(&self, list: &List<S>, version: Option<u64>) -> bool {
-        let taken = self.front.node(list);
-        self.back.node(list).is_some_and(|node| {
-            let is_above = match &self.lower {
-                Bound::Unbounded => true,
-                Bound::Included(first) => order(node, first).is_ge(),
-                Bound::Excluded(before) => order(node, before).is_gt(),
-            };
-            is_above && taken.is_none_or(|taken| is_before(version, taken, node))
-        })
+    fn is_left<T: Source, const BACK: bool>(&self, table: &T, at: T::Point) -> bool {
+        let Some(list) = table.list() else { return false };
+        let (this, other) = self.this_and_other::<BACK>();
+        let Some(node) = this.walk.node(list) else { return false };
+        // Where the node is, seen from a place on the way of this end.
+        let order = |(key, version): &KeyVersion| {
+            let order = key::order(node.key(), key).then_with(|| version.cmp(&node.version()));
+            if BACK { order.reverse() } else { order }
+        };
+        let is_within = match &other.bound {
+            Bound::Unbounded => true,
+            Bound::Included(last) => order(last).is_le(),
+            Bound::Excluded(end) => order(end).is_lt(),
+        };
+        is_within
+            && other.walk.node(list).is_none_or(|taken| {
+                let (first, last) = if BACK { (taken, node) } else { (node, taken) };
+                match key::order(first.key(), last.key()) {
+                    // At a version a key is shown once, whichever of its nodes the ends have seen.
+                    Ordering::Equal => T::version(at).is_none() && first.version() > last.version(),
+                    order => order == Ordering::Less,
+                }
+            })
     }
-}
-
-/// Whether one node is before another. At a version a key is shown once, whichever of its nodes the ends have seen.
-fn is_before<S: Schema>(version: Option<u64>, a: NodeRef<'_, S>, b: NodeRef<'_, S>) -> bool {
-    match key::order(a.key(), b.key()) {
-        Ordering::Equal => version.is_none() && a.version() > b.version(),
-        order => order == Ordering::Less,
-    }
-}
-
-/// Seeks a bound, if there is one.
-fn seek(bound: &Bound<KeyVersion>, seek: impl FnOnce(Target<'_>, End)) {
-    match bound {
-        Bound::Unbounded => {}
-        Bound::Included((key, version)) => seek(Target { key, version: *version }, End::Included),
-        Bound::Excluded((key, version)) => seek(Target { key, version: *version }, End::Excluded),
-    }
-}
-
-/// Where `node` is, seen from a place.
-fn order<S: Schema>(node: NodeRef<'_, S>, (key, version): &KeyVersion) -> Ordering {
-    key::order(node.key(), key).then_with(|| version.cmp(&node.version()))
 }
 
 /// The double-ended iterator of both types of table: [`Versions`](crate::Versions) and [`OwnedVersions`](crate::OwnedVersions) of a memtable,
@@ -199,7 +165,7 @@ impl<H: Handle<T>, T: Source> TableRange<H, T> {
     /// Steps and searches of both ends.
     #[cfg(test)]
     pub(crate) fn moves(&self) -> usize {
-        self.ends.front.moves() + self.ends.back.moves()
+        self.ends.front.walk.moves() + self.ends.back.walk.moves()
     }
 }
 
@@ -209,14 +175,14 @@ impl<'a, T: Source> Iterator for TableRange<&'a T, T> {
     // Where a loop calls this, and the item stays in registers, the processor sees more entries ahead: a third of a scan's time.
     #[inline(always)]
     fn next(&mut self) -> Option<T::Item<'a>> {
-        self.ends.next(Shown::new(self.table, self.at))
+        self.ends.take::<T, false>(self.table, self.at)
     }
 }
 
 impl<T: Source> DoubleEndedIterator for TableRange<&T, T> {
     #[inline(always)]
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.ends.next_back(Shown::new(self.table, self.at))
+        self.ends.take::<T, true>(self.table, self.at)
     }
 }
 
@@ -225,14 +191,14 @@ impl<T: Source> Iterator for TableRange<Arc<T>, T> {
 
     #[inline]
     fn next(&mut self) -> Option<OwnedItem<T>> {
-        OwnedItem::attach(&self.table, |table| self.ends.next(Shown::new(table, self.at)))
+        OwnedItem::attach(&self.table, |table| self.ends.take::<T, false>(table, self.at))
     }
 }
 
 impl<T: Source> DoubleEndedIterator for TableRange<Arc<T>, T> {
     #[inline]
     fn next_back(&mut self) -> Option<OwnedItem<T>> {
-        OwnedItem::attach(&self.table, |table| self.ends.next_back(Shown::new(table, self.at)))
+        OwnedItem::attach(&self.table, |table| self.ends.take::<T, true>(table, self.at))
     }
 }
 
@@ -245,13 +211,13 @@ impl<T: Source> TableRange<Arc<T>, T> {
     /// less.
     #[inline]
     pub fn next_ref(&mut self) -> Option<T::Item<'_>> {
-        self.ends.next(Shown::new(&*self.table, self.at))
+        self.ends.take::<T, false>(&*self.table, self.at)
     }
 
     /// The same as `next_back`, but lends what it takes, as [`next_ref`](Self::next_ref) does.
     #[inline]
     pub fn next_back_ref(&mut self) -> Option<T::Item<'_>> {
-        self.ends.next_back(Shown::new(&*self.table, self.at))
+        self.ends.take::<T, true>(&*self.table, self.at)
     }
 }
 

@@ -81,36 +81,3 @@ impl<T: Source> Handle<T> for Arc<T> {
         read(self)
     }
 }
-
-/// A list, and the entries of it that a reader sees.
-pub(crate) struct Shown<'a, T: Source> {
-    pub(super) list: &'a List<T::Schema>,
-    table: &'a T,
-    at: T::Point,
-}
-
-impl<T: Source> Clone for Shown<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T: Source> Copy for Shown<'_, T> {}
-
-impl<'a, T: Source> Shown<'a, T> {
-    /// What `table` shows at a point; `None` while it is untouched.
-    #[inline(always)]
-    pub(crate) fn new(table: &'a T, at: T::Point) -> Option<Self> {
-        Some(Self { list: table.list()?, table, at })
-    }
-
-    #[inline(always)]
-    pub(crate) fn item(self, node: NodeRef<'a, T::Schema>) -> Option<T::Item<'a>> {
-        self.table.show(node, self.at)
-    }
-
-    #[inline(always)]
-    pub(super) fn version(self) -> Option<u64> {
-        T::version(self.at)
-    }
-}

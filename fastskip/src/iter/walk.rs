@@ -5,7 +5,7 @@
 //! them in a row, the walk searches for the next place.
 
 use super::position::Position;
-use super::source::{Shown, Source};
+use super::source::Source;
 use crate::list::List;
 use crate::node::Target;
 use crate::nodes::{NodeRef, Schema};
@@ -49,8 +49,7 @@ pub(super) enum End {
     Excluded,
 }
 
-/// A walk over a table, which is shown in the same way at each step. Each method that moves returns the entry that it came to. `None` in place of
-/// the table is an untouched one.
+/// A walk over a table, as a reader sees it at a point, the same at each step. Each method that moves returns the entry that it came to.
 #[derive(Debug, Clone)]
 pub(super) struct Walk {
     position: Position,
@@ -70,9 +69,8 @@ impl Walk {
 
     /// The entry it is on.
     #[inline]
-    pub(super) fn item<'a, T: Source>(&self, shown: Option<Shown<'a, T>>) -> Option<T::Item<'a>> {
-        let shown = shown?;
-        shown.item(self.node(shown.list)?)
+    pub(super) fn item<'a, T: Source>(&self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
+        table.show(self.node(table.list()?)?, at)
     }
 
     #[cfg(test)]
@@ -86,38 +84,39 @@ impl Walk {
         None
     }
 
-    pub(super) fn first<'a, T: Source>(&mut self, shown: Option<Shown<'a, T>>) -> Option<T::Item<'a>> {
-        let Some(shown) = shown else { return self.end_up(Place::Before) };
-        self.position.seek_to_first(shown.list);
-        self.settle_on(shown, Place::Found(Towards::Last)).or_else(|| self.end_up(Place::Before))
+    pub(super) fn first<'a, T: Source>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
+        let Some(list) = table.list() else { return self.end_up(Place::Before) };
+        self.position.seek_to_first(list);
+        self.settle_on(table, at, Place::Found(Towards::Last)).or_else(|| self.end_up(Place::Before))
     }
 
-    pub(super) fn last<'a, T: Source>(&mut self, shown: Option<Shown<'a, T>>) -> Option<T::Item<'a>> {
-        let Some(shown) = shown else { return self.end_up(Place::After) };
-        self.position.seek_to_last(shown.list);
-        self.settle_back(shown, shown.version(), Place::Found(Towards::First)).or_else(|| self.end_up(Place::After))
+    pub(super) fn last<'a, T: Source>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
+        let Some(list) = table.list() else { return self.end_up(Place::After) };
+        self.position.seek_to_last(list);
+        self.settle_back(table, at, T::version(at), Place::Found(Towards::First)).or_else(|| self.end_up(Place::After))
     }
 
     /// To the first node shown at or behind `target`.
     pub(super) fn seek<'a, T: Source>(
         &mut self,
-        shown: Option<Shown<'a, T>>,
+        table: &'a T,
+        at: T::Point,
         target: Target<'_>,
         end: End,
     ) -> Option<T::Item<'a>> {
-        let Some(shown) = shown else { return self.end_up(Place::After) };
+        let Some(list) = table.list() else { return self.end_up(Place::After) };
         let found = Place::Found(Towards::Last);
-        self.position.seek(shown.list, Target { version: shown.version().unwrap_or(target.version), ..target });
-        let item = self.settle_on(shown, found);
+        self.position.seek(list, Target { version: T::version(at).unwrap_or(target.version), ..target });
+        let item = self.settle_on(table, at, found);
         // Of the target's key, the node shown may be newer than the target, or the target itself.
         let is_before = |version| version > target.version || version == target.version && end == End::Excluded;
-        match self.node(shown.list) {
+        match self.node(list) {
             Some(node) if is_before(node.version()) && node.key() == target.key => {
-                match shown.version() {
-                    Some(_) => self.skip_key(shown.list),
-                    None => _ = self.position.next(shown.list),
+                match T::version(at) {
+                    Some(_) => self.skip_key(list),
+                    None => _ = self.position.next(list),
                 }
-                self.settle_on(shown, found)
+                self.settle_on(table, at, found)
             }
             _ => item,
         }
@@ -126,102 +125,107 @@ impl Walk {
     /// To the last node shown at or before `target`.
     pub(super) fn seek_back<'a, T: Source>(
         &mut self,
-        shown: Option<Shown<'a, T>>,
+        table: &'a T,
+        at: T::Point,
         target: Target<'_>,
         end: End,
     ) -> Option<T::Item<'a>> {
-        let Some(shown) = shown else { return self.end_up(Place::Before) };
+        let Some(list) = table.list() else { return self.end_up(Place::Before) };
         let found = Place::Found(Towards::First);
         let is_behind = |version| version < target.version || version == target.version && end == End::Excluded;
-        if end == End::Included || shown.version().is_some() && target.version < NEWEST {
+        if end == End::Included || T::version(at).is_some() && target.version < NEWEST {
             // The shown node of the target's key may be the target, or newer.
-            self.position.seek(shown.list, Target { version: shown.version().unwrap_or(target.version), ..target });
-            let node = self.node(shown.list).filter(|node| !is_behind(node.version()) && node.key() == target.key);
-            if let Some(item) = node.and_then(|node| shown.item(node)) {
+            self.position.seek(list, Target { version: T::version(at).unwrap_or(target.version), ..target });
+            let node = self.node(list).filter(|node| !is_behind(node.version()) && node.key() == target.key);
+            if let Some(item) = node.and_then(|node| table.show(node, at)) {
                 self.place = found;
                 return Some(item);
             }
         }
-        let version = if shown.version().is_some() { NEWEST } else { target.version };
-        self.position.seek_before(shown.list, Target { version, ..target });
-        self.settle_back(shown, shown.version(), found)
+        let version = if T::version(at).is_some() { NEWEST } else { target.version };
+        self.position.seek_before(list, Target { version, ..target });
+        self.settle_back(table, at, T::version(at), found)
     }
 
     /// To the next node shown, or takes the one that a search forward found.
     #[inline(always)]
-    pub(super) fn next<'a, T: Source>(&mut self, shown: Option<Shown<'a, T>>) -> Option<T::Item<'a>> {
-        let (Place::Taken, Some(shown)) = (self.place, shown) else { return self.begin(shown, Towards::Last) };
-        let from = self.node(shown.list);
-        let link = self.position.next(shown.list);
-        if shown.version().is_some() && link.partial.may_be_same_key() {
-            self.skip_rest::<_, false>(shown.list, from);
-            return self.settle_on(shown, Place::Taken);
+    pub(super) fn next<'a, T: Source>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
+        let (Place::Taken, Some(list)) = (self.place, table.list()) else {
+            return self.begin(table, at, Towards::Last);
+        };
+        let from = self.node(list);
+        let link = self.position.next(list);
+        if T::version(at).is_some() && link.partial.may_be_same_key() {
+            self.skip_rest::<_, false>(list, from);
+            return self.settle_on(table, at, Place::Taken);
         }
         let Some(node) = link.to else { return self.end_up(Place::After) };
-        let item = shown.item(shown.list.node(node));
+        let item = table.show(list.node(node), at);
         if item.is_none() {
-            return self.settle_on(shown, Place::Taken);
+            return self.settle_on(table, at, Place::Taken);
         }
         item
     }
 
     /// Moves to the previous shown node, or takes the one that a backward search found. Amortised O(1) in a list at rest.
     #[inline(always)]
-    pub(super) fn prev<'a, T: Source>(&mut self, shown: Option<Shown<'a, T>>) -> Option<T::Item<'a>> {
-        let (Place::Taken, Some(shown)) = (self.place, shown) else { return self.begin(shown, Towards::First) };
-        match shown.version() {
-            Some(_) => self.skip_key_back(shown.list),
-            None => _ = self.position.prev(shown.list),
+    pub(super) fn prev<'a, T: Source>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
+        let (Place::Taken, Some(list)) = (self.place, table.list()) else {
+            return self.begin(table, at, Towards::First);
+        };
+        match T::version(at) {
+            Some(_) => self.skip_key_back(list),
+            None => _ = self.position.prev(list),
         }
-        let Some(node) = self.node(shown.list) else { return self.end_up(Place::Before) };
-        match (shown.item(node), shown.version()) {
-            (None, version) => self.settle_back(shown, version, Place::Taken),
-            (Some(item), Some(version)) => self.back_to_newest(shown, item, version),
+        let Some(node) = self.node(list) else { return self.end_up(Place::Before) };
+        match (table.show(node, at), T::version(at)) {
+            (None, version) => self.settle_back(table, at, version, Place::Taken),
+            (Some(item), Some(version)) => self.back_to_newest(table, at, item, version),
             (item, None) => item,
         }
     }
 
     /// As [`next`](Self::next), to the first node that is shown of the next key, or of the key that a search forward found.
-    pub(super) fn next_key<'a, T: Source>(&mut self, shown: Option<Shown<'a, T>>) -> Option<T::Item<'a>> {
-        match (self.place, shown) {
-            (Place::Taken | Place::Found(Towards::First), Some(shown)) => {
-                self.skip_key(shown.list);
-                self.settle_on(shown, Place::Taken)
+    pub(super) fn next_key<'a, T: Source>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
+        match (self.place, table.list()) {
+            (Place::Taken | Place::Found(Towards::First), Some(list)) => {
+                self.skip_key(list);
+                self.settle_on(table, at, Place::Taken)
             }
-            (Place::Found(Towards::Last), Some(shown)) => {
+            (Place::Found(Towards::Last), Some(_)) => {
                 // Where a key is shown once, the search has found its first node.
-                let newest = if shown.version().is_none() { newest(shown) } else { None };
-                self.settle_back(shown, newest, Place::Taken)
+                let newest = if T::version(at).is_none() { newest::<T>(at) } else { None };
+                self.settle_back(table, at, newest, Place::Taken)
             }
-            _ => self.begin(shown, Towards::Last),
+            _ => self.begin(table, at, Towards::Last),
         }
     }
 
     /// As [`prev`](Self::prev), to the first node that is shown of the previous key, or of the key that a search back found.
-    pub(super) fn prev_key<'a, T: Source>(&mut self, shown: Option<Shown<'a, T>>) -> Option<T::Item<'a>> {
-        let Some(shown) = shown else { return self.end_up(Place::Before) };
+    pub(super) fn prev_key<'a, T: Source>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
+        let Some(list) = table.list() else { return self.end_up(Place::Before) };
         match self.place {
-            Place::Taken | Place::Found(Towards::Last) => self.skip_key_back(shown.list),
-            Place::After => self.position.seek_to_last(shown.list),
+            Place::Taken | Place::Found(Towards::Last) => self.skip_key_back(list),
+            Place::After => self.position.seek_to_last(list),
             Place::Found(Towards::First) | Place::Before | Place::Unplaced | Place::Finished => {}
         }
-        self.settle_back(shown, newest(shown), Place::Taken)
+        self.settle_back(table, at, newest::<T>(at), Place::Taken)
     }
 
     /// A step that does not lead away from a node that the last step took.
     #[inline(never)]
-    fn begin<'a, T: Source>(&mut self, shown: Option<Shown<'a, T>>, towards: Towards) -> Option<T::Item<'a>> {
+    fn begin<'a, T: Source>(&mut self, table: &'a T, at: T::Point, towards: Towards) -> Option<T::Item<'a>> {
         let item = match (self.place, towards) {
-            (Place::Before, Towards::Last) => self.first(shown),
-            (Place::After, Towards::First) => self.last(shown),
+            (Place::Before, Towards::Last) => self.first(table, at),
+            (Place::After, Towards::First) => self.last(table, at),
             (Place::Found(found), _) if found != towards => {
                 self.place = Place::Taken;
                 return match towards {
-                    Towards::First => self.prev(shown),
-                    Towards::Last => self.next(shown),
+                    Towards::First => self.prev(table, at),
+                    Towards::Last => self.next(table, at),
                 };
             }
-            _ => self.item(shown),
+            _ => self.item(table, at),
         };
         self.place = match towards {
             _ if item.is_some() => Place::Taken,
@@ -233,15 +237,16 @@ impl Walk {
 
     /// From the first node of a key that may be shown, to the first one that is.
     #[inline(never)]
-    fn settle_on<'a, T: Source>(&mut self, shown: Shown<'a, T>, place: Place) -> Option<T::Item<'a>> {
-        while let Some(node) = self.node(shown.list) {
-            if let Some(item) = shown.item(node) {
+    fn settle_on<'a, T: Source>(&mut self, table: &'a T, at: T::Point, place: Place) -> Option<T::Item<'a>> {
+        let list = table.list()?;
+        while let Some(node) = self.node(list) {
+            if let Some(item) = table.show(node, at) {
                 self.place = place;
                 return Some(item);
             }
-            match shown.version() {
-                Some(version) => self.skip_newer(shown.list, Target { key: node.key(), version }),
-                None => _ = self.position.next(shown.list),
+            match T::version(at) {
+                Some(version) => self.skip_newer(list, Target { key: node.key(), version }),
+                None => _ = self.position.next(list),
             }
         }
         self.end_up(Place::After)
@@ -251,21 +256,23 @@ impl Walk {
     #[inline(never)]
     fn settle_back<'a, T: Source>(
         &mut self,
-        shown: Shown<'a, T>,
+        table: &'a T,
+        at: T::Point,
         version: Option<u64>,
         place: Place,
     ) -> Option<T::Item<'a>> {
-        while let Some(node) = self.node(shown.list) {
-            if let Some(item) = shown.item(node) {
+        let list = table.list()?;
+        while let Some(node) = self.node(list) {
+            if let Some(item) = table.show(node, at) {
                 self.place = place;
                 return match version {
-                    Some(version) => self.back_to_newest(shown, item, version),
+                    Some(version) => self.back_to_newest(table, at, item, version),
                     None => Some(item),
                 };
             }
             match version {
-                Some(_) => self.skip_key_back(shown.list),
-                None => _ = self.position.prev(shown.list),
+                Some(_) => self.skip_key_back(list),
+                None => _ = self.position.prev(list),
             }
         }
         self.end_up(Place::Before)
@@ -273,8 +280,8 @@ impl Walk {
 }
 
 /// The version up to which a step by key looks for the newest one; `None` if a key has no versions.
-fn newest<T: Source>(shown: Shown<'_, T>) -> Option<u64> {
-    shown.version().or(T::Schema::HAS_VERSIONS.then_some(NEWEST))
+fn newest<T: Source>(at: T::Point) -> Option<u64> {
+    T::version(at).or(T::Schema::HAS_VERSIONS.then_some(NEWEST))
 }
 
 /// Skips the nodes of one key: step by step, or by a search if there are many.
@@ -339,29 +346,30 @@ impl Walk {
     #[inline(always)]
     fn back_to_newest<'a, T: Source>(
         &mut self,
-        shown: Shown<'a, T>,
+        table: &'a T,
+        at: T::Point,
         item: T::Item<'a>,
         version: u64,
     ) -> Option<T::Item<'a>> {
-        match self.position.look_back(shown.list) {
-            Some((_, true)) => self.back_over_versions(shown, version),
+        match self.position.look_back(table.list()?) {
+            Some((_, true)) => self.back_over_versions(table, at, version),
             _ => Some(item),
         }
     }
 
     /// The same where the node before may have the same key.
     #[inline(never)]
-    fn back_over_versions<'a, T: Source>(&mut self, shown: Shown<'a, T>, version: u64) -> Option<T::Item<'a>> {
-        let list = shown.list;
+    fn back_over_versions<'a, T: Source>(&mut self, table: &'a T, at: T::Point, version: u64) -> Option<T::Item<'a>> {
+        let list = table.list()?;
         let key = self.node(list)?.key();
         for _ in 0..HIDDEN_WALK {
             let newer = self.position.look_back(list).map(|(prev, _)| list.node(prev));
             if newer.is_none_or(|node| node.version() > version || node.key() != key) {
-                return shown.item(self.node(list)?);
+                return table.show(self.node(list)?, at);
             }
             self.position.prev(list);
         }
         self.position.seek(list, Target { key, version });
-        shown.item(self.node(list)?)
+        table.show(self.node(list)?, at)
     }
 }

@@ -40,7 +40,7 @@ impl<S: Schema> List<S> {
         }
         let candidates = if are_tied { self.prefetch_candidates(&descents, targets) } else { [None; GROUP] };
         for (((descent, target), candidate), probe) in descents.iter().zip(targets).zip(candidates).zip(probes) {
-            *probe = self.index.probe_end(*descent, target, Ties::Guess(candidate), &mut ());
+            *probe = self.index.probe_end(descent, target, Ties::Guess(candidate));
             self.index.prefetch_probe(probe.as_ref());
         }
     }
@@ -55,7 +55,7 @@ impl<S: Schema> List<S> {
     ) -> bool {
         let mut any_tied = false;
         for (index, (descent, target)) in descents.iter_mut().zip(targets).enumerate() {
-            any_tied |= self.index.probe_down(descent, target, Ties::Guess(candidate(index)), &mut ());
+            any_tied |= self.index.probe_down(descent, target, Ties::Guess(candidate(index)));
         }
         any_tied
     }
