@@ -23,7 +23,6 @@ mod list;
 mod mem {
     pub(crate) mod arena;
     mod chunk;
-    mod extent;
     pub(crate) mod lanes;
     pub(crate) mod quota;
     mod spares;

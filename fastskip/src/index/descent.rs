@@ -53,14 +53,16 @@ struct Lens {
 }
 
 impl Lens {
-    /// Of the root. No block leaves out as much as this prefix.
-    const START: Self = Self { prefix: u32::MAX, partial: 0, longest: 0 };
+    #[inline(always)]
+    fn new(header: Header, target: &Target<'_>) -> Self {
+        let prefix = header.prefix();
+        Self { prefix, partial: header.partial_of(target.key), longest: prefix }
+    }
 
     #[inline(always)]
     fn move_to(&mut self, header: Header, target: &Target<'_>) {
-        let prefix = header.prefix();
-        if prefix != self.prefix {
-            *self = Self { prefix, partial: header.partial_of(target.key), longest: self.longest.max(prefix) };
+        if header.prefix() != self.prefix {
+            *self = Self { longest: self.longest.max(header.prefix()), ..Self::new(header, target) };
         }
     }
 }
@@ -70,8 +72,7 @@ impl<S: Schema, T> Index<S, T> {
     #[inline(always)]
     pub(crate) fn probe(&self, target: Target<'_>, ties: Ties, visits: &mut impl Visits) -> Option<Probe> {
         let mut block = self.read(self.root()?);
-        let mut lens = Lens::START;
-        lens.move_to(block.header, &target);
+        let mut lens = Lens::new(block.header, &target);
         // I2: each step leads one level down.
         while block.header.level() > 0 {
             block = self.read(self.child_for(block, lens, &target, ties, visits)?);
@@ -84,7 +85,9 @@ impl<S: Schema, T> Index<S, T> {
     #[inline(always)]
     pub(crate) fn probe_start(&self) -> Option<(Descent, u32)> {
         let root = self.root()?;
-        Some((Descent { at: Some(root), lens: Lens::START }, self.block(root).load_header().level()))
+        // No block leaves out as much.
+        let lens = Lens { prefix: u32::MAX, partial: 0, longest: 0 };
+        Some((Descent { at: Some(root), lens }, self.block(root).load_header().level()))
     }
 
     /// One step down, to a block that is prefetched. Returns whether this block is tied.
@@ -184,11 +187,11 @@ impl<S: Schema, T> Index<S, T> {
         let is_leaf = block.header.level() == 0;
         let is_single = if last > 1 { block.partial(last - 1) != partial } else { is_leaf };
         // In a tied block above the leaves a guess is as often wrong as right.
-        if ties != Ties::Settle && is_single && (is_leaf || !block.header.is_tied()) {
+        if matches!(ties, Ties::Guess(_)) && is_single && (is_leaf || !block.header.is_tied()) {
             // Most likely, the block begins with an older version of the target's own key.
             return if S::HAS_VERSIONS && !is_leaf { last - 1 } else { last };
         }
-        self.settle_ties(block, target, last + 1, ties, visits)
+        self.settle_ties((block.id(), block.header), target, last + 1, ties, visits)
     }
 
     /// By keys, the last of `slots` that is not after the target; the slot before the first if all are after it.

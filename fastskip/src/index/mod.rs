@@ -29,7 +29,6 @@ mod split;
 mod steps;
 mod ties;
 mod tree;
-mod validate;
 
 pub(crate) use block::BlockId;
 pub(crate) use descent::{Descent, Probe, Ties};

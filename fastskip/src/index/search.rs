@@ -41,6 +41,12 @@ pub(crate) struct LowerBound {
 }
 
 impl LowerBound {
+    /// The hint of a probe, which is the answer.
+    #[inline(always)]
+    fn at(probe: &Probe) -> Self {
+        Self { first: probe.hint.and_then(Predecessor::node), has_key: true }
+    }
+
     /// The node, if it has the target's key.
     #[inline]
     pub(crate) fn with_key(self) -> Option<NodeId> {
@@ -85,33 +91,34 @@ impl<S: Schema, T: Pending> Index<S, T> {
     /// [`lower_bound`](Self::lower_bound), after the probe.
     #[inline(always)]
     pub(crate) fn lower_bound_of(&self, probe: Option<&Probe>, target: &Target<'_>) -> LowerBound {
-        let compared = self.compare_hint(probe, *target, &mut ());
-        compared.and_then(|compared| self.hit(compared)).unwrap_or_else(|| self.lower_bound_by_walk(compared, target))
+        match self.compare_hint(probe, *target, &mut ()) {
+            Some(compared) if self.is_hit(compared) => LowerBound::at(compared.0),
+            compared => self.lower_bound_by_walk(compared, target),
+        }
     }
 
     /// Like [`lower_bound_of`](Self::lower_bound_of), if the probe's hint is the answer. Otherwise prefetches the node behind it, which most likely is.
     #[inline(always)]
     pub(crate) fn hit_of(&self, probe: Option<&Probe>, target: &Target<'_>) -> Option<LowerBound> {
         let compared = self.compare_hint(probe, *target, &mut ())?;
-        let hit = self.hit(compared);
-        if hit.is_none() {
-            self.nodes.prefetch(self.nodes.after(compared.0.hint?).map(Predecessor::from));
+        if self.is_hit(compared) {
+            return Some(LowerBound::at(compared.0));
         }
-        hit
+        self.nodes.prefetch(self.nodes.after(compared.0.hint?).map(Predecessor::from));
+        None
     }
 
-    /// The result of a search whose probe's hint is the answer: the target itself, or a node of its key behind the target, if the node before it has
-    /// another key, and then precedes the target. The link between the two tells, without a look at that key.
+    /// Whether a probe's hint is the answer: the target itself, or a node of its key behind the target, if the node before it has another key, and
+    /// then precedes the target. The link between the two tells, without a look at that key.
     #[inline(always)]
-    fn hit(&self, (probe, compared): (&Probe, Compared)) -> Option<LowerBound> {
-        let begins_key = || {
-            let is_behind = compared.has_key && compared.order == Ordering::Greater;
-            let Some(before) = probe.before.filter(|_| S::HAS_VERSIONS && is_behind) else { return false };
-            let link = self.nodes.link(before);
-            link.to == probe.hint.and_then(Predecessor::node) && !link.partial.may_be_same_key()
-        };
-        let is_hit = compared.order == Ordering::Equal || begins_key();
-        is_hit.then_some(LowerBound { first: probe.hint?.node(), has_key: true })
+    fn is_hit(&self, (probe, compared): (&Probe, Compared)) -> bool {
+        if compared.order == Ordering::Equal {
+            return true;
+        }
+        let is_behind = compared.has_key && compared.order == Ordering::Greater;
+        let Some(before) = probe.before.filter(|_| S::HAS_VERSIONS && is_behind) else { return false };
+        let link = self.nodes.link(before);
+        link.to == probe.hint.and_then(Predecessor::node) && !link.partial.may_be_same_key()
     }
 
     /// [`lower_bound`](Self::lower_bound) from a probe whose hint is not the answer, and was compared.

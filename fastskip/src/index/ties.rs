@@ -9,7 +9,7 @@
 use core::cmp::Ordering;
 use core::ops::Range;
 
-use super::block::{BlockId, Locked, ReadBlock, Relative, Rows, SlotContent};
+use super::block::{BlockId, Header, Locked, ReadBlock, Relative, Rows, SlotContent};
 use super::descent::Ties;
 use super::tree::Index;
 use crate::key::{self, MAX_SHARED, PartialKey};
@@ -147,12 +147,14 @@ impl<S: Schema, T> Index<S, T> {
     #[inline(never)]
     pub(super) fn settle_ties(
         &self,
-        block: ReadBlock<'_>,
+        (block, header): (BlockId, Header),
         target: &Target<'_>,
         end: usize,
         ties: Ties,
         visits: &mut impl Visits,
     ) -> usize {
+        // By its id: so the block need not be in memory for those searches that meet no ties.
+        let block = self.block(block).with_header(header);
         let slots = ties_before(block, end);
         let candidate = if let Ties::Guess(candidate) = ties { candidate } else { None };
         let by_trie = match block.header.is_tied() {

@@ -81,10 +81,12 @@ impl Ends {
             return None;
         }
         let item = if BACK { self.back.walk.prev(table, at) } else { self.front.walk.next(table, at) };
-        let (_, other) = self.this_and_other::<BACK>();
-        let is_unbounded = matches!(other.bound, Bound::Unbounded) && other.walk.place == Place::Unplaced;
-        if item.is_some() && (is_unbounded || self.is_left::<T, BACK>(table, at)) {
-            return item;
+        if let Some(item) = item {
+            let (_, other) = self.this_and_other::<BACK>();
+            let is_unbounded = matches!(other.bound, Bound::Unbounded) && other.walk.place == Place::Unplaced;
+            if is_unbounded || self.is_left::<T, BACK>(table, at) {
+                return Some(item);
+            }
         }
         self.finish();
         None

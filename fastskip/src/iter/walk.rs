@@ -180,7 +180,7 @@ impl Walk {
         let Some(node) = self.node(list) else { return self.end_up(Place::Before) };
         match (table.show(node, at), T::version(at)) {
             (None, version) => self.settle_back(table, at, version, Place::Taken),
-            (Some(item), Some(version)) => self.back_to_newest(table, at, item, version),
+            (Some(item), Some(version)) => self.back_to_newest((table, list), at, item, version),
             (item, None) => item,
         }
     }
@@ -266,7 +266,7 @@ impl Walk {
             if let Some(item) = table.show(node, at) {
                 self.place = place;
                 return match version {
-                    Some(version) => self.back_to_newest(table, at, item, version),
+                    Some(version) => self.back_to_newest((table, list), at, item, version),
                     None => Some(item),
                 };
             }
@@ -346,30 +346,31 @@ impl Walk {
     #[inline(always)]
     fn back_to_newest<'a, T: Source>(
         &mut self,
-        table: &'a T,
+        (table, list): (&'a T, &'a List<T::Schema>),
         at: T::Point,
         item: T::Item<'a>,
         version: u64,
     ) -> Option<T::Item<'a>> {
-        match self.position.look_back(table.list()?) {
-            Some((_, true)) => self.back_over_versions(table, at, version),
+        match self.position.look_back(list) {
+            Some((_, true)) => {
+                self.back_over_versions(list, version);
+                table.show(self.node(list)?, at)
+            }
             _ => Some(item),
         }
     }
 
     /// The same where the node before may have the same key.
     #[inline(never)]
-    fn back_over_versions<'a, T: Source>(&mut self, table: &'a T, at: T::Point, version: u64) -> Option<T::Item<'a>> {
-        let list = table.list()?;
-        let key = self.node(list)?.key();
+    fn back_over_versions<S: Schema>(&mut self, list: &List<S>, version: u64) {
+        let Some(key) = self.node(list).map(NodeRef::key) else { return };
         for _ in 0..HIDDEN_WALK {
             let newer = self.position.look_back(list).map(|(prev, _)| list.node(prev));
             if newer.is_none_or(|node| node.version() > version || node.key() != key) {
-                return table.show(self.node(list)?, at);
+                return;
             }
             self.position.prev(list);
         }
         self.position.seek(list, Target { key, version });
-        table.show(self.node(list)?, at)
     }
 }

@@ -72,7 +72,7 @@ impl<S: Schema> List<S> {
     #[inline]
     pub(crate) fn enter(&self, shard: usize, attempts: u64) -> Result<Writer<'_, S>, InsertError> {
         // Spares most calls the division.
-        let shard = if shard < self.config.shards { shard } else { shard % self.config.shards };
+        let shard = if shard < self.config.arena.shards { shard } else { shard % self.config.arena.shards };
         let state = self.shard(shard);
         match state.gate.enter(attempts) {
             Ok(admission) => Ok(Writer { list: self, shard, state, admission }),

@@ -28,8 +28,7 @@ use std::io;
 
 use crossbeam_utils::CachePadded;
 
-use super::chunk::Chunk;
-use super::extent::{Extent, ExtentWord};
+use super::chunk::{Chunk, Extent, ExtentWord};
 use super::spares::Spares;
 use super::storage::{MAX_WORDS, Storage, TablePool, UNLIMITED_BYTES, WORD, unlimited_bytes};
 use crate::sync::{AtomicU64, Ordering, ord, yield_now};

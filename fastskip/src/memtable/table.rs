@@ -5,7 +5,7 @@ use core::ops::Deref;
 use std::io;
 
 use super::version::{MemtableCore, Version, Versioned};
-use crate::builder::{Builder, Duplicates, Table, sealed};
+use crate::builder::{Builder, Config, Duplicates, Table};
 use crate::index::LowerBound;
 use crate::list::stats::{SearchCost, Stats};
 use crate::list::{LazyList, List};
@@ -99,17 +99,15 @@ impl Builder<Memtable> {
     }
 }
 
-impl sealed::FromConfig for Memtable {
-    fn from_config(settings: sealed::Settings) -> io::Result<Self> {
-        Ok(Self { list: Arc::new(LazyList::reserved(settings.0)?) })
+impl Table for Memtable {
+    fn new_lazy(config: Config) -> Self {
+        Self { list: Arc::new(LazyList::new(config)) }
     }
 
-    fn lazily(settings: sealed::Settings) -> Self {
-        Self { list: Arc::new(LazyList::new(settings.0)) }
+    fn new_reserved(config: Config) -> io::Result<Self> {
+        Ok(Self { list: Arc::new(LazyList::reserved(config)?) })
     }
 }
-
-impl Table for Memtable {}
 
 impl Default for Memtable {
     fn default() -> Self {

@@ -90,12 +90,12 @@ impl Source for MemtableCore {
         at
     }
 
-    #[inline]
+    #[inline(always)]
     fn split(version: Self::Item<'_>) -> ([&[u8]; 2], Self::Rest) {
         ([version.key, version.value], (version.seqno, version.kind, version.tag))
     }
 
-    #[inline]
+    #[inline(always)]
     fn join([key, value]: [&[u8]; 2], (seqno, kind, tag): Self::Rest) -> Version<'_> {
         Version { key, seqno, kind, tag, value }
     }

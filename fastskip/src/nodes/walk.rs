@@ -2,9 +2,8 @@
 
 use core::cmp::Ordering;
 
-use super::order::Visits;
 use super::schema::Schema;
-use super::store::Nodes;
+use super::store::{Nodes, Visits};
 use crate::key::{MAX_SHARED, PartialKey};
 use crate::node::{Link, NodeId, Predecessor, Target};
 use crate::tuning::BACKWARD_WALK;

@@ -55,12 +55,12 @@ impl Source for ConcurrentSkipList {
         None
     }
 
-    #[inline]
+    #[inline(always)]
     fn split(entry: Self::Item<'_>) -> ([&[u8]; 2], bool) {
         ([entry.key, entry.value], entry.is_tombstone)
     }
 
-    #[inline]
+    #[inline(always)]
     fn join([key, value]: [&[u8]; 2], is_tombstone: bool) -> Entry<'_> {
         Entry { key, value, is_tombstone }
     }

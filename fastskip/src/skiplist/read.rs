@@ -14,7 +14,7 @@ use crate::sync::Arc;
 /// What is shown up to a stamp.
 impl ConcurrentSkipList {
     /// The entry of `key`.
-    #[inline]
+    #[inline(always)]
     fn find(&self, key: &[u8], until: u64) -> Option<Entry<'_>> {
         let list = self.list.made()?;
         let found = list.lower_bound(Target { key, version: 0 }).with_key()?;

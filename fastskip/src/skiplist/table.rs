@@ -7,7 +7,6 @@ use std::io;
 use thiserror::Error;
 
 use super::stamp::{StampClock, Stamped};
-use crate::builder::sealed::{FromConfig, Settings};
 use crate::builder::{Builder, Config, Table};
 use crate::list::stats::Stats;
 use crate::list::{LazyList, List};
@@ -64,7 +63,7 @@ impl ConcurrentSkipList {
     /// Creates a list without limits. The first chunks of its shards have `bytes` bytes in total.
     #[must_use]
     pub fn with_capacity(bytes: usize) -> Self {
-        let shards = Config::default().shards;
+        let shards = Config::default().arena.shards;
         Self::builder().arena_bytes_per_shard(bytes / shards).build()
     }
 
@@ -90,17 +89,15 @@ impl ConcurrentSkipList {
     }
 }
 
-impl FromConfig for ConcurrentSkipList {
-    fn from_config(settings: Settings) -> io::Result<Self> {
-        Ok(Self { list: LazyList::reserved(settings.0)?, clock: StampClock::new() })
+impl Table for ConcurrentSkipList {
+    fn new_lazy(config: Config) -> Self {
+        Self { list: LazyList::new(config), clock: StampClock::new() }
     }
 
-    fn lazily(settings: Settings) -> Self {
-        Self { list: LazyList::new(settings.0), clock: StampClock::new() }
+    fn new_reserved(config: Config) -> io::Result<Self> {
+        Ok(Self { list: LazyList::reserved(config)?, clock: StampClock::new() })
     }
 }
-
-impl Table for ConcurrentSkipList {}
 
 impl Default for ConcurrentSkipList {
     fn default() -> Self {
@@ -134,7 +131,7 @@ impl ConcurrentSkipList {
     /// [`SealError`] if the system refuses the address range of the new list. The list is then not frozen, and
     /// [`SealError::into_list`] returns it.
     pub fn seal(self) -> Result<(FrozenList, Self), SealError> {
-        match Self::from_config(Settings(self.list.config().clone())) {
+        match Self::new_reserved(self.list.config().clone()) {
             Ok(fresh) => {
                 self.freeze();
                 Ok((FrozenList { list: self }, fresh))
@@ -257,7 +254,7 @@ impl ConcurrentSkipList {
     /// The limit on memory, in bytes; 0 means no limit.
     #[must_use]
     pub fn max_memory_bytes(&self) -> usize {
-        self.list.config().max_memory_bytes
+        self.list.config().arena.max_memory_bytes
     }
 
     /// The limit on stored entries; 0 means no limit.

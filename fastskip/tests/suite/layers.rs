@@ -10,12 +10,12 @@ const LAYERS: [&str; 9] =
 /// The files of each folder, lowest first: a file may use those before it. `mod` is the public face of the folder: it may use all of them, and none
 /// of them uses it.
 const FOLDERS: [(&str, &str); 9] = [
-    ("mem", "poison lanes addresses range storage quota chunk spares extent arena"),
-    ("node", "entry id link read latest write"),
-    ("nodes", "schema store order walk link validate"),
-    ("index", "steps block tree descent ties prefix search hint split replace neighbours validate scramble"),
+    ("mem", "poison lanes range storage quota chunk spares arena"),
+    ("node", "id write read"),
+    ("nodes", "schema store walk link"),
+    ("index", "steps block tree descent ties prefix search hint split replace neighbours scramble"),
     ("index/block", "header shared locked"),
-    ("list", "gate freeze counts run state stats group validate writer replace lazy"),
+    ("list", "gate counts run state stats group writer replace lazy"),
     ("iter", "readahead position source walk cursor owned range"),
     ("memtable", "version table read write"),
     ("skiplist", "stamp table entry read write"),

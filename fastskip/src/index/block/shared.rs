@@ -115,7 +115,13 @@ impl<'a> Block<'a> {
     /// The block with its header as it is now.
     #[inline(always)]
     pub(crate) fn read(self) -> ReadBlock<'a> {
-        ReadBlock { block: self, header: self.load_header() }
+        self.with_header(self.load_header())
+    }
+
+    /// The block with a header that was read of it.
+    #[inline(always)]
+    pub(crate) fn with_header(self, header: Header) -> ReadBlock<'a> {
+        ReadBlock { block: self, header }
     }
 
     /// The partial key of a slot.

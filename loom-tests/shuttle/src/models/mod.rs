@@ -7,8 +7,8 @@ mod limit;
 mod snapshot;
 mod walk;
 
-use crate::builder::Config;
-use crate::builder::sealed::{FromConfig, Settings};
+use crate::builder::{Config, Table};
+use crate::mem::arena::Layout;
 use crate::schedules::Draw;
 use crate::tuning::{Hinting, hint};
 
@@ -53,11 +53,17 @@ every_program!(declare);
 /// Settings with this many shards. The limit is that of the storage, 16 KiB. No program has used more than a sixth of it, and replaced blocks take
 /// at most a sixteenth (`replace.rs`). So a full table is a defect, and not the result of an unlucky schedule.
 fn config(shards: usize) -> Config {
-    Config { shards, chunk_bytes: 0, huge_pages: false, ..Config::default() }
+    limited(shards, 0)
+}
+
+/// The same with a limit on memory.
+fn limited(shards: usize, max_memory_bytes: usize) -> Config {
+    let config = Config::default();
+    Config { arena: Layout { shards, chunk_bytes: 0, huge_pages: false, max_memory_bytes, ..config.arena }, ..config }
 }
 
 /// The table with these settings. Every node has a hint, if no lock is taken.
-fn table<T: FromConfig>(config: Config) -> T {
+fn table<T: Table>(config: Config) -> T {
     hint(Hinting::All);
-    T::from_config(Settings(config)).expect("the storage refuses nothing")
+    T::new_reserved(config).expect("the storage refuses nothing")
 }
