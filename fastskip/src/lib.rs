@@ -92,27 +92,11 @@ pub use skiplist::{
     SealError, Snapshot,
 };
 
-/// The examples of a page of the book, run as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/src/engine-tour.md")]
-struct EngineTour;
-
-/// The examples of a page of the book, run as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/src/in-an-engine.md")]
-struct InAnEngine;
-
-/// The examples of a page of the book, run as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/src/orders.md")]
-struct Orders;
-
-/// The examples of a page of the book, run as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/src/keys.md")]
-struct Keys;
-
-/// The example of the README, run as a test.
+/// The examples of the README and of pages of the book, run as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+#[doc = include_str!("../../docs/src/engine-tour.md")]
+#[doc = include_str!("../../docs/src/in-an-engine.md")]
+#[doc = include_str!("../../docs/src/orders.md")]
+#[doc = include_str!("../../docs/src/keys.md")]
+struct Pages;

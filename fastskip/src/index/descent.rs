@@ -5,7 +5,7 @@ use core::ops::Range;
 use super::block::{BlockId, Header, ReadBlock, Rows};
 use super::tree::Index;
 use crate::node::{Predecessor, Target};
-use crate::nodes::{Schema, Side, Visits};
+use crate::nodes::{Cost, Schema, Side};
 use crate::tuning::STABLE_LOOKS;
 
 /// The place to which the index sends a search.
@@ -70,15 +70,15 @@ impl Lens {
 impl<S: Schema, T> Index<S, T> {
     /// Descends by partial keys to a leaf.
     #[inline(always)]
-    pub(crate) fn probe(&self, target: Target<'_>, ties: Ties, visits: &mut impl Visits) -> Option<Probe> {
+    pub(crate) fn probe(&self, target: Target<'_>, ties: Ties, cost: &mut impl Cost) -> Option<Probe> {
         let mut block = self.read(self.root()?);
         let mut lens = Lens::new(block.header, &target);
         // I2: each step leads one level down.
         while block.header.level() > 0 {
-            block = self.read(self.child_for(block, lens, &target, ties, visits)?);
+            block = self.read(self.child_for(block, lens, &target, ties, cost)?);
             lens.move_to(block.header, &target);
         }
-        self.probe_leaf(block, lens, &target, ties, visits)
+        self.probe_leaf(block, lens, &target, ties, cost)
     }
 
     /// Starts a descent: at the root. Returns the number of steps down to a leaf.
@@ -118,10 +118,10 @@ impl<S: Schema, T> Index<S, T> {
         lens: Lens,
         target: &Target<'_>,
         ties: Ties,
-        visits: &mut impl Visits,
+        cost: &mut impl Cost,
     ) -> Option<Probe> {
-        visits.block();
-        let slot = self.slot_of(leaf, lens.partial, target, ties, visits);
+        cost.block();
+        let slot = self.slot_of(leaf, lens.partial, target, ties, cost);
         let is_tie = slot > 0 && leaf.partial(slot) == lens.partial;
         let before = if is_tie { leaf.hint(slot - 1) } else { None };
         Some(Probe { leaf: leaf.id(), hint: leaf.hint(slot), slot: slot as u8, before, prefix: lens.longest })
@@ -135,13 +135,13 @@ impl<S: Schema, T> Index<S, T> {
         lens: Lens,
         target: &Target<'_>,
         ties: Ties,
-        visits: &mut impl Visits,
+        cost: &mut impl Cost,
     ) -> Option<BlockId> {
-        visits.block();
-        let slot = self.slot_of(block, lens.partial, target, ties, visits);
+        cost.block();
+        let slot = self.slot_of(block, lens.partial, target, ties, cost);
         let child = match block.child(slot) {
             Some(child) if block.load_header() == block.header && !block.header.is_locked() => child,
-            _ => self.child_of_changing(block.id(), target, ties, visits)?,
+            _ => self.child_of_changing(block.id(), target, ties, cost)?,
         };
         self.prefetch_child(child, block.header);
         Some(child)
@@ -155,12 +155,12 @@ impl<S: Schema, T> Index<S, T> {
         block: BlockId,
         target: &Target<'_>,
         ties: Ties,
-        visits: &mut impl Visits,
+        cost: &mut impl Cost,
     ) -> Option<BlockId> {
         let mut looks = 1;
         loop {
             let block = self.read(block);
-            let slot = self.slot_of(block, block.header.partial_of(target.key), target, ties, visits);
+            let slot = self.slot_of(block, block.header.partial_of(target.key), target, ties, cost);
             // A slot may be counted before it is visible.
             let child = (0..=slot).rev().find_map(|slot| block.child(slot));
             looks += 1;
@@ -178,7 +178,7 @@ impl<S: Schema, T> Index<S, T> {
         partial: i32,
         target: &Target<'_>,
         ties: Ties,
-        visits: &mut impl Visits,
+        cost: &mut impl Cost,
     ) -> usize {
         let last = block.count_not_greater(partial).max(1) - 1;
         if last == 0 || block.partial(last) != partial {
@@ -187,11 +187,11 @@ impl<S: Schema, T> Index<S, T> {
         let is_leaf = block.header.level() == 0;
         let is_single = if last > 1 { block.partial(last - 1) != partial } else { is_leaf };
         // In a tied block above the leaves a guess is as often wrong as right.
-        if matches!(ties, Ties::Guess(_)) && is_single && (is_leaf || !block.header.is_tied()) {
+        if ties != Ties::Settle && is_single && (is_leaf || !block.header.is_tied()) {
             // Most likely, the block begins with an older version of the target's own key.
             return if S::HAS_VERSIONS && !is_leaf { last - 1 } else { last };
         }
-        self.settle_ties((block.id(), block.header), target, last + 1, ties, visits)
+        self.settle_ties((block.id(), block.header), target, last + 1, ties, cost)
     }
 
     /// By keys, the last of `slots` that is not after the target; the slot before the first if all are after it.
@@ -201,7 +201,7 @@ impl<S: Schema, T> Index<S, T> {
         target: Target<'_>,
         side: Side,
         slots: Range<usize>,
-        visits: &mut impl Visits,
+        cost: &mut impl Cost,
     ) -> usize {
         if block.header.level() > 0 && block.header.rows() == Rows::Two {
             // First the words that name the nodes, then the nodes: two misses for all of them, not two for each that is compared.
@@ -212,7 +212,7 @@ impl<S: Schema, T> Index<S, T> {
         let Range { start: mut first, mut end } = slots;
         while first < end {
             let middle = first.midpoint(end);
-            visits.node();
+            cost.node();
             // The child's own bound: while a writer moves slots, row 3 may belong to another child.
             let is_behind = match block.content(middle) {
                 Some(content) => side.is_behind(self.nodes.compare(content.separator(), target).order),
@@ -231,22 +231,22 @@ impl<S: Schema, T> Index<S, T> {
     /// is longer than any if a block on the way is locked.
     #[cold]
     #[inline(never)]
-    pub(crate) fn probe_by_keys(&self, target: Target<'_>, side: Side, visits: &mut impl Visits) -> Option<Probe> {
-        let path = self.path_to(target, By::Keys(side), visits)?;
+    pub(crate) fn probe_by_keys(&self, target: Target<'_>, side: Side, cost: &mut impl Cost) -> Option<Probe> {
+        let path = self.path_to(target, By::Keys(side), cost)?;
         let leaf = self.read(path.leaf());
-        let slot = self.last_slot(leaf, target, side, 1..leaf.header.count(), visits);
+        let slot = self.last_slot(leaf, target, side, 1..leaf.header.count(), cost);
         let before = slot.checked_sub(1).and_then(|slot| leaf.hint(slot));
         Some(Probe { leaf: leaf.id(), hint: leaf.hint(slot), slot: slot as u8, before, prefix: path.prefix })
     }
 
     /// The blocks on the way to the target's place.
-    pub(super) fn path_to(&self, target: Target<'_>, by: By, visits: &mut impl Visits) -> Option<Path> {
+    pub(super) fn path_to(&self, target: Target<'_>, by: By, cost: &mut impl Cost) -> Option<Path> {
         let mut at = Step { block: self.root()?, upper: None };
         let mut path = Path { steps: [at; MAX_LEVELS], len: 0, leaf_count: 0, prefix: 0 };
         loop {
             let block = self.read(at.block);
             let header = block.header;
-            visits.block();
+            cost.block();
             // While a block is being changed, no key counts as having its prefix.
             path.prefix = path.prefix.max(if header.is_locked() { u32::MAX } else { header.prefix() });
             *path.steps.get_mut(path.len)? = at;
@@ -256,8 +256,8 @@ impl<S: Schema, T> Index<S, T> {
                 return Some(path);
             }
             let slot = match by {
-                By::Keys(side) => self.last_slot(block, target, side, 1..header.count(), visits),
-                By::PartialKeys => self.slot_of(block, header.partial_of(target.key), &target, Ties::Settle, visits),
+                By::Keys(side) => self.last_slot(block, target, side, 1..header.count(), cost),
+                By::PartialKeys => self.slot_of(block, header.partial_of(target.key), &target, Ties::Settle, cost),
             };
             if slot + 1 < header.count() {
                 at.upper = block.separator(slot + 1);

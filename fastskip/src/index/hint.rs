@@ -57,12 +57,13 @@ impl<S: Schema, T: Pending> Index<S, T> {
             let Some(mut leaf) = self.block(leaf).try_lock() else { return Hinted::Blocked };
             // The target must have the bytes that the leaf's partial keys leave out. The hint from which the search began has them, unless it is the
             // head, whose key is not a key of the leaf.
-            let fits = match seek.hint {
+            let has_prefix = || match seek.hint {
                 Predecessor::HEAD => self.prefix_with(*leaf, target.key, None) == leaf.header.prefix(),
                 _ => seek.hint_shared >= leaf.header.prefix(),
             };
+            let fits = !leaf.header.is_full() && has_prefix();
             let slot = || leaf.find_hint(seek.hint, seek.slot.into());
-            if let Some(slot) = (fits && !leaf.header.is_full()).then(slot).flatten() {
+            if let Some(slot) = fits.then(slot).flatten() {
                 let partial = leaf.header.partial_of(target.key);
                 // Behind hints of other writers that were put there meanwhile and precede it.
                 let precedes = |slot: usize| {

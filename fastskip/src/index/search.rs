@@ -10,7 +10,7 @@ use super::descent::{Probe, Ties};
 use super::tree::Index;
 use crate::mem::arena::Pending;
 use crate::node::{NodeId, Predecessor, Target};
-use crate::nodes::{Compared, Schema, Side, Splice, Visits, Walked};
+use crate::nodes::{Compared, Cost, Schema, Side, Splice, Walked};
 use crate::sync::thread_index;
 use crate::tuning::{MISFIT_WALK, READ_WALK_LIMIT, WALK_LIMIT};
 
@@ -78,6 +78,9 @@ impl Seek {
     }
 }
 
+/// A probe, and how its hint compares with the target.
+type Checked<'p> = (&'p Probe, Compared);
+
 /// The steps of a search, which a group of searches takes side by side (`list/group.rs`): probe, compare, verify, walk.
 impl<S: Schema, T: Pending> Index<S, T> {
     /// The first node not before the target. A search that had to walk leaves hints for the next one.
@@ -111,7 +114,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
     /// Whether a probe's hint is the answer: the target itself, or a node of its key behind the target, if the node before it has another key, and
     /// then precedes the target. The link between the two tells, without a look at that key.
     #[inline(always)]
-    fn is_hit(&self, (probe, compared): (&Probe, Compared)) -> bool {
+    fn is_hit(&self, (probe, compared): Checked<'_>) -> bool {
         if compared.order == Ordering::Equal {
             return true;
         }
@@ -123,7 +126,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
 
     /// [`lower_bound`](Self::lower_bound) from a probe whose hint is not the answer, and was compared.
     #[inline(never)]
-    fn lower_bound_by_walk(&self, probe: Option<(&Probe, Compared)>, target: &Target<'_>) -> LowerBound {
+    fn lower_bound_by_walk(&self, probe: Option<Checked<'_>>, target: &Target<'_>) -> LowerBound {
         let seek = self.seek_from(probe, *target, &mut ()).unwrap_or_else(|| self.seek_again(*target, &mut ()));
         self.mend_after_read(&seek);
         seek.lower_bound()
@@ -151,11 +154,11 @@ impl<S: Schema, T: Pending> Index<S, T> {
 
     /// Searches for the target.
     #[inline(always)]
-    pub(crate) fn seek(&self, target: Target<'_>, visits: &mut impl Visits) -> Seek {
-        let probe = self.probe(target, Ties::Guess(None), visits);
+    pub(crate) fn seek(&self, target: Target<'_>, cost: &mut impl Cost) -> Seek {
+        let probe = self.probe(target, Ties::Guess(None), cost);
         self.prefetch_probe(probe.as_ref());
-        let compared = self.compare_hint(probe.as_ref(), target, visits);
-        self.seek_from(compared, target, visits).unwrap_or_else(|| self.seek_again(target, visits))
+        let compared = self.compare_hint(probe.as_ref(), target, cost);
+        self.seek_from(compared, target, cost).unwrap_or_else(|| self.seek_again(target, cost))
     }
 
     /// Prefetches the node that a probe found.
@@ -175,39 +178,34 @@ impl<S: Schema, T: Pending> Index<S, T> {
         &self,
         probe: Option<&'p Probe>,
         target: Target<'_>,
-        visits: &mut impl Visits,
-    ) -> Option<(&'p Probe, Compared)> {
+        cost: &mut impl Cost,
+    ) -> Option<Checked<'p>> {
         let probe = probe?;
-        visits.node();
+        cost.node();
         Some((probe, self.nodes.compare(probe.hint?, target)))
     }
 
     /// Searches for the target from a probe that was compared; `None` if the probe does not help, or the walk would be long.
     #[inline(always)]
-    fn seek_from(
-        &self,
-        probe: Option<(&Probe, Compared)>,
-        target: Target<'_>,
-        visits: &mut impl Visits,
-    ) -> Option<Seek> {
-        let mut seek = self.verify(probe?, target, visits)?;
-        self.walk_from(&mut seek, target, visits).then_some(seek)
+    fn seek_from(&self, probe: Option<Checked<'_>>, target: Target<'_>, cost: &mut impl Cost) -> Option<Seek> {
+        let mut seek = self.verify(probe?, target, cost)?;
+        self.walk_from(&mut seek, target, cost).then_some(seek)
     }
 
     /// The compared node of a probe is the target itself, or the start of the walk, or the node before it is; `None` if the probe does not help.
     #[inline(always)]
     pub(crate) fn verify(
         &self,
-        (probe, mut compared): (&Probe, Compared),
+        (probe, mut compared): Checked<'_>,
         target: Target<'_>,
-        visits: &mut impl Visits,
+        cost: &mut impl Cost,
     ) -> Option<Seek> {
         let mut hint = probe.hint?;
         let mut bound = None;
         if compared.order == Ordering::Greater {
             bound = hint.node().filter(|_| compared.has_key);
             hint = probe.before?;
-            visits.node();
+            cost.node();
             compared = self.nodes.compare(hint, target);
         }
         let mut seek = Seek::behind(hint, compared.shared, Some(probe));
@@ -221,10 +219,10 @@ impl<S: Schema, T: Pending> Index<S, T> {
 
     /// Walks on from the result of [`verify`](Self::verify). False if the walk would be long.
     #[inline(always)]
-    pub(crate) fn walk_from(&self, seek: &mut Seek, target: Target<'_>, visits: &mut impl Visits) -> bool {
+    pub(crate) fn walk_from(&self, seek: &mut Seek, target: Target<'_>, cost: &mut impl Cost) -> bool {
         if seek.found.is_none() {
             let limit = if seek.is_misfit() { MISFIT_WALK } else { WALK_LIMIT };
-            match self.nodes.walk(target, &mut seek.splice, limit, visits) {
+            match self.nodes.walk(target, &mut seek.splice, limit, cost) {
                 Walked::Found(node) => seek.found = Some(node),
                 Walked::Between => {}
                 Walked::TooFar => return false,
@@ -246,21 +244,21 @@ impl<S: Schema, T: Pending> Index<S, T> {
     /// Handles a search that was most likely misled by a tie, or where the target does not have the prefix that partial keys left out.
     #[cold]
     #[inline(never)]
-    pub(crate) fn seek_again(&self, target: Target<'_>, visits: &mut impl Visits) -> Seek {
-        let probe = self.probe(target, Ties::Settle, visits);
-        let compared = self.compare_hint(probe.as_ref(), target, visits);
-        let seek = self.seek_from(compared, target, visits);
-        seek.unwrap_or_else(|| self.seek_by_keys(target, Side::AtOrBefore, visits))
+    pub(crate) fn seek_again(&self, target: Target<'_>, cost: &mut impl Cost) -> Seek {
+        let probe = self.probe(target, Ties::Settle, cost);
+        let compared = self.compare_hint(probe.as_ref(), target, cost);
+        let seek = self.seek_from(compared, target, cost);
+        seek.unwrap_or_else(|| self.seek_by_keys(target, Side::AtOrBefore, cost))
     }
 
     /// Searches by keys alone: whatever the partial keys say, only missing hints make the walk long.
     #[cold]
     #[inline(never)]
-    fn seek_by_keys(&self, target: Target<'_>, side: Side, visits: &mut impl Visits) -> Seek {
-        let probe = self.probe_by_keys(target, side, visits);
+    fn seek_by_keys(&self, target: Target<'_>, side: Side, cost: &mut impl Cost) -> Seek {
+        let probe = self.probe_by_keys(target, side, cost);
         let mut seek = Seek::behind(Predecessor::HEAD, self.nodes.compare(Predecessor::HEAD, target).shared, None);
         for hint in probe.iter().flat_map(|probe| [probe.hint, probe.before]).flatten() {
-            visits.node();
+            cost.node();
             let compared = self.nodes.compare(hint, target);
             if side.is_behind(compared.order) {
                 continue;
@@ -272,7 +270,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
             break;
         }
         seek.is_misled = true;
-        seek.found = self.nodes.walk_on(target, &mut seek.splice, visits).err();
+        seek.found = self.nodes.walk_on(target, &mut seek.splice, cost).err();
         seek
     }
 }

@@ -14,7 +14,7 @@ use super::descent::Ties;
 use super::tree::Index;
 use crate::key::{self, MAX_SHARED, PartialKey};
 use crate::node::{Predecessor, Target};
-use crate::nodes::{Schema, Side, Visits};
+use crate::nodes::{Cost, Schema, Side};
 
 /// The gaps between neighbouring partial keys of a block: they decide where to cut it, whether its prefix is too short, and whether its slots tie.
 /// Where neighbouring slots of a block have partial keys that hardly differ. Bit `slot` is for that slot and the one before.
@@ -151,17 +151,17 @@ impl<S: Schema, T> Index<S, T> {
         target: &Target<'_>,
         end: usize,
         ties: Ties,
-        visits: &mut impl Visits,
+        cost: &mut impl Cost,
     ) -> usize {
         // By its id: so the block need not be in memory for those searches that meet no ties.
         let block = self.block(block).with_header(header);
         let slots = ties_before(block, end);
         let candidate = if let Ties::Guess(candidate) = ties { candidate } else { None };
         let by_trie = match block.header.is_tied() {
-            true => self.settle_by_trie(block, *target, slots.clone(), candidate, visits),
+            true => self.settle_by_trie(block, *target, slots.clone(), candidate, cost),
             false => None,
         };
-        by_trie.unwrap_or_else(|| self.last_slot(block, *target, Side::AtOrBefore, slots, visits))
+        by_trie.unwrap_or_else(|| self.last_slot(block, *target, Side::AtOrBefore, slots, cost))
     }
 
     /// Of the slots of a tied block that all tie with the target: the last one that is not after it; the slot before the first if all are after it.
@@ -172,7 +172,7 @@ impl<S: Schema, T> Index<S, T> {
         target: Target<'_>,
         slots: Range<usize>,
         known: Option<u8>,
-        visits: &mut impl Visits,
+        cost: &mut impl Cost,
     ) -> Option<usize> {
         let known = known.map(usize::from).filter(|slot| slots.contains(slot));
         let candidate = known.unwrap_or_else(|| blind_candidate(block, target, slots.clone()));
@@ -185,12 +185,12 @@ impl<S: Schema, T> Index<S, T> {
             // Most likely the search continues there or nearby, so its lines are fetched together with the node's.
             self.prefetch_child(block.child(candidate)?, block.header);
         }
-        visits.node();
+        cost.node();
         let compared = self.nodes.compare(block.separator(candidate)?, target);
         if compared.shared == MAX_SHARED && alike.len() > 1 && compared.order != Ordering::Equal {
             let rest =
                 if compared.order == Ordering::Greater { alike.start..candidate } else { candidate + 1..alike.end };
-            return Some(self.last_slot(block, target, Side::AtOrBefore, rest, visits));
+            return Some(self.last_slot(block, target, Side::AtOrBefore, rest, cost));
         }
         // A slot that shares more with the candidate than the target does is on the candidate's side of the target.
         let is_beside = |slot: &usize| block.relative(*slot).shared() > compared.shared;
@@ -229,7 +229,7 @@ fn blind_candidate(block: ReadBlock<'_>, target: Target<'_>, slots: Range<usize>
         if u64::from(relative.0) < behind {
             continue;
         }
-        if relative <= PartialKey::of(target.key, relative.shared()) {
+        if relative <= PartialKey::new(target.key, relative.shared()) {
             (candidate, behind) = (slot, 0);
         } else {
             behind = (u64::from(relative.0 >> 24) + 1) << 24;
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn one_look_finds_what_a_search_by_keys_finds() {
         let list = list_of((0..30_000).map(key));
-        let (mut told, mut asked) = (0, 0);
+        let (mut settled, mut tried) = (0, 0);
         each_block(&list.index, list.index.root().unwrap(), &mut |block| {
             let header = block.header;
             for run in runs(block).into_iter().filter(|run| header.is_tied() && run.len() > 1) {
@@ -287,22 +287,23 @@ mod tests {
                 for key in (0..60_000).step_by(7).map(key).filter(ties) {
                     let target = Target { key: &key, version: 0 };
                     let mut cost = SearchCost::default();
-                    let mut settle = |known| list.index.settle_by_trie(block, target, run.clone(), known, &mut cost);
-                    let slot = settle(None);
+                    let mut settle_from =
+                        |known| list.index.settle_by_trie(block, target, run.clone(), known, &mut cost);
+                    let slot = settle_from(None);
                     // Slots that were found for other blocks.
-                    assert!([run.start - 1, run.end].iter().all(|&known| settle(Some(known as u8)) == slot));
+                    assert!([run.start - 1, run.end].iter().all(|&known| settle_from(Some(known as u8)) == slot));
                     let known = list.index.prefetch_candidate(block.id(), target);
-                    assert!(known.is_some() && settle(known) == slot);
+                    assert!(known.is_some() && settle_from(known) == slot);
                     assert!(cost.nodes >= 4 || slot.is_none() && cost.nodes == 0);
                     let by_keys = list.index.last_slot(block, target, Side::AtOrBefore, run.clone(), &mut ());
                     assert!(slot.is_none_or(|slot| slot == by_keys), "{key:?}: slot {slot:?}, by keys {by_keys}");
-                    told += usize::from(slot.is_some());
-                    asked += 1;
+                    settled += usize::from(slot.is_some());
+                    tried += 1;
                 }
             }
         });
         // Keys that differ only in zeros at the end share more than is counted.
-        assert!(asked > 10_000 && told * 5 > asked * 4, "{told} of {asked}");
+        assert!(tried > 10_000 && settled * 5 > tried * 4, "{settled} of {tried}");
     }
 
     /// Catches rows for ties in blocks without ties, which waste memory, and ties without such rows, each of which costs a search by keys.

@@ -38,13 +38,6 @@ const ATTEMPT_SHIFT: u32 = 21;
 #[derive(Debug, Default)]
 pub(crate) struct Gate(AtomicU64);
 
-/// What a writer is told when it enters.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Admission {
-    /// Whether no other writer was inside.
-    pub(crate) alone: bool,
-}
-
 /// What [`Gate::leave`] saw.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum LeaveState {
@@ -54,13 +47,13 @@ pub(crate) enum LeaveState {
 }
 
 impl Gate {
-    /// Enters for `attempts` inserts. Every success needs its [`leave`](Self::leave).
+    /// Enters for `attempts` inserts. Returns whether no other writer was inside. Every success needs its [`leave`](Self::leave).
     ///
     /// # Errors
     /// [`InsertError::Frozen`]; [`InsertError::Full`] if half a million writers are inside: one more could make the count run into its
     /// neighbour.
     #[inline]
-    pub(crate) fn enter(&self, attempts: u64) -> Result<Admission, (InsertError, LeaveState)> {
+    pub(crate) fn enter(&self, attempts: u64) -> Result<bool, (InsertError, LeaveState)> {
         // ORDERING(gate.look, gate.enter): Acquire; pairs with `freeze`. Weaker: a writer that was turned away could miss
         // what the freezing thread did before, such as publishing the next table. `gate.enter` pairs with `leave` too:
         // weaker, a lone writer could miss the run and the counts of the one before (loom `lone`).
@@ -75,7 +68,7 @@ impl Gate {
         if seen & WRITERS > WRITERS / 2 {
             return Err((InsertError::Full, self.leave()));
         }
-        Ok(Admission { alone: seen & WRITERS == 0 })
+        Ok(seen & WRITERS == 0)
     }
 
     /// Counts inserts that were refused without entering.
@@ -178,8 +171,8 @@ mod tests {
     #[test]
     fn frozen_gate_turns_writers_away_and_reports_the_last_one_out() {
         let gate = Gate::default();
-        assert_eq!(gate.enter(3), Ok(Admission { alone: true }));
-        assert_eq!(gate.enter(1), Ok(Admission { alone: false }));
+        assert_eq!(gate.enter(3), Ok(true));
+        assert_eq!(gate.enter(1), Ok(false));
         gate.freeze();
         assert_eq!(gate.enter(1), Err((InsertError::Frozen, LeaveState::Open)));
         assert_eq!(gate.leave(), LeaveState::Open);
@@ -194,7 +187,7 @@ mod tests {
     #[test]
     fn a_writer_is_alone_only_if_it_enters_an_empty_gate() {
         let gate = Gate::default();
-        let alone = || gate.enter(1).unwrap().alone;
+        let alone = || gate.enter(1).unwrap();
         assert!(alone() && !alone());
         gate.leave();
         assert!(!alone(), "one is still inside");

@@ -5,7 +5,7 @@ use super::state::List;
 use crate::builder::Config;
 use crate::mem::storage::WORD;
 use crate::node::Target;
-use crate::nodes::{Schema, Visits};
+use crate::nodes::{Cost, Schema};
 use crate::sync::Ordering;
 
 /// All figures of a table, read in one pass. Sizes are in bytes.
@@ -93,7 +93,7 @@ pub struct SearchCost {
     pub blocks: usize,
 }
 
-impl Visits for SearchCost {
+impl Cost for SearchCost {
     fn node(&mut self) {
         self.nodes += 1;
     }
@@ -116,7 +116,7 @@ impl<S: Schema> List<S> {
     /// Whether a limit is reached.
     pub(crate) fn is_full(&self) -> bool {
         self.nodes().arena.is_passed()
-            || self.nodes().arena.is_spent()
+            || self.nodes().arena.uses_part(1.0)
             || self.quota.is_used(1.0, || self.entries() as u64)
     }
 

@@ -53,7 +53,7 @@ pub(crate) fn unlimited_bytes() -> usize {
 /// A part of a sum, which is taken back when this is dropped.
 #[derive(Debug)]
 pub(super) struct Share {
-    of: &'static AtomicU64,
+    total: &'static AtomicU64,
     share: u64,
     /// The sum behind it.
     sum: u64,
@@ -61,18 +61,18 @@ pub(super) struct Share {
 
 impl Share {
     /// Adds `share`, unless the sum would exceed `most`.
-    fn take(of: &'static AtomicU64, share: u64, most: u64) -> Option<Self> {
+    fn take(total: &'static AtomicU64, share: u64, most: u64) -> Option<Self> {
         // Relaxed: a sum, which publishes nothing.
         let add = |sum: u64| sum.checked_add(share).filter(|sum| *sum <= most);
-        let before = of.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
-        Some(Self { of, share, sum: before + share })
+        let before = total.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
+        Some(Self { total, share, sum: before + share })
     }
 
     /// `bytes` of addresses.
     ///
     /// # Errors
     /// The tables of the process have too many already.
-    pub(super) fn of_addresses(bytes: usize) -> io::Result<Self> {
+    pub(super) fn take_addresses(bytes: usize) -> io::Result<Self> {
         Self::take(&BYTES, bytes as u64, MOST).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
     }
 
@@ -84,14 +84,14 @@ impl Share {
     }
 
     /// One range with huge pages, if there may be another.
-    pub(super) fn of_huge_pages() -> Option<Self> {
+    pub(super) fn take_huge_pages() -> Option<Self> {
         Self::take(&HUGE, 1, MOST_HUGE)
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.of.fetch_sub(self.share, Ordering::Relaxed);
+        self.total.fetch_sub(self.share, Ordering::Relaxed);
     }
 }
 
@@ -145,7 +145,7 @@ impl Range {
 
     /// A range of `len` bytes that leaves addresses to the process. The system is asked about that if `is_scarce`, and else once in a while.
     fn granted(len: usize, huge_pages: bool, is_scarce: bool) -> io::Result<Self> {
-        let addresses = Share::of_addresses(len)?;
+        let addresses = Share::take_addresses(len)?;
         let mut range = if len <= HEAP_BYTES { Self::allocate(len) } else { Self::map(len, huge_pages) }?;
         if let (Some(left), false) = (addresses.to_be_left(is_scarce), cfg!(miri)) {
             Self::map_anonymous(left)?;
@@ -210,13 +210,13 @@ impl Drop for Range {
 fn advise_huge_pages(map: &MmapRaw) -> Option<Share> {
     #[cfg(target_os = "linux")]
     if map.len() > 2 * HUGE_PAGE {
-        let advised = Share::of_huge_pages()?;
+        let advised = Share::take_huge_pages()?;
         // If the kernel was built without them it refuses, and the table is only slower.
         drop(map.advise_range(memmap2::Advice::HugePage, HUGE_PAGE, map.len() - HUGE_PAGE));
         return Some(advised);
     }
     #[cfg(not(target_os = "linux"))]
-    let _ = (map, HUGE_PAGE, Share::of_huge_pages);
+    let _ = (map, HUGE_PAGE, Share::take_huge_pages);
     None
 }
 

@@ -13,5 +13,5 @@ mod store;
 mod walk;
 
 pub(crate) use schema::{NodeRef, Schema};
-pub(crate) use store::{Compared, Nodes, Side, Visits};
+pub(crate) use store::{Compared, Cost, Nodes, Side};
 pub(crate) use walk::{Splice, Walked};

@@ -105,7 +105,7 @@ impl Side {
 }
 
 /// Counts what a search looks at. The unit type counts nothing and costs nothing.
-pub(crate) trait Visits {
+pub(crate) trait Cost {
     /// A node.
     fn node(&mut self);
 
@@ -113,7 +113,7 @@ pub(crate) trait Visits {
     fn block(&mut self);
 }
 
-impl Visits for () {
+impl Cost for () {
     #[inline(always)]
     fn node(&mut self) {}
 

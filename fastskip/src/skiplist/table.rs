@@ -192,7 +192,7 @@ impl fmt::Debug for SealError {
     }
 }
 
-/// Statistics. Each method that counts visits every shard: O(shards). [`stats`](ConcurrentSkipList::stats) returns all statistics at
+/// Statistics. Each method that counts cost every shard: O(shards). [`stats`](ConcurrentSkipList::stats) returns all statistics at
 /// once.
 impl ConcurrentSkipList {
     /// The number of live keys. Exact when no writer is active.

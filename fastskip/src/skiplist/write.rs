@@ -191,8 +191,7 @@ impl ConcurrentSkipList {
             }
             Outcome::Present(id) | Outcome::Replaced(id) => {
                 let node = list.node(id);
-                self.clock.inserted(node);
-                self.clock.deleted(node);
+                _ = self.clock.shown(node, LIVE);
                 Stored::Present(node)
             }
         }
