@@ -191,14 +191,14 @@ impl<T: Source> DoubleEndedIterator for TableRange<&T, T> {
 impl<T: Source> Iterator for TableRange<Arc<T>, T> {
     type Item = OwnedItem<T>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<OwnedItem<T>> {
         OwnedItem::attach(&self.table, |table| self.ends.take::<T, false>(table, self.at))
     }
 }
 
 impl<T: Source> DoubleEndedIterator for TableRange<Arc<T>, T> {
-    #[inline]
+    #[inline(always)]
     fn next_back(&mut self) -> Option<OwnedItem<T>> {
         OwnedItem::attach(&self.table, |table| self.ends.take::<T, true>(table, self.at))
     }

@@ -39,7 +39,7 @@ impl ConcurrentSkipList {
     /// Returns the value of `key`, or `None` if `key` is absent or a tombstone. Expected O(log n).
     #[must_use]
     pub fn get_live(&self, key: &[u8]) -> Option<&[u8]> {
-        self.get(key).filter(|(_, is_tombstone)| !is_tombstone).map(|(value, _)| value)
+        self.find(key, LIVE).filter(|entry| !entry.is_tombstone).map(|entry| entry.value)
     }
 
     /// Looks up each key as [`get_live`](Self::get_live) does, and returns the values in the order of `keys`.
