@@ -2,11 +2,8 @@
 
 use core::ops::{Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
-/// A lower and an upper bound that own their keys.
-pub type OwnedBounds = (Bound<Box<[u8]>>, Bound<Box<[u8]>>);
-
-/// Bounds of a range of keys: any of Rust's range types, or a pair of [`Bound`]s, over any type that is `AsRef<[u8]>`. Both
-/// ends must have the same type.
+/// Bounds of a range of keys: any of Rust's range types, or a pair of [`Bound`]s, over any type that is `AsRef<[u8]>`, such as `&str`, `String`,
+/// `Vec<u8>`, `&[u8]`, arrays, or references to them. Both ends must have the same type.
 ///
 /// ```
 /// # let list = fastskip::ConcurrentSkipList::new();
@@ -19,20 +16,22 @@ pub type OwnedBounds = (Bound<Box<[u8]>>, Bound<Box<[u8]>>);
 /// `std::ops::RangeBounds` cannot be used instead: for a range of `&[u8; 1]` the compiler cannot tell whether the keys are
 /// the arrays or the references, and for `..` it cannot infer the type of the keys.
 pub trait KeyBounds {
-    /// Copies the lower and the upper bound.
-    fn into_bounds(self) -> OwnedBounds;
-}
+    /// The start of the range.
+    fn start(&self) -> Bound<&[u8]>;
 
-fn copied<K: AsRef<[u8]>>(bounds: &impl RangeBounds<K>) -> OwnedBounds {
-    let copy = |key: &K| Box::from(key.as_ref());
-    (bounds.start_bound().map(copy), bounds.end_bound().map(copy))
+    /// The end of the range.
+    fn end(&self) -> Bound<&[u8]>;
 }
 
 macro_rules! impl_key_bounds {
     ($($range:ty),+) => {
         $(impl<K: AsRef<[u8]>> KeyBounds for $range {
-            fn into_bounds(self) -> OwnedBounds {
-                copied(&self)
+            fn start(&self) -> Bound<&[u8]> {
+                RangeBounds::start_bound(self).map(K::as_ref)
+            }
+
+            fn end(&self) -> Bound<&[u8]> {
+                RangeBounds::end_bound(self).map(K::as_ref)
             }
         })+
     };
@@ -41,7 +40,11 @@ macro_rules! impl_key_bounds {
 impl_key_bounds!(Range<K>, RangeInclusive<K>, RangeFrom<K>, RangeTo<K>, RangeToInclusive<K>, (Bound<K>, Bound<K>));
 
 impl KeyBounds for RangeFull {
-    fn into_bounds(self) -> OwnedBounds {
-        (Bound::Unbounded, Bound::Unbounded)
+    fn start(&self) -> Bound<&[u8]> {
+        Bound::Unbounded
+    }
+
+    fn end(&self) -> Bound<&[u8]> {
+        Bound::Unbounded
     }
 }

@@ -5,30 +5,21 @@ use core::marker::PhantomData;
 use std::io;
 use std::sync::OnceLock;
 
+use crate::mem::arena::Layout;
 use crate::mem::storage::TablePool;
 
 /// The maximum number of shards of a table.
 pub const MAX_SHARDS: usize = 1024;
 
 /// A table that a [`Builder`] can create. This trait is sealed.
-pub trait Table: sealed::FromConfig {}
+pub trait Table: Sized {
+    /// Creates a table that reserves its memory when it is first written to.
+    #[doc(hidden)]
+    fn new_lazy(config: Config) -> Self;
 
-pub(crate) mod sealed {
-    use std::io;
-
-    use crate::builder::Config;
-
-    pub trait FromConfig: Sized {
-        #[doc(hidden)]
-        fn from_config(config: Settings) -> io::Result<Self>;
-
-        #[doc(hidden)]
-        fn lazily(config: Settings) -> Self;
-    }
-
-    /// Keeps the crate's own `Config` out of the public signature.
-    #[derive(Debug)]
-    pub struct Settings(pub(crate) Config);
+    /// Creates a table that has reserved its memory.
+    #[doc(hidden)]
+    fn new_reserved(config: Config) -> io::Result<Self>;
 }
 
 /// What a write to a [`Memtable`](crate::Memtable) does if its key already has a version with its sequence number.
@@ -87,13 +78,13 @@ impl<T: Table> Builder<T> {
     /// Threads are assigned to shards in turn, in the order of their first write to any table. There may be more threads
     /// than shards; threads that share a shard write more slowly.
     pub fn shards(mut self, shards: usize) -> Self {
-        self.config.shards = shards.clamp(1, MAX_SHARDS);
+        self.config.arena.shards = shards.clamp(1, MAX_SHARDS);
         self
     }
 
     /// The size of the first chunk of memory that each shard allocates, in bytes. Default: 64 KiB; minimum: 256 bytes.
     pub fn arena_bytes_per_shard(mut self, bytes: usize) -> Self {
-        self.config.chunk_bytes = bytes;
+        self.config.arena.chunk_bytes = bytes;
         self
     }
 
@@ -108,14 +99,14 @@ impl<T: Table> Builder<T> {
     /// is full when the range is; see [`Stats::effective_max_memory_bytes`](crate::Stats::effective_max_memory_bytes). Memory is committed only when
     /// it is first used.
     pub fn max_memory_bytes(mut self, bytes: usize) -> Self {
-        self.config.max_memory_bytes = bytes;
+        self.config.arena.max_memory_bytes = bytes;
         self
     }
 
     /// The expected memory use of the table, in bytes; 0, the default, means unknown. With a hint, the shards of a table that stays small take
     /// smaller chunks. The hint is not a limit: the table may grow beyond it.
     pub fn size_hint(mut self, bytes: usize) -> Self {
-        self.config.size_hint = bytes;
+        self.config.arena.size_hint = bytes;
         self
     }
 
@@ -142,7 +133,7 @@ impl<T: Table> Builder<T> {
     /// Whether to ask the system for huge pages, for memory after the first 2 MiB of a table. Huge pages make large tables faster.
     /// Default: yes. This affects Linux only. On other systems, and if the system refuses, nothing changes.
     pub fn huge_pages(mut self, wanted: bool) -> Self {
-        self.config.huge_pages = wanted;
+        self.config.arena.huge_pages = wanted;
         self
     }
 
@@ -151,7 +142,7 @@ impl<T: Table> Builder<T> {
     /// [`try_build`](Self::try_build) reserves at once.
     #[must_use]
     pub fn build(self) -> T {
-        T::lazily(sealed::Settings(self.config))
+        T::new_lazy(self.config)
     }
 
     /// Creates the table and reserves its memory.
@@ -159,7 +150,7 @@ impl<T: Table> Builder<T> {
     /// # Errors
     /// Returns the system's error if the system refuses even the smallest address range.
     pub fn try_build(self) -> io::Result<T> {
-        T::from_config(sealed::Settings(self.config))
+        T::new_reserved(self.config)
     }
 }
 
@@ -179,18 +170,14 @@ impl<T> fmt::Debug for Builder<T> {
 /// The default size of a shard's first chunk, 64 KiB. It suits tables of any size.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// The settings behind a builder. Sizes are in bytes; 0 means no limit.
+/// The settings behind a builder. 0 means no limit.
 #[derive(Debug, Clone)]
-pub(crate) struct Config {
-    pub(crate) shards: usize,
-    pub(crate) chunk_bytes: usize,
-    pub(crate) max_memory_bytes: usize,
+pub struct Config {
+    /// The layout of the arena, except for its head.
+    pub(crate) arena: Layout,
     pub(crate) max_entries: usize,
     /// The fraction of a limit at which the table is under backpressure.
     pub(crate) backpressure_at: f64,
-    pub(crate) huge_pages: bool,
-    /// The expected memory use of the table; 0 means unknown.
-    pub(crate) size_hint: usize,
     pub(crate) pool: Option<TablePool>,
     pub(crate) duplicates: Duplicates,
 }
@@ -203,16 +190,8 @@ fn parallelism() -> usize {
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            shards: parallelism(),
-            chunk_bytes: CHUNK_BYTES,
-            max_memory_bytes: 0,
-            max_entries: 0,
-            backpressure_at: 0.9,
-            huge_pages: true,
-            size_hint: 0,
-            pool: None,
-            duplicates: Duplicates::Reject,
-        }
+        let (shards, chunk_bytes) = (parallelism(), CHUNK_BYTES);
+        let arena = Layout { shards, chunk_bytes, max_memory_bytes: 0, size_hint: 0, huge_pages: true, head_words: 0 };
+        Self { arena, max_entries: 0, backpressure_at: 0.9, pool: None, duplicates: Duplicates::Reject }
     }
 }

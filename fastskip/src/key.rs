@@ -32,13 +32,13 @@ impl PartialKey {
 
     /// The partial key of `key`, relative to a node that shares `shared` bytes with it.
     #[inline(always)]
-    pub(crate) fn of(key: &[u8], shared: u32) -> Self {
-        Self((MAX_SHARED - shared) << 24 | next_bytes(key, shared as usize))
+    pub(crate) fn new(key: &[u8], shared: u32) -> Self {
+        Self((MAX_SHARED - shared) << 24 | four_bytes(key, shared as usize) >> 8)
     }
 
     /// The partial key of a link from a node with key `from` to one with key `to`.
     pub(crate) fn between(from: &[u8], to: &[u8]) -> Self {
-        Self::of(to, compare(from, to, 0).1)
+        Self::new(to, compare(from, to, 0).1)
     }
 
     /// The length of the shared prefix that the partial key was made with.
@@ -69,12 +69,6 @@ pub(crate) fn order(a: &[u8], b: &[u8]) -> Ordering {
         (Some(x), Some(y)) if x != y => x.cmp(&y),
         _ => a.cmp(b),
     }
-}
-
-/// The three bytes of `key` from `at` on, zeros past its end, as a big-endian number.
-#[inline(always)]
-fn next_bytes(key: &[u8], at: usize) -> u32 {
-    four_bytes(key, at) >> 8
 }
 
 /// The four bytes of `key` from `at` on, zeros past its end, as a big-endian number.
@@ -179,7 +173,8 @@ mod tests {
         for (shared, less, greater) in
             [(0, "abcx", "abda"), (0, "", "a"), (0, "ab", "abb"), (2, "xxb", "xxc"), (3, "abcdefgh", "abcdegaa")]
         {
-            let (less, greater) = (PartialKey::of(less.as_bytes(), shared), PartialKey::of(greater.as_bytes(), shared));
+            let (less, greater) =
+                (PartialKey::new(less.as_bytes(), shared), PartialKey::new(greater.as_bytes(), shared));
             assert!(less < greater);
             assert_eq!((less.shared(), greater.shared()), (shared, shared));
         }

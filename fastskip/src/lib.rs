@@ -73,10 +73,13 @@ mod skiplist;
 mod sync;
 mod tuning;
 
-pub use bounds::{KeyBounds, OwnedBounds};
+pub use bounds::KeyBounds;
 pub use builder::{Builder, Duplicates, MAX_SHARDS, Table};
 pub use error::{BatchError, InsertError};
-pub use iter::owned::OwnedBytes;
+pub use iter::cursor::TableCursor;
+pub use iter::owned::{OwnedBytes, OwnedItem};
+pub use iter::range::TableRange;
+pub use iter::source::{Handle, Source};
 pub use list::stats::{SearchCost, Stats};
 pub use mem::storage::TablePool;
 pub use memtable::{
@@ -89,27 +92,11 @@ pub use skiplist::{
     SealError, Snapshot,
 };
 
-/// The examples of a page of the book, run as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/src/engine-tour.md")]
-struct EngineTour;
-
-/// The examples of a page of the book, run as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/src/in-an-engine.md")]
-struct InAnEngine;
-
-/// The examples of a page of the book, run as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/src/orders.md")]
-struct Orders;
-
-/// The examples of a page of the book, run as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/src/keys.md")]
-struct Keys;
-
-/// The example of the README, run as a test.
+/// The examples of the README and of pages of the book, run as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+#[doc = include_str!("../../docs/src/engine-tour.md")]
+#[doc = include_str!("../../docs/src/in-an-engine.md")]
+#[doc = include_str!("../../docs/src/orders.md")]
+#[doc = include_str!("../../docs/src/keys.md")]
+struct Pages;

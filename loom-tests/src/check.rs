@@ -113,20 +113,20 @@ impl<T: 'static> Program<T> {
         report
     }
 
-    /// Explores it and shows each outcome to `judge`; outcomes need not be expected.
+    /// Explores it and shows each outcome to `check_outcome`; outcomes need not be expected.
     ///
     /// # Panics
-    /// Like [`explore`](Self::explore), and where `judge` does.
+    /// Like [`explore`](Self::explore), and where `check_outcome` does.
     #[must_use]
-    pub fn observe(self, depth: Depth, judge: impl Fn(&str) + Send + Sync + 'static) -> Report {
+    pub fn observe(self, depth: Depth, check_outcome: impl Fn(&str) + Send + Sync + 'static) -> Report {
         let (began, program) = (Instant::now(), Arc::new(self));
-        let seen = Arc::new((AtomicU64::new(0), Mutex::new(BTreeSet::new()), judge));
+        let seen = Arc::new((AtomicU64::new(0), Mutex::new(BTreeSet::new()), check_outcome));
         for order in orders(program.threads.len()) {
             let (seen, program) = (Arc::clone(&seen), Arc::clone(&program));
             model(depth, program.threads.len(), program.most).check(move || {
                 let outcome = program.execute(&order);
-                let (executions, outcomes, judge) = &*seen;
-                judge(&outcome);
+                let (executions, outcomes, check_outcome) = &*seen;
+                check_outcome(&outcome);
                 executions.fetch_add(1, Ordering::Relaxed);
                 outcomes.lock().expect("no model panicked").insert(outcome);
             });

@@ -2,12 +2,10 @@
 
 use core::ops::Range;
 
-use super::block::{Block, BlockId, Header, Rows, partial_in};
-use super::path::Path;
-use super::relative::ties_before;
+use super::block::{BlockId, Header, ReadBlock, Rows};
 use super::tree::Index;
 use crate::node::{Predecessor, Target};
-use crate::nodes::{Schema, Side, Visits};
+use crate::nodes::{Cost, Schema, Side};
 use crate::tuning::STABLE_LOOKS;
 
 /// The place to which the index sends a search.
@@ -22,6 +20,16 @@ pub(crate) struct Probe {
     pub(crate) before: Option<Predecessor>,
     /// The longest prefix that partial keys on the way left out. The probe is useful only if the target has this prefix.
     pub(crate) prefix: u32,
+}
+
+/// The way in which ties of partial keys are settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ties {
+    /// Several ties are settled by keys, most likely by that of a slot which is known and whose node is prefetched. A single one counts as "not
+    /// greater" in a leaf, and as the more likely case above.
+    Guess(Option<u8>),
+    /// By keys.
+    Settle,
 }
 
 /// A search on its way down.
@@ -48,7 +56,7 @@ impl Lens {
     #[inline(always)]
     fn new(header: Header, target: &Target<'_>) -> Self {
         let prefix = header.prefix();
-        Self { prefix, partial: partial_in(header, *target), longest: prefix }
+        Self { prefix, partial: header.partial_of(target.key), longest: prefix }
     }
 
     #[inline(always)]
@@ -59,38 +67,18 @@ impl Lens {
     }
 }
 
-/// The way in which ties of partial keys are settled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ties {
-    /// Several ties are settled by keys. A single one counts as "not greater" in a leaf, and as the more likely case above.
-    Guess,
-    /// By keys.
-    Settle,
-}
-
-/// The guide of a descent to a leaf.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum By {
-    /// Partial keys, with ties settled by keys.
-    PartialKeys,
-    /// Keys alone: for targets that partial keys would mislead.
-    Keys(Side),
-}
-
 impl<S: Schema, T> Index<S, T> {
     /// Descends by partial keys to a leaf.
     #[inline(always)]
-    pub(crate) fn probe(&self, target: Target<'_>, ties: Ties, visits: &mut impl Visits) -> Option<Probe> {
-        let mut block = self.block(self.root()?);
-        let mut header = block.header();
-        let mut lens = Lens::new(header, &target);
+    pub(crate) fn probe(&self, target: Target<'_>, ties: Ties, cost: &mut impl Cost) -> Option<Probe> {
+        let mut block = self.read(self.root()?);
+        let mut lens = Lens::new(block.header, &target);
         // I2: each step leads one level down.
-        while header.level() > 0 {
-            block = self.block(self.child_for(block, header, lens, &target, (ties, None), visits)?);
-            header = block.header();
-            lens.move_to(header, &target);
+        while block.header.level() > 0 {
+            block = self.read(self.child_for(block, lens, &target, ties, cost)?);
+            lens.move_to(block.header, &target);
         }
-        self.probe_leaf(block, header, lens, &target, (ties, None), visits)
+        self.probe_leaf(block, lens, &target, ties, cost)
     }
 
     /// Starts a descent: at the root. Returns the number of steps down to a leaf.
@@ -99,58 +87,43 @@ impl<S: Schema, T> Index<S, T> {
         let root = self.root()?;
         // No block leaves out as much.
         let lens = Lens { prefix: u32::MAX, partial: 0, longest: 0 };
-        Some((Descent { at: Some(root), lens }, self.block(root).header().level()))
+        Some((Descent { at: Some(root), lens }, self.block(root).load_header().level()))
     }
 
     /// One step down, to a block that is prefetched. Returns whether this block is tied.
     #[inline(always)]
-    pub(crate) fn probe_down(
-        &self,
-        descent: &mut Descent,
-        target: &Target<'_>,
-        ties: (Ties, Option<u8>),
-        visits: &mut impl Visits,
-    ) -> bool {
+    pub(crate) fn probe_down(&self, descent: &mut Descent, target: &Target<'_>, ties: Ties) -> bool {
         let Some(at) = descent.at else { return false };
-        let block = self.block(at);
-        let header = block.header();
-        descent.lens.move_to(header, target);
-        descent.at = self.child_for(block, header, descent.lens, target, ties, visits);
-        header.is_tied()
+        let block = self.read(at);
+        descent.lens.move_to(block.header, target);
+        descent.at = self.child_for(block, descent.lens, target, ties, &mut ());
+        block.header.is_tied()
     }
 
     /// The end of a descent, in a leaf.
     #[inline(always)]
-    pub(crate) fn probe_end(
-        &self,
-        descent: &Descent,
-        target: &Target<'_>,
-        ties: (Ties, Option<u8>),
-        visits: &mut impl Visits,
-    ) -> Option<Probe> {
-        let leaf = self.block(descent.at?);
-        let header = leaf.header();
+    pub(crate) fn probe_end(&self, descent: &Descent, target: &Target<'_>, ties: Ties) -> Option<Probe> {
+        let leaf = self.read(descent.at?);
         // I2: each step leads one level down.
-        debug_assert_eq!(header.level(), 0);
+        debug_assert_eq!(leaf.header.level(), 0);
         let mut lens = descent.lens;
-        lens.move_to(header, target);
-        self.probe_leaf(leaf, header, lens, target, ties, visits)
+        lens.move_to(leaf.header, target);
+        self.probe_leaf(leaf, lens, target, ties, &mut ())
     }
 
     #[inline(always)]
     fn probe_leaf(
         &self,
-        leaf: Block<'_>,
-        header: Header,
+        leaf: ReadBlock<'_>,
         lens: Lens,
         target: &Target<'_>,
-        ties: (Ties, Option<u8>),
-        visits: &mut impl Visits,
+        ties: Ties,
+        cost: &mut impl Cost,
     ) -> Option<Probe> {
-        visits.block();
-        let slot = self.slot_of(leaf, header, lens.partial, target, ties, visits);
-        let ties = slot > 0 && leaf.partial(slot) == lens.partial;
-        let before = if ties { leaf.hint(slot - 1) } else { None };
+        cost.block();
+        let slot = self.slot_of(leaf, lens.partial, target, ties, cost);
+        let is_tie = slot > 0 && leaf.partial(slot) == lens.partial;
+        let before = if is_tie { leaf.hint(slot - 1) } else { None };
         Some(Probe { leaf: leaf.id(), hint: leaf.hint(slot), slot: slot as u8, before, prefix: lens.longest })
     }
 
@@ -158,20 +131,19 @@ impl<S: Schema, T> Index<S, T> {
     #[inline(always)]
     fn child_for(
         &self,
-        block: Block<'_>,
-        header: Header,
+        block: ReadBlock<'_>,
         lens: Lens,
         target: &Target<'_>,
-        ties: (Ties, Option<u8>),
-        visits: &mut impl Visits,
+        ties: Ties,
+        cost: &mut impl Cost,
     ) -> Option<BlockId> {
-        visits.block();
-        let slot = self.slot_of(block, header, lens.partial, target, ties, visits);
+        cost.block();
+        let slot = self.slot_of(block, lens.partial, target, ties, cost);
         let child = match block.child(slot) {
-            Some(child) if block.header() == header && !header.is_locked() => child,
-            _ => self.child_of_changing(block.id(), target, ties, visits)?,
+            Some(child) if block.load_header() == block.header && !block.header.is_locked() => child,
+            _ => self.child_of_changing(block.id(), target, ties, cost)?,
         };
-        self.prefetch_child(child, header);
+        self.prefetch_child(child, block.header);
         Some(child)
     }
 
@@ -182,100 +154,68 @@ impl<S: Schema, T> Index<S, T> {
         &self,
         block: BlockId,
         target: &Target<'_>,
-        ties: (Ties, Option<u8>),
-        visits: &mut impl Visits,
+        ties: Ties,
+        cost: &mut impl Cost,
     ) -> Option<BlockId> {
-        let block = self.block(block);
         let mut looks = 1;
         loop {
-            let header = block.header();
-            let slot = self.slot_for(block, header, target, ties, visits);
+            let block = self.read(block);
+            let slot = self.slot_of(block, block.header.partial_of(target.key), target, ties, cost);
             // A slot may be counted before it is visible.
             let child = (0..=slot).rev().find_map(|slot| block.child(slot));
             looks += 1;
-            if block.header() == header && !header.is_locked() || looks > STABLE_LOOKS {
+            if block.load_header() == block.header && !block.header.is_locked() || looks > STABLE_LOOKS {
                 return child;
             }
         }
     }
 
-    /// The last slot whose partial key is not greater than the target's; the first slot if there is none. The slot that settles ties may be known.
+    /// The last slot whose partial key is not greater than the target's, which is `partial` in this block; the first slot if there is none.
     #[inline(always)]
-    pub(super) fn slot_for(
+    pub(super) fn slot_of(
         &self,
-        block: Block<'_>,
-        header: Header,
-        target: &Target<'_>,
-        ties: (Ties, Option<u8>),
-        visits: &mut impl Visits,
-    ) -> usize {
-        self.slot_of(block, header, partial_in(header, *target), target, ties, visits)
-    }
-
-    /// [`slot_for`](Self::slot_for) a target with this partial key.
-    #[inline(always)]
-    fn slot_of(
-        &self,
-        block: Block<'_>,
-        header: Header,
+        block: ReadBlock<'_>,
         partial: i32,
         target: &Target<'_>,
-        ties: (Ties, Option<u8>),
-        visits: &mut impl Visits,
+        ties: Ties,
+        cost: &mut impl Cost,
     ) -> usize {
-        let last = block.count_not_greater(header, partial).max(1) - 1;
+        let last = block.count_not_greater(partial).max(1) - 1;
         if last == 0 || block.partial(last) != partial {
             return last;
         }
-        let is_leaf = header.level() == 0;
+        let is_leaf = block.header.level() == 0;
         let is_single = if last > 1 { block.partial(last - 1) != partial } else { is_leaf };
         // In a tied block above the leaves a guess is as often wrong as right.
-        if ties.0 == Ties::Guess && is_single && (is_leaf || !header.is_tied()) {
+        if ties != Ties::Settle && is_single && (is_leaf || !block.header.is_tied()) {
             // Most likely, the block begins with an older version of the target's own key.
             return if S::HAS_VERSIONS && !is_leaf { last - 1 } else { last };
         }
-        self.settle_ties(block.id(), header, target, last + 1, ties.1, visits)
-    }
-
-    /// [`slot_for`](Self::slot_for) if the slots before `end` end in ties.
-    #[cold]
-    #[inline(never)]
-    fn settle_ties(
-        &self,
-        block: BlockId,
-        header: Header,
-        target: &Target<'_>,
-        end: usize,
-        candidate: Option<u8>,
-        visits: &mut impl Visits,
-    ) -> usize {
-        let block = self.block(block);
-        let slots = ties_before(block, header, end);
-        let by_trie = match header.is_tied() {
-            true => self.settle_by_trie(block, header, *target, slots.clone(), candidate, visits),
-            false => None,
-        };
-        by_trie.unwrap_or_else(|| self.last_slot(block, header, *target, Side::AtOrBefore, slots, visits))
+        self.settle_ties((block.id(), block.header), target, last + 1, ties, cost)
     }
 
     /// By keys, the last of `slots` that is not after the target; the slot before the first if all are after it.
     pub(super) fn last_slot(
         &self,
-        block: Block<'_>,
-        header: Header,
+        block: ReadBlock<'_>,
         target: Target<'_>,
         side: Side,
         slots: Range<usize>,
-        visits: &mut impl Visits,
+        cost: &mut impl Cost,
     ) -> usize {
+        if block.header.level() > 0 && block.header.rows() == Rows::Two {
+            // First the words that name the nodes, then the nodes: two misses for all of them, not two for each that is compared.
+            let children = slots.clone().filter_map(|slot| block.child(slot));
+            children.for_each(|child| self.block(child).prefetch_bounds());
+        }
+        slots.clone().for_each(|slot| self.nodes.prefetch(block.separator(slot)));
         let Range { start: mut first, mut end } = slots;
-        self.prefetch_separators(block, header, first..end);
         while first < end {
             let middle = first.midpoint(end);
-            visits.node();
+            cost.node();
             // The child's own bound: while a writer moves slots, row 3 may belong to another child.
-            let is_behind = match block.held(header.level(), middle) {
-                Some(held) => side.is_behind(self.nodes.compare(held.separator(), target).order),
+            let is_behind = match block.content(middle) {
+                Some(content) => side.is_behind(self.nodes.compare(content.separator(), target).order),
                 None => true,
             };
             if is_behind {
@@ -287,71 +227,100 @@ impl<S: Schema, T> Index<S, T> {
         first.max(1) - 1
     }
 
-    /// Prefetches the memory that a search by keys among the slots needs first.
-    fn prefetch_separators(&self, block: Block<'_>, header: Header, slots: Range<usize>) {
-        if header.level() > 0 && header.rows() == Rows::Two {
-            // First the words that name the nodes, then the nodes: two misses for all of them, not two for each that is compared.
-            let children = slots.clone().filter_map(|slot| block.child(slot));
-            children.for_each(|child| self.block(child).prefetch_bounds());
-        }
-        slots.for_each(|slot| self.nodes.prefetch(block.separator(header, slot)));
-    }
-
     /// Descends by keys alone, which no partial key can mislead: only missing hints can make the result less than the nearest. The probe's prefix
     /// is longer than any if a block on the way is locked.
     #[cold]
     #[inline(never)]
-    pub(crate) fn probe_by_keys(&self, target: Target<'_>, side: Side, visits: &mut impl Visits) -> Option<Probe> {
-        let path = self.path_to(target, By::Keys(side), visits)?;
-        let leaf = self.block(path.leaf()?);
-        let header = leaf.header();
-        let slot = self.last_slot(leaf, header, target, side, 1..header.count(), visits);
+    pub(crate) fn probe_by_keys(&self, target: Target<'_>, side: Side, cost: &mut impl Cost) -> Option<Probe> {
+        let path = self.path_to(target, By::Keys(side), cost)?;
+        let leaf = self.read(path.leaf());
+        let slot = self.last_slot(leaf, target, side, 1..leaf.header.count(), cost);
         let before = slot.checked_sub(1).and_then(|slot| leaf.hint(slot));
         Some(Probe { leaf: leaf.id(), hint: leaf.hint(slot), slot: slot as u8, before, prefix: path.prefix })
     }
 
     /// The blocks on the way to the target's place.
-    pub(super) fn path_to(&self, target: Target<'_>, by: By, visits: &mut impl Visits) -> Option<Path> {
-        let mut path = Path::new();
-        let mut at = self.root()?;
-        let mut upper = None;
+    pub(super) fn path_to(&self, target: Target<'_>, by: By, cost: &mut impl Cost) -> Option<Path> {
+        let mut at = Step { block: self.root()?, upper: None };
+        let mut path = Path { steps: [at; MAX_LEVELS], len: 0, leaf_count: 0, prefix: 0 };
         loop {
-            let block = self.block(at);
-            let header = block.header();
-            visits.block();
+            let block = self.read(at.block);
+            let header = block.header;
+            cost.block();
             // While a block is being changed, no key counts as having its prefix.
             path.prefix = path.prefix.max(if header.is_locked() { u32::MAX } else { header.prefix() });
-            if !path.push(at, upper) {
-                return None;
-            }
+            *path.steps.get_mut(path.len)? = at;
+            path.len += 1;
             if header.level() == 0 {
                 path.leaf_count = header.count();
                 return Some(path);
             }
             let slot = match by {
-                By::Keys(side) => self.last_slot(block, header, target, side, 1..header.count(), visits),
-                By::PartialKeys => self.slot_for(block, header, &target, (Ties::Settle, None), visits),
+                By::Keys(side) => self.last_slot(block, target, side, 1..header.count(), cost),
+                By::PartialKeys => self.slot_of(block, header.partial_of(target.key), &target, Ties::Settle, cost),
             };
             if slot + 1 < header.count() {
-                upper = block.separator(header, slot + 1);
+                at.upper = block.separator(slot + 1);
             }
-            at = block.child(slot)?;
+            at.block = block.child(slot)?;
         }
     }
 
-    /// The last hint under a block of which `header` was read.
-    pub(super) fn last_hint(&self, block: Block<'_>, header: Header) -> Option<Predecessor> {
-        let (leaf, header) = self.last_leaf(block, header)?;
-        (0..header.count()).rev().find_map(|slot| leaf.hint(slot))
+    /// The last hint under a block.
+    pub(super) fn last_hint(&self, block: ReadBlock<'_>) -> Option<Predecessor> {
+        let leaf = self.last_leaf(block)?;
+        (0..leaf.header.count()).rev().find_map(|slot| leaf.hint(slot))
     }
 
-    /// The last leaf under a block of which `header` was read, and its header.
-    pub(super) fn last_leaf<'a>(&'a self, mut block: Block<'a>, mut header: Header) -> Option<(Block<'a>, Header)> {
-        while header.level() > 0 {
+    /// The last leaf under a block.
+    pub(super) fn last_leaf<'a>(&'a self, mut block: ReadBlock<'a>) -> Option<ReadBlock<'a>> {
+        while block.header.level() > 0 {
             // A slot may be counted before it is seen.
-            block = self.block((0..header.count()).rev().find_map(|slot| block.child(slot))?);
-            header = block.header();
+            block = self.read((0..block.header.count()).rev().find_map(|slot| block.child(slot))?);
         }
-        Some((block, header))
+        Some(block)
+    }
+}
+
+/// The guide of a descent to a leaf.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum By {
+    /// Partial keys, with ties settled by keys.
+    PartialKeys,
+    /// Keys alone: for targets that partial keys would mislead.
+    Keys(Side),
+}
+
+/// The maximum number of levels of blocks. Fifteen levels of two slots each would hold only thirty thousand hints, but splits leave two slots
+/// behind only at one edge of a level; a root that would be higher is not split.
+pub(super) const MAX_LEVELS: usize = 16;
+
+/// A block on a path.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step {
+    pub(super) block: BlockId,
+    /// The lower bound of the next block in the tree, which does not begin before it; `None` at the right edge.
+    pub(super) upper: Option<Predecessor>,
+}
+
+/// The blocks on the way from the root to a leaf.
+#[derive(Debug, Clone)]
+pub(super) struct Path {
+    steps: [Step; MAX_LEVELS],
+    len: usize,
+    /// Slots in use in the leaf.
+    pub(super) leaf_count: usize,
+    /// The longest prefix that partial keys on the way leave out; longer than any if a lock on the way was taken.
+    prefix: u32,
+}
+
+impl Path {
+    /// The blocks, the root first; at least one.
+    pub(super) fn steps(&self) -> &[Step] {
+        &self.steps[..self.len]
+    }
+
+    pub(super) fn leaf(&self) -> BlockId {
+        self.steps[self.len - 1].block
     }
 }

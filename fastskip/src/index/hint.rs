@@ -1,18 +1,20 @@
-//! Adds hints to leaves, and keeps partial keys true to their prefixes.
+//! Adds hints to leaves: for nodes that were just linked, and where a search had to walk far or a writer repeatedly found locks taken.
+//!
+//! Hints are left out while locks are taken. So threads that append at the same time, or a thread that is stopped while it holds a lock, leave runs
+//! of nodes without hints. A search that walks such a run cuts it into short ones ([`mend`](Index::mend)), so each further search in it is shorter.
+//! If it finds a lock taken it leaves the rest to later searches, unless the holder is stopped (`replace.rs`).
 
 use core::cmp::Ordering;
 
-use super::block::{Locked, SlotContent, bias};
+use super::block::{Locked, SlotContent};
 use super::descent::{By, Ties};
-use super::path::Path;
 use super::prefix::{NewHint, Split};
-use super::seek::Seek;
+use super::search::Seek;
 use super::tree::Index;
-use crate::key::four_bytes;
 use crate::mem::arena::Pending;
 use crate::node::{NodeId, Predecessor, Target};
 use crate::nodes::{Schema, Side};
-use crate::tuning::{HINT_TRIES, HINTED_OF, SPARSE_WALK, SPARSE_WORDS};
+use crate::tuning::{HINT_TRIES, HINTED_OF, MEND_HINTS, MEND_STEP, SPARSE_WALK, SPARSE_WORDS, WALK_LIMIT};
 
 /// The result of adding a hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,18 +52,33 @@ impl<S: Schema, T: Pending> Index<S, T> {
         seek: &mut Seek,
         split: Split,
     ) -> Hinted {
-        let hint = NewHint { node, target, split, is_due: false };
         let is_misled = seek.is_misled || seek.is_misfit();
         if let Some(leaf) = seek.leaf.filter(|_| !is_misled) {
-            let Some(mut locked) = self.block(leaf).try_lock() else { return Hinted::Blocked };
-            let takes = !locked.is_full() && self.fits(&locked, seek, target);
-            let slot = || self.block(leaf).find_hint(*locked, seek.hint, seek.slot.into());
-            if let Some(slot) = takes.then(slot).flatten() {
-                self.insert_behind(&mut locked, slot, hint);
+            let Some(mut leaf) = self.block(leaf).try_lock() else { return Hinted::Blocked };
+            // The target must have the bytes that the leaf's partial keys leave out. The hint from which the search began has them, unless it is the
+            // head, whose key is not a key of the leaf.
+            let has_prefix = || match seek.hint {
+                Predecessor::HEAD => self.prefix_with(*leaf, target.key, None) == leaf.header.prefix(),
+                _ => seek.hint_shared >= leaf.header.prefix(),
+            };
+            let fits = !leaf.header.is_full() && has_prefix();
+            let slot = || leaf.find_hint(seek.hint, seek.slot.into());
+            if let Some(slot) = fits.then(slot).flatten() {
+                let partial = leaf.header.partial_of(target.key);
+                // Behind hints of other writers that were put there meanwhile and precede it.
+                let precedes = |slot: usize| {
+                    let hint = |hint| self.nodes.compare(hint, target).order == Ordering::Less;
+                    leaf.partial(slot) < partial || leaf.partial(slot) == partial && leaf.hint(slot).is_some_and(hint)
+                };
+                let mut slot = slot + 1;
+                while slot < leaf.header.count() && precedes(slot) {
+                    slot += 1;
+                }
+                self.insert_slot(&mut leaf, slot, partial, SlotContent::Hint(node.into()));
                 return Hinted::Added;
             }
         }
-        let hinted = self.add_hint_slowly(shard, hint, is_misled);
+        let hinted = self.add_hint_slowly(shard, NewHint { node, target, split, is_due: false }, is_misled);
         // The leaf may have changed by now, and prefixes may be shorter: the next insertion of a run needs them.
         if let Some(probe) = self.probe(target, Ties::Settle, &mut ()) {
             (seek.leaf, seek.prefix) = (Some(probe.leaf), probe.prefix);
@@ -69,61 +86,45 @@ impl<S: Schema, T: Pending> Index<S, T> {
         hinted
     }
 
-    /// Whether the target has the bytes that the leaf's partial keys leave out. The hint from which the search began has them, unless it is the
-    /// head, whose key is not a key of the leaf.
-    #[inline(always)]
-    fn fits(&self, leaf: &Locked<'_>, seek: &Seek, target: Target<'_>) -> bool {
-        if seek.hint == Predecessor::HEAD {
-            return self.prefix_of_key(leaf.block(), **leaf, target.key, None) == leaf.prefix();
-        }
-        seek.hint_shared >= leaf.prefix()
-    }
-
-    /// Puts the hint after `slot`, and after hints of other writers that were put there meanwhile and precede it.
-    #[inline(always)]
-    fn insert_behind(&self, leaf: &mut Locked<'_>, slot: usize, hint: NewHint<'_>) {
-        let block = leaf.block();
-        let partial = bias(four_bytes(hint.target.key, leaf.prefix() as usize));
-        let mut slot = slot + 1;
-        while slot < leaf.count() {
-            let other = block.partial(slot);
-            if other > partial || other == partial && !self.precedes(block.hint(slot), hint.target) {
-                break;
-            }
-            slot += 1;
-        }
-        self.insert_slot(leaf, slot, partial, SlotContent::Hint(hint.node.into()));
-    }
-
-    fn precedes(&self, separator: Option<Predecessor>, target: Target<'_>) -> bool {
-        separator.is_some_and(|separator| self.nodes.compare(separator, target).order == Ordering::Less)
-    }
-
     /// Like [`add_hint`](Self::add_hint), if the leaf is full, unknown or not the right one, or a prefix is too long.
     #[cold]
     #[inline(never)]
-    pub(super) fn add_hint_slowly(&self, shard: usize, hint: NewHint<'_>, mut by_keys: bool) -> Hinted {
+    fn add_hint_slowly(&self, shard: usize, hint: NewHint<'_>, mut by_keys: bool) -> Hinted {
         for _ in 0..HINT_TRIES {
             let by = if by_keys { By::Keys(Side::AtOrBefore) } else { By::PartialKeys };
             let Some(path) = self.path_to(hint.target, by, &mut ()) else { return Hinted::GivenUp };
-            if by_keys && self.has_locked(&path) || !self.shorten_prefixes(&path, hint) {
+            // Unfinished work of a lock's holder may be what misled searches by partial keys.
+            let has_locked = || path.steps().iter().any(|step| self.block(step.block).load_header().is_locked());
+            if by_keys && has_locked() || !self.shorten_prefixes(&path, hint) {
                 return Hinted::Blocked;
             }
-            let Some(leaf) = path.leaf().map(|leaf| self.block(leaf)) else { return Hinted::GivenUp };
-            let Some(mut locked) = leaf.try_lock() else { return Hinted::Blocked };
-            if !self.is_in_range(&path, &locked, hint.target) {
+            let Some(mut leaf) = self.block(path.leaf()).try_lock() else { return Hinted::Blocked };
+            // The target must belong between the leaf's lower bound and the bound of the next leaf in the tree, with no split since.
+            let begins = |lower| self.nodes.compare(lower, hint.target).order != Ordering::Greater;
+            let upper = path.steps().last().and_then(|step| step.upper);
+            if leaf.header.count() < path.leaf_count || !begins(leaf.lower()) || upper.is_some_and(begins) {
                 // The partial keys led astray, or the leaf was split.
                 by_keys = true;
                 continue;
             }
-            let slot = self.slot_behind(&mut locked, hint);
+            let slot = self.slot_behind(&mut leaf, hint);
             if leaf.hint(slot - 1) == Some(hint.node.into()) {
                 return Hinted::Added;
             }
-            match self.insert_locked(shard, &path, locked, slot, hint) {
-                Some(hinted) => return hinted,
-                None => by_keys = true,
+            if leaf.header.is_full() {
+                leaf = match self.split(shard, &path, leaf, slot, hint) {
+                    Ok(half) => half,
+                    Err(Some(hinted)) => return hinted,
+                    Err(None) => {
+                        by_keys = true;
+                        continue;
+                    }
+                };
             }
+            let slot = self.slot_behind(&mut leaf, hint);
+            let partial = leaf.header.partial_of(hint.target.key);
+            self.insert_slot(&mut leaf, slot, partial, SlotContent::Hint(hint.node.into()));
+            return Hinted::Added;
         }
         Hinted::GivenUp
     }
@@ -131,42 +132,39 @@ impl<S: Schema, T: Pending> Index<S, T> {
     /// The place of a hint in its locked leaf. Partial keys decide, once they fit the new key: nodes are read only for ties.
     fn slot_behind(&self, leaf: &mut Locked<'_>, hint: NewHint<'_>) -> usize {
         self.shorten_prefix(leaf, hint);
-        self.slot_for(leaf.block(), **leaf, &hint.target, (Ties::Settle, None), &mut ()) + 1
+        let partial = leaf.header.partial_of(hint.target.key);
+        self.slot_of(**leaf, partial, &hint.target, Ties::Settle, &mut ()) + 1
     }
 
-    /// Whether the lock of a block on a path is taken. Unfinished work of its holder may be what misled searches by partial keys.
-    fn has_locked(&self, path: &Path) -> bool {
-        let mut blocks = (0..path.len).filter_map(|depth| path.get(depth));
-        blocks.any(|block| self.block(block).header().is_locked())
-    }
-
-    /// Puts the hint into its leaf, which is split if it is full. `None` if the path is out of date.
-    fn insert_locked<'a>(
-        &'a self,
-        shard: usize,
-        path: &Path,
-        mut leaf: Locked<'a>,
-        slot: usize,
-        hint: NewHint<'_>,
-    ) -> Option<Hinted> {
-        if leaf.is_full() {
-            let half = match self.split(shard, path, leaf, slot, hint) {
-                Ok(half) => half,
-                Err(refusal) => return refusal,
-            };
-            leaf = half;
+    /// Adds hints for the nodes after `from`, up to the `walked`-th: evenly spread, at most [`MEND_HINTS`]. Ends where it cannot add one, and
+    /// returns why.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn mend(&self, shard: usize, from: Predecessor, walked: u32) -> Hinted {
+        let step = (walked / MEND_HINTS).max(MEND_STEP);
+        let is_due = walked > WALK_LIMIT;
+        let mut at = from;
+        for passed in 1..=walked {
+            let Some(node) = self.nodes.after(at) else { break };
+            at = node.into();
+            let hinted = if passed % step == 0 { self.mend_at(shard, node, is_due) } else { Hinted::Added };
+            if hinted != Hinted::Added {
+                return hinted;
+            }
         }
-        let slot = self.slot_behind(&mut leaf, hint);
-        let partial = bias(four_bytes(hint.target.key, leaf.prefix() as usize));
-        self.insert_slot(&mut leaf, slot, partial, SlotContent::Hint(hint.node.into()));
-        Some(Hinted::Added)
+        Hinted::Added
     }
 
-    /// Whether the target belongs in the locked leaf at the end of a path: between its lower bound and the bound of the next leaf in the tree, with
-    /// no split since.
-    fn is_in_range(&self, path: &Path, leaf: &Locked<'_>, target: Target<'_>) -> bool {
-        let begins = |lower| self.nodes.compare(lower, target).order != Ordering::Greater;
-        let upper = path.upper(path.len - 1);
-        leaf.count() >= path.leaf_count && begins(leaf.block().lower()) && !upper.is_some_and(begins)
+    /// Adds a hint for a linked node, and shortens prefixes that do not fit it. Blocks in the way are looked at once, and replaced if their holder
+    /// is stopped.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn mend_at(&self, shard: usize, node: NodeId, is_due: bool) -> Hinted {
+        let hint = NewHint { node, target: self.nodes.node(node).target(), split: Split::Even, is_due };
+        let hinted = self.add_hint_slowly(shard, hint, true);
+        if hinted == Hinted::Blocked && self.unblock(shard, node) {
+            return self.add_hint_slowly(shard, hint, true);
+        }
+        hinted
     }
 }

@@ -9,38 +9,33 @@
 //! costs a second, more exact descent. So the upkeep is skipped whenever a lock bit is taken, and no thread waits. These files keep the cost low
 //! nevertheless:
 //!
-//! * `hint.rs` adds a hint for four of five nodes when they are linked;
+//! * `hint.rs` adds a hint for four of five nodes when they are linked, and where a search had to walk;
 //! * `split.rs` divides full blocks, after it has locked the parents;
-//! * `mend.rs` adds hints where a search had to walk, and `replace.rs` replaces blocks whose lock stays with a stopped thread by copies.
+//! * `replace.rs` replaces blocks whose lock stays with a stopped thread by copies.
 //!
 //! I2 hints: the index stores only nodes of this list that were linked before, see `block/`.
 //! I3 single commit: before the CAS no link leads to the node; after it the node is found, whatever the index says (`search.rs`).
 
-mod backward;
 mod block;
 mod descent;
 mod hint;
-mod mend;
 mod neighbours;
-mod path;
 mod prefix;
-mod relative;
 mod replace;
 #[cfg(feature = "scramble")]
 mod scramble;
 mod search;
-mod seek;
 mod split;
 mod steps;
+mod ties;
 mod tree;
-mod validate;
 
 pub(crate) use block::BlockId;
 pub(crate) use descent::{Descent, Probe, Ties};
 pub(crate) use hint::Hinted;
 pub(crate) use neighbours::{HintPlace, Hints};
 pub(crate) use prefix::Split;
-pub(crate) use seek::{LowerBound, Seek};
+pub(crate) use search::{LowerBound, Seek};
 #[cfg(test)]
 pub(crate) use steps::{Stopper, counted};
 pub(crate) use tree::Index;

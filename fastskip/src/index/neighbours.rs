@@ -1,8 +1,8 @@
 //! The hints around a place: ahead of a walk, and before it.
 
 use super::block::BlockId;
-use super::descent::{By, Ties};
-use super::seek::Seek;
+use super::descent::{By, Step, Ties};
+use super::search::Seek;
 use super::tree::Index;
 use crate::node::{Predecessor, Target};
 use crate::nodes::Schema;
@@ -35,14 +35,14 @@ impl<S: Schema, T> Index<S, T> {
     /// The place that follows the target's hint.
     pub(crate) fn hint_behind(&self, target: Target<'_>) -> Option<HintPlace> {
         let probe = self.probe(target, Ties::Settle, &mut ())?;
-        let leaf = self.block(probe.leaf);
-        Some(HintPlace { leaf: probe.leaf, slot: leaf.find_hint(leaf.header(), probe.hint?, probe.slot.into())? + 1 })
+        let slot = self.read(probe.leaf).find_hint(probe.hint?, probe.slot.into())?;
+        Some(HintPlace { leaf: probe.leaf, slot: slot + 1 })
     }
 
     /// The place of the hint from which a search walked.
     pub(crate) fn place_of(&self, seek: &Seek) -> Option<HintPlace> {
-        let leaf = self.block(seek.leaf?);
-        Some(HintPlace { leaf: leaf.id(), slot: leaf.find_hint(leaf.header(), seek.hint, seek.slot.into())? })
+        let leaf = self.read(seek.leaf?);
+        Some(HintPlace { leaf: leaf.id(), slot: leaf.find_hint(seek.hint, seek.slot.into())? })
     }
 
     /// The hints from a place on, or from the one after it, about `about` of them; and the place behind them. After the last slot of a leaf that is
@@ -50,7 +50,7 @@ impl<S: Schema, T> Index<S, T> {
     #[inline]
     pub(crate) fn hints_at(&self, place: HintPlace, about: usize) -> (Hints, Option<HintPlace>) {
         let leaf = self.block(place.leaf);
-        let (start, count) = (place.slot.div_ceil(2), leaf.header().count() / 2);
+        let (start, count) = (place.slot.div_ceil(2), leaf.load_header().count() / 2);
         let end = start + about / 2;
         if end + about / 4 < count {
             return (Hints { leaf: place.leaf, start, end }, Some(HintPlace { slot: 2 * end, ..place }));
@@ -90,20 +90,13 @@ impl<S: Schema, T> Index<S, T> {
     fn leaf_before(&self, leaf: BlockId) -> Option<HintPlace> {
         let target = self.nodes.node(self.block(leaf).lower().node()?).target();
         let path = self.path_to(target, By::PartialKeys, &mut ())?;
-        let left = |depth: usize| {
-            let block = self.block(path.get(depth)?);
-            let slot = block.find_child(block.header(), path.get(depth + 1)?)?.checked_sub(1)?;
-            block.child(slot)
+        let left = |(above, below): (&Step, &Step)| {
+            let block = self.read(above.block);
+            block.child(block.find_child(below.block)?.checked_sub(1)?)
         };
-        let block = self.block((0..path.len - 1).rev().find_map(left)?);
-        let (leaf, header) = self.last_leaf(block, block.header())?;
+        let (above, below) = (path.steps().iter().rev().skip(1), path.steps().iter().rev());
+        let leaf = self.last_leaf(self.read(above.zip(below).find_map(left)?))?;
         leaf.prefetch();
-        Some(HintPlace { leaf: leaf.id(), slot: header.count() })
-    }
-
-    /// The last hint of the list.
-    pub(crate) fn final_hint(&self) -> Option<Predecessor> {
-        let root = self.block(self.root()?);
-        self.last_hint(root, root.header())
+        Some(HintPlace { leaf: leaf.id(), slot: leaf.header.count() })
     }
 }

@@ -3,10 +3,11 @@
 //! The prefix is that of the present keys, not of the block's bounds, which share nothing along the edges of the tree. It is lengthened only at a
 //! split where partial keys hardly differ, and shortened when a new key shares less. Both rewrite all partial keys of the block.
 
-use super::block::{Block, Gaps, Header, Locked, bias};
-use super::path::Path;
+use super::block::{Locked, ReadBlock};
+use super::descent::Path;
+use super::ties::Gaps;
 use super::tree::Index;
-use crate::key::{self, four_bytes};
+use crate::key;
 use crate::node::{NodeId, Predecessor, Target};
 use crate::nodes::Schema;
 
@@ -32,95 +33,85 @@ pub(crate) enum Split {
 }
 
 impl<S: Schema, T> Index<S, T> {
-    /// Shortens the prefixes of the blocks on the path to the bytes that their keys share with the new one. False if a lock is taken.
+    /// Shortens the prefixes of the blocks on the path, except the leaf, to the bytes that their keys share with the new one. False if a lock is
+    /// taken.
     pub(super) fn shorten_prefixes(&self, path: &Path, hint: NewHint<'_>) -> bool {
-        for depth in 0..path.len.saturating_sub(1) {
-            let Some(id) = path.get(depth) else { break };
-            let block = self.block(id);
-            let header = block.header();
-            if header.prefix() > self.prefix_with(block, header, hint) {
-                let Some(mut locked) = block.try_lock() else { return false };
-                self.shorten_prefix(&mut locked, hint);
+        path.steps()[..path.steps().len() - 1].iter().all(|step| {
+            let block = self.read(step.block);
+            if block.header.prefix() <= self.prefix_with(block, hint.target.key, Some(hint.node)) {
+                return true;
             }
-        }
-        true
+            block.try_lock().map(|mut locked| self.shorten_prefix(&mut locked, hint)).is_some()
+        })
     }
 
     pub(super) fn shorten_prefix(&self, block: &mut Locked<'_>, hint: NewHint<'_>) {
-        let shared = self.prefix_with(block.block(), **block, hint);
-        if shared < block.prefix() {
+        let shared = self.prefix_with(**block, hint.target.key, Some(hint.node));
+        if shared < block.header.prefix() {
             self.set_prefix(block, shared);
         }
     }
 
-    /// The number of bytes that `hint` shares with a block's keys, at most the block's prefix.
-    fn prefix_with(&self, block: Block<'_>, header: Header, hint: NewHint<'_>) -> u32 {
-        self.prefix_of_key(block, header, hint.target.key, Some(hint.node))
-    }
-
     /// The number of bytes that a key shares with a block's keys, except that of the node `not`; at most the block's prefix.
-    pub(super) fn prefix_of_key(&self, block: Block<'_>, header: Header, key: &[u8], not: Option<NodeId>) -> u32 {
-        if header.prefix() == 0 {
+    pub(super) fn prefix_with(&self, block: ReadBlock<'_>, key: &[u8], not: Option<NodeId>) -> u32 {
+        if block.header.prefix() == 0 {
             return 0;
         }
-        match self.reference(block, header, not) {
-            Some(node) => key::compare(self.nodes.node(node).key(), key, 0).1.min(header.prefix()),
+        match self.reference(block, not) {
+            Some(node) => key::compare(self.nodes.node(node).key(), key, 0).1.min(block.header.prefix()),
             // The block has no other key.
-            None => header.prefix(),
+            None => block.header.prefix(),
         }
     }
 
     /// A node whose key has the block's prefix: its first one other than `not`. The head, whose key is empty, does not count.
-    fn reference(&self, block: Block<'_>, header: Header, not: Option<NodeId>) -> Option<NodeId> {
-        let lower = block.lower();
+    fn reference(&self, block: ReadBlock<'_>, not: Option<NodeId>) -> Option<NodeId> {
         let is_other = |node: &NodeId| Some(*node) != not;
-        let second = || (1..header.count()).find_map(|slot| block.separator(header, slot)?.node());
+        let second = || (1..block.header.count()).find_map(|slot| block.separator(slot)?.node());
         let first = || self.nodes.after(Predecessor::HEAD);
-        lower.node().filter(is_other).or_else(second).or_else(first).filter(is_other)
+        block.lower().node().filter(is_other).or_else(second).or_else(first).filter(is_other)
     }
 
     /// Rewrites all partial keys, for a prefix of `prefix` bytes.
     #[cold]
     #[inline(never)]
     pub(super) fn set_prefix(&self, block: &mut Locked<'_>, prefix: u32) {
-        let count = block.count();
         block.set_prefix(prefix);
-        for slot in 0..count {
-            let key = self.nodes.key_of(block.block().separator(**block, slot));
-            block.set_partial(slot, bias(four_bytes(key, prefix as usize)));
+        for slot in 0..block.header.count() {
+            let partial = block.header.partial_of(self.slot_key(block, slot));
+            block.set_partial(slot, partial);
         }
     }
 
     /// The gaps of a block, whose prefix is lengthened first if its partial keys hardly differ, and its keys share more.
     pub(super) fn spread(&self, block: &mut Locked<'_>) -> Gaps {
-        let gaps = Gaps::of(block);
-        let hardly_differ = gaps.are_narrow(1..block.count()) || block.level() > 0 && gaps.ties() != 0;
-        if hardly_differ && self.lengthen_prefix(block) { Gaps::of(block) } else { gaps }
+        let gaps = Gaps::between(**block);
+        let hardly_differ = gaps.are_narrow(1..block.header.count()) || block.header.level() > 0 && gaps.none != 0;
+        if hardly_differ && self.lengthen_prefix(block) { Gaps::between(**block) } else { gaps }
     }
 
     /// Lengthens the prefix of a block if its keys share more.
     #[cold]
     pub(super) fn lengthen_prefix(&self, block: &mut Locked<'_>) -> bool {
         let shared = self.shared_by_all(block);
-        let is_longer = shared > block.prefix();
+        let is_longer = shared > block.header.prefix();
         if is_longer {
             self.set_prefix(block, shared);
         }
         is_longer
     }
 
-    /// The last node that is hinted under a block.
-    pub(super) fn last_node(&self, block: &Locked<'_>) -> Option<NodeId> {
-        self.last_hint(block.block(), **block)?.node()
-    }
-
     /// The number of bytes that all keys hinted under a block share; 0 if there are fewer than two.
     pub(super) fn shared_by_all(&self, block: &Locked<'_>) -> u32 {
-        match (self.reference(block.block(), **block, None), self.last_node(block)) {
-            (Some(first), Some(last)) if first != last => {
-                key::compare(self.nodes.node(first).key(), self.nodes.node(last).key(), 0).1
-            }
+        let last = self.last_hint(**block).and_then(Predecessor::node);
+        match (self.reference(**block, None), last) {
+            (Some(first), Some(last)) if first != last => self.shared(first, last),
             _ => 0,
         }
+    }
+
+    /// The number of bytes that the keys of two nodes share.
+    pub(super) fn shared(&self, a: NodeId, b: NodeId) -> u32 {
+        key::compare(self.nodes.node(a).key(), self.nodes.node(b).key(), 0).1
     }
 }

@@ -20,16 +20,15 @@
 //! is used up, no further block is replaced. When the holder of a replaced block continues, it may find one new block useless (`split.rs`): at most
 //! one for each replaced block.
 //!
-//! The stopped thread may continue at any time. It then changes a block that no search visits any more, or that only the last readers of the old
+//! The stopped thread may continue at any time. It then changes a block that no search cost any more, or that only the last readers of the old
 //! blocks see, so it only loses its own hint. Anything that it could put into the tree goes through blocks that it has locked, which are retired,
 //! or through a compare-and-swap of the root, which fails.
 //!
 //! The copy is made from the visible contents, at whatever step the holder was stopped: slots that are empty, doubled, or outside the block's range
 //! are left out, and partial keys are made again.
 
-use super::block::{Block, BlockId, bias};
-use super::descent::By;
-use super::path::Path;
+use super::block::{Block, BlockId, Header, bias};
+use super::descent::{By, Path};
 use super::tree::Index;
 use crate::mem::arena::{BlockSource, Pending};
 use crate::node::{NodeId, Predecessor};
@@ -44,7 +43,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
     pub(crate) fn unblock(&self, shard: usize, node: NodeId) -> bool {
         let path = || self.path_to(self.nodes.node(node).target(), By::Keys(Side::AtOrBefore), &mut ());
         let Some(seen) = path() else { return false };
-        let blocks = (0..seen.len).filter_map(|depth| seen.get(depth));
+        let blocks = seen.steps().iter().map(|step| step.block);
         let stuck: Vec<_> = blocks.filter(|&id| self.block(id).look()).collect();
         // From the top down, each time on a path with the copy of the one above.
         stuck.iter().for_each(|&id| path().iter().for_each(|path| self.replace(shard, path, id)));
@@ -53,33 +52,18 @@ impl<S: Schema, T: Pending> Index<S, T> {
 
     /// Replaces the block `id` on `path`, unless the path is out of date, the parent's lock is taken or there is no room.
     fn replace(&self, shard: usize, path: &Path, id: BlockId) {
-        let Some(depth) = (0..path.len).find(|&depth| path.get(depth) == Some(id)) else { return };
-        let block = self.block(id);
-        let Some(above) = depth.checked_sub(1) else { return self.replace_root(shard, block) };
-        let Some(parent) = path.get(above) else { return };
-        let Some(mut parent) = self.block(parent).try_lock() else { return };
-        let Some(slot) = parent.block().find_child(*parent, id) else { return };
-        let behind = slot + 1;
-        let next = if behind < parent.count() { parent.block().child(behind) } else { None };
-        let Some(copy) = self.copy_of(shard, block, next) else { return };
+        let Some(depth) = path.steps().iter().position(|step| step.block == id) else { return };
+        let Some(above) = depth.checked_sub(1) else {
+            return self.copy_of(shard, self.block(id), None).into_iter().for_each(|copy| _ = self.set_root(id, copy));
+        };
+        let Some(mut parent) = self.block(path.steps()[above].block).try_lock() else { return };
+        let Some(slot) = parent.find_child(id) else { return };
+        let next = if slot + 1 < parent.header.count() { parent.child(slot + 1) } else { None };
+        let Some(copy) = self.copy_of(shard, self.block(id), next) else { return };
         parent.set_child(slot, copy);
-        if let Some(left) = slot.checked_sub(1).and_then(|left| parent.block().child(left)) {
+        if let Some(left) = slot.checked_sub(1).and_then(|left| parent.child(left)) {
             self.block(left).replace_next(Some(id), copy);
         }
-    }
-
-    fn replace_root(&self, shard: usize, root: Block<'_>) {
-        if let Some(copy) = self.copy_of(shard, root, None) {
-            self.set_root(root.id(), copy);
-        }
-    }
-
-    /// Takes `words` from the part of the limit for replaced blocks.
-    fn take_replaced(&self, words: u64) -> bool {
-        let most = self.most_replaced();
-        let more = |replaced: u64| Some(replaced + words).filter(|replaced| *replaced <= most);
-        // Relaxed: a read-modify-write sees the latest count, which publishes nothing.
-        self.replaced.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
     /// The maximum number of words of replaced blocks.
@@ -91,14 +75,15 @@ impl<S: Schema, T: Pending> Index<S, T> {
     /// it. `None` if there is no room.
     fn copy_of(&self, shard: usize, block: Block<'_>, next: Option<BlockId>) -> Option<BlockId> {
         let upper = next.map(|next| self.block(next).lower());
-        let (header, lower) = (block.header(), block.lower());
-        let (level, words) = (header.level(), header.rows().words().into());
-        if !self.take_replaced(words) {
-            return None;
-        }
+        let (read, lower) = (block.read(), block.lower());
+        let (words, most) = (u64::from(read.header.rows().words()), self.most_replaced());
+        let more = |replaced: u64| Some(replaced + words).filter(|replaced| *replaced <= most);
+        // Relaxed: a read-modify-write sees the latest count, which publishes nothing.
+        self.replaced.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
         // The part for replaced blocks is its bound.
         let source = BlockSource { shard, is_due: true };
-        let Some(mut copy) = self.new_block(source, level, 0, lower, header.rows()) else {
+        let header = Header::new(read.header.level(), 0, read.header.rows());
+        let Some(mut copy) = self.new_block(source, header, lower) else {
             self.replaced.fetch_sub(words, Ordering::Relaxed);
             return None;
         };
@@ -106,25 +91,25 @@ impl<S: Schema, T: Pending> Index<S, T> {
         let next = block.retire().or(next);
         let mut last: Option<Predecessor> = None;
         // If the holder continues, it counts one more slot and then moves slots; so the count is read each time.
-        for slot in (0..SLOTS).take_while(|&slot| slot < block.header().count()) {
+        for slot in (0..SLOTS).take_while(|&slot| slot < block.load_header().count()) {
             // Read only once: a second read could return the content of the slot before, and this slot's content would be lost.
-            let Some(held) = block.held(level, slot) else { continue };
-            let separator = held.separator();
+            let Some(content) = read.content(slot) else { continue };
+            let separator = content.separator();
             // The first one is always copied, because a block is never empty.
             let follows = |last| {
                 self.nodes.is_before(last, separator) && upper.is_none_or(|end| self.nodes.is_before(separator, end))
             };
             if last.is_none_or(follows) {
                 last = Some(separator);
-                copy.insert(copy.count(), bias(0), held, None);
+                copy.insert(copy.header.count(), bias(0), content, None);
             }
         }
         copy.set_bounds(lower, next);
         // Which also makes the partial keys.
         let shared = self.shared_by_all(&copy);
-        self.set_prefix(&mut copy, block.header().prefix().min(shared));
+        self.set_prefix(&mut copy, block.load_header().prefix().min(shared));
         self.tie_if_needed(&mut copy);
-        Some(copy.block().id())
+        Some(copy.id())
     }
 }
 
@@ -150,7 +135,10 @@ mod tests {
         let mut holder = list.index.block(root).try_lock().unwrap();
         for _ in 0..10 {
             look();
-            holder.set_prefix(holder.prefix());
+            {
+                let prefix = holder.header.prefix();
+                holder.set_prefix(prefix);
+            }
         }
         assert_eq!(list.index.root(), Some(root));
         drop(holder);
@@ -163,9 +151,8 @@ mod tests {
         let list = ascending(2000);
         let last = list.index.last().unwrap();
         let path = list.index.path_to(list.node(last).target(), By::Keys(Side::AtOrBefore), &mut ()).unwrap();
-        assert!(path.len > 2);
-        let held: Vec<_> =
-            (0..path.len).map(|depth| list.index.block(path.get(depth).unwrap()).try_lock().unwrap()).collect();
+        assert!(path.steps().len() > 2);
+        let held: Vec<_> = path.steps().iter().map(|step| list.index.block(step.block).try_lock().unwrap()).collect();
         (1..STUCK_LOOKS).for_each(|_| assert_eq!(list.index.mend_at(0, last, false), Hinted::Blocked));
         assert_eq!(list.index.mend_at(0, last, false), Hinted::Added);
         assert!(held.iter().all(|block| block.is_retired()));
@@ -181,7 +168,7 @@ mod tests {
         let mut replaced = 0;
         loop {
             let root = list.index.root().unwrap();
-            let words = u64::from(list.index.block(root).header().rows().words());
+            let words = u64::from(list.index.block(root).load_header().rows().words());
             let _holder = list.index.block(root).try_lock().unwrap();
             (0..STUCK_LOOKS).for_each(|_| _ = list.index.mend_at(0, last, false));
             if list.index.root() == Some(root) {

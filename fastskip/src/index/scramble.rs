@@ -4,9 +4,9 @@
 //! Everything that I2 allows may occur: a hint is any node of the list, a child is any block of the level below, a `next` any block of the level, a
 //! lower bound any node. Partial keys, prefixes and the number of used slots are arbitrary.
 
-use super::block::{Block, BlockId, Locked, Relative, Rows, SlotContent, bias};
+use super::block::{BlockId, Locked, Relative, Rows, SlotContent};
 use super::tree::Index;
-use crate::key::{PartialKey, four_bytes};
+use crate::key::PartialKey;
 use crate::node::Predecessor;
 use crate::nodes::Schema;
 use crate::tuning::SLOTS;
@@ -57,54 +57,36 @@ impl<S: Schema, T> Index<S, T> {
         beside: &[BlockId],
         below: &[BlockId],
     ) {
-        let prefix = if random.below(2) == 0 { block.prefix() } else { random.one_of(&[0, 1, 2, 3, 255]) };
+        let prefix = if random.below(2) == 0 { block.header.prefix() } else { random.one_of(&[0, 1, 2, 3, 255]) };
         // A new count, or a few slots more or less than there were: the old ones still have contents that I2 allows.
-        let count = if random.below(2) == 0 { 1 + random.below(SLOTS) } else { block.count() };
-        let next = if random.below(2) == 0 { block.block().next() } else { Some(random.one_of(beside)) };
-        let lower = if random.below(4) == 0 { random.one_of(nodes) } else { block.block().lower() };
-        let old: Vec<_> = (0..block.count()).map(|slot| self.contents(block.block(), slot)).collect();
-        block.cut(0);
+        let count = if random.below(2) == 0 { 1 + random.below(SLOTS) } else { block.header.count() };
+        let next = if random.below(2) == 0 { block.next() } else { Some(random.one_of(beside)) };
+        let lower = if random.below(4) == 0 { random.one_of(nodes) } else { block.lower() };
+        let slots = 0..block.header.count();
+        let old: Vec<_> = slots.map(|slot| Some((block.partial(slot), block.content(slot)?))).collect();
+        block.set_count(0);
         block.set_prefix(prefix);
-        if block.rows() > Rows::Two && random.below(2) == 0 {
+        if block.header.rows() > Rows::Two && random.below(2) == 0 {
             block.set_tied();
         }
-        block.block().scramble_bounds(lower, next);
+        block.scramble_bounds(lower, next);
         for slot in 0..count {
-            let (partial, hint, child) = match old.get(slot) {
-                Some(old) if random.below(2) == 0 => *old,
-                _ => self.false_contents(random, prefix, nodes, below),
+            let (partial, content) = match old.get(slot).copied().flatten() {
+                Some(old) if random.below(2) == 0 => old,
+                _ => {
+                    let true_of_some = block.header.partial_of(self.nodes.key_of(Some(random.one_of(nodes))));
+                    let any = random.next() as i32;
+                    let partial = random.one_of(&[true_of_some, true_of_some, i32::MIN, i32::MAX, any]);
+                    let separator = random.one_of(nodes);
+                    let child = if below.is_empty() { None } else { Some(random.one_of(below)) };
+                    let hint = SlotContent::Hint(separator);
+                    (partial, child.map_or(hint, |child| SlotContent::Child(child, separator)))
+                }
             };
             let mut any = || PartialKey(random.next() as u32);
-            let relative = block.is_tied().then(|| Relative { own: any(), next: None });
-            match child {
-                Some(child) => block.insert(slot, partial, SlotContent::Child(child, hint), relative),
-                None => block.insert(slot, partial, SlotContent::Hint(hint), relative),
-            }
+            let relative = block.header.is_tied().then(|| Relative { own: any(), next: None });
+            block.insert(slot, partial, content, relative);
         }
-    }
-
-    /// The partial key of a slot, its separator, and its child if it is above the leaves.
-    fn contents(&self, block: Block<'_>, slot: usize) -> (i32, Predecessor, Option<BlockId>) {
-        let is_leaf = block.header().level() == 0;
-        let hint = if is_leaf { block.hint(slot) } else { None };
-        let child = if is_leaf { None } else { block.child(slot) };
-        let separator = hint.or_else(|| block.separator(block.header(), slot));
-        (block.partial(slot), separator.unwrap_or(Predecessor::HEAD), child)
-    }
-
-    /// The same, chosen at random.
-    fn false_contents(
-        &self,
-        random: &mut Random,
-        prefix: u32,
-        nodes: &[Predecessor],
-        below: &[BlockId],
-    ) -> (i32, Predecessor, Option<BlockId>) {
-        let true_of_some = four_bytes(self.nodes.key_of(Some(random.one_of(nodes))), prefix as usize);
-        let any = random.next() as u32;
-        let partial = random.one_of(&[true_of_some, true_of_some, 0, u32::MAX, any]);
-        let child = if below.is_empty() { None } else { Some(random.one_of(below)) };
-        (bias(partial), random.one_of(nodes), child)
     }
 
     /// The head, and every node.
@@ -119,10 +101,10 @@ impl<S: Schema, T> Index<S, T> {
     /// The blocks that are in the tree, leaves first, each once.
     fn blocks_by_level(&self) -> Vec<Vec<BlockId>> {
         let mut levels: Vec<Vec<BlockId>> = self.root().map(|root| vec![root]).into_iter().collect();
-        while let Some(above) = levels.last().filter(|above| self.block(above[0]).header().level() > 0) {
+        while let Some(above) = levels.last().filter(|above| self.block(above[0]).load_header().level() > 0) {
             let mut level: Vec<BlockId> = Vec::new();
-            for block in above.iter().map(|id| self.block(*id)) {
-                let children = (0..block.header().count()).filter_map(|slot| block.child(slot));
+            for block in above.iter().map(|id| self.read(*id)) {
+                let children = (0..block.header.count()).filter_map(|slot| block.child(slot));
                 children.for_each(|child| {
                     if !level.contains(&child) {
                         level.push(child)

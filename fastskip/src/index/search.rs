@@ -5,56 +5,119 @@
 
 use core::cmp::Ordering;
 
+use super::block::BlockId;
 use super::descent::{Probe, Ties};
-use super::seek::{LowerBound, Seek};
 use super::tree::Index;
 use crate::mem::arena::Pending;
-use crate::node::{Predecessor, Target};
-use crate::nodes::{Compared, Schema, Side, Splice, Visits, Walked};
+use crate::node::{NodeId, Predecessor, Target};
+use crate::nodes::{Compared, Cost, Schema, Side, Splice, Walked};
 use crate::sync::thread_index;
 use crate::tuning::{MISFIT_WALK, READ_WALK_LIMIT, WALK_LIMIT};
 
+/// The result of a search, and its way through the index, as far as it is needed to add hints.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seek {
+    /// The target, if it is in the list.
+    pub(crate) found: Option<NodeId>,
+    /// Its place. If it was found at a hint, without a walk, this has no meaning.
+    pub(crate) splice: Splice,
+    /// The hinted node from which the walk began, and the length that its key shares with the target's.
+    pub(crate) hint: Predecessor,
+    pub(crate) hint_shared: u32,
+    /// The leaf that has the hint, if it is known, the slot where it was last seen or may be, and the longest prefix that partial keys on the way to
+    /// it leave out.
+    pub(crate) leaf: Option<BlockId>,
+    pub(crate) slot: u8,
+    pub(crate) prefix: u32,
+    /// Whether partial keys on the way do not fit the target: the index has to be searched more exactly.
+    pub(crate) is_misled: bool,
+}
+
+/// The first node that is not before a target.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LowerBound {
+    pub(crate) first: Option<NodeId>,
+    pub(crate) has_key: bool,
+}
+
+impl LowerBound {
+    /// The hint of a probe, which is the answer.
+    #[inline(always)]
+    fn at(probe: &Probe) -> Self {
+        Self { first: probe.hint.and_then(Predecessor::node), has_key: true }
+    }
+
+    /// The node, if it has the target's key.
+    #[inline]
+    pub(crate) fn with_key(self) -> Option<NodeId> {
+        self.first.filter(|_| self.has_key)
+    }
+}
+
+impl Seek {
+    /// A search that will walk on from the hint of a probe, if there was one. The hint precedes the target and shares `shared` bytes with it.
+    #[inline(always)]
+    fn behind(hint: Predecessor, shared: u32, probe: Option<&Probe>) -> Self {
+        let (leaf, slot, prefix) = probe.map_or((None, 0, 0), |probe| (Some(probe.leaf), probe.slot, probe.prefix));
+        let splice = Splice::behind(hint, shared);
+        Self { found: None, splice, hint, hint_shared: shared, leaf, slot, prefix, is_misled: false }
+    }
+
+    #[inline(always)]
+    fn lower_bound(&self) -> LowerBound {
+        match self.found {
+            Some(node) => LowerBound { first: Some(node), has_key: true },
+            None => LowerBound { first: self.splice.next.to, has_key: self.splice.next_has_key },
+        }
+    }
+
+    /// Whether the target lacks bytes that partial keys on the way left out, so that they say little about it.
+    #[inline(always)]
+    pub(super) fn is_misfit(&self) -> bool {
+        self.hint_shared < self.prefix && self.hint != Predecessor::HEAD
+    }
+}
+
+/// A probe, and how its hint compares with the target.
+type Checked<'p> = (&'p Probe, Compared);
+
+/// The steps of a search, which a group of searches takes side by side (`list/group.rs`): probe, compare, verify, walk.
 impl<S: Schema, T: Pending> Index<S, T> {
     /// The first node not before the target. A search that had to walk leaves hints for the next one.
     #[inline(always)]
     pub(crate) fn lower_bound(&self, target: Target<'_>) -> LowerBound {
-        let probe = self.probe(target, Ties::Guess, &mut ());
-        if let Some(probe) = &probe {
-            self.prefetch_probe(probe);
-        }
+        let probe = self.probe(target, Ties::Guess(None), &mut ());
+        self.prefetch_probe(probe.as_ref());
         self.lower_bound_of(probe.as_ref(), &target)
     }
 
     /// [`lower_bound`](Self::lower_bound), after the probe.
     #[inline(always)]
     pub(crate) fn lower_bound_of(&self, probe: Option<&Probe>, target: &Target<'_>) -> LowerBound {
-        let compared = probe.and_then(|probe| self.compare_hint(probe, *target, &mut ()));
-        let hit = compared.and_then(|compared| self.hit(compared));
-        hit.unwrap_or_else(|| self.lower_bound_by(compared, target))
+        match self.compare_hint(probe, *target, &mut ()) {
+            Some(compared) if self.is_hit(compared) => LowerBound::at(compared.0),
+            compared => self.lower_bound_by_walk(compared, target),
+        }
     }
 
-    /// Like [`lower_bound_of`](Self::lower_bound_of), if the probe's hint is the answer. Otherwise asks for the node behind it, which most likely is.
+    /// Like [`lower_bound_of`](Self::lower_bound_of), if the probe's hint is the answer. Otherwise prefetches the node behind it, which most likely is.
     #[inline(always)]
     pub(crate) fn hit_of(&self, probe: Option<&Probe>, target: &Target<'_>) -> Option<LowerBound> {
-        let compared = self.compare_hint(probe?, *target, &mut ())?;
-        let hit = self.hit(compared);
-        if hit.is_none() {
-            self.nodes.prefetch(self.nodes.after(compared.0.hint?).map(Predecessor::from));
+        let compared = self.compare_hint(probe, *target, &mut ())?;
+        if self.is_hit(compared) {
+            return Some(LowerBound::at(compared.0));
         }
-        hit
+        self.nodes.prefetch(self.nodes.after(compared.0.hint?).map(Predecessor::from));
+        None
     }
 
-    /// The result of a search whose probe's hint, which was compared, is the answer.
+    /// Whether a probe's hint is the answer: the target itself, or a node of its key behind the target, if the node before it has another key, and
+    /// then precedes the target. The link between the two tells, without a look at that key.
     #[inline(always)]
-    fn hit(&self, (probe, compared): (&Probe, Compared)) -> Option<LowerBound> {
-        let is_hit = compared.order == Ordering::Equal || self.begins_key(probe, compared);
-        is_hit.then_some(LowerBound { first: probe.hint?.node(), has_key: true })
-    }
-
-    /// Whether the hint of a probe, which has the target's key and comes after the target, is the first node that does: so it is if the node before it
-    /// has another key, and then precedes the target. The link between them tells both, without a look at that key.
-    #[inline(always)]
-    fn begins_key(&self, probe: &Probe, compared: Compared) -> bool {
+    fn is_hit(&self, (probe, compared): Checked<'_>) -> bool {
+        if compared.order == Ordering::Equal {
+            return true;
+        }
         let is_behind = compared.has_key && compared.order == Ordering::Greater;
         let Some(before) = probe.before.filter(|_| S::HAS_VERSIONS && is_behind) else { return false };
         let link = self.nodes.link(before);
@@ -63,21 +126,21 @@ impl<S: Schema, T: Pending> Index<S, T> {
 
     /// [`lower_bound`](Self::lower_bound) from a probe whose hint is not the answer, and was compared.
     #[inline(never)]
-    fn lower_bound_by(&self, probe: Option<(&Probe, Compared)>, target: &Target<'_>) -> LowerBound {
+    fn lower_bound_by_walk(&self, probe: Option<Checked<'_>>, target: &Target<'_>) -> LowerBound {
         let seek = self.seek_from(probe, *target, &mut ()).unwrap_or_else(|| self.seek_again(*target, &mut ()));
         self.mend_after_read(&seek);
         seek.lower_bound()
     }
 
+    /// Adds hints where a search walked far, and mends prefixes that misled it. Ties of partial keys mislead too, and cannot be mended.
     #[inline(always)]
     pub(crate) fn mend_after_read(&self, seek: &Seek) {
-        // Ties of partial keys mislead too, and cannot be mended.
         if seek.splice.walked > READ_WALK_LIMIT || seek.is_misled && seek.is_misfit() {
             self.mend_for_next(seek);
         }
     }
 
-    /// Adds hints where a search walked far, and mends prefixes that misled it, if there is a node that others will search for.
+    /// The same, if there is a node that others will search for.
     #[cold]
     #[inline(never)]
     fn mend_for_next(&self, seek: &Seek) {
@@ -91,18 +154,17 @@ impl<S: Schema, T: Pending> Index<S, T> {
 
     /// Searches for the target.
     #[inline(always)]
-    pub(crate) fn seek(&self, target: Target<'_>, visits: &mut impl Visits) -> Seek {
-        let probe = self.probe(target, Ties::Guess, visits);
-        if let Some(probe) = &probe {
-            self.prefetch_probe(probe);
-        }
-        let probe = probe.as_ref().and_then(|probe| self.compare_hint(probe, target, visits));
-        self.seek_from(probe, target, visits).unwrap_or_else(|| self.seek_again(target, visits))
+    pub(crate) fn seek(&self, target: Target<'_>, cost: &mut impl Cost) -> Seek {
+        let probe = self.probe(target, Ties::Guess(None), cost);
+        self.prefetch_probe(probe.as_ref());
+        let compared = self.compare_hint(probe.as_ref(), target, cost);
+        self.seek_from(compared, target, cost).unwrap_or_else(|| self.seek_again(target, cost))
     }
 
     /// Prefetches the node that a probe found.
     #[inline(always)]
-    pub(crate) fn prefetch_probe(&self, probe: &Probe) {
+    pub(crate) fn prefetch_probe(&self, probe: Option<&Probe>) {
+        let Some(probe) = probe else { return };
         self.nodes.prefetch(probe.hint);
         if S::HAS_VERSIONS {
             // A hint that ties is most likely an older version of the target's key, which comes after the target.
@@ -114,43 +176,39 @@ impl<S: Schema, T: Pending> Index<S, T> {
     #[inline(always)]
     pub(crate) fn compare_hint<'p>(
         &self,
-        probe: &'p Probe,
+        probe: Option<&'p Probe>,
         target: Target<'_>,
-        visits: &mut impl Visits,
-    ) -> Option<(&'p Probe, Compared)> {
-        visits.node();
+        cost: &mut impl Cost,
+    ) -> Option<Checked<'p>> {
+        let probe = probe?;
+        cost.node();
         Some((probe, self.nodes.compare(probe.hint?, target)))
     }
 
     /// Searches for the target from a probe that was compared; `None` if the probe does not help, or the walk would be long.
     #[inline(always)]
-    fn seek_from(
-        &self,
-        probe: Option<(&Probe, Compared)>,
-        target: Target<'_>,
-        visits: &mut impl Visits,
-    ) -> Option<Seek> {
-        let mut seek = self.verify(probe?, target, visits)?;
-        self.walk_from(&mut seek, target, visits).then_some(seek)
+    fn seek_from(&self, probe: Option<Checked<'_>>, target: Target<'_>, cost: &mut impl Cost) -> Option<Seek> {
+        let mut seek = self.verify(probe?, target, cost)?;
+        self.walk_from(&mut seek, target, cost).then_some(seek)
     }
 
     /// The compared node of a probe is the target itself, or the start of the walk, or the node before it is; `None` if the probe does not help.
     #[inline(always)]
     pub(crate) fn verify(
         &self,
-        (probe, mut compared): (&Probe, Compared),
+        (probe, mut compared): Checked<'_>,
         target: Target<'_>,
-        visits: &mut impl Visits,
+        cost: &mut impl Cost,
     ) -> Option<Seek> {
         let mut hint = probe.hint?;
         let mut bound = None;
         if compared.order == Ordering::Greater {
             bound = hint.node().filter(|_| compared.has_key);
             hint = probe.before?;
-            visits.node();
+            cost.node();
             compared = self.nodes.compare(hint, target);
         }
-        let mut seek = Seek::behind(hint, compared.shared, probe);
+        let mut seek = Seek::behind(hint, compared.shared, Some(probe));
         seek.splice.bound = bound;
         match compared.order {
             Ordering::Greater => None,
@@ -161,10 +219,10 @@ impl<S: Schema, T: Pending> Index<S, T> {
 
     /// Walks on from the result of [`verify`](Self::verify). False if the walk would be long.
     #[inline(always)]
-    pub(crate) fn walk_from(&self, seek: &mut Seek, target: Target<'_>, visits: &mut impl Visits) -> bool {
+    pub(crate) fn walk_from(&self, seek: &mut Seek, target: Target<'_>, cost: &mut impl Cost) -> bool {
         if seek.found.is_none() {
             let limit = if seek.is_misfit() { MISFIT_WALK } else { WALK_LIMIT };
-            match self.nodes.walk(target, &mut seek.splice, limit, visits) {
+            match self.nodes.walk(target, &mut seek.splice, limit, cost) {
                 Walked::Found(node) => seek.found = Some(node),
                 Walked::Between => {}
                 Walked::TooFar => return false,
@@ -186,39 +244,60 @@ impl<S: Schema, T: Pending> Index<S, T> {
     /// Handles a search that was most likely misled by a tie, or where the target does not have the prefix that partial keys left out.
     #[cold]
     #[inline(never)]
-    pub(crate) fn seek_again(&self, target: Target<'_>, visits: &mut impl Visits) -> Seek {
-        let probe = self.probe(target, Ties::Settle, visits);
-        let probe = probe.as_ref().and_then(|probe| self.compare_hint(probe, target, visits));
-        let seek = self.seek_from(probe, target, visits);
-        seek.unwrap_or_else(|| self.seek_by_keys(target, Side::AtOrBefore, visits))
+    pub(crate) fn seek_again(&self, target: Target<'_>, cost: &mut impl Cost) -> Seek {
+        let probe = self.probe(target, Ties::Settle, cost);
+        let compared = self.compare_hint(probe.as_ref(), target, cost);
+        let seek = self.seek_from(compared, target, cost);
+        seek.unwrap_or_else(|| self.seek_by_keys(target, Side::AtOrBefore, cost))
     }
 
     /// Searches by keys alone: whatever the partial keys say, only missing hints make the walk long.
     #[cold]
     #[inline(never)]
-    fn seek_by_keys(&self, target: Target<'_>, side: Side, visits: &mut impl Visits) -> Seek {
-        let probe = self.probe_by_keys(target, side, visits);
-        let mut seek = Seek::at(Predecessor::HEAD, self.nodes.compare(Predecessor::HEAD, target).shared);
+    fn seek_by_keys(&self, target: Target<'_>, side: Side, cost: &mut impl Cost) -> Seek {
+        let probe = self.probe_by_keys(target, side, cost);
+        let mut seek = Seek::behind(Predecessor::HEAD, self.nodes.compare(Predecessor::HEAD, target).shared, None);
         for hint in probe.iter().flat_map(|probe| [probe.hint, probe.before]).flatten() {
-            visits.node();
+            cost.node();
             let compared = self.nodes.compare(hint, target);
-            seek = match (&probe, compared.order) {
-                (Some(probe), order) if !side.is_behind(order) => Seek::behind(hint, compared.shared, probe),
-                _ => continue,
-            };
+            if side.is_behind(compared.order) {
+                continue;
+            }
+            seek = Seek::behind(hint, compared.shared, probe.as_ref());
             if compared.order == Ordering::Equal {
                 return Seek { found: hint.node(), is_misled: true, ..seek };
             }
             break;
         }
         seek.is_misled = true;
-        seek.found = self.nodes.walk_on(target, &mut seek.splice, visits).err();
+        seek.found = self.nodes.walk_on(target, &mut seek.splice, cost).err();
         seek
     }
+}
 
-    /// Like [`seek`](Self::seek), but never ends at the hint of the target itself, so it always finds the splice.
-    #[cold]
-    pub(super) fn seek_strictly_before(&self, target: Target<'_>) -> Seek {
-        Seek { found: None, ..self.seek_by_keys(target, Side::Before, &mut ()) }
+/// Searches back: links only lead forward, so the node before a place is found by walking from a hint towards the place.
+impl<S: Schema, T: Pending> Index<S, T> {
+    /// The last node before `target`, and the search that led to it. Expected O(log n).
+    pub(crate) fn before(&self, target: Target<'_>) -> Option<(NodeId, Seek)> {
+        let seek = match target.version.checked_add(1) {
+            // The node there is a newer version, and comes before the target.
+            Some(version) => self.seek(Target { version, ..target }, &mut ()),
+            // Never ends at the hint of the target itself, so that it always finds the splice.
+            None => Seek { found: None, ..self.seek_by_keys(target, Side::Before, &mut ()) },
+        };
+        self.mend_after_read(&seek);
+        Some((seek.found.or(seek.splice.prev.node())?, seek))
+    }
+
+    /// The last node.
+    pub(crate) fn last(&self) -> Option<NodeId> {
+        let hint = self.root().and_then(|root| self.last_hint(self.read(root)));
+        let mut seek = Seek::behind(hint.unwrap_or(Predecessor::HEAD), 0, None);
+        while let Some(next) = self.nodes.after(seek.splice.prev) {
+            seek.splice.prev = next.into();
+            seek.splice.walked = seek.splice.walked.saturating_add(1);
+        }
+        self.mend_after_read(&seek);
+        seek.splice.prev.node()
     }
 }

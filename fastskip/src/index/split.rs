@@ -13,12 +13,12 @@
 
 use core::cmp::Ordering;
 
-use super::block::{Block, Gaps, Locked, Rows, SlotContent, bias};
+use super::block::{Header, Locked, Rows, SlotContent, bias};
+use super::descent::{MAX_LEVELS, Path};
 use super::hint::Hinted;
-use super::path::{MAX_LEVELS, Path};
 use super::prefix::{NewHint, Split};
+use super::ties::Gaps;
 use super::tree::Index;
-use crate::key::{self, four_bytes};
 use crate::mem::arena::{BlockSource, Pending};
 use crate::node::Predecessor;
 use crate::nodes::Schema;
@@ -43,14 +43,18 @@ impl<S: Schema, T: Pending> Index<S, T> {
         let mut parent = full.pop().ok_or(None)?;
         while let Some(mut left) = full.pop() {
             let gaps = self.spread(&mut left);
-            let cut = if full.is_empty() { cut_of_leaf(&left, gaps, slot, hint.split) } else { middle(&left, gaps) };
-            let upper = path.upper(path.len - 1 - full.len());
+            let cut = match hint.split {
+                Split::Ascending if full.is_empty() && slot == left.header.count() => SLOTS - 1,
+                Split::Descending if full.is_empty() && slot == 1 => 2.min(SLOTS - 1),
+                _ => middle(&left, gaps),
+            };
+            let upper = path.steps()[path.steps().len() - 1 - full.len()].upper;
             let Some(right) = self.divide(source, &mut parent, &mut left, (cut, gaps), upper) else {
                 return Err(Some(Hinted::GivenUp));
             };
             let is_right = match full.last() {
-                Some(child) => right.block().find_child(*right, child.block().id()).is_some(),
-                None => self.nodes.compare(right.block().lower(), hint.target).order != Ordering::Greater,
+                Some(child) => right.find_child(child.id()).is_some(),
+                None => self.nodes.compare(right.lower(), hint.target).order != Ordering::Greater,
             };
             parent = if is_right { right } else { left };
         }
@@ -65,60 +69,45 @@ impl<S: Schema, T: Pending> Index<S, T> {
         path: &Path,
         leaf: Locked<'a>,
     ) -> Result<Vec<Locked<'a>>, SplitError> {
-        let mut locked = Vec::with_capacity(path.len + 1);
+        let mut locked = Vec::with_capacity(path.steps().len() + 1);
         let mut child = leaf;
-        for depth in (0..path.len - 1).rev() {
-            let Some(id) = path.get(depth) else { return Err(None) };
-            let parent = self.block(id).try_lock().ok_or(Some(Hinted::Blocked))?;
-            let has_child = parent.block().find_child(*parent, child.block().id()).is_some();
-            if parent.level() != child.level() + 1 || !has_child {
+        for step in path.steps().iter().rev().skip(1) {
+            let parent = self.block(step.block).try_lock().ok_or(Some(Hinted::Blocked))?;
+            let has_child = parent.find_child(child.id()).is_some();
+            if parent.header.level() != child.header.level() + 1 || !has_child {
                 return Err(None);
             }
             locked.push(child);
-            if !parent.is_full() {
+            if !parent.header.is_full() {
                 locked.push(parent);
                 return Ok(locked);
             }
             child = parent;
         }
-        let root = self.raise_root(source, path, &mut child)?;
-        locked.push(child);
-        locked.push(root);
-        Ok(locked)
-    }
-
-    /// Puts a new root above the full, locked one.
-    fn raise_root<'a>(
-        &'a self,
-        source: BlockSource,
-        path: &Path,
-        root: &mut Locked<'a>,
-    ) -> Result<Locked<'a>, SplitError> {
-        let was = root.block();
-        if self.root() != Some(was.id()) || path.get(0) != Some(was.id()) {
+        // The full root gets a new one above it.
+        let root = child.id();
+        if self.root() != Some(root) || path.steps()[0].block != root {
             return Err(None);
         }
-        if root.level() as usize + 2 > MAX_LEVELS {
+        let level = child.header.level() + 1;
+        if level as usize + 1 > MAX_LEVELS {
             return Err(Some(Hinted::GivenUp));
         }
-        let gaps = self.spread(root);
-        let rows = self.rows_beside(root, gaps, root.level() + 1);
-        let new = self.new_block(source, root.level() + 1, self.root_prefix(root), Predecessor::HEAD, rows);
+        let gaps = self.spread(&mut child);
+        // All hinted keys share what the first and the last one do.
+        let last = self.last_hint(*child).and_then(Predecessor::node);
+        let shared = |first| last.map_or(0, |last| self.shared(first, last));
+        let prefix = self.nodes.after(Predecessor::HEAD).map_or(0, shared);
+        let header = Header::new(level, prefix, self.rows_beside(&child, gaps, level));
+        let new = self.new_block(source, header, Predecessor::HEAD);
         let mut new = new.ok_or(Some(Hinted::GivenUp))?;
-        new.insert(0, bias(0), SlotContent::Child(was.id(), Predecessor::HEAD), None);
-        if self.set_root(was.id(), new.block().id()) {
-            return Ok(new);
+        new.insert(0, bias(0), SlotContent::Child(root, Predecessor::HEAD), None);
+        if !self.set_root(root, new.id()) {
+            self.waste_block(source.shard, new.header);
+            return Err(None);
         }
-        self.waste_block(source.shard, *new);
-        Err(None)
-    }
-
-    /// The number of bytes that all hinted keys share, which the first and the last one determine.
-    fn root_prefix(&self, root: &Locked<'_>) -> u32 {
-        match (self.nodes.after(Predecessor::HEAD), self.last_node(root)) {
-            (Some(first), Some(last)) => key::compare(self.nodes.node(first).key(), self.nodes.node(last).key(), 0).1,
-            _ => 0,
-        }
+        locked.extend([child, new]);
+        Ok(locked)
     }
 
     /// Moves the slots of `left` from `cut` on to a new block in `parent`. The block after `parent` does not begin before `upper`. `None` if that
@@ -131,71 +120,54 @@ impl<S: Schema, T: Pending> Index<S, T> {
         (cut, gaps): (usize, Gaps),
         upper: Option<Predecessor>,
     ) -> Option<Locked<'_>> {
-        let (block, level) = (left.block(), left.level());
-        let lower = block.separator(**left, cut).unwrap_or(Predecessor::HEAD);
-        let upper = self.separator_behind(parent, block).or(upper);
+        let (level, count) = (left.header.level(), left.header.count());
+        let lower = left.separator(cut).unwrap_or(Predecessor::HEAD);
+        let behind = parent.find_child(left.id()).map(|slot| slot + 1).filter(|slot| *slot < parent.header.count());
+        let upper = behind.and_then(|behind| parent.separator(behind)).or(upper);
         if upper.is_some_and(|upper| !self.nodes.is_before(lower, upper)) {
             // These hints were added during the last split of the block, and belong to the next block.
-            left.cut(cut);
+            left.set_count(cut);
             return None;
         }
-        let mut right = self.new_block(source, level, left.prefix(), lower, self.rows_beside(left, gaps, level))?;
-        if left.is_tied() && right.rows() > Rows::Two {
+        let header = Header::new(level, left.header.prefix(), self.rows_beside(left, gaps, level));
+        let mut right = self.new_block(source, header, lower)?;
+        if left.header.is_tied() && header.rows() > Rows::Two {
             right.set_tied();
         }
-        right.fill(block, level, cut..left.count());
-        right.set_bounds(lower, block.next());
-        if gaps.are_narrow(cut + 1..left.count()) {
+        right.copy_slots(**left, cut..count);
+        right.set_bounds(lower, left.next());
+        if gaps.are_narrow(cut + 1..count) {
             self.lengthen_prefix(&mut right);
         }
         self.tie_if_needed(&mut right);
-        self.insert_right(parent, block, right.block(), lower);
+        // Into the parent, behind `left`.
+        let key = self.nodes.key_of(Some(lower));
+        let shared = self.prefix_with(**parent, key, None);
+        if shared < parent.header.prefix() {
+            self.set_prefix(parent, shared);
+        }
+        let partial = parent.header.partial_of(key);
+        let slot = parent.find_child(left.id()).map_or(parent.header.count(), |slot| slot + 1);
+        self.insert_slot(parent, slot, partial, SlotContent::Child(right.id(), lower));
         if parent.is_retired() {
             // The parent was replaced meanwhile, and its copy may lack `right`, so `left` keeps its slots.
-            self.waste_block(source.shard, *right);
+            self.waste_block(source.shard, right.header);
             return None;
         }
-        block.replace_next(block.next(), right.block().id());
-        left.cut(cut);
+        left.replace_next(left.next(), right.id());
+        left.set_count(cut);
         if gaps.are_narrow(1..cut) {
             self.lengthen_prefix(left);
         }
         Some(right)
     }
-
-    /// The lower bound of the slot after a child of `parent`.
-    fn separator_behind(&self, parent: &Locked<'_>, child: Block<'_>) -> Option<Predecessor> {
-        let behind = parent.block().find_child(**parent, child.id())? + 1;
-        if behind < parent.count() { parent.block().separator(**parent, behind) } else { None }
-    }
-
-    /// Puts `right` after `left` into their parent.
-    fn insert_right(&self, parent: &mut Locked<'_>, left: Block<'_>, right: Block<'_>, lower: Predecessor) {
-        let key = self.nodes.key_of(Some(lower));
-        let shared = self.prefix_of_key(parent.block(), **parent, key, None);
-        if shared < parent.prefix() {
-            self.set_prefix(parent, shared);
-        }
-        let partial = bias(four_bytes(key, parent.prefix() as usize));
-        let slot = parent.block().find_child(**parent, left.id()).map_or(parent.count(), |slot| slot + 1);
-        self.insert_slot(parent, slot, partial, SlotContent::Child(right.id(), lower));
-    }
-}
-
-/// The place to cut a full leaf in which a hint belongs at `slot`.
-fn cut_of_leaf(leaf: &Locked<'_>, gaps: Gaps, slot: usize, split: Split) -> usize {
-    match split {
-        Split::Ascending if slot == leaf.count() => SLOTS - 1,
-        Split::Descending if slot == 1 => 2.min(SLOTS - 1),
-        _ => middle(leaf, gaps),
-    }
 }
 
 /// The place near the middle where neighbours differ most: the new lower bound is then visible in the parent's partial key.
 fn middle(block: &Locked<'_>, gaps: Gaps) -> usize {
-    let count = block.count();
+    let count = block.header.count();
     let reach = if gaps.are_narrow(1..count) { count / 4 } else { count / 8 };
-    let differ = |slot: usize| (block.block().partial(slot) ^ block.block().partial(slot - 1)).leading_zeros() / 4;
+    let differ = |slot: usize| (block.partial(slot) ^ block.partial(slot - 1)).leading_zeros() / 4;
     let cuts = (count / 2 - reach).max(1)..=(count / 2 + reach).min(count - 1);
     cuts.min_by_key(|&slot| (differ(slot), slot.abs_diff(count / 2))).unwrap_or(count / 2)
 }
@@ -210,8 +182,8 @@ mod tests {
         for key in [(|i| i) as fn(u64) -> u64, |i| u64::MAX - i, mix] {
             let list = list_of((0..6000).map(|i| key(i).to_be_bytes().to_vec()));
             let mut level = vec![list.index.root().unwrap()];
-            while list.index.block(level[0]).header().level() > 0 {
-                let children = |id| (0..list.index.block(id).header().count()).map(move |slot| (id, slot));
+            while list.index.block(level[0]).load_header().level() > 0 {
+                let children = |id| (0..list.index.block(id).load_header().count()).map(move |slot| (id, slot));
                 let children = level.into_iter().flat_map(children);
                 level = children.map(|(id, slot)| list.index.block(id).child(slot).unwrap()).collect();
                 let next: Vec<_> = level.iter().map(|&id| list.index.block(id).next()).collect();

@@ -1,12 +1,14 @@
-//! The index itself: its root, and the making of blocks.
+//! The index itself: its root, the making of blocks, and the check that it agrees with the list.
 
+use std::collections::HashMap;
 use std::io;
 
-use super::block::{BLOCK_WORDS, Block, BlockId, Header, Locked, Rows, SlotContent, bias};
+use super::block::{BLOCK_WORDS, Block, BlockId, Header, Locked, ReadBlock, Rows, SlotContent, bias};
 use super::steps;
+use crate::key::PartialKey;
 use crate::mem::arena::{BlockSource, Layout, Pending};
 use crate::mem::storage::TablePool;
-use crate::node::{FIRST_NODE, Predecessor};
+use crate::node::{FIRST_NODE, NodeId, Predecessor};
 use crate::nodes::{Nodes, Schema};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, ord};
 
@@ -46,7 +48,8 @@ impl<S: Schema, T: Default> Index<S, T> {
     fn make_empty(&mut self) {
         (self.root, self.replaced) = (AtomicU32::new(FIRST_BLOCK), AtomicU64::new(0));
         // SAFETY: the words before the first node that the arena leaves to the list, which nobody shares yet.
-        let mut leaf = unsafe { Locked::make(self.nodes.storage(), FIRST_BLOCK, 0, 0, Predecessor::HEAD, Rows::Two) };
+        let mut leaf =
+            unsafe { Locked::make(self.nodes.storage(), FIRST_BLOCK, Header::new(0, 0, Rows::Two), Predecessor::HEAD) };
         leaf.insert(0, bias(0), SlotContent::Hint(Predecessor::HEAD), None);
     }
 }
@@ -73,6 +76,11 @@ impl<S: Schema, T> Index<S, T> {
         Block::new(self.nodes.storage(), id)
     }
 
+    #[inline(always)]
+    pub(super) fn read(&self, id: BlockId) -> ReadBlock<'_> {
+        self.block(id).read()
+    }
+
     /// Prefetches a block to which a search descends. Its rows are guessed from its parent's.
     #[inline(always)]
     pub(super) fn prefetch_child(&self, child: BlockId, parent: Header) {
@@ -85,22 +93,60 @@ impl<S: Schema, T> Index<S, T> {
 }
 
 impl<S: Schema, T: Pending> Index<S, T> {
-    /// An empty block of the level, locked and not published, or `None` if the arena has no room within its limit.
-    pub(super) fn new_block(
-        &self,
-        source: BlockSource,
-        level: u32,
-        prefix: u32,
-        lower: Predecessor,
-        rows: Rows,
-    ) -> Option<Locked<'_>> {
-        let off = self.nodes.arena.alloc_block(source, rows.words())?;
+    /// An empty block with this header, locked and not published, or `None` if the arena has no room within its limit.
+    pub(super) fn new_block(&self, source: BlockSource, header: Header, lower: Predecessor) -> Option<Locked<'_>> {
+        let off = self.nodes.arena.alloc_block(source, header.rows().words())?;
         // SAFETY: just allocated, aligned to 8 words and behind the head.
-        Some(unsafe { Locked::make(self.nodes.storage(), off, level, prefix, lower, rows) })
+        Some(unsafe { Locked::make(self.nodes.storage(), off, header, lower) })
     }
 
     /// Counts a replaced or never used block as waste.
     pub(super) fn waste_block(&self, shard: usize, block: Header) {
         self.nodes.arena.waste_block(shard, block.rows().words());
+    }
+}
+
+impl<S: Schema, T: Pending> Index<S, T> {
+    /// Checks I2 (hints): every slot under the root names a node of the list, or a block of the level below. Also checks the bound of I6 on
+    /// replaced blocks. At rest the index is also tidy: no lock is taken, slots are sorted, and partial keys are those of the keys.
+    pub(crate) fn validate(&self, nodes: &[NodeId], tidy: bool) {
+        let replaced = self.replaced.load(Ordering::Relaxed);
+        let most = self.most_replaced();
+        assert!(replaced <= most, "I6 broken: {replaced} words of replaced blocks, {most} allowed");
+        let places: HashMap<u32, usize> =
+            nodes.iter().enumerate().map(|(place, id)| (id.to_stored(), place + 1)).collect();
+        let root = self.root().expect("I2 broken: no root");
+        self.validate_block(root, self.block(root).load_header().level(), &places, tidy);
+    }
+
+    fn validate_block(&self, id: BlockId, level: u32, places: &HashMap<u32, usize>, tidy: bool) {
+        let block = self.read(id);
+        let header = block.header;
+        let place = |at: Predecessor| {
+            at.node()
+                .map_or(0, |node| *places.get(&node.to_stored()).expect("I2 broken: a hint is no node of the list"))
+        };
+        assert_eq!(header.level(), level, "I2 broken: a block of another level");
+        assert!(header.count() > 0, "I2 broken: an empty block");
+        assert!(!tidy || !header.is_locked() || block.is_retired(), "a block stays locked");
+        let slots = 0..header.count();
+        let separators = slots.map(|slot| block.separator(slot).expect("I2 broken: an empty slot"));
+        let separators: Vec<_> = separators.collect();
+        assert!(!tidy || place(block.lower()) <= place(separators[0]), "a slot lies before its block");
+        assert!(!tidy || separators.is_sorted_by_key(|&separator| place(separator)), "slots are out of order");
+        let mut before = None;
+        for (slot, separator) in separators.into_iter().enumerate() {
+            let key = self.nodes.key_of(Some(separator));
+            assert!(!tidy || block.partial(slot) == header.partial_of(key), "a partial key is not that of its key");
+            let is_relative = |before| block.relative(slot) == PartialKey::between(before, key);
+            let is_right = !header.is_tied() || before.is_none_or(is_relative);
+            assert!(!tidy || is_right, "a slot does not differ from the one before as its block says");
+            before = Some(key);
+            if level > 0 {
+                let child = block.child(slot).expect("I2 broken: an empty slot");
+                assert!(!tidy || self.block(child).lower() == separator, "a slot does not begin where its block does");
+                self.validate_block(child, level - 1, places, tidy);
+            }
+        }
     }
 }

@@ -1,11 +1,9 @@
-//! Iteration: positions that move in both directions, and views that decide which nodes are shown.
+//! Iteration over what a reader sees of a table: [`walk`] decides which nodes are shown, [`cursor`] and [`range`] are the types that users hold.
 
 pub(crate) mod cursor;
 pub(crate) mod owned;
 mod position;
-mod range;
+pub(crate) mod range;
 mod readahead;
-mod view;
-
-pub(crate) use range::{Ends, Range, impl_range_iterator};
-pub(crate) use view::View;
+pub(crate) mod source;
+mod walk;

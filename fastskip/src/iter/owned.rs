@@ -1,16 +1,16 @@
-//! Bytes and iterators that own their table: a counted reference to the table takes the place of the borrow.
+//! Bytes and entries that own their table: a counted reference to the table takes the place of the borrow.
 
 use core::fmt;
 use core::ops::{Deref, RangeBounds};
 use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::ptr::NonNull;
 
-use super::range::Ends;
+use super::source::Source;
 use crate::sync::Arc;
 
 /// Byte strings of a table, and the count that keeps them.
 #[derive(Clone)]
-pub(crate) struct Kept<const N: usize> {
+struct Kept<const N: usize> {
     /// Pointers and no references: these must be valid for as long as a function runs that they are handed to, and `drop` is one.
     bytes: [NonNull<[u8]>; N],
     table: Arc<dyn Send + Sync>,
@@ -26,28 +26,17 @@ impl<const N: usize> UnwindSafe for Kept<N> {}
 impl<const N: usize> RefUnwindSafe for Kept<N> {}
 
 impl<const N: usize> Kept<N> {
-    /// Keeps the byte strings that `read` borrows from the table, if any. Returns what else it says of them, too.
     #[inline]
-    pub(crate) fn attach<T: Send + Sync + 'static, R>(
-        table: &Arc<T>,
-        read: impl for<'a> FnOnce(&'a T) -> Option<([&'a [u8]; N], R)>,
-    ) -> Option<(Self, R)> {
-        let (bytes, rest) = read(table)?;
-        let table: Arc<T> = Arc::clone(table);
-        Some((Self { bytes: bytes.map(NonNull::from), table }, rest))
-    }
-
-    #[inline]
-    pub(crate) fn bytes(&self, index: usize) -> &[u8] {
-        // SAFETY: `read` borrowed the bytes from the table, for a lifetime that it did not know: so for any through which the table is
-        // shared. It is shared for as long as `self` counts it: whoever resets it, moves it or drops it must hold the only count
+    fn bytes(&self, index: usize) -> &[u8] {
+        // SAFETY: `OwnedItem::attach` borrowed the bytes from the table, for a lifetime that its argument did not know: so for any through which the
+        // table is shared. It is shared for as long as `self` counts it: whoever resets it, moves it or drops it must hold the only count
         // (`Arc::get_mut`). Until then nothing is unmapped or handed out again (I8), and bytes that were lent are not written (I4).
         unsafe { self.bytes[index].as_ref() }
     }
 
     /// One of the byte strings.
     #[inline]
-    pub(crate) fn into_bytes(self, index: usize) -> OwnedBytes {
+    fn into_bytes(self, index: usize) -> OwnedBytes {
         OwnedBytes(Kept { bytes: [self.bytes[index]], table: self.table })
     }
 }
@@ -112,138 +101,85 @@ impl fmt::Debug for OwnedBytes {
     }
 }
 
-/// Implements what an owned entry has to be, for a type with a field `kept` of its key and value and a method `$borrow` that returns
-/// its borrowed form.
-macro_rules! impl_owned_entry {
-    ($name:ident, $borrowed:ident, $borrow:ident) => {
-        impl $name {
-            /// The key.
-            #[must_use]
-            pub fn key(&self) -> &[u8] {
-                self.kept.bytes(0)
-            }
-
-            /// The value.
-            #[must_use]
-            pub fn value(&self) -> &[u8] {
-                self.kept.bytes(1)
-            }
-
-            /// The key, which keeps the table alive by itself. O(1): nothing is copied.
-            #[must_use]
-            pub fn key_bytes(&self) -> OwnedBytes {
-                self.kept.clone().into_bytes(0)
-            }
-
-            /// The value, which keeps the table alive by itself. O(1): nothing is copied.
-            #[must_use]
-            pub fn value_bytes(&self) -> OwnedBytes {
-                self.kept.clone().into_bytes(1)
-            }
-
-            /// As [`value_bytes`](Self::value_bytes), with the reference that this counts.
-            #[must_use]
-            pub fn into_value(self) -> OwnedBytes {
-                self.kept.into_bytes(1)
-            }
-        }
-
-        /// The value.
-        impl AsRef<[u8]> for $name {
-            fn as_ref(&self) -> &[u8] {
-                self.value()
-            }
-        }
-
-        impl PartialEq for $name {
-            fn eq(&self, other: &Self) -> bool {
-                self.$borrow() == other.$borrow()
-            }
-        }
-
-        impl Eq for $name {}
-
-        impl PartialEq<$borrowed<'_>> for $name {
-            fn eq(&self, other: &$borrowed<'_>) -> bool {
-                self.$borrow() == *other
-            }
-        }
-
-        impl core::fmt::Debug for $name {
-            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                f.debug_tuple(stringify!($name)).field(&self.$borrow()).finish()
-            }
-        }
-    };
+/// An entry that keeps its table alive, by one counted reference: [`OwnedVersion`](crate::OwnedVersion) of a memtable,
+/// [`OwnedEntry`](crate::OwnedEntry) of a list. Nothing is copied. Its contents never change.
+///
+/// While one lives, the table cannot be reset, and none of its memory is freed; so do not keep one for long.
+pub struct OwnedItem<T: Source> {
+    /// The key and the value.
+    kept: Kept<2>,
+    pub(crate) rest: T::Rest,
 }
 
-/// Takes a step of an end. After `None` there is none left.
-#[inline]
-pub(crate) fn step<I>(ends: &mut Option<Ends>, step: impl FnOnce(&mut Ends) -> Option<I>) -> Option<I> {
-    let item = ends.as_mut().and_then(step);
-    if item.is_none() {
-        *ends = None;
+impl<T: Source> OwnedItem<T> {
+    /// Keeps the entry that `find` borrows from the table, if any.
+    #[inline(always)]
+    pub(crate) fn attach(table: &Arc<T>, find: impl for<'a> FnOnce(&'a T) -> Option<T::Item<'a>>) -> Option<Self> {
+        let (bytes, rest) = T::split(find(table)?);
+        let table: Arc<T> = Arc::clone(table);
+        Some(Self { kept: Kept { bytes: bytes.map(NonNull::from), table }, rest })
     }
-    item
+
+    /// The entry, borrowed.
+    pub(crate) fn item(&self) -> T::Item<'_> {
+        T::join([self.key(), self.value()], self.rest)
+    }
+
+    /// The key.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        self.kept.bytes(0)
+    }
+
+    /// The value.
+    #[must_use]
+    pub fn value(&self) -> &[u8] {
+        self.kept.bytes(1)
+    }
+
+    /// The key, which keeps the table alive by itself. O(1): nothing is copied.
+    #[must_use]
+    pub fn key_bytes(&self) -> OwnedBytes {
+        self.kept.clone().into_bytes(0)
+    }
+
+    /// The value, which keeps the table alive by itself. O(1): nothing is copied.
+    #[must_use]
+    pub fn value_bytes(&self) -> OwnedBytes {
+        self.kept.clone().into_bytes(1)
+    }
+
+    /// As [`value_bytes`](Self::value_bytes), with the reference that this counts.
+    #[must_use]
+    pub fn into_value(self) -> OwnedBytes {
+        self.kept.into_bytes(1)
+    }
 }
 
-/// Implements an iterator that owns its table, for a type with the fields `table`, `at` and `ends`. `$shown` leads from the first two to
-/// the list, if it was made, and a view of it. The iterator yields `$owned`, or lends `$item`.
-macro_rules! impl_owned_iterator {
-    ($name:ident, $owned:ident, $item:ident, $shown:ident) => {
-        impl $name {
-            /// The same as `next`, but lends what it takes until the next step, and so counts no reference: two atomic operations
-            /// less.
-            #[inline]
-            pub fn next_ref(&mut self) -> Option<$item<'_>> {
-                let (list, view) = $shown(&self.table, self.at);
-                step(&mut self.ends, |ends| ends.next(list?, view))
-            }
-
-            /// The same as `next_back`, but lends what it takes, as [`next_ref`](Self::next_ref) does.
-            #[inline]
-            pub fn next_back_ref(&mut self) -> Option<$item<'_>> {
-                let (list, view) = $shown(&self.table, self.at);
-                step(&mut self.ends, |ends| ends.next_back(list?, view))
-            }
-        }
-
-        impl Iterator for $name {
-            type Item = $owned;
-
-            #[inline]
-            fn next(&mut self) -> Option<$owned> {
-                let Self { table, at, ends } = self;
-                step(ends, |ends| {
-                    $owned::attach(table, |table| {
-                        let (list, view) = $shown(table, *at);
-                        ends.next(list?, view)
-                    })
-                })
-            }
-        }
-
-        impl DoubleEndedIterator for $name {
-            #[inline]
-            fn next_back(&mut self) -> Option<$owned> {
-                let Self { table, at, ends } = self;
-                step(ends, |ends| {
-                    $owned::attach(table, |table| {
-                        let (list, view) = $shown(table, *at);
-                        ends.next_back(list?, view)
-                    })
-                })
-            }
-        }
-
-        impl core::iter::FusedIterator for $name {}
-
-        impl core::fmt::Debug for $name {
-            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                f.debug_struct(stringify!($name)).finish_non_exhaustive()
-            }
-        }
-    };
+// Not derived, because a derived impl would require `T: Clone`.
+impl<T: Source> Clone for OwnedItem<T> {
+    fn clone(&self) -> Self {
+        Self { kept: self.kept.clone(), rest: self.rest }
+    }
 }
 
-pub(crate) use {impl_owned_entry, impl_owned_iterator};
+/// The value.
+impl<T: Source> AsRef<[u8]> for OwnedItem<T> {
+    fn as_ref(&self) -> &[u8] {
+        self.value()
+    }
+}
+
+impl<T: Source> PartialEq for OwnedItem<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.item() == other.item()
+    }
+}
+
+impl<T: Source> Eq for OwnedItem<T> {}
+
+impl<T: Source> fmt::Debug for OwnedItem<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OwnedItem").field(&self.item()).finish()
+    }
+}

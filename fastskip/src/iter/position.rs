@@ -120,11 +120,11 @@ impl Position {
         if hint.is_some_and(|hint| list.nodes().walk_between(hint, at, &mut self.behind)) {
             return self.behind.last().copied();
         }
-        let (prev, place) = list.index.before(list.node(at).target())?;
+        let (prev, seek) = list.index.before(list.node(at).target())?;
         if self.searches < STEADY_WALK {
             self.searches += 1;
         } else {
-            self.ahead.start::<S, true>(list, place, at);
+            self.ahead.start::<S, true>(list, list.index.place_of(&seek), at);
         }
         self.behind.clear();
         self.behind.push(prev);

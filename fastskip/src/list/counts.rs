@@ -2,7 +2,8 @@
 
 use crate::sync::{AtomicU64, Ordering, ord};
 
-/// A sum. Who is alone in its shard (see `gate.rs`) adds without a read-modify-write, to a word that others leave alone.
+/// A figure of a shard, in two halves. Who is alone in its shard (see `gate.rs`) changes the one without a read-modify-write, and others leave it
+/// alone.
 #[derive(Debug, Default)]
 struct Counter {
     by_lone: AtomicU64,
@@ -10,7 +11,7 @@ struct Counter {
 }
 
 impl Counter {
-    /// Adds, modulo 2^64: so it can take back too.
+    /// Adds to a sum, modulo 2^64: so it can take back too.
     #[inline]
     fn add(&self, more: u64, alone: bool) {
         // ORDERING(counts.add): Release; pairs with `sum`. Weaker: an entry could be seen counted, and its attempt and its memory
@@ -28,16 +29,8 @@ impl Counter {
         let acquire = ord("counts.read", Ordering::Acquire);
         self.by_lone.load(acquire).wrapping_add(self.by_others.load(acquire))
     }
-}
 
-/// The highest number so far, kept by lone writers and by others as [`Counter`] is.
-#[derive(Debug, Default)]
-struct Highest {
-    by_lone: AtomicU64,
-    by_others: AtomicU64,
-}
-
-impl Highest {
+    /// Raises a highest number.
     #[inline]
     fn raise(&self, to: u64, alone: bool) {
         // Relaxed: published by the count of the entry, which follows.
@@ -48,7 +41,7 @@ impl Highest {
         }
     }
 
-    fn get(&self) -> u64 {
+    fn highest(&self) -> u64 {
         self.by_lone.load(Ordering::Relaxed).max(self.by_others.load(Ordering::Relaxed))
     }
 }
@@ -61,9 +54,9 @@ pub(crate) struct Counts {
     key_bytes: Counter,
     value_bytes: Counter,
     cas_failures: AtomicU64,
-    highest_seqno: Highest,
+    highest_seqno: Counter,
     /// All bits inverted.
-    lowest_seqno: Highest,
+    lowest_seqno: Counter,
 }
 
 /// Sums of such counters.
@@ -82,17 +75,6 @@ impl Totals {
     pub(crate) fn entry(key_len: usize, value_len: usize, is_tombstone: bool) -> Self {
         let (key_bytes, value_bytes) = (key_len as u64, value_len as u64);
         Self { entries: 1, tombstones: is_tombstone.into(), key_bytes, value_bytes, cas_failures: 0 }
-    }
-
-    /// What takes an entry's parts back when it is counted, modulo 2^64.
-    fn negated(self) -> Self {
-        Self {
-            entries: self.entries.wrapping_neg(),
-            tombstones: self.tombstones.wrapping_neg(),
-            key_bytes: self.key_bytes.wrapping_neg(),
-            value_bytes: self.value_bytes.wrapping_neg(),
-            ..self
-        }
     }
 }
 
@@ -117,7 +99,7 @@ impl Counts {
 
     /// The lowest and the highest sequence number, if there is any.
     pub(super) fn seqnos(&self) -> Option<(u64, u64)> {
-        let (low, high) = (!self.lowest_seqno.get(), self.highest_seqno.get());
+        let (low, high) = (!self.lowest_seqno.highest(), self.highest_seqno.highest());
         (low <= high).then_some((low, high))
     }
 
@@ -134,7 +116,10 @@ impl Counts {
     /// Takes an entry back that was counted and found stored by another thread.
     #[cold]
     pub(crate) fn not_stored(&self, entry: Totals, alone: bool) {
-        self.stored(entry.negated(), alone);
+        let Totals { entries, tombstones, key_bytes, value_bytes, .. } = entry;
+        let [entries, tombstones, key_bytes, value_bytes] =
+            [entries, tombstones, key_bytes, value_bytes].map(u64::wrapping_neg);
+        self.stored(Totals { entries, tombstones, key_bytes, value_bytes, ..entry }, alone);
     }
 
     pub(super) fn add_to(&self, totals: &mut Totals) {

@@ -12,9 +12,22 @@
 //!
 //! I7 freeze: an insert that returned success is in the frozen table. Its links happen before its `leave` (Release),
 //! which the freezing thread acquires. An insert that entered later is turned away before it writes.
+//!
+//! # Freezing
+//!
+//! A freezing thread holds a lock while it closes the gates and looks at them, and gives it up to sleep. The writer that leaves a closed gate
+//! as the last one wakes it, and takes the lock first: otherwise it could come when the other has looked and does not sleep yet, and wake
+//! nobody. It finds the gate closed, or left before that; so no freezing thread sleeps for a writer that has left. No writer takes the lock
+//! before its gate is closed. Shown by the models `freeze_waits_..` of `loom-tests`, which deadlock if a wake-up is lost.
+//!
+//! It sleeps on a condition variable of the list's own. To park would take the token of an `unpark` that the caller waits for, and needs the
+//! thread's handle, which a thread may have lost when its thread-locals are destroyed.
+//!
+//! A list is frozen from the moment its first gate is closed: a thread that sees it closed closes the others too, before it
+//! says so. It is drained when no writer is inside any more; only then its contents are final.
 
 use crate::error::InsertError;
-use crate::sync::{AtomicU64, Ordering, ord};
+use crate::sync::{AtomicU64, Condvar, Mutex, OnceLock, Ordering, PoisonError, ord};
 
 const FROZEN: u64 = 1;
 const WRITER: u64 = 1 << 1;
@@ -25,13 +38,6 @@ const ATTEMPT_SHIFT: u32 = 21;
 #[derive(Debug, Default)]
 pub(crate) struct Gate(AtomicU64);
 
-/// What a writer is told when it enters.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Admission {
-    /// Whether no other writer was inside.
-    pub(crate) alone: bool,
-}
-
 /// What [`Gate::leave`] saw.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum LeaveState {
@@ -41,13 +47,13 @@ pub(crate) enum LeaveState {
 }
 
 impl Gate {
-    /// Enters for `attempts` inserts. Every success needs its [`leave`](Self::leave).
+    /// Enters for `attempts` inserts. Returns whether no other writer was inside. Every success needs its [`leave`](Self::leave).
     ///
     /// # Errors
     /// [`InsertError::Frozen`]; [`InsertError::Full`] if half a million writers are inside: one more could make the count run into its
     /// neighbour.
     #[inline]
-    pub(crate) fn enter(&self, attempts: u64) -> Result<Admission, (InsertError, LeaveState)> {
+    pub(crate) fn enter(&self, attempts: u64) -> Result<bool, (InsertError, LeaveState)> {
         // ORDERING(gate.look, gate.enter): Acquire; pairs with `freeze`. Weaker: a writer that was turned away could miss
         // what the freezing thread did before, such as publishing the next table. `gate.enter` pairs with `leave` too:
         // weaker, a lone writer could miss the run and the counts of the one before (loom `lone`).
@@ -62,7 +68,7 @@ impl Gate {
         if seen & WRITERS > WRITERS / 2 {
             return Err((InsertError::Full, self.leave()));
         }
-        Ok(Admission { alone: seen & WRITERS == 0 })
+        Ok(seen & WRITERS == 0)
     }
 
     /// Counts inserts that were refused without entering.
@@ -108,6 +114,55 @@ impl Gate {
     }
 }
 
+/// What freezing threads need.
+#[derive(Debug, Default)]
+pub(super) struct Freezing {
+    /// Held by a freezing thread that is awake, and for a moment by the last writer out.
+    awake: Mutex<()>,
+    /// Told when the last writer has left a gate.
+    left: Condvar,
+    /// Set when the list is drained. A gate cannot tell for ever: writers that are about to be turned away step in for a moment.
+    drained: OnceLock<()>,
+}
+
+impl Freezing {
+    /// Turns away every later writer, and returns when none is inside.
+    pub(super) fn freeze<'a>(&self, gates: impl Iterator<Item = &'a Gate> + Clone) {
+        let mut awake = self.awake.lock().unwrap_or_else(PoisonError::into_inner);
+        gates.clone().for_each(Gate::freeze);
+        // One gate after the other: whoever steps into a closed gate later writes nothing.
+        for gate in gates {
+            while !self.is_drained() && !gate.is_drained() {
+                awake = self.left.wait(awake).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+        let _ = self.drained.set(());
+    }
+
+    /// Whether the list is frozen and no writer is inside: its contents are final.
+    pub(super) fn is_drained(&self) -> bool {
+        self.drained.get().is_some()
+    }
+
+    /// Wakes the freezing threads, which may be waiting for the writer that has just left a closed gate.
+    #[cold]
+    pub(super) fn wake(&self) {
+        // Whoever has looked at the gate before the writer left sleeps when this has the lock.
+        drop(self.awake.lock().unwrap_or_else(PoisonError::into_inner));
+        self.left.notify_all();
+    }
+}
+
+/// Whether every later write is refused. Writers inside may still finish.
+pub(super) fn is_frozen<'a>(mut gates: impl Iterator<Item = &'a Gate> + Clone) -> bool {
+    let all = gates.clone();
+    let frozen = gates.next().is_some_and(Gate::is_frozen);
+    if frozen && !gates.all(Gate::is_frozen) {
+        all.for_each(Gate::freeze);
+    }
+    frozen
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,8 +171,8 @@ mod tests {
     #[test]
     fn frozen_gate_turns_writers_away_and_reports_the_last_one_out() {
         let gate = Gate::default();
-        assert_eq!(gate.enter(3), Ok(Admission { alone: true }));
-        assert_eq!(gate.enter(1), Ok(Admission { alone: false }));
+        assert_eq!(gate.enter(3), Ok(true));
+        assert_eq!(gate.enter(1), Ok(false));
         gate.freeze();
         assert_eq!(gate.enter(1), Err((InsertError::Frozen, LeaveState::Open)));
         assert_eq!(gate.leave(), LeaveState::Open);
@@ -132,7 +187,7 @@ mod tests {
     #[test]
     fn a_writer_is_alone_only_if_it_enters_an_empty_gate() {
         let gate = Gate::default();
-        let alone = || gate.enter(1).unwrap().alone;
+        let alone = || gate.enter(1).unwrap();
         assert!(alone() && !alone());
         gate.leave();
         assert!(!alone(), "one is still inside");

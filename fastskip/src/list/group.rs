@@ -13,7 +13,7 @@ impl<S: Schema> List<S> {
         let mut probes: [Option<Probe>; GROUP] = [None; GROUP];
         self.probe_group(targets, &mut probes);
         for ((target, probe), seek) in targets.iter().zip(probes).zip(&mut *seeks) {
-            let compared = probe.as_ref().and_then(|probe| self.index.compare_hint(probe, *target, &mut ()));
+            let compared = self.index.compare_hint(probe.as_ref(), *target, &mut ());
             *seek = compared.and_then(|probe| self.index.verify(probe, *target, &mut ()));
             seek.iter().for_each(|seek| self.nodes().prefetch_next(&seek.splice, *target));
         }
@@ -40,10 +40,8 @@ impl<S: Schema> List<S> {
         }
         let candidates = if are_tied { self.prefetch_candidates(&descents, targets) } else { [None; GROUP] };
         for (((descent, target), candidate), probe) in descents.iter().zip(targets).zip(candidates).zip(probes) {
-            *probe = self.index.probe_end(descent, target, (Ties::Guess, candidate), &mut ());
-            if let Some(probe) = probe {
-                self.index.prefetch_probe(probe);
-            }
+            *probe = self.index.probe_end(descent, target, Ties::Guess(candidate));
+            self.index.prefetch_probe(probe.as_ref());
         }
     }
 
@@ -57,7 +55,7 @@ impl<S: Schema> List<S> {
     ) -> bool {
         let mut any_tied = false;
         for (index, (descent, target)) in descents.iter_mut().zip(targets).enumerate() {
-            any_tied |= self.index.probe_down(descent, target, (Ties::Guess, candidate(index)), &mut ());
+            any_tied |= self.index.probe_down(descent, target, Ties::Guess(candidate(index)));
         }
         any_tied
     }

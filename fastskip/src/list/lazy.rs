@@ -24,7 +24,7 @@ struct Unmade {
 
 /// The settings of a list, and the list once something was written. From then on a use costs a load and a branch that is always taken.
 #[derive(Debug)]
-pub(crate) struct LazyList<S: Schema> {
+pub struct LazyList<S: Schema> {
     config: Config,
     list: OnceLock<List<S>>,
     /// Locked while the list is made.

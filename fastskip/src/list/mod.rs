@@ -6,7 +6,6 @@
 //! I7 freeze: writers pass through a gate, see `gate.rs`.
 
 mod counts;
-mod freeze;
 mod gate;
 mod group;
 mod lazy;
@@ -14,7 +13,6 @@ mod replace;
 mod run;
 mod state;
 pub(crate) mod stats;
-mod validate;
 mod writer;
 
 pub(crate) use lazy::LazyList;

@@ -1,4 +1,4 @@
-//! Replaces what a linked node shows, in a table where the last write of a key and version wins (I10, `node/latest.rs`).
+//! Replaces what a linked node shows, in a table where the last write of a key and version wins (I10, `node/read.rs`).
 
 use super::counts::Totals;
 use super::writer::{NodeAlloc, Outcome, Writer};
@@ -21,25 +21,15 @@ impl<S: Schema> Writer<'_, S> {
         Ok(unsafe { new.write(self.nodes().storage(), start, S::meta(new.version).as_ref()) })
     }
 
-    /// Writes `new` and lets it show instead of `present`, which is linked and has its key and version.
-    pub(super) fn replace(
-        &self,
-        present: NodeId,
-        new: &NewNode<'_>,
-        alloc: &mut impl NodeAlloc,
-    ) -> Result<Outcome, InsertError> {
-        Ok(self.replace_by(present, self.write_replaceable(new, 0, alloc)?, 0))
-    }
-
     /// Lets `by`, which is written and was not linked, show instead of `present`, and gives back the `entries` that were taken for it. Never
     /// waits: one swap.
     pub(super) fn replace_by(&self, present: NodeId, by: NodeId, entries: u64) -> Outcome {
         let nodes = self.nodes();
         // Counted before it shows, and taken back after another one shows instead: so no count is taken back before it was made.
-        self.counts().stored(parts(nodes.node(by).own_record().0), self.is_alone());
+        self.state.counts.stored(parts(nodes.node(by).own_record().0), self.is_alone);
         let before = nodes.node(present).replace(by);
         let holder = before.unwrap_or(present);
-        self.counts().not_stored(parts(nodes.node(holder).own_record().0), self.is_alone());
+        self.state.counts.not_stored(parts(nodes.node(holder).own_record().0), self.is_alone);
         // The node that is linked keeps its place, with its key.
         let kept = if holder == present { nodes.words_of_replaced(present) } else { 0 };
         self.waste(entries, nodes.words_of(holder) - kept);

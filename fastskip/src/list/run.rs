@@ -52,7 +52,7 @@ impl Run {
         match compared.order {
             KeyOrder::Less => {
                 let next = index.nodes.link(last);
-                let is_next = next.to.is_none() || next.partial > PartialKey::of(target.key, compared.shared);
+                let is_next = next.to.is_none() || next.partial > PartialKey::new(target.key, compared.shared);
                 let seek = || self.seek_behind(last, next, compared.shared, compared.shared);
                 Some((is_next.then(seek)??, Split::Ascending))
             }

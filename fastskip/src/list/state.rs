@@ -3,12 +3,11 @@
 use std::io;
 
 use super::counts::Counts;
-use super::freeze::{self, Freezing};
-use super::gate::Gate;
+use super::gate::{self, Freezing, Gate};
 use super::run::Run;
 use crate::builder::{Config, Duplicates};
 use crate::index::{Index, LowerBound};
-use crate::mem::arena::{Layout, Pending};
+use crate::mem::arena::Pending;
 use crate::mem::quota::{Lease, Quota};
 use crate::node::{NodeId, Target};
 use crate::nodes::{NodeRef, Nodes, Schema};
@@ -41,25 +40,13 @@ impl Pending for Shard {
 /// that of both: walks need one register for them.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct List<S> {
+pub struct List<S> {
     pub(crate) index: Index<S, Shard>,
     pub(super) quota: Quota,
     /// Set once a limit is near, and never cleared.
     pub(super) pressed: AtomicBool,
     pub(super) config: Config,
     pub(super) freezing: Freezing,
-}
-
-/// The layout of the arena, except for its head.
-pub(super) fn layout(config: &Config) -> Layout {
-    Layout {
-        shards: config.shards,
-        chunk_bytes: config.chunk_bytes,
-        max_memory_bytes: config.max_memory_bytes,
-        size_hint: config.size_hint,
-        huge_pages: config.huge_pages,
-        head_words: 0,
-    }
 }
 
 impl<S: Schema> List<S> {
@@ -69,8 +56,8 @@ impl<S: Schema> List<S> {
     /// The system refuses the address range.
     pub(crate) fn new(config: Config) -> io::Result<Self> {
         Ok(Self {
-            index: Index::new(layout(&config), config.pool.as_ref())?,
-            quota: Quota::new(config.max_entries, config.shards),
+            index: Index::new(config.arena, config.pool.as_ref())?,
+            quota: Quota::new(config.max_entries, config.arena.shards),
             pressed: AtomicBool::new(false),
             config,
             freezing: Freezing::default(),
@@ -85,7 +72,7 @@ impl<S: Schema> List<S> {
     /// Forgets every entry and opens the list again.
     pub(crate) fn reset(&mut self) {
         self.index.reset();
-        self.quota = Quota::new(self.config.max_entries, self.config.shards);
+        self.quota = Quota::new(self.config.max_entries, self.config.arena.shards);
         self.pressed = AtomicBool::new(false);
         self.freezing = Freezing::default();
     }
@@ -133,7 +120,7 @@ impl<S: Schema> List<S> {
 
     /// Whether every later write is refused. Writers inside may still finish.
     pub(crate) fn is_frozen(&self) -> bool {
-        freeze::is_frozen(self.gates())
+        gate::is_frozen(self.gates())
     }
 
     /// Whether the list is frozen and no writer is inside: its contents are final.

@@ -1,11 +1,11 @@
-//! Statistics of a table, made of its shards' counts.
+//! Statistics of a table, made of its shards' counts; and the check of what must hold whenever no writer is inside.
 
 use super::counts::Totals;
-use super::state::{List, layout};
+use super::state::List;
 use crate::builder::Config;
 use crate::mem::storage::WORD;
 use crate::node::Target;
-use crate::nodes::{Schema, Visits};
+use crate::nodes::{Cost, Schema};
 use crate::sync::Ordering;
 
 /// All figures of a table, read in one pass. Sizes are in bytes.
@@ -68,8 +68,8 @@ impl Stats {
     pub(super) fn of_untouched(config: &Config, is_frozen: bool, attempts: u64) -> Self {
         Self {
             total_inserts: attempts as usize,
-            max_memory_bytes: config.max_memory_bytes,
-            effective_max_memory_bytes: bytes(layout(config).whole().1),
+            max_memory_bytes: config.arena.max_memory_bytes,
+            effective_max_memory_bytes: bytes(config.arena.whole().1),
             max_entries: config.max_entries,
             is_frozen,
             ..Self::default()
@@ -93,7 +93,7 @@ pub struct SearchCost {
     pub blocks: usize,
 }
 
-impl Visits for SearchCost {
+impl Cost for SearchCost {
     fn node(&mut self) {
         self.nodes += 1;
     }
@@ -116,7 +116,7 @@ impl<S: Schema> List<S> {
     /// Whether a limit is reached.
     pub(crate) fn is_full(&self) -> bool {
         self.nodes().arena.is_passed()
-            || self.nodes().arena.is_spent()
+            || self.nodes().arena.uses_part(1.0)
             || self.quota.is_used(1.0, || self.entries() as u64)
     }
 
@@ -172,7 +172,7 @@ impl<S: Schema> List<S> {
             value_bytes: totals.value_bytes as usize,
             avg_key_size: ratio(totals.key_bytes, totals.entries),
             avg_value_size: ratio(totals.value_bytes, totals.entries),
-            max_memory_bytes: self.config.max_memory_bytes,
+            max_memory_bytes: self.config.arena.max_memory_bytes,
             effective_max_memory_bytes: bytes(self.nodes().arena.limit()),
             max_entries: self.config.max_entries,
             is_frozen: self.is_frozen(),
@@ -205,5 +205,23 @@ impl<S: Schema> List<S> {
     /// Turns backpressure on.
     pub(super) fn press(&self) {
         self.pressed.store(true, Ordering::Relaxed);
+    }
+}
+
+impl<S: Schema> List<S> {
+    /// Panics with the invariant's number if one does not hold: order (1), hints (2), accounting (6), partial key (9).
+    /// With `tidy`, what keeps searches quick is checked too; wrong hints may break that, and nothing else.
+    pub(crate) fn validate(&self, tidy: bool) {
+        let nodes = self.index.nodes.validate();
+        let words = |&id| match self.node(id).latest() {
+            Some(latest) => self.nodes().words_of_replaced(id) + self.nodes().words_of(latest),
+            None => self.nodes().words_of(id),
+        };
+        let words: u64 = nodes.iter().map(words).map(u64::from).sum();
+        let stats = self.stats();
+        let used = (stats.memory_usage - stats.memory_wasted - stats.memory_index) / WORD;
+        assert_eq!(words, used as u64, "I6 broken: words of nodes, and words used less waste and index");
+        assert_eq!(nodes.len(), stats.entries, "I6 broken: nodes linked, and entries counted");
+        self.index.validate(&nodes, tidy);
     }
 }

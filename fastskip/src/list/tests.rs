@@ -5,6 +5,7 @@ use std::thread::JoinHandle;
 use super::*;
 use crate::builder::Config;
 use crate::index::{Stopper, Ties, counted};
+use crate::mem::arena::Layout;
 use crate::node::{Kind, NewNode, Target};
 use crate::nodes::{NodeRef, Schema};
 use crate::sync::Arc;
@@ -26,8 +27,13 @@ impl Schema for Plain {
     }
 }
 
+fn config(shards: usize, max_memory_bytes: usize) -> Config {
+    let config = Config::default();
+    Config { arena: Layout { shards, max_memory_bytes, ..config.arena }, ..config }
+}
+
 fn list(shards: usize) -> List<Plain> {
-    List::new(Config { shards, ..Config::default() }).unwrap()
+    List::new(config(shards, 0)).unwrap()
 }
 
 fn target(key: &[u8]) -> Target<'_> {
@@ -58,7 +64,7 @@ pub(crate) fn ascending(count: u64) -> List<impl Schema> {
 
 /// A list of a few keys with a limit on memory, in bytes.
 pub(crate) fn small(max_memory_bytes: usize) -> List<impl Schema> {
-    let list = List::<Plain>::new(Config { shards: 1, max_memory_bytes, ..Config::default() }).unwrap();
+    let list = List::<Plain>::new(config(1, max_memory_bytes)).unwrap();
     (0..100_u64).for_each(|key| insert(&list, &key.to_be_bytes()));
     list
 }
@@ -126,7 +132,7 @@ fn searches_of_a_group_begin_where_each_alone_begins() {
             list.probe_group(&targets, &mut probes);
             for (target, probe) in targets.into_iter().zip(probes) {
                 assert!(probe.is_some());
-                assert_eq!(probe, list.index.probe(target, Ties::Guess, &mut ()));
+                assert_eq!(probe, list.index.probe(target, Ties::Guess(None), &mut ()));
             }
         }
     }

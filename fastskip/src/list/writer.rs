@@ -2,8 +2,8 @@
 
 use core::ops::Range;
 
-use super::counts::{Counts, Totals};
-use super::gate::{Admission, LeaveState};
+use super::counts::Totals;
+use super::gate::LeaveState;
 use super::run::Run;
 use super::state::{List, Shard};
 use crate::error::InsertError;
@@ -18,8 +18,9 @@ use crate::tuning::{GROUP, WALK_LIMIT};
 pub(crate) struct Writer<'a, S: Schema> {
     list: &'a List<S>,
     shard: usize,
-    state: &'a Shard,
-    admission: Admission,
+    pub(super) state: &'a Shard,
+    /// Whether nobody else is inside the shard.
+    pub(super) is_alone: bool,
 }
 
 /// The words of the index for which a reservation of so many entries leaves room. The last entry may use the limit to the last word.
@@ -72,10 +73,10 @@ impl<S: Schema> List<S> {
     #[inline]
     pub(crate) fn enter(&self, shard: usize, attempts: u64) -> Result<Writer<'_, S>, InsertError> {
         // Spares most calls the division.
-        let shard = if shard < self.config.shards { shard } else { shard % self.config.shards };
+        let shard = if shard < self.config.arena.shards { shard } else { shard % self.config.arena.shards };
         let state = self.shard(shard);
         match state.gate.enter(attempts) {
-            Ok(admission) => Ok(Writer { list: self, shard, state, admission }),
+            Ok(is_alone) => Ok(Writer { list: self, shard, state, is_alone }),
             Err((error, state)) => Err(self.turned_away(error, state)),
         }
     }
@@ -125,7 +126,7 @@ impl<'a, S: Schema> Writer<'a, S> {
     /// What the shard remembers of its last node, if nobody else is inside.
     #[inline]
     pub(super) fn run(&self) -> Option<&'a Run> {
-        self.admission.alone.then_some(&self.state.run)
+        self.is_alone.then_some(&self.state.run)
     }
 
     /// Announces a reservation of `entries`, before it takes their words.
@@ -212,21 +213,18 @@ impl<'a, S: Schema> Writer<'a, S> {
         self.list.seek_group(&targets[..group.len()], &mut seeks);
         for (index, seek) in group.zip(seeks.into_iter().flatten()) {
             let new = new(index);
-            let (seek, direction) = self.locate(new.target(), || self.catch_up(seek, new.target()));
+            let (seek, direction) = self.locate(new.target(), || {
+                let mut seek = seek;
+                if seek.found.is_none() {
+                    // What the group has linked since may precede the target. It has its hints: that it was walked over is no reason to mend.
+                    let walked = seek.splice.walked;
+                    seek.found = self.nodes().walk_on(new.target(), &mut seek.splice, &mut ()).err();
+                    seek.splice.walked = walked + u32::from(seek.splice.walked > walked);
+                }
+                seek
+            });
             done(index, self.insert_at::<REPLACE>(seek, direction, &new, alloc));
         }
-    }
-
-    /// Where a target of a group belongs that was found at `seek`: what the group has linked since may precede it.
-    #[inline(always)]
-    fn catch_up(&self, mut seek: Seek, target: Target<'_>) -> Seek {
-        if seek.found.is_none() {
-            let walked = seek.splice.walked;
-            seek.found = self.list.nodes().walk_on(target, &mut seek.splice, &mut ()).err();
-            // What the group has linked has its hints: that it was walked over is no reason to mend.
-            seek.splice.walked = walked + u32::from(seek.splice.walked > walked);
-        }
-        seek
     }
 
     /// The place of `target`, by the run if that goes on, else as `search` says, and where a full leaf is to be cut for it.
@@ -252,7 +250,7 @@ impl<'a, S: Schema> Writer<'a, S> {
         if let Some(present) = seek.found {
             if REPLACE {
                 self.list.index.mend_after_read(&seek);
-                return self.replace(present, new, alloc);
+                return Ok(self.replace_by(present, self.write_replaceable(new, 0, alloc)?, 0));
             }
             return Ok(Outcome::Present(present));
         }
@@ -268,16 +266,16 @@ impl<'a, S: Schema> Writer<'a, S> {
         };
         let entry = Totals::entry(new.key.len(), new.value_len, new.kind == Kind::Tombstone);
         if S::HAS_VERSIONS {
-            self.counts().note_seqno(new.version, self.admission.alone);
+            self.state.counts.note_seqno(new.version, self.is_alone);
         }
-        self.counts().stored(entry, self.admission.alone);
-        match nodes.commit(new.target(), &mut splice, id, || self.counts().cas_failed()) {
+        self.state.counts.stored(entry, self.is_alone);
+        match nodes.commit(new.target(), &mut splice, id, || self.state.counts.cas_failed()) {
             Ok(()) => {
                 self.add_hint(id, new.target(), Seek { splice, ..seek }, direction);
                 Ok(Outcome::New(id))
             }
             Err(present) => {
-                self.counts().not_stored(entry, self.admission.alone);
+                self.state.counts.not_stored(entry, self.is_alone);
                 if REPLACE {
                     return Ok(self.replace_by(present, id, 1));
                 }
@@ -315,23 +313,14 @@ impl<'a, S: Schema> Writer<'a, S> {
         }
     }
 
-    /// Whether nobody else is inside the shard.
-    pub(super) fn is_alone(&self) -> bool {
-        self.admission.alone
-    }
-
     pub(super) fn nodes(&self) -> &'a Nodes<S, Shard> {
         self.list.nodes()
-    }
-
-    pub(super) fn counts(&self) -> &'a Counts {
-        &self.state.counts
     }
 
     /// Counts an entry that became a tombstone.
     pub(crate) fn count_deleted(&self) {
         let deleted = Totals { tombstones: 1, ..Totals::default() };
-        self.counts().stored(deleted, self.admission.alone);
+        self.state.counts.stored(deleted, self.is_alone);
     }
 
     /// Counts what this writer reserved for nothing.

@@ -28,8 +28,7 @@ use std::io;
 
 use crossbeam_utils::CachePadded;
 
-use super::chunk::Chunk;
-use super::extent::{Extent, ExtentWord};
+use super::chunk::{Chunk, Extent, ExtentWord};
 use super::spares::Spares;
 use super::storage::{MAX_WORDS, Storage, TablePool, UNLIMITED_BYTES, WORD, unlimited_bytes};
 use crate::sync::{AtomicU64, Ordering, ord, yield_now};
@@ -193,17 +192,10 @@ impl<T: Default> Arena<T> {
 
     /// Forgets every allocation, and resets the counters.
     pub(crate) fn reset(&mut self) {
-        self.say_used();
+        self.storage.set_used(self.extent.highest());
         self.shards = (0..self.layout.shards).map(|_| CachePadded::default()).collect();
         self.extent = ExtentWord::new(self.layout.head_words);
         self.spares = Spares::new();
-    }
-}
-
-impl<T> Arena<T> {
-    /// Tells the storage the number of used words.
-    fn say_used(&mut self) {
-        self.storage.set_used(self.extent.highest());
     }
 }
 
@@ -357,11 +349,7 @@ impl<T: Pending> Arena<T> {
                 Err(_) => self.extend_by(words, INDEX_WORDS),
             };
         }
-        let piece = match spare {
-            Some(spare) => self.cut(spare, words, wish, INDEX_WORDS),
-            None => self.grow(INDEX_WORDS, |extent| self.share(extent, words.into(), wish, INDEX_WORDS)),
-        };
-        let Some(piece) = piece else {
+        let Some(piece) = self.cut_or_grow(spare, words, wish, INDEX_WORDS) else {
             // A swap and not a store, so that everything released with the chunk is still acquired with it.
             shard.chunk.swap(short.pack(), Ordering::Relaxed);
             return None;
@@ -407,11 +395,15 @@ impl<T: Pending> Arena<T> {
 
     /// Takes exactly `words`, from a spare piece or from the range, and nothing beyond the limit less `each` for every pending entry.
     fn extend_by(&self, words: u32, each: u64) -> Option<u32> {
-        let piece = match self.spare(words) {
-            Some(spare) => self.cut(spare, words, words.into(), each),
-            None => self.grow(each, |extent| self.share(extent, words.into(), words.into(), each)),
-        };
-        Some(piece?.next)
+        Some(self.cut_or_grow(self.spare(words), words, words.into(), each)?.next)
+    }
+
+    /// Takes about `wish` and at least `words`, less towards the limit: of `spare`, or else of the range.
+    fn cut_or_grow(&self, spare: Option<Chunk>, words: u32, wish: u64, each: u64) -> Option<Chunk> {
+        match spare {
+            Some(spare) => self.cut(spare, words, wish, each),
+            None => self.grow(each, |extent| self.share(extent, words.into(), wish, each)),
+        }
     }
 
     /// A spare piece of at least `words`.
@@ -552,8 +544,10 @@ impl<T: Pending> Arena<T> {
         Usage { reserved: reserved + (self.extent.returned() - returned), idle, wasted, index }
     }
 
-    /// Whether at least `words` are certainly used: words that a shard is just fetching count as idle.
-    fn uses_at_least(&self, words: u64) -> bool {
+    /// Whether `part` of the limit is certainly used: words that a shard is just fetching count as idle. A table without a limit is limited by its
+    /// range.
+    pub(crate) fn uses_part(&self, part: f64) -> bool {
+        let words = (self.limit as f64 * part).ceil() as u64;
         let returned = self.extent.returned();
         let mut used = u64::from(self.extent.load().reserved);
         for chunk in self.shards.iter().flat_map(|shard| [&shard.chunk, &shard.blocks]) {
@@ -568,16 +562,6 @@ impl<T: Pending> Arena<T> {
         used >= words && self.extent.returned() == returned
     }
 
-    /// Whether the memory limit is reached.
-    pub(crate) fn is_spent(&self) -> bool {
-        self.uses_at_least(self.limit)
-    }
-
-    /// Whether `part` of the limit is used. A table without one is limited by its range.
-    pub(crate) fn uses_part(&self, part: f64) -> bool {
-        self.uses_at_least((self.limit as f64 * part).ceil() as u64)
-    }
-
     /// The limit in force, in words: the configured one, unless the range is smaller.
     pub(crate) fn limit(&self) -> u64 {
         self.limit
@@ -586,7 +570,7 @@ impl<T: Pending> Arena<T> {
 
 impl<T> Drop for Arena<T> {
     fn drop(&mut self) {
-        self.say_used();
+        self.storage.set_used(self.extent.highest());
     }
 }
 

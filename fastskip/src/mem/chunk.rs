@@ -1,4 +1,10 @@
-//! A shard's chunk of the arena, packed into one word.
+//! What is free, each in one word: a shard's chunk of the arena, and the extent of the range that was allocated.
+//!
+//! The extent is the number of words that count for the limit, and the start of untouched addresses.
+//! The two differ by the pieces that were given back (`spares.rs`). A thread that takes words changes both in one step, so the reserved words never
+//! exceed the limit, whatever their addresses.
+
+use crossbeam_utils::CachePadded;
 
 use crate::sync::{AtomicU64, Ordering, ord};
 
@@ -77,5 +83,122 @@ impl Chunk {
         // the chunk was stored, could be allocated while their first word is still being written (loom `spare_pieces_before_a_chunk`).
         let release = ord("arena.chunk.back", Ordering::Release);
         fits && word.compare_exchange(seen, whole, release, Ordering::Relaxed).is_ok()
+    }
+}
+
+/// A moment's extent, in words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Extent {
+    /// Words that nodes, blocks and chunks have.
+    pub(super) reserved: u32,
+    /// The first word that was never allocated, or was given back last.
+    pub(super) frontier: u32,
+}
+
+impl Extent {
+    fn unpack(word: u64) -> Self {
+        Self { reserved: (word >> 32) as u32, frontier: word as u32 }
+    }
+
+    fn pack(self) -> u64 {
+        u64::from(self.reserved) << 32 | u64::from(self.frontier)
+    }
+
+    /// The extent with `words` more from the frontier on.
+    pub(super) fn grown(self, words: u64) -> Option<Self> {
+        let frontier = u32::try_from(u64::from(self.frontier) + words).ok()?;
+        Some(Self { reserved: self.reserved + words as u32, frontier })
+    }
+}
+
+/// The extent's word, and the number of words that were ever given back.
+#[derive(Debug)]
+pub(super) struct ExtentWord {
+    now: CachePadded<AtomicU64>,
+    /// The number of words that were ever given back. It grows before `reserved` shrinks, so a reader sees what it may have missed.
+    returned: AtomicU64,
+    /// The highest frontier that it has moved back from.
+    highest: AtomicU64,
+}
+
+impl ExtentWord {
+    pub(super) fn new(frontier: u32) -> Self {
+        let now = Extent { reserved: 0, frontier }.pack();
+        Self { now: CachePadded::new(AtomicU64::new(now)), returned: AtomicU64::new(0), highest: AtomicU64::new(0) }
+    }
+
+    pub(super) fn load(&self) -> Extent {
+        // ORDERING(arena.frontier.read): Acquire; pairs with `change`, see there.
+        Extent::unpack(self.now.load(ord("arena.frontier.read", Ordering::Acquire)))
+    }
+
+    /// Words given back so far.
+    pub(super) fn returned(&self) -> u64 {
+        // ORDERING(arena.frontier.read): Acquire; pairs with `give_back`: a reader does not see the former chunk of a shard after words were taken
+        // back from it.
+        self.returned.load(ord("arena.frontier.read", Ordering::Acquire))
+    }
+
+    /// Changes the extent to the result of `to` for the present one, which may also depend on what other threads do. Returns both.
+    pub(super) fn change(&self, to: impl Fn(Extent) -> Option<Extent>) -> Option<(Extent, Extent)> {
+        // ORDERING(arena.frontier): Release; pairs with `load`. Weaker: a thread could see words as reserved, but not yet the mark in their shard,
+        // so that idle words would count as used.
+        // Acquire: pairs with itself. Weaker: another thread could still write to words behind a frontier that moved back, as links of spare pieces.
+        let both = ord("arena.frontier", Ordering::AcqRel);
+        let mut seen = self.now.load(Ordering::Relaxed);
+        loop {
+            let (was, is) = (Extent::unpack(seen), to(Extent::unpack(seen))?);
+            match self.now.compare_exchange_weak(seen, is.pack(), both, Ordering::Relaxed) {
+                Ok(_) => return Some((was, is)),
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// Counts `words` as free again. If they end at the frontier, as `end` may, it moves back; returns whether it did.
+    pub(super) fn give_back(&self, words: u32, end: Option<u32>) -> bool {
+        // ORDERING(arena.returned): Release; pairs with `returned`, see there.
+        self.returned.fetch_add(words.into(), ord("arena.returned", Ordering::Release));
+        let moved = self.change(|Extent { reserved, frontier }| {
+            let back = if end == Some(frontier) { words } else { 0 };
+            Some(Extent { reserved: reserved - words, frontier: frontier - back })
+        });
+        self.moves_back(moved)
+    }
+
+    /// Moves the frontier to the start of a free piece that ends there. False if it ends elsewhere.
+    pub(super) fn retreat(&self, start: u32, end: u32) -> bool {
+        let moved = self.change(|extent| (extent.frontier == end).then_some(Extent { frontier: start, ..extent }));
+        self.moves_back(moved)
+    }
+
+    /// Whether the frontier moved back, which is recorded.
+    fn moves_back(&self, moved: Option<(Extent, Extent)>) -> bool {
+        let Some((was, _)) = moved.filter(|(was, is)| is.frontier < was.frontier) else { return false };
+        self.highest.fetch_max(was.frontier.into(), Ordering::Relaxed);
+        true
+    }
+
+    /// The highest frontier so far, once no other thread uses the arena.
+    pub(super) fn highest(&self) -> u64 {
+        self.highest.load(Ordering::Relaxed).max(self.load().frontier.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Catches returned words that count as used, or whose return a reader of the figures misses; also a frontier that moves back over words that
+    /// are not free, or does not move over free ones.
+    #[test]
+    fn only_what_ends_at_the_frontier_moves_it_back() {
+        let word = ExtentWord::new(10);
+        word.change(|extent| extent.grown(90)).unwrap();
+        let moved = [(20, None), (20, Some(50)), (10, Some(100))].map(|(words, end)| word.give_back(words, end));
+        assert_eq!(moved, [false, false, true]);
+        assert_eq!((word.load(), word.returned()), (Extent { reserved: 40, frontier: 90 }, 50));
+        assert_eq!([(50, 80), (50, 91), (70, 90)].map(|(start, end)| word.retreat(start, end)), [false, false, true]);
+        assert_eq!((word.load(), word.returned()), (Extent { reserved: 40, frontier: 70 }, 50));
     }
 }

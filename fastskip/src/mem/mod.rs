@@ -2,10 +2,8 @@
 //!
 //! The models in `loom-tests` declare these modules themselves, with a `storage` of their own.
 
-mod addresses;
 pub(crate) mod arena;
 mod chunk;
-mod extent;
 pub(crate) mod lanes;
 mod poison;
 pub(crate) mod quota;

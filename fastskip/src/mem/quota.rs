@@ -70,22 +70,6 @@ impl Left {
         (self.0 >> 48) as u16
     }
 
-    fn is_pending(self) -> bool {
-        self.0 & Self::PENDING != 0
-    }
-
-    fn pending_shard(self) -> usize {
-        (self.0 >> 37) as usize & 0x3ff
-    }
-
-    fn pending_share(self) -> u64 {
-        1 << (self.0 >> 32 & 0x1f)
-    }
-
-    fn delivered(self) -> Self {
-        Self(self.0 & !Self::PENDING)
-    }
-
     /// The word after `entries` are taken and a share of two to the power of `log` is announced for `shard`. The version is not that of its lease,
     /// `old`.
     fn announced(self, entries: u64, shard: usize, log: u32, old: u16) -> Self {
@@ -170,10 +154,10 @@ impl Quota {
         loop {
             // ORDERING(quota.left.read): Acquire; pairs with `replace`, see there.
             let seen = Left(self.left.load(ord("quota.left.read", Ordering::Acquire)));
-            if !seen.is_pending() {
+            if seen.0 & Left::PENDING == 0 {
                 return seen;
             }
-            self.deliver(seen, lease(seen.pending_shard()));
+            self.deliver(seen, lease((seen.0 >> 37) as usize & 0x3ff));
         }
     }
 
@@ -189,7 +173,7 @@ impl Quota {
             if self.left.load(Ordering::Relaxed) != announced.0 {
                 return;
             }
-            let entries = Lease::entries(seen) + announced.pending_share();
+            let entries = Lease::entries(seen) + (1 << (announced.0 >> 32 & 0x1f));
             let whole = u64::from(announced.version()) << 48 | entries;
             // ORDERING(quota.lease): Release; pairs with `quota.lease.read`, see there.
             let release = ord("quota.lease", Ordering::Release);
@@ -197,7 +181,7 @@ impl Quota {
                 break;
             }
         }
-        self.replace(announced, announced.delivered());
+        self.replace(announced, Left(announced.0 & !Left::PENDING));
     }
 
     fn replace(&self, seen: Left, new: Left) -> bool {

@@ -8,12 +8,12 @@ use core::fmt;
 use core::marker::PhantomData;
 use std::io;
 
-pub(crate) use super::addresses::{UNLIMITED_BYTES, unlimited_bytes};
 use super::lanes::row;
 pub(crate) use super::poison::REDZONE_WORDS;
 use super::poison::{poison, unpoison};
 use super::range::Range;
 pub use super::range::TablePool;
+pub(crate) use super::range::{UNLIMITED_BYTES, unlimited_bytes};
 use crate::sync::{AtomicU64, Ordering};
 
 /// Bytes in a word, the unit of every offset.

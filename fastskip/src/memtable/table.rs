@@ -1,15 +1,19 @@
-//! The table and its handle: made, read, counted and reset.
+//! The table and its handle: made, looked up, counted, frozen and reset.
 
 use core::fmt;
+use core::ops::Deref;
 use std::io;
 
-use super::version::{Version, Versioned};
-use crate::builder::{Builder, Duplicates, Table, sealed};
+use super::version::{MemtableCore, Version, Versioned};
+use crate::builder::{Builder, Config, Duplicates, Table};
 use crate::index::LowerBound;
 use crate::list::stats::{SearchCost, Stats};
 use crate::list::{LazyList, List};
 use crate::node::{Kind, Record, Target};
 use crate::sync::Arc;
+
+#[cfg(doc)]
+use crate::InsertError;
 
 /// The result of looking up a key in a memtable at a sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +53,7 @@ pub enum Lookup<'a> {
 /// ```
 #[derive(Clone)]
 pub struct Memtable {
-    pub(crate) list: Arc<LazyList<Versioned>>,
+    pub(crate) list: Arc<MemtableCore>,
 }
 
 impl Memtable {
@@ -95,17 +99,15 @@ impl Builder<Memtable> {
     }
 }
 
-impl sealed::FromConfig for Memtable {
-    fn from_config(settings: sealed::Settings) -> io::Result<Self> {
-        Ok(Self { list: Arc::new(LazyList::reserved(settings.0)?) })
+impl Table for Memtable {
+    fn new_lazy(config: Config) -> Self {
+        Self { list: Arc::new(LazyList::new(config)) }
     }
 
-    fn lazily(settings: sealed::Settings) -> Self {
-        Self { list: Arc::new(LazyList::new(settings.0)) }
+    fn new_reserved(config: Config) -> io::Result<Self> {
+        Ok(Self { list: Arc::new(LazyList::reserved(config)?) })
     }
 }
-
-impl Table for Memtable {}
 
 impl Default for Memtable {
     fn default() -> Self {
@@ -161,7 +163,7 @@ impl Memtable {
     }
 }
 
-/// Statistics. Each method that counts visits every shard: O(shards).
+/// Statistics. Each method that counts cost every shard: O(shards).
 impl Memtable {
     /// The number of versions stored, including tombstones. Exact when no writer is active.
     #[must_use]
@@ -249,5 +251,53 @@ impl fmt::Debug for Memtable {
             .field("memory_usage", &stats.memory_usage)
             .field("frozen", &stats.is_frozen)
             .finish_non_exhaustive()
+    }
+}
+
+/// Freezing.
+impl Memtable {
+    /// Freezes the table and returns it; its contents no longer change. Every later write and reservation is rejected with
+    /// [`Frozen`](InsertError::Frozen).
+    ///
+    /// Waits until the writes in progress are finished and the open reservations are applied or dropped, also by
+    /// unwinding. A thread that holds a reservation of this table must not call `freeze`: it would wait for itself forever.
+    /// If a reservation was leaked, `freeze` never returns. O(shards), not counting the wait.
+    ///
+    /// It sleeps until the last writer leaves, which wakes it. It does not park: an [`unpark`](std::thread::Thread::unpark) neither ends the
+    /// wait nor is used up by it. It may be called while a thread's thread-locals are destroyed.
+    pub fn freeze(&self) -> FrozenMemtable {
+        self.list.freeze();
+        FrozenMemtable { memtable: self.clone() }
+    }
+}
+
+/// A frozen memtable. It dereferences to [`Memtable`], so it is read in the same way; every write is rejected with
+/// [`Frozen`](InsertError::Frozen). Like a [`Memtable`], it is a handle.
+#[derive(Clone)]
+pub struct FrozenMemtable {
+    memtable: Memtable,
+}
+
+impl FrozenMemtable {
+    /// Makes this the next memtable: empty, open, with the same memory.
+    ///
+    /// # Errors
+    /// Returns the frozen table while another handle of it exists, or a cursor, iterator or value that owns it.
+    pub fn reset(mut self) -> Result<Memtable, Self> {
+        if self.memtable.reset() { Ok(self.memtable) } else { Err(self) }
+    }
+}
+
+impl Deref for FrozenMemtable {
+    type Target = Memtable;
+
+    fn deref(&self) -> &Memtable {
+        &self.memtable
+    }
+}
+
+impl fmt::Debug for FrozenMemtable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FrozenMemtable").field("len", &self.len()).finish_non_exhaustive()
     }
 }

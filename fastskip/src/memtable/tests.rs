@@ -25,13 +25,13 @@ fn ranges_search_past_hidden_versions() {
         assert!(forward.by_ref().map(|version| version.key).eq(keys.iter().copied()));
         let mut back = memtable.range(.., seqno);
         assert!(back.by_ref().rev().map(|version| version.key).eq(keys.iter().rev().copied()));
-        for moves in [forward.0.moves(), back.0.moves()] {
+        for moves in [forward.moves(), back.moves()] {
             assert!(moves <= 40, "{moves} moves at {seqno}");
         }
         let mut one = memtable.range(b"b"..=b"b", seqno);
         let mut other = one.clone();
         assert_eq!((one.next().is_some(), other.next_back().is_some()), (is_visible, is_visible));
-        assert!(one.0.moves() <= 20 && other.0.moves() <= 20, "at {seqno}");
+        assert!(one.moves() <= 20 && other.moves() <= 20, "at {seqno}");
     }
 }
 
@@ -58,7 +58,7 @@ fn few_hidden_versions_cost_a_step_each() {
     }
     let mut range = memtable.range(.., 2);
     assert_eq!(range.by_ref().count(), 100);
-    assert_eq!(range.0.moves(), 301, "a search, and a step from each version to the next");
+    assert_eq!(range.moves(), 301, "a search, and a step from each version to the next");
 }
 
 /// Catches a lookup that takes an older version for the newest one where an index that is being changed leads it between two versions: a link does not

@@ -1,6 +1,7 @@
-//! Versions of keys: how nodes hold them, and which of them a view shows.
+//! Versions of keys: how nodes hold them, and which of them a reader sees.
 
-use crate::iter::View;
+use crate::iter::owned::OwnedItem;
+use crate::iter::source::Source;
 use crate::list::{LazyList, List};
 use crate::node::{Kind, Record, Target};
 use crate::nodes::{NodeRef, Schema};
@@ -8,8 +9,8 @@ use crate::sync::Ordering;
 
 /// The schema of a memtable's nodes: a key may have any number of versions, which differ in their sequence numbers and are
 /// ordered from newest to oldest.
-#[derive(Debug, Clone)]
-pub(crate) struct Versioned;
+#[derive(Debug)]
+pub struct Versioned;
 
 impl Schema for Versioned {
     const META_WORDS: usize = 1;
@@ -26,6 +27,9 @@ impl Schema for Versioned {
         node.meta(0).load(Ordering::Relaxed)
     }
 }
+
+/// The table that the handles of a memtable share.
+pub(crate) type MemtableCore = LazyList<Versioned>;
 
 /// A version of a key, borrowed from the arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,46 +54,86 @@ impl<'a> Version<'a> {
         Self { key, seqno, kind, tag: 0, value }
     }
 
-    #[inline(always)]
-    pub(crate) fn of(node: NodeRef<'a, Versioned>) -> Self {
-        let Record { key, value, kind, tag } = node.record();
-        Self { key, seqno: node.version(), kind, tag, value }
-    }
-
     /// The newest version of `key` that is not newer than `seqno`.
     #[inline]
-    pub(super) fn find(table: &'a LazyList<Versioned>, key: &[u8], seqno: u64) -> Option<Self> {
+    pub(super) fn find(table: &'a MemtableCore, key: &[u8], seqno: u64) -> Option<Self> {
         let list = table.made()?;
         let found = list.lower_bound(Target { key, version: seqno }).with_key()?;
-        Some(Self::of(list.node(found)))
+        table.show(list.node(found), None)
     }
 }
 
-/// All versions of a memtable, or those visible at a sequence number.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Visible {
-    /// Where set, each key shows its newest version that is not newer.
-    pub(crate) at: Option<u64>,
-}
-
-impl<'a> View<'a> for Visible {
+/// A point is a sequence number: each key shows its newest version that is not newer. `None` shows all versions.
+impl Source for MemtableCore {
+    type Item<'a> = Version<'a>;
+    /// Number, kind and tag.
+    type Rest = (u64, Kind, u8);
+    type Point = Option<u64>;
     type Schema = Versioned;
-    type Item = Version<'a>;
 
     #[inline(always)]
-    fn item(self, node: NodeRef<'a, Versioned>) -> Option<Version<'a>> {
-        let is_shown = self.at.is_none_or(|at| node.version() <= at);
-        is_shown.then(|| Version::of(node))
+    fn list(&self) -> Option<&List<Versioned>> {
+        self.made()
     }
 
-    #[inline]
-    fn at(self) -> Option<u64> {
-        self.at
+    #[inline(always)]
+    fn show<'a>(&'a self, node: NodeRef<'a, Versioned>, at: Option<u64>) -> Option<Version<'a>> {
+        let version = || {
+            let Record { key, value, kind, tag } = node.record();
+            Version { key, seqno: node.version(), kind, tag, value }
+        };
+        at.is_none_or(|at| node.version() <= at).then(version)
+    }
+
+    #[inline(always)]
+    fn version(at: Option<u64>) -> Option<u64> {
+        at
+    }
+
+    #[inline(always)]
+    fn split(version: Self::Item<'_>) -> ([&[u8]; 2], Self::Rest) {
+        ([version.key, version.value], (version.seqno, version.kind, version.tag))
+    }
+
+    #[inline(always)]
+    fn join([key, value]: [&[u8]; 2], (seqno, kind, tag): Self::Rest) -> Version<'_> {
+        Version { key, seqno, kind, tag, value }
     }
 }
 
-/// What a walk takes: the list, if it was made, and the view.
-#[inline]
-pub(super) fn shown(table: &LazyList<Versioned>, view: Visible) -> (Option<&List<Versioned>>, Visible) {
-    (table.made(), view)
+/// A [`Version`] that keeps its table alive, by one counted reference. Nothing is copied. Its contents never change, even if the version is replaced later.
+///
+/// While one lives, the table cannot be [reset](crate::Memtable::reset), and none of its memory is freed; so do not keep one for long.
+pub type OwnedVersion = OwnedItem<MemtableCore>;
+
+impl OwnedVersion {
+    /// The sequence number of the write.
+    #[must_use]
+    pub fn seqno(&self) -> u64 {
+        self.rest.0
+    }
+
+    /// Whether the write was a put or a delete.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.rest.1
+    }
+
+    /// The six bits that belong to the engine; 0 unless the write gave others.
+    #[must_use]
+    pub fn tag(&self) -> u8 {
+        self.rest.2
+    }
+
+    /// The version, borrowed.
+    #[must_use]
+    pub fn as_version(&self) -> Version<'_> {
+        self.item()
+    }
+}
+
+impl PartialEq<Version<'_>> for OwnedVersion {
+    fn eq(&self, other: &Version<'_>) -> bool {
+        self.item() == *other
+    }
 }

@@ -1,6 +1,8 @@
-//! The names of nodes: offsets that prove that a node was written there.
+//! The names of nodes: offsets that prove that a node was written there; and the links between nodes, each packed into a word.
 
 use core::num::NonZeroU32;
+
+use crate::key::PartialKey;
 
 /// The head's offset, where its link lies; word 0 is unused.
 const HEAD: u32 = NonZeroU32::MIN.get();
@@ -97,6 +99,32 @@ impl From<NodeId> for Predecessor {
     }
 }
 
+/// A link: the successor, and how its key compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) partial: PartialKey,
+    /// `None` at the end of a level.
+    pub(crate) to: Option<NodeId>,
+}
+
+impl Link {
+    pub(crate) const END: Self = Self { partial: PartialKey::END, to: None };
+
+    #[inline(always)]
+    pub(crate) fn pack(self) -> u64 {
+        u64::from(self.partial.0) << 32 | u64::from(self.to.map_or(0, NodeId::to_stored))
+    }
+
+    /// # Safety
+    /// `word` was packed; its lower half is as [`NodeId::from_stored`] demands.
+    #[inline(always)]
+    pub(super) unsafe fn unpack(word: u64) -> Self {
+        // SAFETY: the caller's promise.
+        let to = unsafe { NodeId::from_stored(word as u32) };
+        Self { partial: PartialKey((word >> 32) as u32), to }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,5 +140,16 @@ mod tests {
             assert_eq!((id.to_stored(), Predecessor::from(id).node()), (stored, Some(id)));
         }
         assert_eq!(Predecessor::HEAD.node(), None);
+    }
+
+    /// Catches a link that loses bits of either half.
+    #[test]
+    fn links_come_back_as_packed() {
+        // SAFETY: no node is read.
+        let last = unsafe { NodeId::from_stored(u32::MAX) };
+        for link in [Link::END, Link { partial: PartialKey(0x0102_0304), to: last }] {
+            // SAFETY: no node is read.
+            assert_eq!(unsafe { Link::unpack(link.pack()) }, link);
+        }
     }
 }

@@ -13,21 +13,16 @@
 //!   length + 1 << 1 | 1  anything else: a byte follows, is replaceable << 7 | tag << 1 | is tombstone
 //! ```
 //!
-//! A replaceable node has a word before its link: the node that replaces its value, kind and tag, or 0 (`latest.rs`).
+//! A replaceable node has a word before its link: the node that replaces its value, kind and tag, or 0 (`read.rs`).
 //!
 //! I4 frozen bytes: everything right of the link is written before the node is linked and never again, except the meta
 //! words of a list, which are its documented atomics (`skiplist/stamp.rs`).
 
-mod entry;
 mod id;
-mod latest;
-mod link;
 mod read;
 mod write;
 
-pub(crate) use entry::Target;
-pub use entry::{Kind, MAX_KEY_LEN, MAX_TAG, MAX_VALUE_LEN};
-pub(crate) use id::{FIRST_NODE, NodeId, Predecessor};
-pub(crate) use link::Link;
+pub(crate) use id::{FIRST_NODE, Link, NodeId, Predecessor};
 pub(crate) use read::{Node, Record};
-pub(crate) use write::NewNode;
+pub use write::{Kind, MAX_KEY_LEN, MAX_TAG, MAX_VALUE_LEN};
+pub(crate) use write::{NewNode, Target};

@@ -1,8 +1,12 @@
-//! Reads nodes and their links.
+//! Reads nodes and their links; and replaces the value of a node by a later write of its key and version.
+//!
+//! I10 replacement: a replaceable node stays where it is in the list, and the word before its link names the node that was written last for
+//! its key and version: 0 for itself. Such a node is written in full, is never linked, and is never replaced itself. One swap of the word
+//! commits a replacement, so replacements of an entry have one order, that of the swaps, and a reader sees the one or the other. Nothing
+//! else about the list changes: not its order, not its hints.
 
-use super::entry::{Kind, MAX_TAG, REPLACEABLE};
-use super::id::Predecessor;
-use super::link::Link;
+use super::id::{Link, NodeId, Predecessor};
+use super::write::{Kind, MAX_TAG, REPLACEABLE};
 use crate::mem::storage::{Storage, WORD};
 use crate::sync::{AtomicU64, Ordering, ord};
 
@@ -160,19 +164,6 @@ impl<'a> Node<'a> {
         unsafe { self.key_and_end(meta) }.0
     }
 
-    /// The key, the head, and where the head ends.
-    ///
-    /// # Safety
-    /// A node of this storage, not the head, made with `meta` meta words.
-    #[inline(always)]
-    unsafe fn key_and_head(self, meta: usize) -> (&'a [u8], u32, usize) {
-        // SAFETY: the caller's promise.
-        let (key, end) = unsafe { self.key_and_end(meta) };
-        // SAFETY: the head follows the key.
-        let (head, at) = unsafe { self.varint(end) };
-        (key, head, at)
-    }
-
     /// What the latest write of its key and version stored.
     ///
     /// # Safety
@@ -227,31 +218,91 @@ impl<'a> Node<'a> {
     /// A node of this storage, not the head, made with `meta` meta words.
     pub(crate) unsafe fn own_record(self, meta: usize) -> (Record<'a>, bool) {
         // SAFETY: the caller's promise.
-        let (key, head, at) = unsafe { self.key_and_head(meta) };
-        if head & 1 != 0 {
-            // SAFETY: as just read.
-            return unsafe { self.marked_record(key, head, at) };
-        }
-        // SAFETY: the value follows the head, which says its length.
-        let value = unsafe { self.bytes(at, (head >> 1) as usize) };
-        (Record { key, value, kind: Kind::Value, tag: 0 }, false)
-    }
-
-    /// What an entry is that is no plain value, and whether it is replaceable.
-    ///
-    /// # Safety
-    /// The head stands before `at`, behind the key, and is odd.
-    #[inline]
-    unsafe fn marked_record(self, key: &'a [u8], head: u32, at: usize) -> (Record<'a>, bool) {
-        let Some(len) = (head >> 1).checked_sub(1) else {
-            return (Record { key, value: &[], kind: Kind::Tombstone, tag: 0 }, false);
+        let (key, end) = unsafe { self.key_and_end(meta) };
+        // SAFETY: the head follows the key.
+        let (head, at) = unsafe { self.varint(end) };
+        let (value_at, len, byte) = match (head & 1 == 0, head >> 1) {
+            (true, len) => (at, len, 0),
+            (false, 0) => return (Record { key, value: &[], kind: Kind::Tombstone, tag: 0 }, false),
+            // SAFETY: such a head has a byte behind it.
+            (false, more) => (at + 1, more - 1, unsafe { self.bytes(at, 1) }[0]),
         };
-        // SAFETY: such a head has a byte behind it.
-        let byte = unsafe { self.bytes(at, 1) }[0];
-        // SAFETY: the value follows that byte.
-        let value = unsafe { self.bytes(at + 1, len as usize) };
+        // SAFETY: the value follows the head, which says its length, or that byte.
+        let value = unsafe { self.bytes(value_at, len as usize) };
         let (kind, tag) = (if byte & 1 == 0 { Kind::Value } else { Kind::Tombstone }, byte >> 1);
         (Record { key, value, kind, tag: tag & MAX_TAG }, tag & REPLACEABLE != 0)
+    }
+}
+
+impl<'a> Node<'a> {
+    /// The word before the link.
+    ///
+    /// # Safety
+    /// A replaceable node of this storage.
+    #[inline]
+    unsafe fn latest_word(self) -> &'a AtomicU64 {
+        // SAFETY: such a node was allocated with a word before its link, which is only ever an atomic.
+        unsafe { self.storage.word(self.off - 1) }
+    }
+
+    /// Makes the word at `off`, behind which a replaceable node is to be written, say that nothing replaced it yet. Returns
+    /// where the node begins.
+    ///
+    /// # Safety
+    /// The word at `off` was allocated to the caller, and used for nothing else.
+    pub(crate) unsafe fn write_latest(storage: &Storage, off: u32) -> u32 {
+        storage.unpoison(off, WORD);
+        // SAFETY: the caller's, and an atomic from the start. Relaxed: published with the node.
+        unsafe { storage.word(off) }.store(0, Ordering::Relaxed);
+        off + 1
+    }
+
+    /// The node that was written last for this one's key and version, unless that is this one.
+    ///
+    /// # Safety
+    /// A replaceable node of this storage that was linked.
+    #[inline]
+    pub(crate) unsafe fn latest(self) -> Option<NodeId> {
+        // SAFETY: the caller's promise.
+        let word = unsafe { self.latest_word() };
+        // ORDERING(latest.read): Acquire; pairs with `latest.swap`. Weaker: the new value could be read before it is written (loom
+        // `replaced_value_is_seen_whole`).
+        let latest = word.load(ord("latest.read", Ordering::Acquire));
+        // SAFETY: 0, or what `replace` stored of an id of this table, and acquired.
+        unsafe { NodeId::from_stored(latest as u32) }
+    }
+
+    /// Makes `by` the latest node, and returns what was it before, unless that is this one.
+    ///
+    /// # Safety
+    /// A replaceable node of this storage that was linked; `by` is another one with its key and version that was not.
+    pub(crate) unsafe fn replace(self, by: NodeId) -> Option<NodeId> {
+        // SAFETY: the caller's promise.
+        let word = unsafe { self.latest_word() };
+        // ORDERING(latest.swap): Release; pairs with `latest.read`, see there. And Acquire; pairs with itself. Weaker: the length of what is
+        // replaced, which is counted, could be read before it is written (loom `last_of_two_replacements_stays`).
+        let before = word.swap(by.to_stored().into(), ord("latest.swap", Ordering::AcqRel));
+        // SAFETY: 0, or what `replace` stored of an id of this table, and acquired.
+        unsafe { NodeId::from_stored(before as u32) }
+    }
+
+    /// What the latest write of its key and version stored, whatever that is.
+    ///
+    /// # Safety
+    /// A linked node of this storage, not the head, made with `meta` meta words.
+    #[inline(never)]
+    pub(super) unsafe fn latest_record(self, meta: usize) -> Record<'a> {
+        // SAFETY: the caller's promise.
+        let (own, is_replaceable) = unsafe { self.own_record(meta) };
+        if !is_replaceable {
+            return own;
+        }
+        // SAFETY: replaceable, as was just read.
+        match unsafe { self.latest() } {
+            None => own,
+            // SAFETY: of this table, and made as this one was.
+            Some(latest) => unsafe { Node::new(self.storage, latest).own_record(meta) }.0,
+        }
     }
 }
 

@@ -31,7 +31,7 @@ impl<S: Schema, T> Nodes<S, T> {
             // Relaxed: the CAS below publishes it.
             // SAFETY: our own node.
             unsafe { node.link() }.store(onward.pack(), Ordering::Relaxed);
-            let to_us = Link { partial: PartialKey::of(target.key, splice.shared), to: Some(id) };
+            let to_us = Link { partial: PartialKey::new(target.key, splice.shared), to: Some(id) };
             // ORDERING(link.commit): Release; pairs with `link.next`. Weaker: a reader that follows the link could read bytes, meta
             // words or the link of the node before they are written (loom `publish`).
             // SAFETY: the head, or a linked node.
@@ -58,10 +58,10 @@ impl<S: Schema, T> Nodes<S, T> {
     fn partial_from(&self, key: &[u8], splice: &Splice) -> PartialKey {
         let old = splice.next.partial;
         let Some(next) = splice.next.to.filter(|_| old.shared() >= splice.shared) else { return old };
-        if old.more_shared(PartialKey::of(key, splice.shared)) == 0 {
+        if old.more_shared(PartialKey::new(key, splice.shared)) == 0 {
             return old;
         }
         let next = self.node(next).key();
-        PartialKey::of(next, key::compare(key, next, splice.shared).1)
+        PartialKey::new(next, key::compare(key, next, splice.shared).1)
     }
 }

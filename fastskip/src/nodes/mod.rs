@@ -1,6 +1,6 @@
 //! The nodes: one sorted list, which is the truth.
 //!
-//! `store` leads from ids to nodes, `order` compares them, `walk` goes along the list, and `link` puts new nodes there. What tells the
+//! `store` leads from ids to nodes and compares them, `walk` goes along the list, and `link` puts new nodes there. What tells the
 //! two types of table apart is a `schema`.
 //!
 //! I1 order: keys, and within a key versions descending, strictly sorted along the list. The CAS replaces exactly the link
@@ -8,13 +8,10 @@
 //! I9 partial key: see `key.rs`.
 
 mod link;
-mod order;
 mod schema;
 mod store;
-mod validate;
 mod walk;
 
-pub(crate) use order::{Compared, Side, Visits};
 pub(crate) use schema::{NodeRef, Schema};
-pub(crate) use store::Nodes;
+pub(crate) use store::{Compared, Cost, Nodes, Side};
 pub(crate) use walk::{Splice, Walked};

@@ -7,7 +7,7 @@ use crate::node::{Node, NodeId, Record, Target};
 use crate::sync::AtomicU64;
 
 /// What a node holds beside its entry, and how equal keys are ordered.
-pub(crate) trait Schema: Send + Sync + 'static {
+pub trait Schema: Send + Sync + 'static {
     /// Words between a node's link and its bytes.
     const META_WORDS: usize;
 
@@ -24,7 +24,7 @@ pub(crate) trait Schema: Send + Sync + 'static {
 }
 
 /// A node with its storage and its schema, so that reading it is safe.
-pub(crate) struct NodeRef<'a, S> {
+pub struct NodeRef<'a, S> {
     node: Node<'a>,
     schema: PhantomData<S>,
 }

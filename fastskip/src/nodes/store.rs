@@ -1,12 +1,15 @@
-//! The nodes of a list, and the way to them by their ids.
+//! The nodes of a list: the way to them by their ids, their order, and the checks of both.
 
+use core::cmp::Ordering;
 use std::io;
 use std::marker::PhantomData;
 
 use super::schema::{NodeRef, Schema};
+use crate::key;
+use crate::key::PartialKey;
 use crate::mem::arena::{Arena, Layout};
 use crate::mem::storage::{Storage, TablePool};
-use crate::node::{Link, Node, NodeId, Predecessor};
+use crate::node::{Kind, Link, NewNode, Node, NodeId, Predecessor, Record, Target};
 
 /// An arena, and the sorted list of nodes in it. `T` is what the layers above keep for each shard, on the cache lines of the arena's shard.
 #[derive(Debug)]
@@ -69,5 +72,120 @@ impl<S: Schema, T> Nodes<S, T> {
         if let Some(node) = node {
             Node::new(self.storage(), node).prefetch_search();
         }
+    }
+}
+
+/// How a node and a target compare.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Compared {
+    pub(crate) order: Ordering,
+    pub(crate) has_key: bool,
+    /// The length of the zero-padded prefix that the keys share.
+    pub(crate) shared: u32,
+}
+
+/// Which of the hints around a target a descent by keys looks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The target's own, or else the last one before it.
+    AtOrBefore,
+    /// The last one before it.
+    Before,
+}
+
+impl Side {
+    /// Whether a node is too far behind, given how it compares with the target.
+    #[inline(always)]
+    pub(crate) fn is_behind(self, order: Ordering) -> bool {
+        match self {
+            Self::AtOrBefore => order == Ordering::Greater,
+            Self::Before => order != Ordering::Less,
+        }
+    }
+}
+
+/// Counts what a search looks at. The unit type counts nothing and costs nothing.
+pub(crate) trait Cost {
+    /// A node.
+    fn node(&mut self);
+
+    /// A block of the index.
+    fn block(&mut self);
+}
+
+impl Cost for () {
+    #[inline(always)]
+    fn node(&mut self) {}
+
+    #[inline(always)]
+    fn block(&mut self) {}
+}
+
+impl<S: Schema, T> Nodes<S, T> {
+    /// Compares a node with a target. The head precedes all.
+    #[inline(always)]
+    pub(crate) fn compare(&self, at: Predecessor, target: Target<'_>) -> Compared {
+        match at.node() {
+            Some(node) => self.compare_from(self.node(node), target, 0),
+            None => Compared { order: Ordering::Less, has_key: false, shared: key::compare(&[], target.key, 0).1 },
+        }
+    }
+
+    /// The same where `known` bytes of the keys are known to be equal.
+    #[inline(always)]
+    pub(super) fn compare_from(&self, node: NodeRef<'_, S>, target: Target<'_>, known: u32) -> Compared {
+        let (by_key, shared) = key::compare(node.key(), target.key, known);
+        let order = by_key.then_with(|| target.version.cmp(&node.version()));
+        Compared { order, has_key: by_key == Ordering::Equal, shared }
+    }
+
+    /// Whether a node, or the head, precedes another.
+    pub(crate) fn is_before(&self, a: Predecessor, b: Predecessor) -> bool {
+        match b.node() {
+            Some(b) => self.compare(a, self.node(b).target()).order == Ordering::Less,
+            None => false,
+        }
+    }
+}
+
+impl<S: Schema, T> Nodes<S, T> {
+    /// Every node, in order. Checks I1 (order), I9 (partial keys) and I10 (replacements).
+    pub(crate) fn validate(&self) -> Vec<NodeId> {
+        let mut nodes = Vec::new();
+        let mut at = Predecessor::HEAD;
+        loop {
+            let link = self.link(at);
+            let Some(id) = link.to else {
+                assert_eq!(link.partial, PartialKey::END, "I9 broken: the end of the list");
+                return nodes;
+            };
+            let (here, next) = (at.node().map(|at| self.node(at)), self.node(id));
+            let key = here.map_or(&[][..], NodeRef::key);
+            assert_eq!(link.partial, PartialKey::between(key, next.key()), "I9 broken");
+            if let Some(here) = here {
+                let order = key.cmp(next.key()).then_with(|| next.version().cmp(&here.version()));
+                assert_eq!(order, Ordering::Less, "I1 broken");
+            }
+            if let Some(latest) = next.latest().map(|latest| self.node(latest)) {
+                let is_same = latest.key() == next.key() && latest.version() == next.version();
+                assert!(is_same && latest.latest().is_none(), "I10 broken");
+            }
+            nodes.push(id);
+            at = id.into();
+        }
+    }
+
+    /// The words that a node takes.
+    pub(crate) fn words_of(&self, id: NodeId) -> u32 {
+        let (Record { key, value, kind, tag }, is_replaceable) = self.node(id).own_record();
+        let value = [value];
+        let new = NewNode::new(key, &value, kind, tag, 0);
+        if is_replaceable { 1 + new.replaceable().words(S::META_WORDS) } else { new.words(S::META_WORDS) }
+    }
+
+    /// The words of a node that are of use once another one shows instead of it.
+    pub(crate) fn words_of_replaced(&self, id: NodeId) -> u32 {
+        let key = self.node(id).key();
+        1 + NewNode::new(key, &[], Kind::Value, 0, 0).replaceable().words(S::META_WORDS)
     }
 }

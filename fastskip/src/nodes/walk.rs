@@ -2,9 +2,8 @@
 
 use core::cmp::Ordering;
 
-use super::order::Visits;
 use super::schema::Schema;
-use super::store::Nodes;
+use super::store::{Cost, Nodes};
 use crate::key::{MAX_SHARED, PartialKey};
 use crate::node::{Link, NodeId, Predecessor, Target};
 use crate::tuning::BACKWARD_WALK;
@@ -47,8 +46,8 @@ impl<S: Schema, T> Nodes<S, T> {
     /// Goes right while nodes precede the target, at most `limit` nodes. Most steps look at no key: the partial key in a link
     /// settles them (`key.rs`).
     #[inline(always)]
-    pub(crate) fn walk(&self, target: Target<'_>, splice: &mut Splice, limit: u32, visits: &mut impl Visits) -> Walked {
-        let mut partial = PartialKey::of(target.key, splice.shared);
+    pub(crate) fn walk(&self, target: Target<'_>, splice: &mut Splice, limit: u32, cost: &mut impl Cost) -> Walked {
+        let mut partial = PartialKey::new(target.key, splice.shared);
         let mut steps = 0;
         loop {
             let link = self.link(splice.prev);
@@ -64,7 +63,7 @@ impl<S: Schema, T> Nodes<S, T> {
                 splice.next_has_key = true;
                 return Walked::Between;
             } else {
-                visits.node();
+                cost.node();
                 let compared = self.compare_from(self.node(next), target, splice.shared);
                 match compared.order {
                     Ordering::Less => compared.shared,
@@ -78,10 +77,10 @@ impl<S: Schema, T> Nodes<S, T> {
             splice.prev = next.into();
             if shared != splice.shared {
                 splice.shared = shared;
-                partial = PartialKey::of(target.key, shared);
+                partial = PartialKey::new(target.key, shared);
             }
             splice.walked = splice.walked.saturating_add(1);
-            visits.node();
+            cost.node();
             steps += 1;
             if steps == limit {
                 return Walked::TooFar;
@@ -92,13 +91,8 @@ impl<S: Schema, T> Nodes<S, T> {
     /// Walks as far as it takes. `Err` is the target's node. Also from a splice that was right once, when the link that it names has
     /// changed: what precedes the target keeps preceding it.
     #[inline]
-    pub(crate) fn walk_on(
-        &self,
-        target: Target<'_>,
-        splice: &mut Splice,
-        visits: &mut impl Visits,
-    ) -> Result<(), NodeId> {
-        match self.walk(target, splice, u32::MAX, visits) {
+    pub(crate) fn walk_on(&self, target: Target<'_>, splice: &mut Splice, cost: &mut impl Cost) -> Result<(), NodeId> {
+        match self.walk(target, splice, u32::MAX, cost) {
             Walked::Found(node) => Err(node),
             Walked::Between | Walked::TooFar => Ok(()),
         }
@@ -108,7 +102,7 @@ impl<S: Schema, T> Nodes<S, T> {
     #[inline(always)]
     pub(crate) fn prefetch_next(&self, splice: &Splice, target: Target<'_>) {
         let link = self.link(splice.prev);
-        let is_before = |link: &Link| link.partial <= PartialKey::of(target.key, splice.shared);
+        let is_before = |link: &Link| link.partial <= PartialKey::new(target.key, splice.shared);
         self.prefetch(Some(link).filter(is_before).and_then(|link| link.to).map(Predecessor::from));
     }
 

@@ -1,24 +1,45 @@
-//! Reads of a list: lookups, iterators, cursors and snapshots.
+//! Reads of a list, now or at a snapshot: lookups, iterators and cursors.
 
-use super::cursor::{Contents, Cursor, Entry, Iter, shown};
-use super::snapshot::Snapshot;
-use super::table::ConcurrentSkipList;
+use core::fmt;
+
+use super::entry::{Cursor, Entry, Iter, LIVE, OwnedEntries, OwnedEntry, OwnedListCursor};
+use super::table::{ConcurrentSkipList, FrozenList};
 use crate::bounds::KeyBounds;
-use crate::iter::{Ends, View};
+use crate::iter::cursor::TableCursor;
+use crate::iter::range::{Ends, TableRange};
+use crate::iter::source::Source;
 use crate::node::Target;
+use crate::sync::Arc;
+
+/// What is shown up to a stamp.
+impl ConcurrentSkipList {
+    /// The entry of `key`.
+    #[inline(always)]
+    fn find(&self, key: &[u8], until: u64) -> Option<Entry<'_>> {
+        let list = self.list.made()?;
+        let found = list.lower_bound(Target { key, version: 0 }).with_key()?;
+        self.show(list.node(found), until)
+    }
+
+    /// A cursor on the first entry whose key is not less than `key`.
+    fn cursor_from(&self, key: &[u8], until: u64) -> Option<Cursor<'_>> {
+        let mut cursor = TableCursor::unplaced(self, until);
+        cursor.seek(key).then_some(cursor)
+    }
+}
 
 /// Reading.
 impl ConcurrentSkipList {
     /// Returns the value of `key` and whether `key` is a tombstone. A tombstone keeps its old value. Expected O(log n).
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<(&[u8], bool)> {
-        self.find(key, Contents::LIVE).map(|entry| (entry.value, entry.is_tombstone))
+        self.find(key, LIVE).map(|entry| (entry.value, entry.is_tombstone))
     }
 
     /// Returns the value of `key`, or `None` if `key` is absent or a tombstone. Expected O(log n).
     #[must_use]
     pub fn get_live(&self, key: &[u8]) -> Option<&[u8]> {
-        self.get(key).filter(|(_, is_tombstone)| !is_tombstone).map(|(value, _)| value)
+        self.find(key, LIVE).filter(|entry| !entry.is_tombstone).map(|entry| entry.value)
     }
 
     /// Looks up each key as [`get_live`](Self::get_live) does, and returns the values in the order of `keys`.
@@ -27,10 +48,9 @@ impl ConcurrentSkipList {
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Option<&[u8]>> {
         let keys: Vec<_> = keys.iter().map(|key| Target { key: key.as_ref(), version: 0 }).collect();
         let mut values = vec![None; keys.len()];
-        let (list, live) = shown(self, Contents::LIVE);
-        let Some(list) = list else { return values };
+        let Some(list) = self.list.made() else { return values };
         list.lower_bounds(&keys, |index, found| {
-            let entry = found.with_key().and_then(|id| live.item(list.node(id)));
+            let entry = found.with_key().and_then(|id| self.show(list.node(id), LIVE));
             values[index] = entry.filter(|entry| !entry.is_tombstone).map(|entry| entry.value);
         });
         values
@@ -45,20 +65,20 @@ impl ConcurrentSkipList {
     /// Iterates over all entries in key order, including tombstones. O(1) to begin, and see [`Iter`] for a step.
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
-        self.shown_range(Contents::LIVE, Ends::new(..))
+        TableRange::new(self, LIVE, Ends::new(..))
     }
 
     /// Returns a cursor on the first entry. O(1).
     #[must_use]
     pub fn cursor(&self) -> Cursor<'_> {
-        Cursor::new(self, Contents::LIVE)
+        Cursor::new(self, LIVE)
     }
 
     /// Returns a cursor on the first entry whose key is not less than `key`, or `None` if there is no such entry.
     /// Expected O(log n).
     #[must_use]
     pub fn cursor_at(&self, key: &[u8]) -> Option<Cursor<'_>> {
-        Cursor::at(self, Contents::LIVE, key)
+        self.cursor_from(key, LIVE)
     }
 
     /// Iterates over the entries within `bounds` in key order. Yields nothing if the bounds are inverted. The bounds are
@@ -74,13 +94,13 @@ impl ConcurrentSkipList {
     /// ```
     #[must_use]
     pub fn range(&self, bounds: impl KeyBounds) -> Iter<'_> {
-        self.shown_range(Contents::LIVE, Ends::new(bounds))
+        TableRange::new(self, LIVE, Ends::new(bounds))
     }
 
     /// Iterates over the entries whose keys begin with `prefix`, in key order. Expected O(log n) to begin at either end.
     #[must_use]
     pub fn prefix(&self, prefix: &[u8]) -> Iter<'_> {
-        self.shown_range(Contents::LIVE, Ends::prefix(prefix))
+        TableRange::new(self, LIVE, Ends::prefix(prefix))
     }
 
     /// Takes a snapshot of the current contents. O(1).
@@ -96,5 +116,200 @@ impl<'a> IntoIterator for &'a ConcurrentSkipList {
 
     fn into_iter(self) -> Iter<'a> {
         self.iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a FrozenList {
+    type Item = Entry<'a>;
+    type IntoIter = Iter<'a>;
+
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
+    }
+}
+
+/// Reading that outlives the borrow.
+impl ConcurrentSkipList {
+    /// Returns the entry of `key`, which keeps the list alive. Expected O(log n).
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use fastskip::ConcurrentSkipList;
+    /// let list = Arc::new(ConcurrentSkipList::new());
+    /// list.insert(b"a", b"1");
+    /// let entry = list.get_owned(b"a").unwrap();
+    /// drop(list);
+    /// assert_eq!((entry.value(), entry.is_tombstone()), (&b"1"[..], false));
+    /// ```
+    #[must_use]
+    pub fn get_owned(self: &Arc<Self>, key: &[u8]) -> Option<OwnedEntry> {
+        OwnedEntry::attach(self, |list| list.find(key, LIVE))
+    }
+
+    /// As [`range`](Self::range); the iterator and what it yields keep the list alive.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use fastskip::ConcurrentSkipList;
+    /// let list = Arc::new(ConcurrentSkipList::new());
+    /// list.insert(b"a", b"1");
+    /// list.insert(b"b", b"2");
+    /// let mut entries = list.owned_range(b"a"..);
+    /// drop(list);
+    /// let last = entries.next_back().unwrap();
+    /// let first = std::thread::spawn(move || entries.next()).join().unwrap().unwrap();
+    /// assert_eq!((first.key(), last.key()), (&b"a"[..], &b"b"[..]));
+    /// ```
+    #[must_use]
+    pub fn owned_range(self: &Arc<Self>, bounds: impl KeyBounds) -> OwnedEntries {
+        TableRange::new(Arc::clone(self), LIVE, Ends::new(bounds))
+    }
+
+    /// Returns a cursor on the first entry, which keeps the list alive. O(1).
+    #[must_use]
+    pub fn owned_cursor(self: &Arc<Self>) -> OwnedListCursor {
+        TableCursor::new(Arc::clone(self), LIVE)
+    }
+
+    /// As [`snapshot`](Self::snapshot); the snapshot and what it shows keep the list alive. O(1).
+    #[must_use]
+    pub fn owned_snapshot(self: &Arc<Self>) -> OwnedSnapshot {
+        OwnedSnapshot { until: self.snapshot().until, list: Arc::clone(self) }
+    }
+}
+
+/// The contents of a list when [`ConcurrentSkipList::snapshot`] was called. A snapshot never changes: an insert that was in
+/// progress is either always or never part of it, and later deletions are not visible. Taking a snapshot costs one atomic
+/// operation. A snapshot holds no resources except a borrow of the list.
+///
+/// ```
+/// use fastskip::ConcurrentSkipList;
+///
+/// let list = ConcurrentSkipList::new();
+/// list.insert(b"a", b"1");
+/// let snapshot = list.snapshot();
+/// list.insert(b"b", b"2");
+/// list.delete(b"a");
+/// assert_eq!(snapshot.iter().count(), 1);
+/// assert_eq!(snapshot.get(b"a"), Some((&b"1"[..], false)));
+/// assert_eq!(snapshot.get(b"b"), None);
+/// ```
+#[derive(Clone, Copy)]
+pub struct Snapshot<'a> {
+    list: &'a ConcurrentSkipList,
+    /// The latest stamp that is shown.
+    until: u64,
+}
+
+impl<'a> Snapshot<'a> {
+    /// Returns the value of `key` and whether `key` was a tombstone, as [`ConcurrentSkipList::get`] would have at the moment of
+    /// the snapshot. Expected O(log n).
+    #[must_use]
+    pub fn get(&self, key: &[u8]) -> Option<(&'a [u8], bool)> {
+        self.list.find(key, self.until).map(|entry| (entry.value, entry.is_tombstone))
+    }
+
+    /// Iterates over all entries in key order, including tombstones. O(1) to begin, and see [`Iter`] for a step.
+    #[must_use]
+    pub fn iter(&self) -> Iter<'a> {
+        TableRange::new(self.list, self.until, Ends::new(..))
+    }
+
+    /// Iterates over the entries within `bounds` in key order. Yields nothing if the bounds are inverted.
+    /// Expected O(log n) to begin at either end.
+    #[must_use]
+    pub fn range(&self, bounds: impl KeyBounds) -> Iter<'a> {
+        TableRange::new(self.list, self.until, Ends::new(bounds))
+    }
+
+    /// Returns a cursor on the first entry. O(1), not counting entries that the snapshot hides.
+    #[must_use]
+    pub fn cursor(&self) -> Cursor<'a> {
+        Cursor::new(self.list, self.until)
+    }
+
+    /// Returns a cursor on the first entry whose key is not less than `key`, or `None` if there is no such entry.
+    /// Expected O(log n), not counting entries behind `key` that the snapshot hides.
+    #[must_use]
+    pub fn cursor_at(&self, key: &[u8]) -> Option<Cursor<'a>> {
+        self.list.cursor_from(key, self.until)
+    }
+}
+
+impl<'a> IntoIterator for &Snapshot<'a> {
+    type Item = Entry<'a>;
+    type IntoIter = Iter<'a>;
+
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for Snapshot<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").field("until", &self.until).finish_non_exhaustive()
+    }
+}
+
+/// A [`Snapshot`] that keeps its list alive. It is `'static` and [`Send`].
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use fastskip::ConcurrentSkipList;
+/// let list = Arc::new(ConcurrentSkipList::new());
+/// list.insert(b"a", b"1");
+/// let snapshot = list.owned_snapshot();
+/// list.insert(b"b", b"2");
+/// drop(list);
+/// assert_eq!(snapshot.as_snapshot().get(b"b"), None);
+/// let keys: Vec<_> = snapshot.range(..).map(|entry| entry.key().to_vec()).collect();
+/// assert_eq!(keys, [b"a"]);
+/// ```
+#[derive(Clone)]
+pub struct OwnedSnapshot {
+    list: Arc<ConcurrentSkipList>,
+    until: u64,
+}
+
+impl OwnedSnapshot {
+    /// The snapshot, borrowed: to look up keys, and to iterate without a reference for each entry.
+    #[must_use]
+    pub fn as_snapshot(&self) -> Snapshot<'_> {
+        Snapshot { list: &self.list, until: self.until }
+    }
+
+    /// As [`Snapshot::range`]; the iterator and what it yields keep the list alive.
+    #[must_use]
+    pub fn range(&self, bounds: impl KeyBounds) -> OwnedEntries {
+        TableRange::new(Arc::clone(&self.list), self.until, Ends::new(bounds))
+    }
+
+    /// As [`Snapshot::cursor`]; the cursor keeps the list alive.
+    #[must_use]
+    pub fn cursor(&self) -> OwnedListCursor {
+        TableCursor::new(Arc::clone(&self.list), self.until)
+    }
+}
+
+impl fmt::Debug for OwnedSnapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnedSnapshot").field("until", &self.until).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ConcurrentSkipList;
+
+    /// Catches a cursor that passes over what lies before the key that it is asked for.
+    #[test]
+    fn a_cursor_at_a_key_passes_over_no_hidden_key_before_it() {
+        let list = ConcurrentSkipList::with_shards(1);
+        assert!(list.insert(b"z", b""));
+        let snapshot = list.snapshot();
+        (0..1000_u16).for_each(|key| assert!(list.insert(&key.to_be_bytes(), b"")));
+        let cursor = snapshot.cursor_at(b"z").unwrap();
+        assert_eq!((cursor.entry().unwrap().key, cursor.moves()), (&b"z"[..], 1));
+        assert_eq!(snapshot.cursor().entry().unwrap().key, b"z");
     }
 }

@@ -25,8 +25,8 @@ const PENDING: u64 = 1;
 const FIRST_STAMP: u64 = 2;
 
 /// Nodes of a list: one to a key, with two stamps.
-#[derive(Debug, Clone)]
-pub(crate) struct Stamped;
+#[derive(Debug)]
+pub struct Stamped;
 
 impl Schema for Stamped {
     const META_WORDS: usize = 2;
@@ -43,9 +43,9 @@ impl Schema for Stamped {
     }
 }
 
-/// What a word says, settled or not.
+/// The stamp in a word, settled or not.
 #[inline(always)]
-fn look(word: &AtomicU64) -> u64 {
+fn load(word: &AtomicU64) -> u64 {
     // ORDERING(stamp.read): Acquire; pairs with `stamp.set`: who relies on a stamp saw the clock at least that far.
     word.load(ord("stamp.read", Ordering::Acquire))
 }
@@ -76,7 +76,7 @@ impl StampClock {
     /// Sets `word` from `unset` to a stamp, unless somebody did; returns the stamp.
     #[inline]
     fn settle(&self, word: &AtomicU64, unset: u64) -> u64 {
-        let seen = look(word);
+        let seen = load(word);
         if seen != unset { seen } else { self.stamp(word, unset) }
     }
 
@@ -100,15 +100,10 @@ impl StampClock {
         self.settle(node.meta(INSERTED), UNSTAMPED)
     }
 
-    /// Settles when `node` was deleted, if it was.
-    #[inline]
-    pub(crate) fn deleted(&self, node: NodeRef<'_, Stamped>) -> Option<u64> {
-        self.settle_deleted(node.meta(DELETED))
-    }
-
+    /// Settles when a node with this word was deleted, if it was.
     #[inline(always)]
     fn settle_deleted(&self, word: &AtomicU64) -> Option<u64> {
-        match look(word) {
+        match load(word) {
             UNSTAMPED => None,
             PENDING => Some(self.stamp(word, PENDING)),
             stamp => Some(stamp),

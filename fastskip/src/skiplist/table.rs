@@ -1,10 +1,18 @@
-//! The list itself: made, frozen and reset.
+//! The list itself: made, frozen, sealed, counted and reset.
 
+use core::fmt;
+use core::ops::Deref;
 use std::io;
 
+use thiserror::Error;
+
 use super::stamp::{StampClock, Stamped};
-use crate::builder::{Builder, Config, Table, sealed};
-use crate::list::LazyList;
+use crate::builder::{Builder, Config, Table};
+use crate::list::stats::Stats;
+use crate::list::{LazyList, List};
+
+#[cfg(doc)]
+use crate::InsertError;
 
 /// A sorted map from byte keys to byte values that any number of threads can read and write at once, without a lock around it.
 ///
@@ -55,7 +63,7 @@ impl ConcurrentSkipList {
     /// Creates a list without limits. The first chunks of its shards have `bytes` bytes in total.
     #[must_use]
     pub fn with_capacity(bytes: usize) -> Self {
-        let shards = Config::default().shards;
+        let shards = Config::default().arena.shards;
         Self::builder().arena_bytes_per_shard(bytes / shards).build()
     }
 
@@ -81,17 +89,15 @@ impl ConcurrentSkipList {
     }
 }
 
-impl sealed::FromConfig for ConcurrentSkipList {
-    fn from_config(settings: sealed::Settings) -> io::Result<Self> {
-        Ok(Self { list: LazyList::reserved(settings.0)?, clock: StampClock::new() })
+impl Table for ConcurrentSkipList {
+    fn new_lazy(config: Config) -> Self {
+        Self { list: LazyList::new(config), clock: StampClock::new() }
     }
 
-    fn lazily(settings: sealed::Settings) -> Self {
-        Self { list: LazyList::new(settings.0), clock: StampClock::new() }
+    fn new_reserved(config: Config) -> io::Result<Self> {
+        Ok(Self { list: LazyList::reserved(config)?, clock: StampClock::new() })
     }
 }
-
-impl Table for ConcurrentSkipList {}
 
 impl Default for ConcurrentSkipList {
     fn default() -> Self {
@@ -114,5 +120,229 @@ impl ConcurrentSkipList {
     pub fn reset(&mut self) {
         self.list.reset();
         self.clock = StampClock::new();
+    }
+}
+
+/// Sealing: the list becomes a frozen table, and an empty list replaces it.
+impl ConcurrentSkipList {
+    /// Freezes the list and creates an empty list with the same settings. O(shards), not counting the wait for writers.
+    ///
+    /// # Errors
+    /// [`SealError`] if the system refuses the address range of the new list. The list is then not frozen, and
+    /// [`SealError::into_list`] returns it.
+    pub fn seal(self) -> Result<(FrozenList, Self), SealError> {
+        match Self::new_reserved(self.list.config().clone()) {
+            Ok(fresh) => {
+                self.freeze();
+                Ok((FrozenList { list: self }, fresh))
+            }
+            Err(source) => Err(SealError { list: Box::new(self), source }),
+        }
+    }
+}
+
+/// A frozen list. It dereferences to [`ConcurrentSkipList`], so it is read in the same way; every write is rejected with
+/// [`Frozen`](InsertError::Frozen).
+pub struct FrozenList {
+    list: ConcurrentSkipList,
+}
+
+impl FrozenList {
+    /// The frozen list itself; it stays frozen. In an `Arc` it can be read by [owned](ConcurrentSkipList::owned_range) iterators.
+    #[must_use]
+    pub fn into_list(self) -> ConcurrentSkipList {
+        self.list
+    }
+}
+
+impl Deref for FrozenList {
+    type Target = ConcurrentSkipList;
+
+    fn deref(&self) -> &ConcurrentSkipList {
+        &self.list
+    }
+}
+
+impl fmt::Debug for FrozenList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FrozenList").field("len", &self.list.len()).finish_non_exhaustive()
+    }
+}
+
+/// The new list could not be created, so nothing was frozen. [`into_list`](Self::into_list) returns the list.
+#[derive(Error)]
+#[error("cannot reserve the arena of the next table")]
+pub struct SealError {
+    list: Box<ConcurrentSkipList>,
+    #[source]
+    source: io::Error,
+}
+
+impl SealError {
+    /// Returns the list, which still accepts writes. O(1).
+    #[must_use]
+    pub fn into_list(self) -> ConcurrentSkipList {
+        *self.list
+    }
+}
+
+impl fmt::Debug for SealError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SealError").field("source", &self.source).finish_non_exhaustive()
+    }
+}
+
+/// Statistics. Each method that counts cost every shard: O(shards). [`stats`](ConcurrentSkipList::stats) returns all statistics at
+/// once.
+impl ConcurrentSkipList {
+    /// The number of live keys. Exact when no writer is active.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.list.made().map_or(0, List::live_entries)
+    }
+
+    /// Whether the list has no live key.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The number of attempted inserts, including rejected ones.
+    #[must_use]
+    pub fn total_inserts(&self) -> usize {
+        self.stats().total_inserts
+    }
+
+    /// The bytes of the arena that hold nodes or blocks of the index, or were lost between them. A sum over the shards, O(shards): one
+    /// counter for all of them would be a cache line that every write of every thread moves.
+    #[must_use]
+    pub fn memory_usage(&self) -> usize {
+        self.list.made().map_or(0, List::memory_usage)
+    }
+
+    /// The bytes of the arena that were handed out to shards.
+    #[must_use]
+    pub fn memory_reserved(&self) -> usize {
+        self.stats().memory_reserved
+    }
+
+    /// The bytes that were handed out to shards and are not yet used.
+    #[must_use]
+    pub fn memory_idle(&self) -> usize {
+        self.stats().memory_idle
+    }
+
+    /// [`memory_usage`](Self::memory_usage) as a fraction of [`memory_reserved`](Self::memory_reserved), from 0.0 to 1.0; 0.0
+    /// for an empty list.
+    #[must_use]
+    pub fn memory_utilization(&self) -> f64 {
+        self.stats().memory_utilization()
+    }
+
+    /// The mean length of the stored keys, in bytes; 0.0 for an empty list.
+    #[must_use]
+    pub fn avg_key_size(&self) -> f64 {
+        self.stats().avg_key_size
+    }
+
+    /// The mean length of the stored values, in bytes; 0.0 for an empty list.
+    #[must_use]
+    pub fn avg_value_size(&self) -> f64 {
+        self.stats().avg_value_size
+    }
+
+    /// The limit on memory, in bytes; 0 means no limit.
+    #[must_use]
+    pub fn max_memory_bytes(&self) -> usize {
+        self.list.config().arena.max_memory_bytes
+    }
+
+    /// The limit on stored entries; 0 means no limit.
+    #[must_use]
+    pub fn max_entries(&self) -> usize {
+        self.list.config().max_entries
+    }
+
+    /// Whether the list is frozen: every write that begins from now on is rejected. True as soon as any write was rejected
+    /// for it. Writes that began before may still be finishing; see [`is_drained`](Self::is_drained).
+    #[must_use]
+    pub fn is_frozen(&self) -> bool {
+        self.list.is_frozen()
+    }
+
+    /// The same as [`is_frozen`](Self::is_frozen), under the name that it has in fastskip 0.1.
+    #[must_use]
+    pub fn is_sealed(&self) -> bool {
+        self.is_frozen()
+    }
+
+    /// Whether the list is frozen and no write is in progress: its contents no longer change.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        self.list.is_drained()
+    }
+
+    /// Whether the fraction [`Builder::backpressure_at`](crate::Builder::backpressure_at) of a limit, by default 90 %, is used
+    /// up. Once true, it remains true until the list is reset.
+    #[must_use]
+    pub fn is_under_backpressure(&self) -> bool {
+        self.list.made().is_some_and(List::is_under_backpressure)
+    }
+
+    /// Returns all statistics, consistent with each other.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.list.stats()
+    }
+
+    /// Checks the invariants of the list by walking it. For tests. Call it only while no thread writes. O(n).
+    ///
+    /// # Panics
+    /// Panics if an invariant does not hold. The message begins with the number of the invariant.
+    #[doc(hidden)]
+    pub fn validate(&self) {
+        self.list.made().into_iter().for_each(|list| list.validate(true));
+    }
+
+    /// Corrupts the hints that searches begin at: every answer stays right, some cost more. For tests. O(n).
+    #[cfg(feature = "scramble")]
+    #[doc(hidden)]
+    pub fn scramble_hints(&self, seed: u64) {
+        self.list.made().into_iter().for_each(|list| list.index.scramble_hints(seed));
+    }
+
+    /// As `validate`, for a table whose hints are corrupted.
+    #[cfg(feature = "scramble")]
+    #[doc(hidden)]
+    pub fn validate_scrambled(&self) {
+        self.list.made().into_iter().for_each(|list| list.validate(false));
+    }
+}
+
+impl fmt::Debug for ConcurrentSkipList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stats = self.stats();
+        f.debug_struct("ConcurrentSkipList")
+            .field("len", &stats.len)
+            .field("memory_usage", &stats.memory_usage)
+            .field("frozen", &stats.is_frozen)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Catches an error that hides its cause, or that loses or freezes the list that it returns.
+    #[test]
+    fn a_seal_that_failed_says_why_and_gives_the_list_back() {
+        let list = ConcurrentSkipList::with_shards(1);
+        assert!(list.insert(b"a", b"1"));
+        let error = SealError { list: list.into(), source: io::ErrorKind::OutOfMemory.into() };
+        assert_eq!(format!("{error:?}"), "SealError { source: Kind(OutOfMemory), .. }");
+        let list = error.into_list();
+        assert!(!list.is_sealed() && list.insert(b"b", b"2"));
+        assert_eq!(list.len(), 2);
     }
 }

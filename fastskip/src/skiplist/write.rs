@@ -2,11 +2,11 @@
 
 use core::slice;
 
-use super::cursor::Contents;
+use super::entry::LIVE;
 use super::stamp::Stamped;
 use super::table::ConcurrentSkipList;
 use crate::error::{BatchError, InsertError};
-use crate::iter::View;
+use crate::iter::source::Source;
 use crate::list::{ArenaAlloc, List, Outcome, Writer};
 use crate::node::{Kind, NewNode, Target};
 use crate::nodes::NodeRef;
@@ -144,7 +144,7 @@ impl ConcurrentSkipList {
     /// [`Frozen`](InsertError::Frozen), [`Full`](InsertError::Full) or [`TooLarge`](InsertError::TooLarge).
     pub fn insert_tombstone(&self, key: &[u8]) -> Result<(), InsertError> {
         if let Stored::Present(node) = self.store(key, &[], Kind::Tombstone)? {
-            if self.contents(Contents::LIVE).item(node).is_some_and(|entry| entry.is_tombstone) {
+            if self.show(node, LIVE).is_some_and(|entry| entry.is_tombstone) {
                 return Ok(());
             }
             let list = self.list.for_writes(0)?;
@@ -191,8 +191,7 @@ impl ConcurrentSkipList {
             }
             Outcome::Present(id) | Outcome::Replaced(id) => {
                 let node = list.node(id);
-                self.clock.inserted(node);
-                self.clock.deleted(node);
+                _ = self.clock.shown(node, LIVE);
                 Stored::Present(node)
             }
         }

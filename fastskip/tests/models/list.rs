@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
-use fastskip::{BatchError, ConcurrentSkipList, Cursor, Entry, InsertError, MAX_KEY_LEN, OwnedSnapshot, Snapshot};
+use fastskip::{BatchError, ConcurrentSkipList, Entry, InsertError, MAX_KEY_LEN, OwnedSnapshot, Snapshot};
 
 use super::input::Input;
 use super::limits::{TableLimits, mean, too_large};
@@ -271,7 +271,7 @@ impl Known {
         compare_moves(list.owned_cursor(), &shown, (key, 0), back);
         let first = shown.partition_point(|entry| entry.0 < key);
         let found = list.cursor_at(key);
-        assert_eq!(found.as_ref().and_then(Cursor::entry).map(moves::entry), shown.get(first).copied());
+        assert_eq!(found.as_ref().and_then(|cursor| cursor.entry()).map(moves::entry), shown.get(first).copied());
         if let Some(mut cursor) = found {
             assert_eq!(cursor.clone().prev_entry().map(|entry| entry.key), first.checked_sub(1).map(|at| shown[at].0));
             assert!(std::iter::from_fn(|| cursor.next_entry()).map(moves::entry).eq(shown[first..].iter().copied()));

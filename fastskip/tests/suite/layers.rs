@@ -10,19 +10,15 @@ const LAYERS: [&str; 9] =
 /// The files of each folder, lowest first: a file may use those before it. `mod` is the public face of the folder: it may use all of them, and none
 /// of them uses it.
 const FOLDERS: [(&str, &str); 9] = [
-    ("mem", "poison lanes addresses range storage quota chunk spares extent arena"),
-    ("node", "entry id link read latest write"),
-    ("nodes", "schema store order walk link validate"),
-    (
-        "index",
-        "steps block tree path relative descent seek prefix hint split replace mend neighbours search \
-         backward validate scramble",
-    ),
-    ("index/block", "header shared locked gaps"),
-    ("list", "gate freeze counts run state stats group validate writer replace lazy"),
-    ("iter", "readahead position view cursor range owned"),
-    ("memtable", "version table owned versions cursor write frozen"),
-    ("skiplist", "stamp table cursor snapshot read owned write stats frozen"),
+    ("mem", "poison lanes range storage quota chunk spares arena"),
+    ("node", "id write read"),
+    ("nodes", "schema store walk link"),
+    ("index", "steps block tree descent ties prefix search hint split replace neighbours scramble"),
+    ("index/block", "header shared locked"),
+    ("list", "gate counts run state stats group writer replace lazy"),
+    ("iter", "readahead position source walk cursor owned range"),
+    ("memtable", "version table read write"),
+    ("skiplist", "stamp table entry read write"),
 ];
 
 /// The crate's paths that `source` names, from the root on, outside comments, documentation imports and tests. `own` is the

@@ -25,7 +25,6 @@ mod list;
 mod mem {
     pub(crate) mod arena;
     mod chunk;
-    mod extent;
     pub(crate) mod lanes;
     pub(crate) mod quota;
     mod spares;
@@ -48,10 +47,13 @@ mod sync;
 #[expect(dead_code, reason = "loom hints some models sparsely; here all nodes have hints")]
 mod tuning;
 
-pub use bounds::{KeyBounds, OwnedBounds};
+pub use bounds::KeyBounds;
 pub use builder::{Builder, Duplicates, MAX_SHARDS, Table};
 pub use error::{BatchError, InsertError};
-pub use iter::owned::OwnedBytes;
+pub use iter::cursor::TableCursor;
+pub use iter::owned::{OwnedBytes, OwnedItem};
+pub use iter::range::TableRange;
+pub use iter::source::{Handle, Source};
 pub use list::stats::{SearchCost, Stats};
 pub use mem::storage::TablePool;
 pub use memtable::{

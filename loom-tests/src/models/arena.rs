@@ -6,7 +6,7 @@ use core::fmt;
 use crate::builder::Config;
 use crate::check::{Most, Program};
 use crate::mem::arena::{Arena, Layout, Usage};
-use crate::models::table::{config, through, unhinted};
+use crate::models::table::{config, limited, through, unhinted};
 use crate::{ConcurrentSkipList, InsertError, Memtable};
 
 /// The words that one-byte keys without values take in a memtable: a link, the number, the bytes.
@@ -191,7 +191,7 @@ pub(super) fn spare(how: Spare) -> Program<(Pieces, [u32; 3])> {
 /// that may exceed the limit.
 pub(super) fn last_place(passes: bool) -> Program<Memtable> {
     let max_memory_bytes = if passes { CHUNK * 8 } else { CHUNK * 8 + 8 };
-    Program::new(move || filled(Config { max_memory_bytes, ..config(2) }, CHUNK / NODE))
+    Program::new(move || filled(limited(2, max_memory_bytes), CHUNK / NODE))
         .threads(2, store)
         .at_rest(|memtable| {
             memtable.validate();
@@ -206,7 +206,7 @@ pub(super) fn last_place(passes: bool) -> Program<Memtable> {
 
 /// Two threads of different shards write to an empty table whose limit is one chunk.
 pub(super) fn one_chunk() -> Program<Memtable> {
-    Program::new(|| unhinted(Config { max_memory_bytes: CHUNK * 8, ..config(2) }))
+    Program::new(|| unhinted(limited(2, CHUNK * 8)))
         .threads(2, store)
         .at_rest(Memtable::validate)
         // A thread that asks while the other one fetches the last chunk may be refused.
@@ -300,7 +300,7 @@ pub(super) fn put_back() -> Program<Pieces> {
 
 /// Thread 0 fetches the only chunk within the limit; thread 1 asks whether the limit is near, or reached.
 pub(super) fn pressure() -> Program<ConcurrentSkipList> {
-    Program::new(|| unhinted(Config { max_memory_bytes: CHUNK * 8, ..config(2) }))
+    Program::new(|| unhinted(limited(2, CHUNK * 8)))
         .thread(|list: &ConcurrentSkipList| said(list.try_insert(b"k", b"")))
         .thread(|list| {
             assert!(!list.is_under_backpressure(), "a chunk that is idle counts as used");

@@ -156,7 +156,7 @@ pub(super) fn beside_ties() -> Program<Memtable> {
         through(0, || TIED.iter().for_each(|key| assert!(memtable.put(key, 1, key).is_ok())));
         let list = memtable.list.made().expect("a model makes its table at once");
         let (mut descent, levels) = list.index.probe_start().expect("a table has a root");
-        let is_tied = list.index.probe_down(&mut descent, &target(NEW), (Ties::Settle, None), &mut ());
+        let is_tied = list.index.probe_down(&mut descent, &target(NEW), Ties::Settle);
         assert!(levels > 0 && is_tied, "the model needs a tied root");
         memtable
     })

@@ -1,36 +1,42 @@
 //! Small tables, and the operations that most models do on them.
 
-use crate::builder::Config;
-use crate::builder::sealed::{FromConfig, Settings};
+use crate::builder::{Config, Table};
+use crate::mem::arena::Layout;
 use crate::sync::set_thread_index;
 use crate::tuning::{Hinting, hint};
 use crate::{Lookup, Memtable};
 
 /// Settings for so many shards. A thread writes through the shard of its own number.
 pub(super) fn config(shards: usize) -> Config {
-    Config { shards, chunk_bytes: 0, huge_pages: false, ..Config::default() }
+    limited(shards, 0)
+}
+
+/// The same with a limit on memory.
+pub(super) fn limited(shards: usize, max_memory_bytes: usize) -> Config {
+    let config = Config::default();
+    Config { arena: Layout { shards, chunk_bytes: 0, huge_pages: false, max_memory_bytes, ..config.arena }, ..config }
 }
 
 /// The table with these settings. Keys that the model's threads store get few hints.
-pub(super) fn table<T: FromConfig>(config: Config) -> T {
+pub(super) fn table<T: Table>(config: Config) -> T {
     hint(Hinting::Before);
     make(config)
 }
 
 /// The table with these settings, whose nodes all have hints, if no lock is taken.
-pub(super) fn hinted<T: FromConfig>(config: Config) -> T {
+pub(super) fn hinted<T: Table>(config: Config) -> T {
     hint(Hinting::All);
     make(config)
 }
 
 /// The table with these settings, which makes only the blocks that it needs.
-pub(super) fn unhinted<T: FromConfig>(config: Config) -> T {
+pub(super) fn unhinted<T: Table>(config: Config) -> T {
     hint(Hinting::None);
     make(config)
 }
 
-fn make<T: FromConfig>(config: Config) -> T {
-    T::from_config(Settings(config)).expect("the model's storage refuses nothing")
+fn make<T: Table>(config: Config) -> T {
+    T::new_reserved(config).expect("the model's storage refuses nothing")
 }
 
 /// A table of so many shards, with keys that were stored in this order.

@@ -2,8 +2,7 @@
 
 use crate::key::four_bytes;
 use crate::mem::lanes::ROW_WORDS;
-use crate::node::Target;
-use crate::tuning::{SLOTS, STUCK_LOOKS};
+use crate::tuning::SLOTS;
 
 /// The number of rows of a block: two or three in a leaf, two or four in any other block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,11 +27,11 @@ impl Header {
     pub(super) const TIED: u64 = 1 << 22;
     pub(super) const LOCKED: u64 = 1 << 24;
     /// The count of looks, of three bits.
-    const LOOK: u64 = 1 << 25;
-    const LOOKS: u64 = 7 * Self::LOOK;
-    const VERSION: u64 = 1 << 28;
+    pub(super) const LOOK: u64 = 1 << 25;
+    pub(super) const LOOKS: u64 = 7 * Self::LOOK;
+    pub(super) const VERSION: u64 = 1 << 28;
 
-    pub(super) fn new(level: u32, prefix: u32, rows: Rows) -> Self {
+    pub(crate) fn new(level: u32, prefix: u32, rows: Rows) -> Self {
         Self(u64::from(prefix) << 8 | u64::from(level) << 16 | (rows as u64) << 20)
     }
 
@@ -47,6 +46,12 @@ impl Header {
     #[inline(always)]
     pub(crate) fn prefix(self) -> u32 {
         (self.0 >> 8) as u8 as u32
+    }
+
+    /// The partial key of `key` in this block.
+    #[inline(always)]
+    pub(crate) fn partial_of(self, key: &[u8]) -> i32 {
+        bias(four_bytes(key, self.prefix() as usize))
     }
 
     /// The level; 0 for a leaf.
@@ -80,41 +85,12 @@ impl Header {
     pub(crate) fn is_full(self) -> bool {
         self.count() == SLOTS
     }
-
-    pub(super) fn with_count(self, count: usize) -> Self {
-        Self(self.0 & !0xff | count as u64)
-    }
-
-    pub(super) fn with_prefix(self, prefix: u32) -> Self {
-        Self(self.0 & !0xff00 | u64::from(prefix) << 8)
-    }
-
-    /// The header after one more look that found the lock taken. After [`STUCK_LOOKS`] looks, the count is 0 again.
-    pub(super) fn looked_at(self) -> Self {
-        const { assert!(STUCK_LOOKS > 1 && STUCK_LOOKS * Self::LOOK <= Self::LOOKS) };
-        let looks = ((self.0 & Self::LOOKS) / Self::LOOK + 1) % STUCK_LOOKS;
-        Self(self.0 & !Self::LOOKS | (looks * Self::LOOK))
-    }
-
-    pub(super) fn has_looks(self) -> bool {
-        self.0 & Self::LOOKS != 0
-    }
-
-    pub(super) fn unlocked(self) -> Self {
-        Self((self.0 & !Self::LOCKED).wrapping_add(Self::VERSION))
-    }
 }
 
 /// Biases a partial key so that the signed order of the results is the unsigned order of the arguments.
 #[inline(always)]
 pub(crate) fn bias(partial: u32) -> i32 {
     (partial ^ 1 << 31) as i32
-}
-
-/// The partial key that the target would have in a block.
-#[inline(always)]
-pub(crate) fn partial_in(header: Header, target: Target<'_>) -> i32 {
-    bias(four_bytes(target.key, header.prefix() as usize))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use super::header::{Header, Rows};
-use super::shared::{Block, BlockId, FIRST, RELATIVE, RETIRED, SEPARATORS, SlotContent};
+use super::shared::{Block, BlockId, FIRST, RELATIVE, RETIRED, ReadBlock, SEPARATORS, SlotContent, bounds};
 use crate::index::steps;
 use crate::key::PartialKey;
 use crate::mem::lanes::ROW_WORDS;
@@ -24,36 +24,30 @@ impl<'a> Block<'a> {
     /// Locks the block; `None` if it is locked or retired.
     #[inline(always)]
     pub(crate) fn try_lock(self) -> Option<Locked<'a>> {
-        let header = self.header();
-        if header.is_locked() {
+        let read = self.read();
+        if read.header.is_locked() {
             return None;
         }
         // ORDERING(block.lock): Acquire; pairs with `block.unlock`. Weaker: the slots could be seen as they were before the last
         // holder changed them, and a hint be lost or doubled (loom `hints_of_two_writers_are_all_there`).
-        let locked = self.word(0).compare_exchange(
-            header.0,
-            header.0 | Header::LOCKED,
-            ord("block.lock", Ordering::Acquire),
-            Ordering::Relaxed,
-        );
+        let (unlocked, acquire) = (read.header.0, ord("block.lock", Ordering::Acquire));
+        let locked = self.word(0).compare_exchange(unlocked, unlocked | Header::LOCKED, acquire, Ordering::Relaxed);
         steps::step();
         // A retired block stays locked, since no thread uses it. The guard is made only after the check: dropping it would unlock the block of
         // another thread.
-        (locked.is_ok() && !self.is_retired()).then(|| Locked { block: self, header })
+        (locked.is_ok() && !self.is_retired()).then(|| Locked(read))
     }
 }
 
 /// A block whose slots may be changed, because it is locked or not yet published. Unlocks it when dropped.
-pub(crate) struct Locked<'a> {
-    block: Block<'a>,
-    header: Header,
-}
+pub(crate) struct Locked<'a>(ReadBlock<'a>);
 
-impl core::ops::Deref for Locked<'_> {
-    type Target = Header;
+impl<'a> core::ops::Deref for Locked<'a> {
+    type Target = ReadBlock<'a>;
 
-    fn deref(&self) -> &Header {
-        &self.header
+    #[inline(always)]
+    fn deref(&self) -> &ReadBlock<'a> {
+        &self.0
     }
 }
 
@@ -61,9 +55,9 @@ impl Drop for Locked<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         steps::step();
-        self.header = self.header.unlocked();
+        let unlocked = (self.header.0 & !Header::LOCKED).wrapping_add(Header::VERSION);
         // ORDERING(block.unlock): Release; pairs with `block.lock`, see there.
-        overwrite(self.block.word(0), self.header.0, ord("block.unlock", Ordering::Release));
+        overwrite(self.word(0), unlocked, ord("block.unlock", Ordering::Release));
     }
 }
 
@@ -73,62 +67,49 @@ impl<'a> Locked<'a> {
     /// # Safety
     /// The [`words`](Rows::words) from `off` on belong to the caller and were used for nothing else since the table was made or reset. `off` is a
     /// multiple of 8 and greater than 1.
-    pub(crate) unsafe fn make(
-        storage: &'a Storage,
-        off: u32,
-        level: u32,
-        prefix: u32,
-        lower: Predecessor,
-        rows: Rows,
-    ) -> Self {
-        debug_assert!(if level == 0 { rows != Rows::Four } else { rows != Rows::Three });
-        storage.unpoison(off, rows.words() as usize * crate::mem::storage::WORD);
+    pub(crate) unsafe fn make(storage: &'a Storage, off: u32, header: Header, lower: Predecessor) -> Self {
+        debug_assert!(header.rows() != if header.level() == 0 { Rows::Four } else { Rows::Three });
+        storage.unpoison(off, header.rows().words() as usize * crate::mem::storage::WORD);
         // SAFETY: the caller's words.
         let block = Block { storage, words: unsafe { storage.words_from(off) }, off };
-        let header = Header::new(level, prefix, rows);
         block.word(0).store(header.0 | Header::LOCKED, Ordering::Relaxed);
-        for index in 1..rows.words() {
+        for index in 1..header.rows().words() {
             // Relaxed: publishing the block publishes them.
             block.word(index).store(0, Ordering::Relaxed);
         }
-        block.word(ROW_WORDS).store(lower.to_stored().into(), Ordering::Relaxed);
-        Self { block, header }
-    }
-
-    #[inline(always)]
-    pub(crate) fn block(&self) -> Block<'a> {
-        self.block
+        let mut made = Self(ReadBlock { block, header });
+        made.set_bounds(lower, None);
+        made
     }
 
     /// Sets the lower bound of an unpublished block, and the block that follows it.
     pub(crate) fn set_bounds(&mut self, lower: Predecessor, next: Option<BlockId>) {
-        let next = u64::from(next.map_or(0, BlockId::to_stored)) << 32;
         // Relaxed: publishing the block publishes it.
-        self.block.word(ROW_WORDS).store(next | u64::from(lower.to_stored()), Ordering::Relaxed);
+        self.word(ROW_WORDS).store(bounds(lower, next), Ordering::Relaxed);
     }
 
     /// Puts a hint into a leaf, or a block of the level below into a higher block. Moves the slots from `slot` on by one. Above the leaves the last
     /// slot is doubled and counted first, so that no child is invisible at any time; then each word of offsets moves before its word of partial keys. The
     /// caller must give the difference of the slot for a tied block.
     #[inline(always)]
-    pub(crate) fn insert(&mut self, slot: usize, partial: i32, held: SlotContent, relative: Option<Relative>) {
-        debug_assert_eq!(relative.is_some(), self.is_tied());
-        debug_assert_eq!(self.level() == 0, matches!(held, SlotContent::Hint(_)));
-        let (above, bounded) = (self.level() > 0, self.rows() == Rows::Four);
-        let count = self.count();
+    pub(crate) fn insert(&mut self, slot: usize, partial: i32, content: SlotContent, relative: Option<Relative>) {
+        debug_assert_eq!(relative.is_some(), self.header.is_tied());
+        debug_assert_eq!(self.header.level() == 0, matches!(content, SlotContent::Hint(_)));
+        let (above, bounded) = (self.header.level() > 0, self.header.rows() == Rows::Four);
+        let count = self.header.count();
         debug_assert!(slot <= count && count < SLOTS);
         if slot < count && above {
             if bounded {
-                self.set_lane(SEPARATORS, count, self.block.lane(SEPARATORS, count - 1));
+                self.set_lane(SEPARATORS, count, self.lane(SEPARATORS, count - 1));
             }
-            self.set_lane(ROW_WORDS, count, self.block.lane(ROW_WORDS, count - 1));
-            self.set_lane(0, count, self.block.partial(count - 1) as u32);
+            self.set_lane(ROW_WORDS, count, self.lane(ROW_WORDS, count - 1));
+            self.set_lane(0, count, self.partial(count - 1) as u32);
             self.set_count(count + 1);
         }
         if bounded {
-            self.shift_in([SEPARATORS], slot, count, [held.separator().to_stored()]);
+            self.shift_in([SEPARATORS], slot, count, [content.separator().to_stored()]);
         }
-        self.shift_in([ROW_WORDS, 0], slot, count, [held.to_stored(), partial as u32]);
+        self.shift_in([ROW_WORDS, 0], slot, count, [content.to_stored(), partial as u32]);
         if let Some(Relative { own, next }) = relative {
             self.shift_in([RELATIVE], slot, count, [own.0]);
             next.into_iter().for_each(|next| self.set_relative(slot + 1, next));
@@ -136,17 +117,17 @@ impl<'a> Locked<'a> {
         self.set_count(count + 1);
     }
 
-    /// Copies slots of a locked block of the level into this empty one, which nobody shares yet.
-    pub(crate) fn fill(&mut self, from: Block<'_>, level: u32, slots: Range<usize>) {
+    /// Copies slots of a locked block of the same level into this empty one, which nobody shares yet.
+    pub(crate) fn copy_slots(&mut self, from: ReadBlock<'_>, slots: Range<usize>) {
         let mut count = 0;
         for slot in slots {
-            let Some(held) = from.held(level, slot) else { continue };
+            let Some(content) = from.content(slot) else { continue };
             self.set_lane(0, count, from.partial(slot) as u32);
-            self.set_lane(ROW_WORDS, count, held.to_stored());
-            if self.rows() == Rows::Four {
-                self.set_lane(SEPARATORS, count, held.separator().to_stored());
+            self.set_lane(ROW_WORDS, count, content.to_stored());
+            if self.header.rows() == Rows::Four {
+                self.set_lane(SEPARATORS, count, content.separator().to_stored());
             }
-            if self.is_tied() {
+            if self.header.is_tied() {
                 self.set_relative(count, from.relative(slot));
             }
             count += 1;
@@ -156,7 +137,7 @@ impl<'a> Locked<'a> {
 
     /// Changes the difference of a slot from the one before, in a block that has row 2.
     pub(crate) fn set_relative(&mut self, slot: usize, relative: PartialKey) {
-        debug_assert!(self.rows() > Rows::Two);
+        debug_assert!(self.header.rows() > Rows::Two);
         self.set_lane(RELATIVE, slot, relative.0);
     }
 
@@ -172,7 +153,7 @@ impl<'a> Locked<'a> {
         let (lane, end) = (slot + FIRST, end + FIRST);
         let first = lane as u32 / 2;
         let mut at = end as u32 / 2;
-        let load = |at: u32| rows.map(|row| self.block.word(row + at).load(Ordering::Relaxed));
+        let load = |at: u32| rows.map(|row| self.word(row + at).load(Ordering::Relaxed));
         let mut here = load(at);
         while at > first {
             let before = load(at - 1);
@@ -193,13 +174,13 @@ impl<'a> Locked<'a> {
     fn store(&self, word: u32, value: u64) {
         steps::step();
         // ORDERING(block.slot): Release; pairs with `block.slot.read`, see there.
-        self.block.word(word).store(value, ord("block.slot", Ordering::Release));
+        self.word(word).store(value, ord("block.slot", Ordering::Release));
     }
 
     fn set_lane(&self, row: u32, slot: usize, value: u32) {
         let lane = slot + FIRST;
         let (word, shift) = (row + lane as u32 / 2, 32 * (lane & 1));
-        let other = self.block.word(word).load(Ordering::Relaxed) & !(u64::from(u32::MAX) << shift);
+        let other = self.word(word).load(Ordering::Relaxed) & !(u64::from(u32::MAX) << shift);
         self.store(word, other | u64::from(value) << shift);
     }
 
@@ -210,36 +191,32 @@ impl<'a> Locked<'a> {
 
     /// Makes a slot name `child`, which has the lower bound and the nodes of the block that it named before.
     pub(crate) fn set_child(&mut self, slot: usize, child: BlockId) {
-        debug_assert_ne!(self.level(), 0);
+        debug_assert_ne!(self.header.level(), 0);
         self.set_lane(ROW_WORDS, slot, child.to_stored());
     }
 
     /// Whether the block was retired meanwhile: then its copy may lack the latest changes.
     pub(crate) fn is_retired(&self) -> bool {
         // Relaxed, but a read-modify-write, as `retire` is: it sees the latest mark.
-        let bounds = self.block.word(ROW_WORDS).fetch_or(0, Ordering::Relaxed);
+        let bounds = self.word(ROW_WORDS).fetch_or(0, Ordering::Relaxed);
         bounds >> 32 == u64::from(RETIRED)
     }
 
-    /// Drops the slots from `count` on. A reader that still sees the old count finds valid contents in them.
-    pub(crate) fn cut(&mut self, count: usize) {
-        self.set_count(count);
-    }
-
-    fn set_count(&mut self, count: usize) {
-        self.set_header(self.header.with_count(count));
+    /// Sets the number of slots in use. A reader that still sees a greater one finds valid contents in the slots that were dropped.
+    pub(crate) fn set_count(&mut self, count: usize) {
+        self.set_header(Header(self.header.0 & !0xff | count as u64));
     }
 
     /// Sets the number of bytes that the partial keys leave out. Between this and [`set_partial`](Self::set_partial) readers are misled, and notice
     /// it.
     pub(crate) fn set_prefix(&mut self, prefix: u32) {
-        self.set_header(self.header.with_prefix(prefix));
+        self.set_header(Header(self.header.0 & !0xff00 | u64::from(prefix) << 8));
     }
 
     fn set_header(&mut self, header: Header) {
         steps::step();
-        self.header = header;
-        overwrite(self.block.word(0), header.0 | Header::LOCKED, Ordering::Relaxed);
+        self.0.header = header;
+        overwrite(self.word(0), header.0 | Header::LOCKED, Ordering::Relaxed);
     }
 }
 
@@ -247,7 +224,7 @@ impl<'a> Locked<'a> {
 mod tests {
     use crate::list::tests::ascending;
 
-    /// Catches a hint that is put into a replaced block, which no search visits.
+    /// Catches a hint that is put into a replaced block, which no search cost.
     #[test]
     fn a_replaced_block_is_not_locked_again() {
         let list = ascending(1000);

@@ -3,7 +3,7 @@
 //! ```text
 //! row 0    header | partial key of slot 0, 1 | 2, 3 | ...      4 bytes a slot, the top bit flipped for signed comparison
 //! row 1    bounds | slot 0, 1                | 2, 3 | ...      4 bytes a slot: hints (nodes) in a leaf, else blocks
-//! row 2    -      | slot 0, 1                | 2, 3 | ...      4 bytes a slot: its difference from the slot before (`relative.rs`)
+//! row 2    -      | slot 0, 1                | 2, 3 | ...      4 bytes a slot: its difference from the slot before (`ties.rs`)
 //! row 3    -      | slot 0, 1                | 2, 3 | ...      4 bytes a slot: the lower bound of its block
 //! header   { slots in use: 8 bits, length of the shared prefix: 8, level: 4, rows: 2, tied: 1, unused: 1,
 //!            locked: 1, looks at the taken lock: 3, version: 36 }
@@ -28,13 +28,11 @@
 //! Only the holder of a block's lock writes its slots. The lock is a bit. Threads try it and never wait for it: a writer that finds it taken leaves
 //! the index unchanged. If the lock stays with the same holder, the block is retired (`replace.rs`).
 
-mod gaps;
 mod header;
 mod locked;
 mod shared;
 
-pub(super) use gaps::Gaps;
-pub(super) use header::{Header, Rows, bias, partial_in};
+pub(super) use header::{Header, Rows, bias};
 pub(super) use locked::{Locked, Relative};
 pub(crate) use shared::BlockId;
-pub(super) use shared::{BLOCK_WORDS, Block, SlotContent};
+pub(super) use shared::{BLOCK_WORDS, Block, ReadBlock, SlotContent};

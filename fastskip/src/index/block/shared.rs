@@ -9,7 +9,7 @@ use crate::mem::lanes::ROW_WORDS;
 use crate::mem::storage::{Storage, Words};
 use crate::node::{Node, Predecessor};
 use crate::sync::{AtomicU64, Ordering, ord};
-use crate::tuning::SLOTS;
+use crate::tuning::{SLOTS, STUCK_LOOKS};
 
 /// Words of a block of two rows: 256 bytes, four cache lines.
 pub(crate) const BLOCK_WORDS: u32 = 2 * ROW_WORDS;
@@ -99,46 +99,29 @@ impl<'a> Block<'a> {
 
     #[inline(always)]
     pub(super) fn word(self, index: u32) -> &'a AtomicU64 {
-        debug_assert!(index < BLOCK_WORDS || index < self.header().rows().words());
+        debug_assert!(index < BLOCK_WORDS || index < self.load_header().rows().words());
         // SAFETY: one of the block's words (`BlockId`), which are only ever atomics. Rows 2 and 3 are accessed only if a header of the block, or
         // its level, says that they exist.
         unsafe { self.words.word(index) }
     }
 
+    /// The header as it is now.
     #[inline(always)]
-    pub(crate) fn header(self) -> Header {
+    pub(crate) fn load_header(self) -> Header {
         // Relaxed: it only guides the search.
         Header(self.word(0).load(Ordering::Relaxed))
     }
 
-    /// The number of slots whose partial keys are not greater than `partial`.
+    /// The block with its header as it is now.
     #[inline(always)]
-    pub(crate) fn count_not_greater(self, header: Header, partial: i32) -> usize {
-        let count = header.count();
-        // SAFETY: the block's first row (`BlockId`).
-        let greater = unsafe { self.words.lanes_greater(0, partial, count + FIRST) };
-        ((greater >> FIRST | 1 << SLOTS).trailing_zeros() as usize).min(count)
+    pub(crate) fn read(self) -> ReadBlock<'a> {
+        self.with_header(self.load_header())
     }
 
-    /// A slot of a leaf that names `hint`; most likely `slot`, or the last one if there are not as many.
+    /// The block with a header that was read of it.
     #[inline(always)]
-    pub(crate) fn find_hint(self, header: Header, hint: Predecessor, slot: usize) -> Option<usize> {
-        let slot = slot.min(header.count().max(1) - 1);
-        if self.hint(slot) == Some(hint) { Some(slot) } else { self.find(header, hint.to_stored()) }
-    }
-
-    /// The first slot above the leaves that names `child`.
-    pub(crate) fn find_child(self, header: Header, child: BlockId) -> Option<usize> {
-        self.find(header, child.to_stored())
-    }
-
-    #[inline]
-    fn find(self, header: Header, stored: u32) -> Option<usize> {
-        let count = header.count();
-        // SAFETY: the block's second row (`BlockId`).
-        let equal = unsafe { self.words.lanes_equal(ROW_WORDS, stored, count + FIRST) };
-        let found = equal >> FIRST & !(!0 << count);
-        (found != 0).then(|| found.trailing_zeros() as usize)
+    pub(crate) fn with_header(self, header: Header) -> ReadBlock<'a> {
+        ReadBlock { block: self, header }
     }
 
     /// The partial key of a slot.
@@ -174,25 +157,6 @@ impl<'a> Block<'a> {
         let acquire = ord("block.slot.read", Ordering::Acquire);
         // SAFETY: a word of row 1, or of row 3 of a block that has one (`BlockId`).
         unsafe { self.words.lane(row, FIRST + slot, acquire) }
-    }
-
-    /// The content of a slot of this block, which is on `level`.
-    pub(crate) fn held(self, level: u32, slot: usize) -> Option<SlotContent> {
-        match level {
-            0 => self.hint(slot).map(SlotContent::Hint),
-            // The child's own bound: in this block it could be that of another slot, because slots move.
-            _ => self.child(slot).map(|child| SlotContent::Child(child, Block::new(self.storage, child).lower())),
-        }
-    }
-
-    /// The lower bound of a slot of this block.
-    #[inline(always)]
-    pub(crate) fn separator(self, header: Header, slot: usize) -> Option<Predecessor> {
-        if header.rows() != Rows::Four {
-            return self.held(header.level(), slot).map(SlotContent::separator);
-        }
-        // SAFETY: I2, and the slot was acquired.
-        unsafe { Predecessor::from_stored(self.lane(SEPARATORS, slot)) }
     }
 
     /// The node that a slot of a leaf names.
@@ -252,8 +216,8 @@ impl<'a> Block<'a> {
     /// Prefetches the first two rows.
     #[inline(always)]
     pub(crate) fn prefetch(self) {
-        self.prefetch_row::<0>();
-        self.prefetch_row::<1>();
+        self.prefetch_row(0);
+        self.prefetch_row(1);
     }
 
     /// Prefetches the lower bound.
@@ -264,32 +228,100 @@ impl<'a> Block<'a> {
     /// Prefetches the rows after the first two, which a tied block of this level has. Where a block without them lies at the end of the memory, there
     /// is nothing: a prefetch is only a hint.
     pub(crate) fn prefetch_rest(self, level: u32) {
-        self.prefetch_row::<2>();
+        self.prefetch_row(2);
         if level > 0 {
-            self.prefetch_row::<3>();
+            self.prefetch_row(3);
         }
     }
 
     #[inline(always)]
-    fn prefetch_row<const ROW: u32>(self) {
-        self.words.prefetch(ROW * ROW_WORDS);
-        self.words.prefetch(ROW * ROW_WORDS + 8);
+    fn prefetch_row(self, row: u32) {
+        self.words.prefetch(row * ROW_WORDS);
+        self.words.prefetch(row * ROW_WORDS + 8);
+    }
+}
+
+/// A block, and its header as it was at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReadBlock<'a> {
+    pub(super) block: Block<'a>,
+    pub(crate) header: Header,
+}
+
+impl<'a> core::ops::Deref for ReadBlock<'a> {
+    type Target = Block<'a>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Block<'a> {
+        &self.block
+    }
+}
+
+impl<'a> ReadBlock<'a> {
+    /// The number of slots whose partial keys are not greater than `partial`.
+    #[inline(always)]
+    pub(crate) fn count_not_greater(self, partial: i32) -> usize {
+        let count = self.header.count();
+        // SAFETY: the block's first row (`BlockId`).
+        let greater = unsafe { self.words.lanes_greater(0, partial, count + FIRST) };
+        ((greater >> FIRST | 1 << SLOTS).trailing_zeros() as usize).min(count)
+    }
+
+    /// A slot of a leaf that names `hint`; most likely `slot`, or the last one if there are not as many.
+    #[inline(always)]
+    pub(crate) fn find_hint(self, hint: Predecessor, slot: usize) -> Option<usize> {
+        let slot = slot.min(self.header.count().max(1) - 1);
+        if self.hint(slot) == Some(hint) { Some(slot) } else { self.find(hint.to_stored()) }
+    }
+
+    /// The first slot above the leaves that names `child`.
+    pub(crate) fn find_child(self, child: BlockId) -> Option<usize> {
+        self.find(child.to_stored())
+    }
+
+    #[inline]
+    fn find(self, stored: u32) -> Option<usize> {
+        let count = self.header.count();
+        // SAFETY: the block's second row (`BlockId`).
+        let equal = unsafe { self.words.lanes_equal(ROW_WORDS, stored, count + FIRST) };
+        let found = equal >> FIRST & !(!0 << count);
+        (found != 0).then(|| found.trailing_zeros() as usize)
+    }
+
+    /// The content of a slot.
+    pub(crate) fn content(self, slot: usize) -> Option<SlotContent> {
+        match self.header.level() {
+            0 => self.hint(slot).map(SlotContent::Hint),
+            // The child's own bound: in this block it could be that of another slot, because slots move.
+            _ => self.child(slot).map(|child| SlotContent::Child(child, Block::new(self.storage, child).lower())),
+        }
+    }
+
+    /// The lower bound of a slot.
+    #[inline(always)]
+    pub(crate) fn separator(self, slot: usize) -> Option<Predecessor> {
+        if self.header.rows() != Rows::Four {
+            return self.content(slot).map(SlotContent::separator);
+        }
+        // SAFETY: I2, and the slot was acquired.
+        unsafe { Predecessor::from_stored(self.lane(SEPARATORS, slot)) }
     }
 }
 
 /// Changes to a block.
 impl<'a> Block<'a> {
-    /// Counts a look at the lock, if it is taken. Returns whether it was the last of [`STUCK_LOOKS`](crate::tuning::STUCK_LOOKS) looks that found
+    /// Counts a look at the lock, if it is taken. Returns whether it was the last of [`STUCK_LOOKS`] looks that found
     /// the same holder, with an unchanged header: then the count begins again.
     pub(crate) fn look(self) -> bool {
-        let header = self.header();
-        let looked = header.looked_at();
+        const { assert!(STUCK_LOOKS > 1 && STUCK_LOOKS * Header::LOOK <= Header::LOOKS) };
+        let header = self.load_header();
+        let looks = ((header.0 & Header::LOOKS) / Header::LOOK + 1) % STUCK_LOOKS;
+        let looked = header.0 & !Header::LOOKS | (looks * Header::LOOK);
         // Relaxed: the count publishes nothing. The CAS directly follows the header that it has read, which belongs to this hold. So it comes
         // before the holder's next header, and no unlocking is lost (loom `too_few_looks_leave_a_block_to_its_holder_i2`); and it never comes
         // between `block.unlock` and the `block.lock` that reads it.
-        let counted =
-            || self.word(0).compare_exchange(header.0, looked.0, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-        header.is_locked() && counted() && !looked.has_looks()
+        let counted = || self.word(0).compare_exchange(header.0, looked, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        header.is_locked() && counted() && looks == 0
     }
 
     /// Marks the block as replaced, for good: it is never locked again. Returns the block that followed it.
@@ -305,26 +337,25 @@ impl<'a> Block<'a> {
     /// Sets the lower bound of a block that others may be reading, and the block that follows it.
     #[cfg(feature = "scramble")]
     pub(in crate::index) fn scramble_bounds(self, lower: Predecessor, next: Option<BlockId>) {
-        let next = u64::from(next.map_or(0, BlockId::to_stored)) << 32;
         // ORDERING(block.bounds): Release; pairs with `block.bounds.read`, see there.
-        self.word(ROW_WORDS).store(next | u64::from(lower.to_stored()), ord("block.bounds", Ordering::Release));
+        self.word(ROW_WORDS).store(bounds(lower, next), ord("block.bounds", Ordering::Release));
     }
 
     /// Makes `next` the next block instead of `was`, unless the block already has another next one.
     pub(crate) fn replace_next(self, was: Option<BlockId>, next: BlockId) {
-        let stored = |id: Option<BlockId>| u64::from(id.map_or(0, BlockId::to_stored)) << 32;
         let seen = self.bounds();
         steps::step();
-        if seen >> 32 << 32 == stored(was) {
-            let lower = seen & u64::from(u32::MAX);
+        if seen >> 32 == u64::from(was.map_or(0, BlockId::to_stored)) {
+            let replaced = u64::from(next.to_stored()) << 32 | seen & u64::from(u32::MAX);
             // ORDERING(block.bounds): Release; pairs with `block.bounds.read`, see there. A failure leaves a `next` that is not
             // the nearest: readahead skips a block.
-            let _ = self.word(ROW_WORDS).compare_exchange(
-                seen,
-                lower | stored(Some(next)),
-                ord("block.bounds", Ordering::Release),
-                Ordering::Relaxed,
-            );
+            let release = ord("block.bounds", Ordering::Release);
+            let _ = self.word(ROW_WORDS).compare_exchange(seen, replaced, release, Ordering::Relaxed);
         }
     }
+}
+
+/// The word of a lower bound, and of the block that follows.
+pub(super) fn bounds(lower: Predecessor, next: Option<BlockId>) -> u64 {
+    u64::from(next.map_or(0, BlockId::to_stored)) << 32 | u64::from(lower.to_stored())
 }

@@ -55,10 +55,10 @@ fn large_pieces_lie_apart_and_rests_are_waste() {
 fn the_limit_is_met_to_the_word() {
     let arena = arena(1, 100);
     assert_eq!(arena.alloc(0, 99, 0), Some(1));
-    assert!(!arena.is_spent() && arena.uses_part(0.99) && !arena.uses_part(1.0));
+    assert!(arena.uses_part(0.99) && !arena.uses_part(1.0));
     assert_eq!(arena.alloc(0, 2, 0), None);
     assert_eq!(arena.alloc(0, 1, 0), Some(100));
-    assert!(arena.is_spent() && !arena.is_passed());
+    assert!(arena.uses_part(1.0) && !arena.is_passed());
     assert_eq!(arena.alloc(0, 1, 1), None, "it would lie past the limit whole");
 }
 
@@ -69,10 +69,10 @@ fn one_tail_may_pass_the_limit_and_is_the_last() {
     assert_eq!(arena.alloc(0, 90, 0), Some(1));
     assert_eq!(arena.alloc(0, 20, 9), None, "all but the tail must lie within the limit");
     assert_eq!(arena.alloc(0, 20, 11), Some(91));
-    assert!(arena.is_passed() && arena.is_spent());
+    assert!(arena.is_passed() && arena.uses_part(1.0));
     assert_eq!(arena.usage().reserved, 110);
     arena.give_back(0, 91, 111);
-    assert!(!arena.is_passed() && !arena.is_spent());
+    assert!(!arena.is_passed() && !arena.uses_part(1.0));
     assert_eq!(arena.usage().reserved, 90);
     assert_eq!(arena.alloc(0, 20, 11), Some(91), "another may");
 }

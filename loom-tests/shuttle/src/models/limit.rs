@@ -1,6 +1,6 @@
 //! I6: limits hold for every writer, and a refused write leaves nothing behind.
 
-use super::{config, table};
+use super::{config, limited, table};
 use crate::builder::Config;
 use crate::schedules::{Program, THREADS};
 use crate::{InsertError, Memtable, Op};
@@ -42,7 +42,7 @@ pub(super) fn memory() -> Program<Memtable, usize> {
     const LIMIT: usize = 64 * 8;
     const ENTRY: usize = 3 * 8;
     Program {
-        new: || table(Config { max_memory_bytes: LIMIT, ..config(2) }),
+        new: || table(limited(2, LIMIT)),
         thread: |memtable, number| {
             (0..8).take_while(|round| accepted(memtable.put(&[*round, number as u8], 1, b""))).count()
         },

@@ -5,12 +5,15 @@ mod freeze;
 mod index;
 mod limit;
 mod snapshot;
+#[path = "../../../src/models/table.rs"]
+#[expect(dead_code, reason = "the models of loom use the rest")]
+mod table;
 mod walk;
 
-use crate::builder::Config;
-use crate::builder::sealed::{FromConfig, Settings};
+// Every node has a hint, if no lock is taken. The limit is that of the storage, 16 KiB. No program has used more than a sixth of it, and replaced
+// blocks take at most a sixteenth (`replace.rs`). So a full table is a defect, and not the result of an unlucky schedule.
+use self::table::{config, hinted as table, limited};
 use crate::schedules::Draw;
-use crate::tuning::{Hinting, hint};
 
 /// A program to run.
 pub struct Model {
@@ -49,15 +52,3 @@ macro_rules! declare {
     };
 }
 every_program!(declare);
-
-/// Settings with this many shards. The limit is that of the storage, 16 KiB. No program has used more than a sixth of it, and replaced blocks take
-/// at most a sixteenth (`replace.rs`). So a full table is a defect, and not the result of an unlucky schedule.
-fn config(shards: usize) -> Config {
-    Config { shards, chunk_bytes: 0, huge_pages: false, ..Config::default() }
-}
-
-/// The table with these settings. Every node has a hint, if no lock is taken.
-fn table<T: FromConfig>(config: Config) -> T {
-    hint(Hinting::All);
-    T::from_config(Settings(config)).expect("the storage refuses nothing")
-}

@@ -1,0 +1,83 @@
+//! What cursors and iterators read: a table as one reader sees it, held by a borrow or by a counted reference.
+
+use core::fmt;
+
+use crate::list::List;
+use crate::nodes::{NodeRef, Schema};
+use crate::sync::Arc;
+
+/// A table that a [`TableCursor`](crate::TableCursor) or a [`TableRange`](crate::TableRange) reads: the core of a
+/// [`Memtable`](crate::Memtable), or a [`ConcurrentSkipList`](crate::ConcurrentSkipList). This trait is sealed.
+pub trait Source: Send + Sync + Sized + 'static {
+    /// An entry, borrowed from the table.
+    type Item<'a>: Copy + PartialEq + fmt::Debug;
+
+    /// The contents of an entry beside its key and its value.
+    #[doc(hidden)]
+    type Rest: Copy;
+
+    /// The sequence number or stamp up to which a reader sees entries.
+    #[doc(hidden)]
+    type Point: Copy;
+
+    /// The schema of the nodes.
+    #[doc(hidden)]
+    type Schema: Schema;
+
+    /// The list; `None` while the table is untouched, which shows what an empty list does.
+    #[doc(hidden)]
+    fn list(&self) -> Option<&List<Self::Schema>>;
+
+    /// The entry as which `node` is shown at a point; `None` if it is hidden. With a [`version`](Self::version), only nodes with a greater version
+    /// may be hidden.
+    #[doc(hidden)]
+    fn show<'a>(&'a self, node: NodeRef<'a, Self::Schema>, at: Self::Point) -> Option<Self::Item<'a>>;
+
+    /// The version at which each key is shown once: its first node with no greater version. `None` shows a key's nodes one by one.
+    #[doc(hidden)]
+    fn version(at: Self::Point) -> Option<u64>;
+
+    /// Key and value of an entry, and the rest.
+    #[doc(hidden)]
+    fn split(item: Self::Item<'_>) -> ([&[u8]; 2], Self::Rest);
+
+    /// The entry of this key, value and rest.
+    #[doc(hidden)]
+    fn join(bytes: [&[u8]; 2], rest: Self::Rest) -> Self::Item<'_>;
+}
+
+/// How a [`TableCursor`](crate::TableCursor) holds its table: `&T` borrows it, `Arc<T>` keeps it alive. This trait is sealed.
+pub trait Handle<T: Source>: Clone {
+    /// The entries that the cursor lends: as long as the table is borrowed, or until the cursor moves.
+    type Item<'s>: fmt::Debug
+    where
+        Self: 's;
+
+    /// Lends what `read` finds in the table.
+    #[doc(hidden)]
+    fn lend(&self, read: impl for<'t> FnOnce(&'t T) -> Option<T::Item<'t>>) -> Option<Self::Item<'_>>;
+}
+
+impl<'a, T: Source> Handle<T> for &'a T {
+    type Item<'s>
+        = T::Item<'a>
+    where
+        Self: 's;
+
+    #[inline(always)]
+    fn lend(&self, read: impl for<'t> FnOnce(&'t T) -> Option<T::Item<'t>>) -> Option<T::Item<'a>> {
+        read(*self)
+    }
+}
+
+impl<T: Source> Handle<T> for Arc<T> {
+    type Item<'s>
+        = T::Item<'s>
+    where
+        Self: 's;
+
+    #[inline(always)]
+    fn lend(&self, read: impl for<'t> FnOnce(&'t T) -> Option<T::Item<'t>>) -> Option<T::Item<'_>> {
+        read(self)
+    }
+}

@@ -1,0 +1,376 @@
+//! The core of cursors and ranges: a position that stops only at nodes that a reader sees.
+//!
+//! In forward direction, the first node of a key that is not too new is shown at a version, and its older nodes are skipped. In backward direction,
+//! nodes come from old to new, so the last one that is not too new is shown. A key may have any number of hidden nodes: after [`HIDDEN_WALK`] of
+//! them in a row, the walk searches for the next place.
+
+use super::position::Position;
+use super::source::Source;
+use crate::list::List;
+use crate::node::Target;
+use crate::nodes::{NodeRef, Schema};
+use crate::tuning::HIDDEN_WALK;
+
+/// Sorts before every version of its key.
+pub(super) const NEWEST: u64 = u64::MAX;
+/// Sorts at or after the last version of its key.
+pub(super) const OLDEST: u64 = 0;
+
+/// The end of the list to which a step leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Towards {
+    First,
+    Last,
+}
+
+/// Where a walk is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Nowhere: the end of a range before its first step.
+    Unplaced,
+    /// Before the first shown node: a step forward leads to it.
+    Before,
+    /// On a node that a search found. A step in this direction takes it and does not move.
+    Found(Towards),
+    /// On the node that the last step took.
+    Taken,
+    /// After the last shown node: a step back leads to it.
+    After,
+    /// Nowhere, for good: the range has no more entries.
+    Finished,
+}
+
+/// Whether a search may end at its target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// It may.
+    Included,
+    /// It goes past it.
+    Excluded,
+}
+
+/// A walk over a table, as a reader sees it at a point, the same at each step. Each method that moves returns the entry that it came to.
+#[derive(Debug, Clone)]
+pub(super) struct Walk {
+    position: Position,
+    pub(super) place: Place,
+}
+
+impl Walk {
+    pub(super) const fn new(place: Place) -> Self {
+        Self { position: Position::new(), place }
+    }
+
+    /// The node it is on.
+    #[inline]
+    pub(super) fn node<'a, S: Schema>(&self, list: &'a List<S>) -> Option<NodeRef<'a, S>> {
+        self.position.node(list)
+    }
+
+    /// The entry it is on.
+    #[inline]
+    pub(super) fn item<'a, T: Source>(&self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
+        table.show(self.node(table.list()?)?, at)
+    }
+
+    #[cfg(test)]
+    pub(super) fn moves(&self) -> usize {
+        self.position.moves
+    }
+
+    /// Moves to an end, because no node is shown. A node that is shown later lies on the way back from there.
+    fn end_up<I>(&mut self, place: Place) -> Option<I> {
+        self.place = place;
+        None
+    }
+
+    pub(super) fn first<'a, T: Source>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
+        let Some(list) = table.list() else { return self.end_up(Place::Before) };
+        self.position.seek_to_first(list);
+        self.settle_on(table, at, Place::Found(Towards::Last)).or_else(|| self.end_up(Place::Before))
+    }
+
+    pub(super) fn last<'a, T: Source>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
+        let Some(list) = table.list() else { return self.end_up(Place::After) };
+        self.position.seek_to_last(list);
+        self.settle_back(table, at, T::version(at), Place::Found(Towards::First)).or_else(|| self.end_up(Place::After))
+    }
+
+    /// To the first node shown at or behind `target`.
+    pub(super) fn seek<'a, T: Source>(
+        &mut self,
+        table: &'a T,
+        at: T::Point,
+        target: Target<'_>,
+        end: End,
+    ) -> Option<T::Item<'a>> {
+        let Some(list) = table.list() else { return self.end_up(Place::After) };
+        let found = Place::Found(Towards::Last);
+        self.position.seek(list, Target { version: T::version(at).unwrap_or(target.version), ..target });
+        let item = self.settle_on(table, at, found);
+        // Of the target's key, the node shown may be newer than the target, or the target itself.
+        let is_before = |version| version > target.version || version == target.version && end == End::Excluded;
+        match self.node(list) {
+            Some(node) if is_before(node.version()) && node.key() == target.key => {
+                match T::version(at) {
+                    Some(_) => self.skip_key(list),
+                    None => _ = self.position.next(list),
+                }
+                self.settle_on(table, at, found)
+            }
+            _ => item,
+        }
+    }
+
+    /// To the last node shown at or before `target`.
+    pub(super) fn seek_back<'a, T: Source>(
+        &mut self,
+        table: &'a T,
+        at: T::Point,
+        target: Target<'_>,
+        end: End,
+    ) -> Option<T::Item<'a>> {
+        let Some(list) = table.list() else { return self.end_up(Place::Before) };
+        let found = Place::Found(Towards::First);
+        let is_behind = |version| version < target.version || version == target.version && end == End::Excluded;
+        if end == End::Included || T::version(at).is_some() && target.version < NEWEST {
+            // The shown node of the target's key may be the target, or newer.
+            self.position.seek(list, Target { version: T::version(at).unwrap_or(target.version), ..target });
+            let node = self.node(list).filter(|node| !is_behind(node.version()) && node.key() == target.key);
+            if let Some(item) = node.and_then(|node| table.show(node, at)) {
+                self.place = found;
+                return Some(item);
+            }
+        }
+        let version = if T::version(at).is_some() { NEWEST } else { target.version };
+        self.position.seek_before(list, Target { version, ..target });
+        self.settle_back(table, at, T::version(at), found)
+    }
+
+    /// To the next node shown, or takes the one that a search forward found.
+    #[inline(always)]
+    pub(super) fn next<'a, T: Source>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
+        let (Place::Taken, Some(list)) = (self.place, table.list()) else {
+            return self.begin(table, at, Towards::Last);
+        };
+        let from = self.node(list);
+        let link = self.position.next(list);
+        if T::version(at).is_some() && link.partial.may_be_same_key() {
+            self.skip_rest::<_, false>(list, from);
+            return self.settle_on(table, at, Place::Taken);
+        }
+        let Some(node) = link.to else { return self.end_up(Place::After) };
+        let item = table.show(list.node(node), at);
+        if item.is_none() {
+            return self.settle_on(table, at, Place::Taken);
+        }
+        item
+    }
+
+    /// Moves to the previous shown node, or takes the one that a backward search found. Amortised O(1) in a list at rest.
+    #[inline(always)]
+    pub(super) fn prev<'a, T: Source>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
+        let (Place::Taken, Some(list)) = (self.place, table.list()) else {
+            return self.begin(table, at, Towards::First);
+        };
+        match T::version(at) {
+            Some(_) => self.skip_key_back(list),
+            None => _ = self.position.prev(list),
+        }
+        let Some(node) = self.node(list) else { return self.end_up(Place::Before) };
+        match (table.show(node, at), T::version(at)) {
+            (None, version) => self.settle_back(table, at, version, Place::Taken),
+            (Some(item), Some(version)) => self.back_to_newest((table, list), at, item, version),
+            (item, None) => item,
+        }
+    }
+
+    /// As [`next`](Self::next), to the first node that is shown of the next key, or of the key that a search forward found.
+    pub(super) fn next_key<'a, T: Source>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
+        match (self.place, table.list()) {
+            (Place::Taken | Place::Found(Towards::First), Some(list)) => {
+                self.skip_key(list);
+                self.settle_on(table, at, Place::Taken)
+            }
+            (Place::Found(Towards::Last), Some(_)) => {
+                // Where a key is shown once, the search has found its first node.
+                let newest = if T::version(at).is_none() { newest::<T>(at) } else { None };
+                self.settle_back(table, at, newest, Place::Taken)
+            }
+            _ => self.begin(table, at, Towards::Last),
+        }
+    }
+
+    /// As [`prev`](Self::prev), to the first node that is shown of the previous key, or of the key that a search back found.
+    pub(super) fn prev_key<'a, T: Source>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
+        let Some(list) = table.list() else { return self.end_up(Place::Before) };
+        match self.place {
+            Place::Taken | Place::Found(Towards::Last) => self.skip_key_back(list),
+            Place::After => self.position.seek_to_last(list),
+            Place::Found(Towards::First) | Place::Before | Place::Unplaced | Place::Finished => {}
+        }
+        self.settle_back(table, at, newest::<T>(at), Place::Taken)
+    }
+
+    /// A step that does not lead away from a node that the last step took.
+    #[inline(never)]
+    fn begin<'a, T: Source>(&mut self, table: &'a T, at: T::Point, towards: Towards) -> Option<T::Item<'a>> {
+        let item = match (self.place, towards) {
+            (Place::Before, Towards::Last) => self.first(table, at),
+            (Place::After, Towards::First) => self.last(table, at),
+            (Place::Found(found), _) if found != towards => {
+                self.place = Place::Taken;
+                return match towards {
+                    Towards::First => self.prev(table, at),
+                    Towards::Last => self.next(table, at),
+                };
+            }
+            _ => self.item(table, at),
+        };
+        self.place = match towards {
+            _ if item.is_some() => Place::Taken,
+            Towards::First => Place::Before,
+            Towards::Last => Place::After,
+        };
+        item
+    }
+
+    /// From the first node of a key that may be shown, to the first one that is.
+    #[inline(never)]
+    fn settle_on<'a, T: Source>(&mut self, table: &'a T, at: T::Point, place: Place) -> Option<T::Item<'a>> {
+        let list = table.list()?;
+        while let Some(node) = self.node(list) {
+            if let Some(item) = table.show(node, at) {
+                self.place = place;
+                return Some(item);
+            }
+            match T::version(at) {
+                Some(version) => self.skip_newer(list, Target { key: node.key(), version }),
+                None => _ = self.position.next(list),
+            }
+        }
+        self.end_up(Place::After)
+    }
+
+    /// Moves from the last node of a key (or from any node if `version` is `None`) back to the first one that is shown.
+    #[inline(never)]
+    fn settle_back<'a, T: Source>(
+        &mut self,
+        table: &'a T,
+        at: T::Point,
+        version: Option<u64>,
+        place: Place,
+    ) -> Option<T::Item<'a>> {
+        let list = table.list()?;
+        while let Some(node) = self.node(list) {
+            if let Some(item) = table.show(node, at) {
+                self.place = place;
+                return match version {
+                    Some(version) => self.back_to_newest((table, list), at, item, version),
+                    None => Some(item),
+                };
+            }
+            match version {
+                Some(_) => self.skip_key_back(list),
+                None => _ = self.position.prev(list),
+            }
+        }
+        self.end_up(Place::Before)
+    }
+}
+
+/// The version up to which a step by key looks for the newest one; `None` if a key has no versions.
+fn newest<T: Source>(at: T::Point) -> Option<u64> {
+    T::version(at).or(T::Schema::HAS_VERSIONS.then_some(NEWEST))
+}
+
+/// Skips the nodes of one key: step by step, or by a search if there are many.
+impl Walk {
+    /// Moves from a node of the target's key past the nodes newer than the target.
+    fn skip_newer<S: Schema>(&mut self, list: &List<S>, target: Target<'_>) {
+        for _ in 0..HIDDEN_WALK {
+            self.position.next(list);
+            if self.node(list).is_none_or(|node| node.version() <= target.version || node.key() != target.key) {
+                return;
+            }
+        }
+        self.position.seek(list, target);
+    }
+
+    /// To the first node of the next key.
+    #[inline(always)]
+    fn skip_key<S: Schema>(&mut self, list: &List<S>) {
+        let from = self.node(list);
+        if self.position.next(list).partial.may_be_same_key() {
+            self.skip_rest::<_, false>(list, from);
+        }
+    }
+
+    /// To the last node of the previous key.
+    #[inline(always)]
+    fn skip_key_back<S: Schema>(&mut self, list: &List<S>) {
+        let from = self.node(list);
+        if self.position.prev(list) {
+            self.skip_rest::<_, true>(list, from);
+        }
+    }
+
+    /// From a node that may have the key of `from`, from which the walk came, to the first one in this direction that has not.
+    #[inline(never)]
+    fn skip_rest<S: Schema, const BACK: bool>(&mut self, list: &List<S>, from: Option<NodeRef<'_, S>>) {
+        let Some(key) = from.map(NodeRef::key) else { return };
+        let has_key = |walk: &Self| walk.node(list).is_some_and(|node| node.key() == key);
+        for _ in 1..HIDDEN_WALK {
+            if !has_key(self) {
+                return;
+            }
+            let may_be_same_key = match BACK {
+                true => self.position.prev(list),
+                false => self.position.next(list).partial.may_be_same_key(),
+            };
+            if !may_be_same_key {
+                return;
+            }
+        }
+        if has_key(self) && BACK {
+            self.position.seek_before(list, Target { key, version: NEWEST });
+        } else if has_key(self) {
+            self.position.seek(list, Target { key, version: OLDEST });
+            if has_key(self) {
+                self.position.next(list);
+            }
+        }
+    }
+
+    /// Moves from a node of a key that is shown as `item` and is not newer than `version` back to the first such node.
+    #[inline(always)]
+    fn back_to_newest<'a, T: Source>(
+        &mut self,
+        (table, list): (&'a T, &'a List<T::Schema>),
+        at: T::Point,
+        item: T::Item<'a>,
+        version: u64,
+    ) -> Option<T::Item<'a>> {
+        match self.position.look_back(list) {
+            Some((_, true)) => {
+                self.back_over_versions(list, version);
+                table.show(self.node(list)?, at)
+            }
+            _ => Some(item),
+        }
+    }
+
+    /// The same where the node before may have the same key.
+    #[inline(never)]
+    fn back_over_versions<S: Schema>(&mut self, list: &List<S>, version: u64) {
+        let Some(key) = self.node(list).map(NodeRef::key) else { return };
+        for _ in 0..HIDDEN_WALK {
+            let newer = self.position.look_back(list).map(|(prev, _)| list.node(prev));
+            if newer.is_none_or(|node| node.version() > version || node.key() != key) {
+                return;
+            }
+            self.position.prev(list);
+        }
+        self.position.seek(list, Target { key, version });
+    }
+}

@@ -1,0 +1,303 @@
+//! Iterators and cursors over the versions of a memtable. They borrow it, or keep it alive.
+
+use core::ops::RangeBounds;
+
+use super::table::Memtable;
+use super::version::{MemtableCore, OwnedVersion, Version};
+use crate::bounds::KeyBounds;
+use crate::iter::cursor::TableCursor;
+use crate::iter::range::{Ends, TableRange};
+use crate::iter::source::Handle;
+use crate::node::Target;
+use crate::sync::Arc;
+
+/// Iterating.
+impl Memtable {
+    /// Iterates over the keys within `bounds` that have a version not newer than `seqno`, tombstones included, in key order,
+    /// and yields the newest such version of each. Yields nothing if the bounds are inverted. The bounds are copied.
+    ///
+    /// The result is stable if every write up to `seqno` has returned before the call. O(log n) to begin at either end. A step
+    /// is amortised O(1), and expected O(log n) where more than a few versions of one key are hidden, whatever their number.
+    ///
+    /// ```
+    /// # let memtable = fastskip::Memtable::new();
+    /// memtable.put(b"a", 1, b"old")?;
+    /// memtable.put(b"a", 2, b"new")?;
+    /// memtable.put(b"b", 3, b"later")?;
+    /// let visible: Vec<_> = memtable.range(b"a"..=b"z", 2).map(|version| (version.key, version.value)).collect();
+    /// assert_eq!(visible, [(&b"a"[..], &b"new"[..])]);
+    /// # Ok::<(), fastskip::InsertError>(())
+    /// ```
+    #[must_use]
+    pub fn range(&self, bounds: impl KeyBounds, seqno: u64) -> Versions<'_> {
+        TableRange::new(&*self.list, Some(seqno), Ends::new(bounds))
+    }
+
+    /// Iterates over the keys that begin with `prefix`, as [`range`](Self::range) does.
+    #[must_use]
+    pub fn prefix(&self, prefix: &[u8], seqno: u64) -> Versions<'_> {
+        TableRange::new(&*self.list, Some(seqno), Ends::prefix(prefix))
+    }
+
+    /// Iterates over all keys, as [`range`](Self::range) does over some.
+    #[must_use]
+    pub fn iter(&self, seqno: u64) -> Versions<'_> {
+        self.range(.., seqno)
+    }
+
+    /// Iterates over every version between two positions, tombstones included. A position is a key and a sequence number; keys
+    /// ascend, and the versions of a key go from newest to oldest. Yields nothing if the bounds are inverted. O(log n) to begin
+    /// at either end, amortised O(1) for a step.
+    ///
+    /// ```
+    /// # use fastskip::Memtable;
+    /// let memtable = Memtable::new();
+    /// (1..=4).try_for_each(|seqno| memtable.put(b"a", seqno, b"").map(|_| ()))?;
+    /// // Every version of a key that is not newer than 3.
+    /// let seqnos: Vec<_> = memtable.versions((b"a", 3)..=(b"a", 0)).map(|version| version.seqno).collect();
+    /// assert_eq!(seqnos, [3, 2, 1]);
+    /// # Ok::<(), fastskip::InsertError>(())
+    /// ```
+    #[must_use]
+    pub fn versions<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<(K, u64)>) -> Versions<'_> {
+        TableRange::new(&*self.list, None, Ends::between(&bounds))
+    }
+
+    /// Iterates over every version of the keys within `bounds`, tombstones included, as [`versions`](Self::versions) does between the
+    /// positions that these keys can have. For engines whose readers merge all versions of several sources.
+    ///
+    /// ```
+    /// # use fastskip::Memtable;
+    /// let memtable = Memtable::new();
+    /// for (key, seqno) in [("a", 1), ("b", 2), ("b", 3), ("c", 4)] {
+    ///     memtable.put(key.as_bytes(), seqno, b"")?;
+    /// }
+    /// let seqnos: Vec<_> = memtable.versions_of("a"..="b").map(|version| version.seqno).collect();
+    /// assert_eq!(seqnos, [1, 3, 2]);
+    /// # Ok::<(), fastskip::InsertError>(())
+    /// ```
+    #[must_use]
+    pub fn versions_of(&self, bounds: impl KeyBounds) -> Versions<'_> {
+        TableRange::new(&*self.list, None, Ends::new(bounds))
+    }
+
+    /// Iterates over every version of every key, as a flush needs them: keys ascending, and the versions of a key from newest
+    /// to oldest. Amortised O(1) for a step.
+    #[must_use]
+    pub fn all_versions(&self) -> Versions<'_> {
+        self.versions_of(..)
+    }
+}
+
+/// Reading that outlives the handle.
+impl Memtable {
+    /// As [`get_version`](Self::get_version); the version keeps the table alive. Expected O(log n).
+    ///
+    /// ```
+    /// # use fastskip::Memtable;
+    /// let memtable = Memtable::new();
+    /// memtable.put(b"a", 1, b"x")?;
+    /// let version = memtable.get_owned(b"a", 9).unwrap();
+    /// drop(memtable);
+    /// assert_eq!((version.value(), version.seqno()), (&b"x"[..], 1));
+    /// # Ok::<(), fastskip::InsertError>(())
+    /// ```
+    #[must_use]
+    pub fn get_owned(&self, key: &[u8], seqno: u64) -> Option<OwnedVersion> {
+        OwnedVersion::attach(&self.list, |table| Version::find(table, key, seqno))
+    }
+
+    /// As [`range`](Self::range); the iterator and what it yields keep the table alive.
+    ///
+    /// ```
+    /// # let memtable = fastskip::Memtable::new();
+    /// memtable.put(b"a", 1, b"x")?;
+    /// memtable.put(b"b", 2, b"y")?;
+    /// let mut versions = memtable.owned_range(b"a"..=b"z", 2);
+    /// drop(memtable);
+    /// let last = versions.next_back().unwrap();
+    /// let first = std::thread::spawn(move || versions.next()).join().unwrap().unwrap();
+    /// assert_eq!((first.key(), last.key()), (&b"a"[..], &b"b"[..]));
+    /// # Ok::<(), fastskip::InsertError>(())
+    /// ```
+    #[must_use]
+    pub fn owned_range(&self, bounds: impl KeyBounds, seqno: u64) -> OwnedVersions {
+        TableRange::new(Arc::clone(&self.list), Some(seqno), Ends::new(bounds))
+    }
+
+    /// As [`versions`](Self::versions); the iterator and what it yields keep the table alive.
+    #[must_use]
+    pub fn owned_versions<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<(K, u64)>) -> OwnedVersions {
+        TableRange::new(Arc::clone(&self.list), None, Ends::between(&bounds))
+    }
+
+    /// As [`versions_of`](Self::versions_of); the iterator and what it yields keep the table alive.
+    #[must_use]
+    pub fn owned_versions_of(&self, bounds: impl KeyBounds) -> OwnedVersions {
+        TableRange::new(Arc::clone(&self.list), None, Ends::new(bounds))
+    }
+
+    /// As [`all_versions`](Self::all_versions), as a flush on a thread of its own needs them; the iterator and what it yields keep the
+    /// table alive.
+    ///
+    /// ```
+    /// # let memtable = fastskip::Memtable::new();
+    /// memtable.put(b"a", 1, b"x")?;
+    /// memtable.put(b"a", 2, b"y")?;
+    /// let mut versions = memtable.owned_all_versions();
+    /// let mut seqnos = Vec::new();
+    /// while let Some(version) = versions.next_ref() {
+    ///     seqnos.push(version.seqno);
+    /// }
+    /// assert_eq!(seqnos, [2, 1]);
+    /// # Ok::<(), fastskip::InsertError>(())
+    /// ```
+    #[must_use]
+    pub fn owned_all_versions(&self) -> OwnedVersions {
+        self.owned_versions_of(..)
+    }
+}
+
+/// Cursors.
+impl Memtable {
+    /// Returns a cursor over all versions that is on the first one. O(1).
+    #[must_use]
+    pub fn cursor(&self) -> MemtableCursor<'_> {
+        TableCursor::new(&*self.list, None)
+    }
+
+    /// Returns a cursor over all versions that is on the first one. It keeps the table alive. O(1).
+    #[must_use]
+    pub fn owned_cursor(&self) -> OwnedCursor {
+        TableCursor::new(Arc::clone(&self.list), None)
+    }
+}
+
+/// A double-ended iterator over versions, or over the visible version of each key; see [`Memtable::versions`] and
+/// [`Memtable::range`].
+///
+/// It never misses a version that was stored before the iterator was created, and never yields one twice. A version that was
+/// stored before a step is yielded if it lies ahead of what that end has yielded last.
+pub type Versions<'a> = TableRange<&'a MemtableCore, MemtableCore>;
+
+/// A double-ended iterator like [`Versions`](crate::Versions) that keeps its memtable alive. It is `'static` and [`Send`].
+///
+/// What it yields keeps the table alive too, and so counts a reference. A loop that only looks at each version, as a flush does,
+/// borrows it instead: `while let Some(version) = versions.next_ref()`.
+pub type OwnedVersions = TableRange<Arc<MemtableCore>, MemtableCore>;
+
+/// A cursor over the versions of a memtable: keys ascending, and the versions of a key from newest to oldest.
+///
+/// The cursor of a [`ConcurrentSkipList`](crate::ConcurrentSkipList) has the same moves. A seek finds an entry, and the first
+/// step in its direction takes it. So a loop over `next` reads on from a [`seek`](TableCursor::seek) or
+/// [`seek_exclusive`](TableCursor::seek_exclusive), and a loop over [`prev`](TableCursor::prev) reads back from a
+/// [`seek_for_prev`](TableCursor::seek_for_prev) or [`seek_before`](TableCursor::seek_before). A new cursor is on the first entry, as after
+/// [`seek_to_first`](TableCursor::seek_to_first). A cursor that has moved past an end stays there: from before the first entry `next`
+/// moves to the first one, and from behind the last entry `prev` moves to the last one. Every step sees what was stored before
+/// it.
+///
+/// A position is a key and a sequence number, in the order of the versions. So `(key, u64::MAX)` is before all versions of a key
+/// and `(key, 0)` is the last position that one can have.
+///
+/// A cursor shows every version. [`visible_at`](TableCursor::visible_at) restricts it to what a reader sees.
+///
+/// ```
+/// use fastskip::{Kind, Memtable};
+///
+/// let memtable = Memtable::new();
+/// memtable.put(b"a", 1, b"x")?;
+/// memtable.delete(b"a", 2)?;
+/// memtable.put(b"b", 3, b"y")?;
+/// let mut cursor = memtable.cursor();
+/// let seqnos: Vec<_> = cursor.by_ref().map(|version| version.seqno).collect();
+/// assert_eq!(seqnos, [2, 1, 3]);
+/// assert!(cursor.seek(b"a", 1));
+/// assert_eq!(cursor.version().map(|version| version.value), Some(&b"x"[..]));
+/// assert_eq!(cursor.next().map(|version| version.seqno), Some(1));
+/// // By key, a cursor stops only at the newest version of each, wherever it comes from.
+/// assert_eq!(cursor.next_key().map(|version| version.key), Some(&b"b"[..]));
+/// assert_eq!(cursor.prev_key().map(|version| version.kind), Some(Kind::Tombstone));
+/// assert!(cursor.seek_for_prev(b"a", 0));
+/// assert_eq!(cursor.prev_key().map(|version| version.seqno), Some(2));
+/// # Ok::<(), fastskip::InsertError>(())
+/// ```
+pub type MemtableCursor<'a> = TableCursor<&'a MemtableCore, MemtableCore>;
+
+/// A [`MemtableCursor`] that keeps its memtable alive. It is `'static` and [`Send`].
+///
+/// It is no [`Iterator`], because it lends versions until it moves: one that yields versions must count a reference for each, or
+/// borrow its table. [`OwnedVersions`](crate::OwnedVersions) is such an iterator; a cursor seeks and turns round. A loop over it reads
+/// `while let Some(version) = cursor.next()`.
+///
+/// After a seek, [`version`](TableCursor::version) is what the seek found, and no step is needed to see it. The first step in the seek's
+/// direction takes it, so that the same loop reads on from a seek as from the first version.
+///
+/// ```
+/// # let memtable = fastskip::Memtable::new();
+/// memtable.put(b"a", 1, b"x")?;
+/// memtable.put(b"b", 2, b"y")?;
+/// memtable.put(b"c", 3, b"z")?;
+/// let mut cursor = memtable.owned_cursor();
+/// drop(memtable);
+/// assert!(cursor.seek(b"b", u64::MAX));
+/// assert_eq!(cursor.version().map(|version| version.value), Some(&b"y"[..]));
+/// let mut seqnos = Vec::new();
+/// while let Some(version) = cursor.next() {
+///     seqnos.push(version.seqno);
+/// }
+/// assert_eq!(seqnos, [2, 3]);
+/// # Ok::<(), fastskip::InsertError>(())
+/// ```
+pub type OwnedCursor = TableCursor<Arc<MemtableCore>, MemtableCore>;
+
+/// A position in the versions.
+fn target(key: &[u8], seqno: u64) -> Target<'_> {
+    Target { key, version: seqno }
+}
+
+/// The cursors of a memtable.
+impl<H: Handle<MemtableCore>> TableCursor<H, MemtableCore> {
+    /// Makes the cursor show the newest version of each key that is not newer than `seqno`, as [`Memtable::range`] does, and
+    /// moves it to the first one. A step is then amortised O(1), and expected O(log n) where more than a few versions of one key
+    /// are hidden.
+    #[must_use]
+    pub fn visible_at(self, seqno: u64) -> Self {
+        Self::new(self.table, Some(seqno))
+    }
+
+    /// The version that the cursor is on. O(1).
+    #[must_use]
+    pub fn version(&self) -> Option<H::Item<'_>> {
+        self.item()
+    }
+
+    /// Moves to the first entry at or behind a position, for `next` to take. Returns false if there is none;
+    /// then the cursor is behind the last entry. Expected O(log n), not counting entries that are hidden.
+    pub fn seek(&mut self, key: &[u8], seqno: u64) -> bool {
+        self.seek_at(target(key, seqno))
+    }
+
+    /// Like [`seek`](Self::seek), to the first entry behind a position.
+    pub fn seek_exclusive(&mut self, key: &[u8], seqno: u64) -> bool {
+        self.seek_past(target(key, seqno))
+    }
+
+    /// Moves to the last entry at or before a position, for [`prev`](Self::prev) to take. Returns false if there is none;
+    /// then the cursor is before the first entry. Expected O(log n), not counting entries that are hidden.
+    pub fn seek_for_prev(&mut self, key: &[u8], seqno: u64) -> bool {
+        self.seek_back_at(target(key, seqno))
+    }
+
+    /// Like [`seek_for_prev`](Self::seek_for_prev), to the last entry before a position.
+    pub fn seek_before(&mut self, key: &[u8], seqno: u64) -> bool {
+        self.seek_back_past(target(key, seqno))
+    }
+}
+
+impl OwnedCursor {
+    /// The version that the cursor is on; it keeps the table alive by itself, so the cursor may move on. O(1).
+    #[must_use]
+    pub fn version_owned(&self) -> Option<OwnedVersion> {
+        OwnedVersion::attach(&self.table, |table| self.item_of(table))
+    }
+}
