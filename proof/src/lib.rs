@@ -3,6 +3,7 @@
 //! * [`disk`]: a file system in memory that simulates power cuts, and one that lets chosen operations fail;
 //! * [`damage`]: damage to the files of a database on such a disk;
 //! * [`Clock`]: the time of a database, as a test sets it;
+//! * [`model`]: a database beside ordinary maps, the oracle of the model test and of the fuzz target `engine_ops`;
 //! * [`Random`]: draws that a seed determines;
 //! * [`entries`] and [`pairs`]: contents of databases as ordinary maps; [`key`], [`scattered_key`], [`noise`]: keys and values;
 //! * [`TempDir`]: a directory for a test;
@@ -16,6 +17,7 @@ mod contents;
 pub mod damage;
 pub mod disk;
 pub mod environment;
+pub mod model;
 mod random;
 mod temporary;
 

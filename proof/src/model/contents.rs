@@ -1,7 +1,9 @@
-//! What a database holds, as ordinary maps.
+//! The contents that a database must have, as ordinary maps.
 
-use super::steps::{BatchStep, Key, SPACES};
-use crate::support::*;
+use std::collections::BTreeMap;
+
+use super::steps::{Bounds, Key, Op, SPACES};
+use crate::contents::Map;
 
 /// The contents of each keyspace, and the seconds at which keys expire.
 #[derive(Clone, Debug, Default)]
@@ -27,19 +29,14 @@ impl Model {
         SPACES[space].lifetime.map(|seconds| self.time + seconds)
     }
 
-    pub(super) fn remove_range(&mut self, space: usize, bounds: &(Bound<Key>, Bound<Key>)) {
-        self.maps[space].retain(|key, _| !std::ops::RangeBounds::contains(bounds, key));
-    }
-
     /// Does what the operation does, with this value.
-    pub(super) fn apply(&mut self, space: usize, op: BatchStep, value: Vec<u8>) {
+    pub(super) fn apply(&mut self, space: usize, op: Op, value: Vec<u8>) {
         match op {
-            BatchStep::Insert(key, _) => self.insert(space, key, value, self.default_expiry(space)),
-            BatchStep::InsertFor(key, _, seconds) => {
-                self.insert(space, key, value, seconds.map(|seconds| self.time + seconds));
-            }
-            BatchStep::Remove(key) => drop(self.maps[space].remove(&key)),
-            BatchStep::RemoveRange(lower, upper) => self.remove_range(space, &(lower, upper)),
+            Op::Insert(key, _) => self.insert(space, key, value, self.default_expiry(space)),
+            Op::InsertFor(key, _, seconds) => self.insert(space, key, value, seconds.map(|after| self.time + after)),
+            Op::Remove(key) => drop(self.maps[space].remove(&key)),
+            Op::RemoveRange(bounds) => self.maps[space].retain(|key, _| !is_within(&bounds, key)),
+            Op::RemovePrefix(prefix) => self.maps[space].retain(|key, _| !key.starts_with(&prefix)),
         }
     }
 
@@ -55,4 +52,8 @@ impl Model {
             });
         }
     }
+}
+
+pub(super) fn is_within(bounds: &Bounds, key: &Key) -> bool {
+    std::ops::RangeBounds::contains(bounds, key)
 }
