@@ -69,7 +69,7 @@ pub struct Builder<T> {
 
 impl<T: Table> Builder<T> {
     pub(crate) fn new() -> Self {
-        Self { config: Config::default(), table: PhantomData }
+        Self { config: Config::new(), table: PhantomData }
     }
 
     /// The number of shards, from 1 to [`MAX_SHARDS`]; a number outside this range is clamped to it. Default: the available
@@ -188,8 +188,9 @@ fn parallelism() -> usize {
     *PARALLELISM.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-impl Default for Config {
-    fn default() -> Self {
+impl Config {
+    // No `Default`, which would make it part of the public interface.
+    pub(crate) fn new() -> Self {
         let (shards, chunk_bytes) = (parallelism(), CHUNK_BYTES);
         let arena = Layout { shards, chunk_bytes, max_memory_bytes: 0, size_hint: 0, huge_pages: true, head_words: 0 };
         Self { arena, max_entries: 0, backpressure_at: 0.9, pool: None, duplicates: Duplicates::Reject }

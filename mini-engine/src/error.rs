@@ -56,7 +56,7 @@ pub enum Error {
         /// The version that can be read.
         supported: u32,
     },
-    /// The file uses something that a newer version of the engine has introduced: a compression, a policy.
+    /// The file uses something that this build has not: a compression or a policy of a newer version, or Zstandard without the feature `zstd`.
     Unsupported {
         /// The file.
         file: PathBuf,

@@ -20,7 +20,7 @@
 //! is used up, no further block is replaced. When the holder of a replaced block continues, it may find one new block useless (`split.rs`): at most
 //! one for each replaced block.
 //!
-//! The stopped thread may continue at any time. It then changes a block that no search cost any more, or that only the last readers of the old
+//! The stopped thread may continue at any time. It then changes a block that no search visits any more, or that only the last readers of the old
 //! blocks see, so it only loses its own hint. Anything that it could put into the tree goes through blocks that it has locked, which are retired,
 //! or through a compare-and-swap of the root, which fails.
 //!

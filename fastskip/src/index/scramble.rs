@@ -77,8 +77,8 @@ impl<S: Schema, T> Index<S, T> {
                     let true_of_some = block.header.partial_of(self.nodes.key_of(Some(random.one_of(nodes))));
                     let any = random.next() as i32;
                     let partial = random.one_of(&[true_of_some, true_of_some, i32::MIN, i32::MAX, any]);
-                    let separator = random.one_of(nodes);
                     let child = if below.is_empty() { None } else { Some(random.one_of(below)) };
+                    let separator = random.one_of(nodes);
                     let hint = SlotContent::Hint(separator);
                     (partial, child.map_or(hint, |child| SlotContent::Child(child, separator)))
                 }

@@ -16,7 +16,6 @@ use crate::key::{self, MAX_SHARED, PartialKey};
 use crate::node::{Predecessor, Target};
 use crate::nodes::{Cost, Schema, Side};
 
-/// The gaps between neighbouring partial keys of a block: they decide where to cut it, whether its prefix is too short, and whether its slots tie.
 /// Where neighbouring slots of a block have partial keys that hardly differ. Bit `slot` is for that slot and the one before.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Gaps {

@@ -30,7 +30,8 @@ impl<const N: usize> Kept<N> {
     fn bytes(&self, index: usize) -> &[u8] {
         // SAFETY: `OwnedItem::attach` borrowed the bytes from the table, for a lifetime that its argument did not know: so for any through which the
         // table is shared. It is shared for as long as `self` counts it: whoever resets it, moves it or drops it must hold the only count
-        // (`Arc::get_mut`). Until then nothing is unmapped or handed out again (I8), and bytes that were lent are not written (I4).
+        // (`Arc::get_mut`). `split` returns
+        // them for the lifetime of the item, whatever that is. Until then nothing is unmapped or handed out again (I8), and bytes that were lent are not written (I4).
         unsafe { self.bytes[index].as_ref() }
     }
 

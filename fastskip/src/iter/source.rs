@@ -6,6 +6,12 @@ use crate::list::List;
 use crate::nodes::{NodeRef, Schema};
 use crate::sync::Arc;
 
+use self::sealed::Sealed;
+
+mod sealed {
+    pub trait Sealed {}
+}
+
 /// A table that a [`TableCursor`](crate::TableCursor) or a [`TableRange`](crate::TableRange) reads: the core of a
 /// [`Memtable`](crate::Memtable), or a [`ConcurrentSkipList`](crate::ConcurrentSkipList). This trait is sealed.
 pub trait Source: Send + Sync + Sized + 'static {
@@ -47,16 +53,19 @@ pub trait Source: Send + Sync + Sized + 'static {
 }
 
 /// How a [`TableCursor`](crate::TableCursor) holds its table: `&T` borrows it, `Arc<T>` keeps it alive. This trait is sealed.
-pub trait Handle<T: Source>: Clone {
+pub trait Handle<T: Source>: Clone + Sealed {
     /// The entries that the cursor lends: as long as the table is borrowed, or until the cursor moves.
     type Item<'s>: fmt::Debug
     where
         Self: 's;
 
-    /// Lends what `read` finds in the table.
+    /// Lends what `read` finds in the table, which is the same one at every call.
     #[doc(hidden)]
     fn lend(&self, read: impl for<'t> FnOnce(&'t T) -> Option<T::Item<'t>>) -> Option<Self::Item<'_>>;
 }
+
+impl<T: Source> Sealed for &T {}
+impl<T: Source> Sealed for Arc<T> {}
 
 impl<'a, T: Source> Handle<T> for &'a T {
     type Item<'s>

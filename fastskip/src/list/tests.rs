@@ -28,7 +28,7 @@ impl Schema for Plain {
 }
 
 fn config(shards: usize, max_memory_bytes: usize) -> Config {
-    let config = Config::default();
+    let config = Config::new();
     Config { arena: Layout { shards, max_memory_bytes, ..config.arena }, ..config }
 }
 

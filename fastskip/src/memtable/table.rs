@@ -163,7 +163,7 @@ impl Memtable {
     }
 }
 
-/// Statistics. Each method that counts cost every shard: O(shards).
+/// Statistics. Each method that counts visits every shard: O(shards).
 impl Memtable {
     /// The number of versions stored, including tombstones. Exact when no writer is active.
     #[must_use]

@@ -63,7 +63,7 @@ impl ConcurrentSkipList {
     /// Creates a list without limits. The first chunks of its shards have `bytes` bytes in total.
     #[must_use]
     pub fn with_capacity(bytes: usize) -> Self {
-        let shards = Config::default().arena.shards;
+        let shards = Config::new().arena.shards;
         Self::builder().arena_bytes_per_shard(bytes / shards).build()
     }
 
@@ -192,7 +192,7 @@ impl fmt::Debug for SealError {
     }
 }
 
-/// Statistics. Each method that counts cost every shard: O(shards). [`stats`](ConcurrentSkipList::stats) returns all statistics at
+/// Statistics. Each method that counts visits every shard: O(shards). [`stats`](ConcurrentSkipList::stats) returns all statistics at
 /// once.
 impl ConcurrentSkipList {
     /// The number of live keys. Exact when no writer is active.

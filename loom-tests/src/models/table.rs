@@ -13,7 +13,7 @@ pub(super) fn config(shards: usize) -> Config {
 
 /// The same with a limit on memory.
 pub(super) fn limited(shards: usize, max_memory_bytes: usize) -> Config {
-    let config = Config::default();
+    let config = Config::new();
     Config { arena: Layout { shards, chunk_bytes: 0, huge_pages: false, max_memory_bytes, ..config.arena }, ..config }
 }
 

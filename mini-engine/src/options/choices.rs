@@ -15,8 +15,8 @@ pub enum Compression {
     /// LZ4: fast, for data that is read often.
     #[default]
     Lz4,
-    /// Zstandard: denser and slower. It needs the feature `zstd`; without it, files that use it are [`Unsupported`](crate::Error::Unsupported), and
-    /// the blocks of a keyspace whose option it is are stored as they are.
+    /// Zstandard: denser and slower. It needs the feature `zstd`. Without it an open of a log that uses it, and each read or compaction of a
+    /// table that does, is [`Unsupported`](crate::Error::Unsupported), and the blocks of a keyspace whose option it is are stored as they are.
     Zstd {
         /// 1 (fastest) to 22 (densest); 3 is a usual choice.
         level: i32,

@@ -342,8 +342,11 @@ impl Walk {
                 let Some(left) = self.may_hash.checked_sub(tried as u64) else { return Ok(None) };
                 self.may_hash = left;
                 let handle = Handle { offset: start, len: tried as u64 };
-                if let Ok(block) = self.location(handle).decode(candidate) {
-                    return Ok(Some((handle, block)));
+                match self.location(handle).decode(candidate) {
+                    Ok(block) => return Ok(Some((handle, block))),
+                    // A block that another build reads is no damage.
+                    Err(error) if !error.is_damage() => return Err(error),
+                    Err(_) => {}
                 }
             }
             if window == room {

@@ -23,12 +23,15 @@ pub(crate) fn replay(
     number: u64,
     mut visit: impl FnMut(Frame<'_>) -> Result<()>,
 ) -> Result<Tail> {
-    let mut has_gap = false;
+    let (mut has_gap, mut end) = (false, FIRST_FRAME);
     let walked = walk(fs, path, number, Reading::Strict, |part| {
         match part {
-            Part::Frame(frame) if !has_gap => visit(frame)?,
-            Part::Undecodable(_, error) if !has_gap => return Err(error),
-            Part::Gap(_) => has_gap = true,
+            Part::Frame(frame) if !has_gap => {
+                end = frame.offset + frame.len;
+                visit(frame)?;
+            }
+            Part::Undecodable(bytes, error) if !has_gap && bytes.start == end => return Err(error),
+            Part::Undecodable(..) | Part::Gap(_) => has_gap = true,
             _ => {}
         }
         Ok(ControlFlow::Continue(()))

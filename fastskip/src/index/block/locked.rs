@@ -224,7 +224,7 @@ impl<'a> Locked<'a> {
 mod tests {
     use crate::list::tests::ascending;
 
-    /// Catches a hint that is put into a replaced block, which no search cost.
+    /// Catches a hint that is put into a replaced block, which no search visits.
     #[test]
     fn a_replaced_block_is_not_locked_again() {
         let list = ascending(1000);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mini_engine::fs::FileSystem;
-use mini_engine::{Builder, Db};
+use mini_engine::{Builder, Db, Options};
 use openraft::RaftTypeConfig;
 use openraft::type_config::alias::{SnapshotMetaOf, SnapshotOf};
 
@@ -21,6 +21,8 @@ const CACHE_BYTES: u64 = 1 << 20;
 pub(super) struct Temporary {
     pub(super) dir: PathBuf,
     pub(super) fs: Arc<dyn FileSystem>,
+    /// Those of the state machine, whose clock is among them.
+    pub(super) options: Options,
     /// Removes directories: a large file takes the file system some time.
     pub(super) removals: Arc<Worker<PathBuf>>,
 }
@@ -69,7 +71,8 @@ impl Checkpoint {
     }
 
     fn open(&self) -> Result<Db> {
-        let builder: Builder = Db::builder(&self.place.dir).file_system(Arc::clone(&self.place.fs));
+        let builder: Builder = Db::builder(&self.place.dir).options(self.place.options.clone());
+        let builder = builder.file_system(Arc::clone(&self.place.fs));
         Ok(builder.read_only(true).create_if_missing(false).cache_bytes(CACHE_BYTES).open()?)
     }
 }

@@ -139,10 +139,11 @@ impl State {
     }
 
     fn temporary(&self, kind: Kind) -> Temporary {
-        let Shared { dir, fs, next_number, removals, .. } = &*self.shared;
+        let Shared { dir, fs, options, next_number, removals, .. } = &*self.shared;
         // ORDERING: Relaxed; the number only has to be another one each time.
         let number = next_number.fetch_add(1, Ordering::Relaxed);
-        Temporary { dir: dir.join(kind.name(number)), fs: Arc::clone(fs), removals: Arc::clone(removals) }
+        let (dir, fs, options) = (dir.join(kind.name(number)), Arc::clone(fs), options.clone());
+        Temporary { dir, fs, options, removals: Arc::clone(removals) }
     }
 }
 

@@ -38,19 +38,21 @@ impl Table {
             found: Vec::new(),
         };
         let verified = verifier.verify(from);
-        let Verifier { seen, blocks, found, .. } = verifier;
-        problems.extend(found.into_iter().chain(verified.err()));
+        let Verifier { seen, blocks, found, lost, .. } = verifier;
+        problems.extend(found.into_iter().chain(lost).chain(verified.err()));
         TableReport { blocks, entries: seen.entries, tombstones: seen.tombstones }
     }
 
     /// Like [`Table::verify_all`].
     ///
     /// # Errors
-    /// The first problem, as [`Error::Corruption`]; [`Error::Io`].
+    /// The first problem that is no damage, such as [`Error::Unsupported`]: without it there may be no other. If there is none, the first one, as
+    /// [`Error::Corruption`] or [`Error::Io`].
     pub(crate) fn verify(&self, from: Option<&[u8]>) -> Result<TableReport> {
         let mut problems = Vec::new();
         let report = self.verify_all(from, &mut problems);
-        problems.into_iter().next().map_or(Ok(report), Err)
+        let first = problems.iter().position(|problem| !problem.is_damage()).unwrap_or(0);
+        problems.into_iter().nth(first).map_or(Ok(report), Err)
     }
 }
 
