@@ -153,7 +153,7 @@ pub(super) struct FrameHeader {
 
 impl FrameHeader {
     /// The header of the frame that belongs at `offset`, as stored. The payload is at most `MAX_BATCH_LEN` long.
-    #[inline]
+    #[inline(always)]
     pub(super) fn encode(
         log: LogSeed,
         offset: u64,
