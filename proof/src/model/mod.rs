@@ -4,6 +4,7 @@
 //! the database must be in the state after one of its writes, and no write that was made durable may be missing.
 
 mod contents;
+mod input;
 mod steps;
 
 use std::collections::BTreeSet;
@@ -16,6 +17,7 @@ use mini_engine::{
 };
 
 use self::contents::{Model, is_within};
+pub use self::input::steps;
 pub use self::steps::{Bounds, Chosen, End, Key, Op, SPACES, Step};
 use crate::contents::{Map, entries, pairs};
 use crate::disk::MemFs;
