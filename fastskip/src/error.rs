@@ -1,39 +1,31 @@
 //! The errors of writes.
 
-use thiserror::Error;
+use core::fmt;
 
 /// The reason why a write was rejected. The table remains usable after each of these errors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InsertError {
     /// The key is already stored, for a [`Memtable`](crate::Memtable) with the same sequence number. The stored entry is
     /// unchanged.
-    #[error("key is already stored")]
     DuplicateKey,
     /// There was no room for the entry or batch: within a configured limit, in the arena's address range, or for a range at all, if the system
     /// refuses one. A thread also gets it where 524,288 writers and open reservations are in its shard already, whatever the limits. A refusal
     /// changes nothing, and a smaller write may still succeed. Open reservations count as used, and so does memory that another thread is just
     /// fetching for its shard or searching. So `Full` is final only once a limit is reached and no reservation is open.
-    #[error("table is full")]
     Full,
     /// The key is longer than [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) (64 KiB + 7), the value is longer than
     /// [`MAX_VALUE_LEN`](crate::MAX_VALUE_LEN) (1 GiB), the tag is greater than [`MAX_TAG`](crate::MAX_TAG), or the entry or batch
     /// would not fit even in an empty table with the same limits.
-    #[error(
-        "entry is too large: a key has at most 65543 bytes, a value 1073741824, a tag is at most 63, \
-         and a write must fit into an empty table with the same limits"
-    )]
     TooLarge,
     /// The table is frozen and accepts no further writes.
-    #[error("table is frozen")]
     Frozen,
 }
 
 /// Some entries of a batch were not stored.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BatchError {
     /// `failed` entries were rejected. The other entries are stored.
-    #[error("{failed} of {} entries were not stored{}", succeeded + failed, first(rejected))]
     #[non_exhaustive]
     PartialFailure {
         /// The number of entries that this call stored.
@@ -45,6 +37,28 @@ pub enum BatchError {
     },
 }
 
-fn first(rejected: &[(usize, InsertError)]) -> String {
-    rejected.first().map_or_else(String::new, |(index, why)| format!("; the first is entry {index}: {why}"))
+impl fmt::Display for InsertError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::DuplicateKey => "key is already stored",
+            Self::Full => "table is full",
+            Self::TooLarge => {
+                "entry is too large: a key has at most 65543 bytes, a value 1073741824, a tag is at most 63, and a write must fit into an empty \
+                 table with the same limits"
+            }
+            Self::Frozen => "table is frozen",
+        })
+    }
 }
+
+impl fmt::Display for BatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::PartialFailure { succeeded, failed, rejected } = self;
+        write!(f, "{failed} of {} entries were not stored", succeeded + failed)?;
+        rejected.first().map_or(Ok(()), |(index, why)| write!(f, "; the first is entry {index}: {why}"))
+    }
+}
+
+// Written out: a derive macro would cost every dependent the compilation of six crates.
+impl std::error::Error for InsertError {}
+impl std::error::Error for BatchError {}

@@ -4,8 +4,6 @@ use core::fmt;
 use core::ops::Deref;
 use std::io;
 
-use thiserror::Error;
-
 use super::stamp::{StampClock, Stamped};
 use crate::builder::{Builder, Config, Table};
 use crate::list::stats::Stats;
@@ -170,11 +168,8 @@ impl fmt::Debug for FrozenList {
 }
 
 /// The new list could not be created, so nothing was frozen. [`into_list`](Self::into_list) returns the list.
-#[derive(Error)]
-#[error("cannot reserve the arena of the next table")]
 pub struct SealError {
     list: Box<ConcurrentSkipList>,
-    #[source]
     source: io::Error,
 }
 
@@ -183,6 +178,18 @@ impl SealError {
     #[must_use]
     pub fn into_list(self) -> ConcurrentSkipList {
         *self.list
+    }
+}
+
+impl fmt::Display for SealError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("cannot reserve the arena of the next table")
+    }
+}
+
+impl std::error::Error for SealError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
     }
 }
 
