@@ -320,7 +320,10 @@ impl Walk {
     fn skip_rest<S: Schema, const BACK: bool>(&mut self, list: &List<S>, from: Option<NodeRef<'_, S>>) {
         let Some(key) = from.map(NodeRef::key) else { return };
         let has_key = |walk: &Self| walk.node(list).is_some_and(|node| node.key() == key);
-        for _ in 1..HIDDEN_WALK {
+        // The caller has made one. In the models the limit is one.
+        let mut steps = 1;
+        while steps < HIDDEN_WALK {
+            steps += 1;
             if !has_key(self) {
                 return;
             }

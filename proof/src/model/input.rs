@@ -60,7 +60,7 @@ fn bounds(input: &mut Input<'_>) -> Bounds {
 
 /// Fewer than `most`.
 fn bits(input: &mut Input<'_>, most: u8) -> Vec<bool> {
-    (0..input.byte() % most).map(|_| input.byte() % 2 == 0).collect()
+    (0..input.byte() % most).map(|_| input.byte().is_multiple_of(2)).collect()
 }
 
 fn op(input: &mut Input<'_>) -> Op {
@@ -91,8 +91,8 @@ fn step(input: &mut Input<'_>) -> Step {
     match input.byte() % 64 {
         0 | 1 => Step::SetExpiry(key(input), seconds(input)),
         2..5 => Step::Pass(1 + u64::from(input.byte() % 4)),
-        5..9 => Step::Batch(ops(input), input.byte() % 2 == 0),
-        9..12 => Step::Transact(ops(input), (input.byte() % 2 == 0).then(|| (space(input), key(input)))),
+        5..9 => Step::Batch(ops(input), input.byte().is_multiple_of(2)),
+        9..12 => Step::Transact(ops(input), (input.byte().is_multiple_of(2)).then(|| (space(input), key(input)))),
         12 | 13 => Step::Load((0..1 + input.byte() % 8).map(|_| key(input)).collect(), len(input)),
         14 | 15 => Step::PopFirst,
         16 | 17 => Step::PopLast,
@@ -105,7 +105,7 @@ fn step(input: &mut Input<'_>) -> Step {
         29..32 => Step::Reopen(end(input), chosen(input)),
         32 => Step::CompactRange(bounds(input)),
         33 => Step::WaitForCompactions,
-        34..38 => Step::Walk(bounds(input), bits(input, 30), (input.byte() % 2 == 0).then(|| key(input))),
+        34..38 => Step::Walk(bounds(input), bits(input, 30), (input.byte().is_multiple_of(2)).then(|| key(input))),
         38 => Step::Prefix(key(input)),
         39 | 40 => Step::Cursor(key(input), bits(input, 20)),
         _ => Step::Write(op(input)),

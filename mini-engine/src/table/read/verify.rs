@@ -135,7 +135,7 @@ impl Verifier<'_> {
             |cursor| {
                 let entry = (cursor.key(), cursor.seqno());
                 // The lost keys are not above this one.
-                if !from.is_some_and(|from| *entry.0 < *from) {
+                if from.is_none_or(|from| *entry.0 >= *from) {
                     self.found.append(&mut self.lost);
                 }
                 self.lost.clear();
