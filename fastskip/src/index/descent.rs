@@ -310,7 +310,7 @@ pub(super) struct Path {
     len: usize,
     /// Slots in use in the leaf.
     pub(super) leaf_count: usize,
-    /// The longest prefix that partial keys on the way leave out; longer than any if a lock on the way was taken.
+    /// The length of the longest prefix that partial keys on the way leave out; greater than any such length if a lock on the way was taken.
     prefix: u32,
 }
 

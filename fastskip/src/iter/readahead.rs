@@ -59,7 +59,7 @@ impl Readahead {
         self.mark.is_some()
     }
 
-    /// Tells that the walk has made a step forward, to `at`.
+    /// Records that the walk has made a step forward, to `at`.
     #[inline(always)]
     pub(super) fn advance<S: Schema>(&mut self, list: &List<S>, at: NodeId) {
         self.left -= 1;

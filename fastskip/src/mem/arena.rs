@@ -149,8 +149,8 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Words that hold nodes or blocks, or were lost between them. This is not simply the difference, because the shards are read one after the
-    /// other: words that are meanwhile given back to another shard than their own can be counted as idle twice.
+    /// Words that hold nodes or blocks, or were lost between them. The subtraction saturates, because the shards are read one after the other: words
+    /// that are meanwhile given back to a shard other than their own can be counted as idle twice.
     pub(crate) fn used(&self) -> u64 {
         self.reserved.saturating_sub(self.idle)
     }

@@ -60,7 +60,7 @@ pub(crate) mod row {
     /// The lanes greater than `bound`, among the first `lanes` of the row at `row`.
     ///
     /// # Safety
-    /// `row` begins as many words as these lanes fill, initialised and only ever accessed as atomics.
+    /// `row` points to as many words as these lanes fill; they are initialised, and only ever accessed as atomics.
     pub(crate) unsafe fn greater(row: *const AtomicU64, bound: i32, lanes: usize) -> u32 {
         // SAFETY: the caller's promise.
         lanes::greater(unsafe { words(row, lanes) }, bound)

@@ -104,7 +104,7 @@ impl Workload {
         !matches!(self, Self::Put | Self::Load | Self::PutBatch | Self::SyncedPut | Self::Replay)
     }
 
-    /// Whether its operations are scans of so many entries.
+    /// Whether its operations are scans of a fixed number of entries.
     pub(crate) fn is_scan(self) -> bool {
         matches!(self, Self::Scan10 | Self::Scan100 | Self::Scan10k)
     }

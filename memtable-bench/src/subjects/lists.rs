@@ -26,7 +26,7 @@ store! {
     delete(list, key, _seqno) => list.remove(key).is_some();
 }
 
-/// The workloads of a round that write, each in threads of its own: insert, mixed, mixed-95.
+/// The number of writing workloads in a round, each with threads of its own: insert, mixed, mixed-95.
 const WRITE_PHASES: usize = 3;
 
 store! {

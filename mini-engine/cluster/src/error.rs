@@ -53,7 +53,7 @@ pub enum Error {
     /// An error of a database.
     #[error(transparent)]
     Engine(#[from] mini_engine::Error),
-    /// A group can store and apply nothing any more.
+    /// A group can no longer store or apply anything.
     #[error("group {group} has ended: {reason}")]
     Ended {
         /// Its number.

@@ -168,7 +168,7 @@ pub(crate) struct BlockCache<P, D> {
     data: Shards<D>,
     partitions: Shards<Group<P, D>>,
     bytes: u64,
-    /// Locked when a partition was read and to count bytes, never by hits.
+    /// Locked after a partition was read, and to count bytes; a hit never locks it.
     shares: Mutex<Shares>,
     counters: Arc<Counters>,
 }

@@ -97,7 +97,7 @@ impl Db {
         Db { default: Keyspace::new(Arc::new(handle), KeyspaceRef::DEFAULT) }
     }
 
-    /// The keyspace `name`, a set of keys of its own, which is made durably if there is none.
+    /// The keyspace `name`, a separate set of keys. If it does not exist, it is created, durably.
     ///
     /// A name has 1 to 255 bytes ([`MAX_KEYSPACE_NAME_LEN`](crate::MAX_KEYSPACE_NAME_LEN)). A database has at most 65,535 keyspaces at once, and can
     /// make 4,294,967,295 in its life.

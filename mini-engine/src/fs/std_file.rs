@@ -50,7 +50,7 @@ impl File for StdFile {
         self.0.set_len(len)
     }
 
-    /// Without writing, where that is sure to give the space: then it costs no transfer to the device.
+    /// Allocates without writing where that is sure to give the space: it then costs no transfer to the device.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     fn allocate(&self, len: u64) -> Result<()> {
         use rustix::fs::{FallocateFlags, fallocate};

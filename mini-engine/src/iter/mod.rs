@@ -70,7 +70,7 @@ pub(crate) trait EntryIter: Send {
         None
     }
     /// Fills `batch` with the entries after the current one that are `wanted`, as far as that only has to decode bytes in memory, and moves to the
-    /// last of them (B2). False, and no move, if there are none.
+    /// last of them (B2). Returns false, and does not move, if there are none.
     #[inline]
     fn fill(&mut self, _batch: &mut Batch, _wanted: &Wanted<'_>) -> bool {
         false

@@ -279,7 +279,7 @@ impl Walk {
         Ok(!self.unknown.is_empty())
     }
 
-    /// Records data blocks to which no partition leads, or two.
+    /// Records data blocks to which no partition leads, or more than one.
     fn check_group(&mut self, partition: usize, expected: Option<u64>, found: u64) {
         if let Some(expected) = expected.filter(|expected| *expected != found) {
             let handle = self.index.as_ref().and_then(|index| index.handle(partition)).unwrap_or_default();

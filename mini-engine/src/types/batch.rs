@@ -232,7 +232,7 @@ impl WriteBatch {
         Ok(())
     }
 
-    /// Adds an operation of `kind` on the key `first`, which `before` precedes, with its value or the end of its range.
+    /// Adds an operation of `kind` on the key that the two parts of `key` make together; `second` is its value or the end of its range.
     #[inline]
     fn push(&mut self, kind: u8, key: (&[u8], &[u8]), second: Option<&[u8]>) -> Result<()> {
         self.begin(kind, key, second.map_or(0, <[u8]>::len))?;

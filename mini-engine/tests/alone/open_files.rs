@@ -11,7 +11,7 @@ const HANDLES: u64 = 64;
 const TABLES: u32 = 500;
 
 fn open(dir: &TempDir) -> Db {
-    // Nothing is compacted by itself: each table is a run, and a scan is in all of them at once.
+    // Nothing is compacted automatically: each table is a run, and a scan reads all of them at once.
     Db::builder(dir.path().join("db")).l0_trigger(1000).l0_slowdown(1000).l0_stop(1000).cache_bytes(0).open().unwrap()
 }
 

@@ -92,7 +92,7 @@ fn files_stay_few_however_often_the_process_is_killed() {
         let record = mem.take_record();
         let (left, acknowledged) = Kill::draw(&record, &mut random).strike(disk, &record);
         disk = left;
-        // One that had begun may be there.
+        // A write that had begun when the process was killed may be there.
         let db = Db::builder(DIR).read_only(true).file_system(Arc::new(MemFs::on(disk.clone()))).open();
         before = db.map_or_else(|_| Map::new(), |db| entries(&db));
         let may_be = &states[acknowledged..states.len().min(acknowledged + 2)];

@@ -1,8 +1,8 @@
 //! The states that a crash may leave.
 //!
 //! All writing is a sequence of events, numbered from 1: batches, and keyspaces that are created and dropped. Each batch makes its changes and also
-//! sets the key `count` of the default keyspace to its own number. So the database itself says which batches it has. Everything else follows: it must
-//! be exactly what ordinary maps are after the batches up to that one, no more and no less.
+//! sets the key `count` of the default keyspace to its own number. So the database itself says which batches it has. The rest follows from `count`:
+//! the contents must be exactly those of ordinary maps after the batches up to that number.
 //! * a batch that is partly there, or missing before one that is there, makes another state than that;
 //! * `count` below what was promised to survive is a loss;
 //! * `count` above what was ever begun is a phantom.

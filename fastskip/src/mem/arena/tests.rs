@@ -176,7 +176,7 @@ fn blocks_come_in_chunks_of_whole_blocks() {
     assert_eq!(figures(&closed), (1 + 32 + 96, 64, 1, 64), "a whole chunk again");
 }
 
-/// Catches a block that is refused while nodes could still have its words.
+/// Catches a block that is refused although nodes could still get as many words.
 #[test]
 fn the_last_blocks_come_from_the_chunks_of_nodes() {
     let arena = arena_of(Layout { chunk_bytes: 64 * WORD, max_memory_bytes: 200 * WORD, ..LAYOUT });

@@ -17,9 +17,9 @@ use crate::wire::message::{Answer, Call, Numbered, Part};
 const CHUNK_BYTES: usize = 1 << 20;
 /// Chunks that were read or received, and wait.
 const CHUNKS_AHEAD: usize = 2;
-/// A side that says nothing for so long is gone.
+/// The silence after which a side counts as gone.
 const SILENCE: Duration = Duration::from_secs(30);
-/// The receiver says that it is still working so often.
+/// How often the receiver reports that it is still working.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
 
 /// Sends a snapshot to a node, which installs it.

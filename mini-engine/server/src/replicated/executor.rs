@@ -129,7 +129,7 @@ impl Executor {
         Ok((Keyspace::at(database.clone(), instant), Client::new(0, database, true)))
     }
 
-    /// What commands know of the server, with this database.
+    /// The server's state that commands can see, with `db` as its database.
     fn shared(&mut self, db: &Db) -> &mut Shared {
         let shared = self.shared.get_or_insert_with(|| Shared::new(db.clone(), settings(), 1));
         shared.db = db.clone();

@@ -6,7 +6,7 @@ pub(crate) struct CommandStat {
     /// In capitals.
     pub(crate) name: &'static str,
     pub(crate) calls: u64,
-    /// The time of all calls. Requests of a pipeline that were carried out together have an equal part of their time each.
+    /// The time of all calls. The time of pipelined requests that were carried out together is divided equally among them.
     pub(crate) nanos: u64,
     /// Calls that were answered with an error.
     pub(crate) failed: u64,

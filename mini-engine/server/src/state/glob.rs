@@ -1,8 +1,8 @@
 //! Patterns of KEYS, of SCAN's MATCH and of CONFIG GET, with the same meaning as in Redis: `*`, `?`, `[abc]`, `[^a-z]`, and `\` before a character that
 //! is meant literally.
 //!
-//! A pattern is an automaton of one place between any two of its elements. All places that the key's bytes so far can have led to are bits of a few
-//! words, so a byte of a key costs one step for each word, whatever the stars and classes are.
+//! A pattern is an automaton of one place between any two of its elements. The places that the key's bytes so far may have reached are kept as bits
+//! of a few words, so each byte of a key costs one step for each word, whatever stars and classes the pattern has.
 
 /// The longest pattern.
 pub(crate) const LONGEST_PATTERN: usize = 1024;

@@ -37,7 +37,7 @@ pub(super) struct Overlay {
 
 /// A change that can be taken back.
 enum Change {
-    /// The key, and what `values` had of it.
+    /// The key, and its entry in `values` before the change.
     Value(Vec<u8>, Option<Option<Held>>),
     /// The values that a removed range has replaced by `None`.
     Range(Vec<(Vec<u8>, Option<Held>)>),
@@ -120,7 +120,7 @@ impl Overlays {
 }
 
 impl Overlay {
-    /// What the commands have made of `key`, if they have changed or read it.
+    /// The state of `key` after the commands so far, if they have changed or read it.
     pub(super) fn get(&self, key: &[u8]) -> Option<Option<&Held>> {
         self.values.get(key).map(Option::as_ref).or_else(|| self.is_removed(key).then_some(None))
     }

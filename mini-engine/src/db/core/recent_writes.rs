@@ -78,7 +78,7 @@ impl RecentWrites {
         *self = RecentWrites::new(seqno, self.max_bytes);
     }
 
-    /// Adds the operations of `batch`, the first with this number. O(operations).
+    /// Adds the operations of `batch`, numbered from `first_seqno`. O(operations).
     pub(crate) fn add(&mut self, batch: &WriteBatch, first_seqno: SeqNo) {
         for (op, seqno) in batch.iter().zip(first_seqno..) {
             let write = RecentWrite::new(seqno, op);

@@ -121,7 +121,7 @@ struct Behind {
 
 impl Behind {
     fn push(&mut self, at: &Current) {
-        // Only a block with false restarts has more entries between two of them: its keys must not fill the memory.
+        // Only a block with false restarts has more entries between two restarts; the keys of such a block must not fill the memory.
         if self.entries.len() == RESTART_INTERVAL {
             self.clear();
         }

@@ -366,8 +366,8 @@ fn the_size_of_a_keyspace_is_that_of_its_part_of_the_tables() {
 
 #[test]
 fn making_and_dropping_a_keyspace_costs_hardly_more_among_ten_thousand() {
-    // Catches an edit that copies all keyspaces, by name, by number, or those with a compression of their own: making many would take a time
-    // quadratic in their number.
+    // Catches an edit that copies the whole map of keyspaces by name, by number, or of those with a compression of their own: making many keyspaces
+    // would take time quadratic in their number.
     let fs = FaultFs::of_system();
     fs.answer_where(Answer::Pretend, |_| true);
     let (_dir, db) = opened(|builder| builder.file_system(fs.arc()));

@@ -127,7 +127,7 @@ fn a_transaction_with_a_missing_command_or_across_slots_is_not_carried_out() {
 
 #[test]
 fn what_is_watched_is_bounded() {
-    // Catches a client that has the server keep any number of values, or read them before it counts them.
+    // Catches a server that keeps any number of values for a client, or reads them before it has counted them.
     let mut node = Node::new();
     let mut client = Client::new(&node);
     let value = "v".repeat(MAX_REQUEST_BYTES / 2);

@@ -5,8 +5,8 @@
 //! versions that are found go through one merge (`merge.rs`) in which the newest sequence number wins.
 //!
 //! Files that were set aside:
-//! * A quarantined table is read like any other, also after it was dropped, as long as its file exists. Neither an older value nor a removed key
-//!   can return by that. Sequence numbers decide between values. Every tombstone that may hide a version in such a table still exists, whether of a
+//! * A quarantined table is read like any other, also after it was dropped, as long as its file exists. This cannot bring back an older value or a
+//!   removed key. Sequence numbers decide between values. Every tombstone that may hide a version in such a table still exists, whether of a
 //!   key or of a range: as long as a version names the table, quarantined or dropped, compactions keep the tombstones of its key range
 //!   (`Version::set_aside`). A version forgets a dropped table only when its file is gone.
 //! * Other tables that were set aside are not read. Some of those beside a torn manifest may be obsolete, and their tombstones gone. Their writes
