@@ -50,11 +50,11 @@ impl Weight {
         for path in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
             let is_test =
                 is_test || ["benches", "examples"].iter().any(|name| path.ends_with(name)) || is_test_only(&path);
-            if path.is_dir() && !path.join("Cargo.toml").exists() && !path.ends_with("target") {
-                self.add_directory(&path, is_test);
-            } else if path.is_dir() && is_test && !path.ends_with("target") {
-                // A part of a proof: shuttle's models, counts.
-                self.add_directory(&path, true);
+            if path.is_dir() {
+                // A crate below another one has its own weight, but for parts of a proof: shuttle's models, counts.
+                if !path.ends_with("target") && (is_test || !path.join("Cargo.toml").exists()) {
+                    self.add_directory(&path, is_test);
+                }
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 self.add(&fs::read_to_string(&path).unwrap(), is_test);
             }
