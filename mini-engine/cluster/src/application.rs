@@ -29,11 +29,17 @@ impl Application {
         Self { executor: Executor::new(instant), bytes }
     }
 
-    fn apply_proposal(&mut self, proposal: &Proposal, db: &Db, batch: &mut WriteBatch) -> io::Result<Replies> {
+    fn apply_proposal(
+        &mut self,
+        term: u64,
+        proposal: &Proposal,
+        db: &Db,
+        batch: &mut WriteBatch,
+    ) -> io::Result<Replies> {
         let bytes: usize = proposal.writes.iter().map(Write::size).sum();
         // ORDERING: Relaxed; the sum decides only when the log is purged.
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        let mut apply = || self.executor.apply(db, proposal, batch);
+        let mut apply = || self.executor.apply(db, term, proposal, batch);
         // Many reads may wait for the disk: other tasks, heartbeats among them, go on in another thread.
         let takes_long = Executor::reads(proposal) && (proposal.writes.len() > FEW_WRITES || bytes > FEW_BYTES);
         let replies = if takes_long { block_in_place(apply) } else { apply() };
@@ -44,7 +50,7 @@ impl Application {
 impl Apply<TypeConfig> for Application {
     fn apply(&mut self, entry: EntryOf<TypeConfig>, db: &Db, batch: &mut WriteBatch) -> io::Result<Replies> {
         match &entry.payload {
-            EntryPayload::Normal(proposal) => self.apply_proposal(proposal, db, batch),
+            EntryPayload::Normal(proposal) => self.apply_proposal(entry.log_id.leader_id.term, proposal, db, batch),
             EntryPayload::Blank | EntryPayload::Membership(_) => Ok(Replies::default()),
         }
     }

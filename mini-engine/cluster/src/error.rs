@@ -26,12 +26,9 @@ pub enum Error {
         "refused to listen on {0} for other nodes: other machines can reach it, and there is not both TLS and a shared secret"
     )]
     ExposedToNodes(SocketAddr),
-    /// Other machines can reach the address for clients, and there is no password.
-    #[error("refused to listen on {0}: other machines can reach it, and there is no password")]
-    ExposedToClients(SocketAddr),
-    /// A certificate or key that TLS cannot use.
+    /// An error of the server that clients reach, or a certificate or key that TLS cannot use.
     #[error(transparent)]
-    Tls(#[from] mini_engine_server::Error),
+    Server(#[from] mini_engine_server::Error),
     /// The file that says which node this is cannot be used.
     #[error("{file}: {reason}")]
     Identity {

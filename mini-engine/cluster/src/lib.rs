@@ -5,7 +5,7 @@
 //! [`replicated`](mini_engine_server::replicated). Here is what is between them.
 //!
 //! ```no_run
-//! use mini_engine_cluster::{Clients, ControlClient, Node, Security, Settings};
+//! use mini_engine_cluster::{ControlClient, Node, Security, Settings};
 //!
 //! # async fn example() -> mini_engine_cluster::Result<()> {
 //! let settings = Settings {
@@ -15,7 +15,7 @@
 //!     cluster_listen: "127.0.0.1:17001".into(),
 //!     cluster_advertise: None,
 //!     security: Security::default(),
-//!     clients: Clients::default(),
+//!     clients: mini_engine_server::Settings::default(),
 //!     election_timeout: Settings::ELECTION_TIMEOUT,
 //! };
 //! let node = Node::start(settings).await?;
@@ -40,7 +40,8 @@
 //! | `group` | a Raft group on this node: proposals, barriers before reads, members |
 //! | `local` | this node, and the groups that are on it |
 //! | `control` | making, changing and showing a cluster: a node's answers, and the side of the commands |
-//! | `inbound`, `gossip`, `front` | the connections of other nodes; what they know of groups elsewhere; the connections of clients |
+//! | `cluster_command` | the reply to CLUSTER |
+//! | `inbound`, `gossip`, `clients` | the connections of other nodes; what they know of groups elsewhere; what clients ask for, and the replies |
 //! | `node` | starts and stops all of it |
 //!
 //! # What waits for what
@@ -51,10 +52,11 @@
 #![forbid(unsafe_code)]
 
 mod application;
+mod clients;
 mod clock;
+mod cluster_command;
 mod control;
 mod error;
-mod front;
 mod gossip;
 mod group;
 mod identity;
@@ -73,7 +75,7 @@ pub use error::{Error, Result};
 pub use identity::Identity;
 pub use node::Node;
 pub use places::{Membership, Place, Places};
-pub use settings::{Clients, MAX_GROUPS, NodeTls, Security, Settings};
+pub use settings::{MAX_GROUPS, NodeTls, Security, Settings};
 pub use types::{Member, Position};
 pub use wire::control::{Description, GroupDescription};
 

@@ -5,21 +5,22 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use mini_engine::fs::{FileSystem, StdFs, in_open_directory};
+use mini_engine_server::{Address, Server, Stopper};
 use openraft_mini_engine::Logs;
 use tokio::net::{TcpListener, lookup_host};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, spawn_blocking};
 
+use crate::clients::Clients;
 use crate::clock::{WallClock, system_clock};
 use crate::error::{Error, Result, io};
-use crate::front::{self, Doors};
 use crate::gossip;
 use crate::group::Parts;
 use crate::identity::Record;
 use crate::inbound;
 use crate::local::Local;
 use crate::network::Dialer;
-use crate::settings::{Clients, Security, Settings};
+use crate::settings::{Security, Settings};
 use crate::types::Member;
 
 /// A node of a cluster, or one that waits to become one. It runs in tasks of the tokio runtime in which it was started, which must have several
@@ -29,10 +30,12 @@ use crate::types::Member;
 pub struct Node {
     local: Arc<Local>,
     stop: watch::Sender<bool>,
-    front: JoinHandle<Result<()>>,
+    stopper: Stopper,
+    server: JoinHandle<mini_engine_server::Result<()>>,
     inbound: JoinHandle<()>,
     gossip: JoinHandle<()>,
-    clients: SocketAddr,
+    clients: Address,
+    metrics: Option<Address>,
     nodes: SocketAddr,
 }
 
@@ -49,11 +52,13 @@ impl Node {
         settings.check()?;
         let Settings { dir, listen, advertise, cluster_listen, cluster_advertise, .. } = settings;
         let dialer = Arc::new(Dialer::new(&settings.security)?);
-        let (front_listener, clients) = bind(&listen, |address| check_clients(address, &settings.clients)).await?;
+        let server = Server::bind(&listen, settings.clients)?;
+        let (clients, metrics, stopper) =
+            (server.address().clone(), server.metrics_address().cloned(), server.stopper()?);
         let (listener, nodes) = bind(&cluster_listen, |address| check_nodes(address, &settings.security)).await?;
         let member = Member {
-            cluster: told("cluster advertise", cluster_advertise, nodes)?,
-            clients: told("advertise", advertise, clients)?,
+            cluster: told("cluster advertise", cluster_advertise, &Address::Tcp(nodes))?,
+            clients: told("advertise", advertise, &clients)?,
         };
         let dir = std::path::absolute(&dir).map_err(io("find", dir.display()))?;
         std::fs::create_dir_all(&dir).map_err(io("create", dir.display()))?;
@@ -76,16 +81,21 @@ impl Node {
         let local = Arc::new(Local::new(Parts { dir, files, member, dialer, logs, clock, election_timeout }));
         local.go_on().await?;
         let (stop, stopped) = watch::channel(false);
-        let gossip = tokio::spawn(gossip::run(Arc::clone(&local), stopped.clone()));
-        let doors = Doors { listener: front_listener, address: clients, settings: settings.clients, stop: stopped };
-        let front = tokio::spawn(front::run(Arc::clone(&local), doors));
+        let gossip = tokio::spawn(gossip::run(Arc::clone(&local), stopped));
+        let groups = Box::new(Clients::new(Arc::clone(&local)));
+        let server = spawn_blocking(move || server.run_in_cluster(groups));
         let inbound = tokio::spawn(inbound::run(Arc::clone(&local), listener));
-        Ok(Node { local, stop, front, inbound, gossip, clients, nodes })
+        Ok(Node { local, stop, stopper, server, inbound, gossip, clients, metrics, nodes })
     }
 
     /// The address for clients.
-    pub fn clients_address(&self) -> SocketAddr {
-        self.clients
+    pub fn clients_address(&self) -> &Address {
+        &self.clients
+    }
+
+    /// The address at which the node gives its metrics, if there is one.
+    pub fn metrics_address(&self) -> Option<&Address> {
+        self.metrics.as_ref()
     }
 
     /// The address for other nodes.
@@ -110,9 +120,9 @@ impl Node {
         };
         tokio::select! {
             error = failed => error,
-            ended = &mut self.front => match ended {
-                Ok(Err(error)) => error,
-                Ok(Ok(())) | Err(_) => io("serve", "clients")(std::io::Error::other("their task has ended")),
+            ended = &mut self.server => match ended {
+                Ok(Err(error)) => error.into(),
+                Ok(Ok(())) | Err(_) => io("serve", "clients")(std::io::Error::other("their thread has ended")),
             },
         }
     }
@@ -123,8 +133,9 @@ impl Node {
     /// Those of writing to disk. Nothing that was acknowledged is lost by them.
     pub async fn stop(mut self) -> Result<()> {
         self.stop.send_replace(true);
-        if !self.front.is_finished() {
-            (&mut self.front).await.ok();
+        self.stopper.stop();
+        if !self.server.is_finished() {
+            (&mut self.server).await.ok();
         }
         // It may have to end a group, and no group may go while all are ended.
         (&mut self.gossip).await.ok();
@@ -134,6 +145,13 @@ impl Node {
         (&mut self.inbound).await.ok();
         join_all(here.values().map(|group| group.stop())).await;
         self.local.parts.logs.clone().close().map_err(io("close", "the log"))
+    }
+}
+
+/// Without [`Node::stop`] clients are let go, too: the runtime waits for the thread that serves them.
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.stopper.stop();
     }
 }
 
@@ -150,22 +168,16 @@ async fn bind(listen: &str, check: impl Fn(SocketAddr) -> Result<()>) -> Result<
 }
 
 /// The address that others are told: it is stored in the membership of every group.
-fn told(name: &'static str, advertised: Option<String>, listening: SocketAddr) -> Result<String> {
+fn told(name: &'static str, advertised: Option<String>, listening: &Address) -> Result<String> {
+    let can_be_reached = matches!(listening, Address::Tcp(address) if !address.ip().is_unspecified());
     match advertised {
         Some(address) => Ok(address),
-        None if listening.ip().is_unspecified() => Err(Error::InvalidSettings {
+        None if !can_be_reached => Err(Error::InvalidSettings {
             name,
             expected: format!("the address at which others reach this node, because {listening} is none"),
             found: "nothing".into(),
         }),
         None => Ok(listening.to_string()),
-    }
-}
-
-fn check_clients(address: SocketAddr, clients: &Clients) -> Result<()> {
-    match address.ip().is_loopback() || clients.password.is_some() || clients.without_password {
-        true => Ok(()),
-        false => Err(Error::ExposedToClients(address)),
     }
 }
 

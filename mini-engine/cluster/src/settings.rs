@@ -4,8 +4,6 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use mini_engine_server::{Limits, TlsFiles};
-
 use crate::error::{Error, Result};
 
 /// Groups that a cluster may have at most. Each has a log, a database and a leader of its own.
@@ -16,7 +14,7 @@ pub const MAX_GROUPS: u32 = 64;
 pub struct Settings {
     /// The node's directory: `node.json`, `log`, `state-0`, ..
     pub dir: PathBuf,
-    /// Address and port for clients.
+    /// The address for clients, as [`Server::bind`](mini_engine_server::Server::bind) takes it.
     pub listen: String,
     /// The address that clients are told, if it is another one than [`Settings::listen`].
     pub advertise: Option<String>,
@@ -26,23 +24,10 @@ pub struct Settings {
     pub cluster_advertise: Option<String>,
     /// How nodes know each other.
     pub security: Security,
-    /// How clients are let in, and what they may use.
-    pub clients: Clients,
+    /// The server of clients. A request has at most [`MAX_REQUEST_BYTES`](mini_engine_server::replicated::MAX_REQUEST_BYTES), whatever it says.
+    pub clients: mini_engine_server::Settings,
     /// A node that has heard nothing of a leader for so long, up to a third longer, wants to be the leader.
     pub election_timeout: Duration,
-}
-
-/// How clients are let in, and what they may use.
-#[derive(Clone, Default)]
-pub struct Clients {
-    /// The password that clients must send before anything else.
-    pub password: Option<Vec<u8>>,
-    /// Whether to listen without a password on addresses that other machines can reach.
-    pub without_password: bool,
-    /// With them, clients must speak TLS.
-    pub tls: Option<TlsFiles>,
-    /// Bounds. A request has at most [`MAX_REQUEST_BYTES`](mini_engine_server::replicated::MAX_REQUEST_BYTES), whatever they say.
-    pub limits: Limits,
 }
 
 /// How nodes know each other, and how the commands that change a cluster are known to nodes.
@@ -83,14 +68,6 @@ impl Settings {
     }
 }
 
-/// Without the password.
-impl fmt::Debug for Clients {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut clients = f.debug_struct("Clients");
-        clients.field("tls", &self.tls).field("limits", &self.limits).finish_non_exhaustive()
-    }
-}
-
 /// Without the secret.
 impl fmt::Debug for Security {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -104,10 +81,9 @@ mod tests {
 
     #[test]
     fn secrets_are_not_shown() {
-        // Catches a password or a secret in a log.
-        let clients = Clients { password: Some(b"secret".to_vec()), ..Clients::default() };
+        // Catches a secret in a log.
         let security = Security { secret: Some(b"secret".to_vec()), tls: None };
-        let shown = format!("{clients:?} {security:?}");
+        let shown = format!("{security:?}");
         assert!(!shown.contains("secret") && !shown.contains("115"), "{shown}");
     }
 }

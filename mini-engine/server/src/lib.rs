@@ -18,13 +18,16 @@
 //!
 //! `examples/embedded_server.rs` is a program that uses its database and serves it at the same time.
 //!
-//! Modules, each of which uses the earlier ones: `transport` and `tls` (sockets), `protocol` (bytes of requests and replies), `state` (kept
-//! between requests),
-//! `commands`, `session` (one client's requests, without sockets), `net`; and beside it `replicated`, what a cluster's front end needs instead.
+//! A node of a cluster has the same front: only the keys are elsewhere, in the groups that [`replicated::Groups`] stands for.
+//!
+//! Modules, each of which uses the earlier ones: `transport` and `tls` (sockets), `protocol` (bytes of requests and replies), `groups` (what is passed to
+//! the groups of a cluster), `state` (kept between requests), `commands`, `session` (one client's requests, without sockets), `net`; and beside it
+//! `replicated`, which carries out what a group has agreed on.
 #![forbid(unsafe_code)]
 
 mod commands;
 mod error;
+mod groups;
 mod net;
 mod protocol;
 pub mod replicated;

@@ -3,6 +3,10 @@
 use std::fmt;
 use std::path::PathBuf;
 
+/// In a cluster, the maximum bytes of a request, of a value, of a transaction and the keys that it watches, and of a reply: 16 MiB. It is the same on
+/// every node.
+pub const MAX_REQUEST_BYTES: usize = 16 << 20;
+
 /// The protocol that clients speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -64,6 +68,13 @@ impl Limits {
 }
 
 impl Settings {
+    /// Those of a node of a cluster, whose groups have one database and limits of their own. They make their writes durable.
+    pub(crate) fn in_cluster(self) -> Self {
+        let request_bytes = self.limits.request_bytes.min(MAX_REQUEST_BYTES);
+        let limits = Limits { request_bytes, ..self.limits };
+        Self { limits, databases: 1, durability: ServerDurability::Buffered, ..self }
+    }
+
     /// The maximum length of a password in bytes. A client could not send a longer one, because its requests are limited before that.
     pub const MAX_PASSWORD_LEN: usize = 512;
 }

@@ -20,7 +20,7 @@ use crate::settings::TlsFiles;
 ///
 /// # Errors
 /// [`Error::Tls`].
-pub fn for_clients(files: &TlsFiles) -> Result<Arc<ServerConfig>> {
+pub(crate) fn for_clients(files: &TlsFiles) -> Result<Arc<ServerConfig>> {
     let (certificates, key) = (certificates(&files.certificates)?, private_key(&files.key)?);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();

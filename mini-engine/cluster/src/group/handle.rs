@@ -12,7 +12,7 @@ use openraft::storage::{RaftLogStorage, RaftStateMachine};
 use openraft::type_config::alias::{SnapshotOf, WatchReceiverOf};
 use openraft::{RaftLogReader, RaftMetrics, ServerState};
 use openraft_mini_engine::{Checkpoint, State, StateMachine};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::barrier::{self, Waiting};
@@ -49,7 +49,6 @@ pub(crate) struct Group {
     pub(super) instant: AppliedInstant,
     writes: mpsc::UnboundedSender<Submission>,
     reads: mpsc::UnboundedSender<Waiting>,
-    replaced: Notify,
     /// For reads that have ended. They hold the database, so they are not for longer than the group.
     executors: Mutex<Vec<Executor>>,
 }
@@ -92,8 +91,7 @@ impl Group {
         };
         tokio::spawn(barrier.run(waiting));
         tokio::spawn(config::purge_by_bytes(raft.clone(), applied_bytes));
-        let (replaced, executors) = (Notify::new(), Mutex::default());
-        Ok(Group { number, raft, metrics, state, instant, writes, reads, replaced, executors })
+        Ok(Group { number, raft, metrics, state, instant, writes, reads, executors: Mutex::default() })
     }
 
     pub(crate) fn number(&self) -> u32 {
@@ -187,13 +185,7 @@ impl Group {
     ) -> io::Result<SnapshotResponse> {
         let response = self.raft.install_full_snapshot(vote, snapshot).await.map_err(io::Error::other)?;
         self.instant.recover(&self.db())?;
-        self.replaced.notify_one();
         Ok(response)
-    }
-
-    /// Waits until a snapshot has replaced the database. For one task.
-    pub(crate) async fn replaced(&self) {
-        self.replaced.notified().await;
     }
 
     /// Waits until the group has ended because it can store or apply nothing any more. The reason.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mini_engine_server::replicated::{AppliedInstant, Proposal, Replies, Write};
+use mini_engine_server::replicated::{AppliedInstant, Proposal, Replies, Watches, Write};
 use openraft::impls::ProgressResponder;
 use openraft::raft::ClientWriteResult;
 use openraft::type_config::alias::OneshotReceiverOf;
@@ -44,13 +44,15 @@ pub(super) async fn run(
     clock: WallClock,
     mut queue: mpsc::UnboundedReceiver<Submission>,
 ) {
-    let under_way = Arc::new(Semaphore::new(UNDER_WAY));
+    let (under_way, mut watches) = (Arc::new(Semaphore::new(UNDER_WAY)), Watches::default());
     while let Some(first) = queue.recv().await {
         let place = timeout(WAIT_FOR_EARLIER, Arc::clone(&under_way).acquire_owned()).await.ok().and_then(Result::ok);
-        let (writes, waiting) = gather(first, &mut queue);
+        let (mut writes, waiting) = gather(first, &mut queue);
         if waiting.is_empty() {
             continue;
         }
+        // In the order of the log, which is that of this queue.
+        writes.iter_mut().for_each(|write| watches.note(write));
         let proposal = Proposal { at: clock().max(instant.millis()), writes };
         let (responder, applied) = ProgressResponder::complete_only();
         match raft.client_write_ff(proposal, Some(responder)).await {

@@ -3,5 +3,5 @@
 mod groups;
 mod node;
 
-pub(crate) use self::groups::{Groups, Here};
+pub(crate) use self::groups::Groups;
 pub(crate) use self::node::Local;

@@ -8,14 +8,18 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::support::{Client, Cluster, LONG, wait_for};
-use crate::{Clients, Node, Settings};
+use crate::{Node, Settings};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_are_let_in_by_a_password_and_bounded_in_number_and_in_memory() {
     // Catches a client that needs no password, one too many, and one whose requests take all memory or end the others.
     let cluster = Cluster::without_init(0).await;
     let limits = Limits { clients: 2, buffer_bytes: 1 << 20, ..Limits::default() };
-    let clients = Clients { password: Some(b"open".to_vec()), limits, ..Clients::default() };
+    let clients = mini_engine_server::Settings {
+        password: Some(b"open".to_vec()),
+        limits,
+        ..mini_engine_server::Settings::default()
+    };
     let node = Node::start(Settings { clients, ..cluster.settings(1) }).await.unwrap();
     cluster.control.init(from_ref(&node.cluster_address().to_string()), 1, 1).await.unwrap();
     let address = node.clients_address().to_string();

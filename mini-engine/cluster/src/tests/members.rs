@@ -77,7 +77,7 @@ async fn commands_that_would_break_a_cluster_are_refused_and_those_that_were_giv
     refused(cluster.control.status(&two).await.unwrap_err(), "it is in no cluster");
     refused(cluster.control.init(&[two.clone(), two.clone()], 1, 2).await.unwrap_err(), "named twice");
     refused(cluster.control.init(from_ref(&two), 0, 1).await.unwrap_err(), "expected 1 to 64, found 0");
-    let reply = cluster.client(2).await.receive().await;
+    let reply = cluster.client(2).await.ask("GET a").await;
     assert!(reply.starts_with("-CLUSTERDOWN ") && reply.contains("cluster init"), "{reply}");
 
     let added = cluster.control.add(&two, &one, None, |_, _| ()).await.unwrap();

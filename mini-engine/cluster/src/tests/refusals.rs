@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::support::{Cluster, wait_for};
-use crate::{Clients, ControlClient, Error, Node, NodeTls, Security, Settings};
+use crate::{ControlClient, Error, Node, NodeTls, Security, Settings};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_does_not_know_the_secret_learns_nothing_and_rubbish_does_no_harm() {
@@ -48,7 +48,7 @@ async fn a_node_that_must_not_start_says_why() {
     let error = refused(Settings { cluster_listen: "0.0.0.0:0".into(), security: half, ..new() }).await;
     assert!(matches!(error, Error::ExposedToNodes(_)), "{error}");
     let error = refused(Settings { listen: "0.0.0.0:0".into(), ..new() }).await;
-    assert!(matches!(error, Error::ExposedToClients(_)), "{error}");
+    assert!(matches!(error, Error::Server(mini_engine_server::Error::Exposed(_))), "{error}");
     let error = refused(Settings { election_timeout: std::time::Duration::ZERO, ..new() }).await;
     assert!(matches!(error, Error::InvalidSettings { .. }), "{error}");
     assert!(!cluster.dir.path().join("2").exists(), "nothing was created");
@@ -72,7 +72,8 @@ async fn with_tls_only_who_shows_a_certificate_of_the_authority_is_let_in() {
     let of = |dir: &proof::TempDir| Security { secret: secret.clone(), tls: Some(certificate(dir.path())) };
     let security = of(&ours);
     let unused = Cluster::without_init(0).await;
-    let settings = Settings { security: security.clone(), clients: Clients::default(), ..unused.settings(1) };
+    let settings =
+        Settings { security: security.clone(), clients: mini_engine_server::Settings::default(), ..unused.settings(1) };
     let node = Node::start(settings).await.unwrap();
     let address = node.cluster_address().to_string();
     ControlClient::new(&security).unwrap().init(from_ref(&address), 1, 1).await.unwrap();
@@ -119,7 +120,7 @@ async fn a_node_that_has_lost_a_part_of_its_files_does_not_start() {
 async fn a_node_that_listens_everywhere_has_to_say_where_it_is_reached() {
     // Catches 0.0.0.0 in the membership, for ever: the nodes would dial themselves, and clients too.
     let cluster = Cluster::without_init(0).await;
-    let clients = Clients { without_password: true, ..Clients::default() };
+    let clients = mini_engine_server::Settings { without_password: true, ..Default::default() };
     let settings = Settings { listen: "0.0.0.0:0".into(), clients, ..cluster.settings(1) };
     let error = Node::start(settings.clone()).await.err().expect("it has no address").to_string();
     assert!(error.starts_with("advertise: expected the address at which others reach this node"), "{error}");

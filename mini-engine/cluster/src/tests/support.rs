@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use crate::clock::{WallClock, system_clock};
 use crate::group::Leader;
 use crate::local::Groups;
-use crate::{Clients, ControlClient, Error, Node, Security, Settings};
+use crate::{ControlClient, Error, Node, Security, Settings};
 
 /// Longer than anything takes on a busy machine.
 pub(super) const LONG: Duration = Duration::from_secs(60);
@@ -81,7 +81,7 @@ impl Cluster {
             cluster_listen: "127.0.0.1:0".into(),
             cluster_advertise: None,
             security: Security::default(),
-            clients: Clients::default(),
+            clients: mini_engine_server::Settings::default(),
             // A busy machine must not seem to be a lost leader.
             election_timeout: Duration::from_millis(1500),
         }

@@ -1,9 +1,8 @@
-//! TLS, by rustls. Between nodes both sides show a certificate, which one of the given authorities has signed; clients see the node's certificate.
+//! TLS between nodes, by rustls: both sides show a certificate, which one of the given authorities has signed.
 
 use std::sync::Arc;
 
-use mini_engine_server::TlsFiles;
-use mini_engine_server::replicated::{self, certificates, private_key, unusable};
+use mini_engine_server::replicated::{certificates, private_key, unusable};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
@@ -39,8 +38,4 @@ pub(crate) fn between_nodes(files: &NodeTls) -> Result<BetweenNodes> {
         .and_then(|builder| builder.with_root_certificates(roots).with_client_auth_cert(certificates, key))
         .map_err(unusable(&files.certificates))?;
     Ok(BetweenNodes { acceptor: TlsAcceptor::from(Arc::new(server)), connector: TlsConnector::from(Arc::new(client)) })
-}
-
-pub(crate) fn for_clients(files: &TlsFiles) -> Result<TlsAcceptor> {
-    Ok(replicated::for_clients(files)?.into())
 }

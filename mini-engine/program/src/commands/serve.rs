@@ -8,8 +8,6 @@ use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
 use mini_engine::MAX_VALUE_LEN;
-#[cfg(feature = "cluster")]
-use mini_engine_cluster::Clients;
 use mini_engine_server::{Error, Limits, Protocol, Server, ServerDurability, Settings, Stopper, TlsFiles};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tracing::level_filters::LevelFilter;
@@ -198,9 +196,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     args.node.check()?;
     #[cfg(feature = "cluster")]
     if args.node.cluster {
-        let clients =
-            Clients { password, without_password: args.without_password, tls: args.tls(), limits: args.limits() };
-        return serve::run(args.node.settings(&args.database.path, &args.listen, clients)?);
+        return serve::run(args.node.settings(&args.database.path, &args.listen, args.settings(password))?);
     }
     let settings = args.settings(password);
     let server = Server::bind(&args.listen, settings)?;

@@ -21,11 +21,7 @@ impl From<Error> for Failure {
                 "refused to listen on {address} for other nodes: other machines can reach it; give --cluster-secret-file, and \
                  --cluster-tls-cert, --cluster-tls-key and --cluster-tls-ca, so that only nodes are let in"
             )),
-            Error::ExposedToClients(address) => Self::Usage(format!(
-                "refused to listen on {address}: other machines can reach it, and there is no password; give one with \
-                 --password-file or MINI_ENGINE_PASSWORD, or say --without-password if whoever reaches the port may read, \
-                 change and delete everything"
-            )),
+            Error::Server(error) => error.into(),
             other => Self::Usage(other.to_string()),
         }
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::Args;
-use mini_engine_cluster::{Clients, Node, Settings};
+use mini_engine_cluster::{Node, Settings};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tokio::signal::unix::{SignalKind, signal};
@@ -30,7 +30,7 @@ pub(crate) struct NodeArgs {
     /// The address that the other nodes are told, if it is another one than --cluster-listen
     #[arg(long, value_name = "ADDR", requires = "cluster")]
     cluster_advertise: Option<String>,
-    /// The address that clients are told, if it is another one than --listen
+    /// The address that clients are told, if it is another one than --listen, or that is a Unix socket
     #[arg(long, value_name = "ADDR", requires = "cluster")]
     advertise: Option<String>,
     /// The secret of all nodes is the first line of this file
@@ -51,10 +51,9 @@ pub(crate) struct NodeArgs {
 }
 
 /// Options that concern only a server of its own.
-const NOT_IN_A_CLUSTER: [&str; 12] = [
+const NOT_IN_A_CLUSTER: [&str; 9] = [
     "protocol",
     "durability",
-    "metrics",
     "allow_flushall",
     "checkpoints",
     "load_from",
@@ -62,17 +61,15 @@ const NOT_IN_A_CLUSTER: [&str; 12] = [
     "memtable_bytes",
     "wait",
     "quarantine",
-    "slow",
-    "max_pipeline",
 ];
 
 impl NodeArgs {
-    pub(crate) fn settings(&self, dir: &Path, listen: &str, clients: Clients) -> Result<Settings, Failure> {
-        if listen.starts_with("unix:") {
-            return Err(Failure::Usage(format!(
-                "--listen {listen}: expected an address and a port: a client of a cluster asks several nodes"
-            )));
-        }
+    pub(crate) fn settings(
+        &self,
+        dir: &Path,
+        listen: &str,
+        clients: mini_engine_server::Settings,
+    ) -> Result<Settings, Failure> {
         let tls = [&self.cluster_tls_cert, &self.cluster_tls_key, &self.cluster_tls_ca];
         Ok(Settings {
             dir: dir.to_owned(),
@@ -98,6 +95,9 @@ pub(crate) fn run(settings: Settings) -> Result<Exit, Failure> {
             stop_signal().map_err(|source| Failure::Io { action: "wait for", place: "signals".into(), source })?;
         let mut node = Node::start(settings).await?;
         output::say(format_args!("nodes reach this one on {}", node.cluster_address()));
+        if let Some(metrics) = node.metrics_address() {
+            output::say(format_args!("metrics at http://{metrics}/metrics"));
+        }
         output::say(format_args!("serving {dir} on {}", node.clients_address()));
         let failure = tokio::select! {
             failure = node.failed() => Some(failure),

@@ -171,7 +171,7 @@ fn cpu(_: &Shared, _: &Metrics) -> Fields {
 }
 
 fn cluster(shared: &Shared, _: &Metrics) -> Fields {
-    vec![("cluster_enabled", u8::from(shared.is_in_cluster).to_string())]
+    vec![("cluster_enabled", u8::from(shared.groups.is_some()).to_string())]
 }
 
 fn damage(shared: &Shared, metrics: &Metrics) -> Fields {

@@ -11,6 +11,7 @@ mod lua;
 mod ordered;
 pub(crate) mod scripts;
 mod server;
+pub(crate) mod slots;
 mod strings;
 mod table;
 pub(crate) mod transaction;

@@ -176,8 +176,8 @@ pub(super) fn scan(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_
                 .ok_or_else(|| Refusal::new("ERR the cursor is not known any more: begin again with 0"))?;
             // With the pattern of the first call the position is within its bounds; with another one it need not be.
             match start {
-                Bound::Included(first) if first.as_slice() > position => Bound::Included(first),
-                _ => Bound::Included(position.to_vec()),
+                Bound::Included(first) if first > position => Bound::Included(first),
+                _ => Bound::Included(position),
             }
         }
     };

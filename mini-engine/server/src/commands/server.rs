@@ -127,7 +127,7 @@ fn settings(shared: &Shared) -> [(&'static str, String); 15] {
     [
         ("appendfsync", settings.durability.appendfsync().to_owned()),
         ("appendonly", "yes".to_owned()),
-        ("cluster-enabled", if shared.is_in_cluster { "yes" } else { "no" }.to_owned()),
+        ("cluster-enabled", if shared.groups.is_some() { "yes" } else { "no" }.to_owned()),
         ("databases", settings.databases.to_string()),
         ("maxclients", limits.clients.to_string()),
         ("maxmemory", "0".to_owned()),

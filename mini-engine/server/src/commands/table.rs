@@ -140,7 +140,7 @@ pub(crate) fn of_pipelines(args: Args<'_>) -> Option<&'static Command> {
 
 /// The command that a request names, if the request has the right number of parts, and a subcommand that is there.
 pub(crate) fn find(args: Args<'_>) -> Result<&'static Command, Refusal> {
-    let name = args.at(0);
+    let name = args.from(0).next().unwrap_or_default();
     let Some(command) = lookup(name) else {
         return Err(Refusal::new(format!("ERR unknown command '{}'", shown(name))));
     };

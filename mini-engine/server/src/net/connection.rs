@@ -15,6 +15,7 @@ use mini_engine::Error;
 use mio::event::Event;
 
 use super::stream::Stream;
+use crate::groups::{Answered, Ask};
 use crate::protocol::output::Output;
 use crate::protocol::reply::Reply;
 use crate::session::{Session, Step};
@@ -42,7 +43,7 @@ const LINGER: Duration = Duration::from_secs(2);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
-    /// A job is being done for it; its next request waits.
+    /// A job is being done for it, or groups of a cluster carry its requests out; its next request waits.
     Waiting,
     /// Its request waits for the engine, and is carried out again then.
     Held,
@@ -58,6 +59,8 @@ enum State {
 pub(crate) enum Wanted {
     /// The reply of a job.
     Job(Job),
+    /// The replies of groups of a cluster.
+    Ask(Ask),
     /// What a held request waits for.
     Wait(Wait),
 }
@@ -230,6 +233,10 @@ impl Connection {
                     self.state = State::Waiting;
                     wanted = Some(Wanted::Job(later));
                 }
+                Step::Asked(ask) => {
+                    self.state = State::Waiting;
+                    wanted = Some(Wanted::Ask(ask));
+                }
                 Step::Held(wait) => {
                     self.state = State::Held;
                     wanted = Some(Wanted::Wait(wait));
@@ -240,13 +247,18 @@ impl Connection {
                 }
             }
         }
+        self.forget_consumed();
+        wanted
+    }
+
+    /// Empties the input if all of it was carried out.
+    fn forget_consumed(&mut self) {
         if self.consumed == self.input.len() {
             self.input.clear();
             self.input.shrink_to(KEPT_BYTES);
             self.consumed = 0;
             self.has_request = false;
         }
-        wanted
     }
 
     fn read(&mut self, shared: &mut Shared, buffer: &mut [u8]) {
@@ -360,6 +372,16 @@ impl Connection {
     pub(crate) fn job_done(&mut self, reply: &Reply) {
         if self.state == State::Waiting {
             self.session.answer(reply, &mut self.output);
+            self.state = State::Open;
+        }
+    }
+
+    /// The replies of the groups to the first requests that were passed on to them.
+    pub(crate) fn answered(&mut self, shared: &mut Shared, replies: Answered) {
+        if self.state == State::Waiting {
+            let requests = &self.input[self.consumed..];
+            self.consumed += self.session.answered(shared, (requests, &mut self.output), replies);
+            self.forget_consumed();
             self.state = State::Open;
         }
     }

@@ -27,8 +27,9 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use super::connection::{Connection, READ_BYTES, Wanted};
 use super::long_wait::LongWait;
 use super::stream::{Listener, Stream};
-use super::worker::{Client, Workers};
+use super::worker::Workers;
 use crate::error::{self, Result};
+use crate::groups::{Answers, Client};
 use crate::protocol::reply::Reply;
 use crate::state::context::Wait;
 use crate::state::job::Job;
@@ -61,6 +62,8 @@ pub(crate) struct Listeners {
 pub(crate) struct EventLoop {
     // Declared in the order in which they must be dropped: the threads before the poll that they wake.
     threads: Workers,
+    /// Those of the groups of a cluster.
+    answers: Answers,
     poll: Poll,
     /// `None` once the server ends.
     listeners: Option<Listeners>,
@@ -100,11 +103,12 @@ impl EventLoop {
             let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
             poll.registry().register(stop, STOP, Interest::READABLE)?;
             let threads = Workers::start(&shared.db, &waker, shared.settings.durability)?;
-            Ok((poll, threads))
+            Ok((poll, threads, Answers::new(waker)))
         };
-        let (poll, threads) = start(&mut listeners, &mut stop.0).map_err(error::io("start", "the server"))?;
+        let (poll, threads, answers) = start(&mut listeners, &mut stop.0).map_err(error::io("start", "the server"))?;
         Ok(Self {
             threads,
+            answers,
             poll,
             listeners: Some(listeners),
             _stop: stop,
@@ -149,6 +153,7 @@ impl EventLoop {
             self.end_sync()?;
             if self.syncing.is_none() {
                 self.finish_jobs()?;
+                self.finish_asks();
                 self.resume_held()?;
                 self.turn(&mut buffer);
             }
@@ -165,6 +170,9 @@ impl EventLoop {
     /// Reports in the log the changes since the last call.
     fn say_news(&mut self) {
         let now = Instant::now();
+        if let Some(groups) = &self.shared.groups {
+            self.shared.db = groups.db();
+        }
         // It logs whether the system's clock is behind.
         self.shared.db.now();
         let [for_room, for_sync] = &mut self.waits;
@@ -275,6 +283,16 @@ impl EventLoop {
         Ok(())
     }
 
+    /// Passes the replies of groups to the waiting clients.
+    fn finish_asks(&mut self) {
+        while let Some((client, replies)) = self.answers.next() {
+            if let Some(connection) = present(&mut self.connections, client) {
+                connection.answered(&mut self.shared, replies);
+                enqueue(&mut self.queue, client.0, connection);
+            }
+        }
+    }
+
     /// Carries out the held writes again, or refuses them, once a thread has waited for them.
     fn resume_held(&mut self) -> Result<()> {
         if let Some(waited) = self.threads.room.next_done()? {
@@ -292,11 +310,11 @@ impl EventLoop {
 
     /// Tells a client that the awaited work is done, if it is still connected.
     fn wake(&mut self, client: Option<Client>, tell: impl FnOnce(&mut Connection)) {
-        let Some((place, number)) = client else { return };
-        let connection = self.connections.get_mut(place).and_then(Option::as_mut);
-        if let Some(connection) = connection.filter(|connection| connection.number == number) {
+        if let Some(client) = client
+            && let Some(connection) = present(&mut self.connections, client)
+        {
             tell(connection);
-            enqueue(&mut self.queue, place, connection);
+            enqueue(&mut self.queue, client.0, connection);
         }
     }
 
@@ -315,6 +333,11 @@ impl EventLoop {
             let client = (place, connection.number);
             match connection.turn(&mut self.shared, buffer, now) {
                 Some(Wanted::Job(job)) => self.threads.jobs.begin((job, Some(client))),
+                Some(Wanted::Ask(ask)) => {
+                    if let Some(groups) = &self.shared.groups {
+                        groups.begin(ask, self.answers.to(client));
+                    }
+                }
                 Some(Wanted::Wait(Wait::Database(number))) => {
                     self.threads.jobs.begin((Job::Create(number), Some(client)));
                 }
@@ -486,6 +509,11 @@ impl EventLoop {
             enqueue(&mut self.queue, place, connection);
         }
     }
+}
+
+/// The connection of a client that is still there.
+fn present(connections: &mut [Option<Connection>], (place, number): Client) -> Option<&mut Connection> {
+    connections.get_mut(place)?.as_mut().filter(|connection| connection.number == number)
 }
 
 fn enqueue(queue: &mut Vec<usize>, place: usize, connection: &mut Connection) {

@@ -13,6 +13,7 @@ use super::event_loop::{EventLoop, Listeners};
 use super::limits;
 use super::stream::{Address, Listener};
 use crate::error::{Result, io};
+use crate::groups::Groups;
 use crate::settings::Settings;
 use crate::state::clock::since_1970;
 use crate::state::shared::Shared;
@@ -106,7 +107,7 @@ impl Server {
     /// [`Error::Io`](crate::Error::Io) of the loop itself, not of single clients; [`Error::Engine`](crate::Error::Engine) if the database
     /// could not be [closed](Db::close): all acknowledged writes are in the log.
     pub fn run(self, db: Db) -> Result<()> {
-        let mut event_loop = self.event_loop(db.clone())?;
+        let mut event_loop = self.event_loop(db.clone(), None)?;
         let outcome = event_loop.run();
         // Whatever ended the loop, all writes must become durable. Closed before the threads are joined, because one may wait for the engine.
         let closed = db.close();
@@ -117,8 +118,20 @@ impl Server {
         outcome.and(closed.map_err(Into::into))
     }
 
-    pub(super) fn event_loop(self, db: Db) -> Result<EventLoop> {
+    /// Serves clients of a cluster, whose requests are passed to its groups, until a [`Stopper`] ends it. Of the settings, those of the database and of
+    /// its durability mean nothing. Other events are logged.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) of the loop itself, not of single clients.
+    pub fn run_in_cluster(mut self, groups: Box<dyn Groups>) -> Result<()> {
+        self.settings = self.settings.in_cluster();
+        let db = groups.db();
+        self.event_loop(db, Some(groups))?.run()
+    }
+
+    pub(super) fn event_loop(self, db: Db, groups: Option<Box<dyn Groups>>) -> Result<EventLoop> {
         let mut shared = Shared::new(db, self.settings, since_1970(SystemTime::now()).as_nanos() as u64);
+        shared.groups = groups;
         shared.address = self.clients.1.to_string();
         if let Address::Tcp(address) = self.clients.1 {
             shared.port = address.port();

@@ -14,14 +14,13 @@ use std::time::Duration;
 use mini_engine::{Db, Durability, Error, Result, WriteBatch};
 use mio::Waker;
 
+use crate::groups::Client;
 use crate::protocol::reply::Outcome;
 use crate::settings::ServerDurability;
 use crate::state::job::Job;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A client: the place of its connection, and its number.
-pub(crate) type Client = (usize, u64);
 /// A job, and the client that waits for it, if any.
 pub(crate) type Task = (Job, Option<Client>);
 

@@ -8,20 +8,19 @@
 //!
 //! Clients' data is in a keyspace of its own ([`KEYSPACE`]). So no key is reserved for what the state machine stores beside it.
 
-use std::collections::BTreeSet;
 use std::time::SystemTime;
 
 use mini_engine::{Db, Error, MAX_BATCH_RANGES, Result, WriteBatch};
 
-use super::front::Front;
 use super::instant::{self, AppliedInstant};
-use super::proposal::{Kind, Proposal, Replies, Transaction, Watched, Write};
-use super::request::{MAX_REQUEST_BYTES, Request, encode};
 use crate::commands::{self, Command, Scope, transaction};
+use crate::groups::{Kind, Proposal, Replies, Request, Transaction, Watched, Write, encode, encode_watched};
+use crate::protocol::cursors::ScanCursors;
 use crate::protocol::reply::{Outcome, Refusal, Reply};
 use crate::protocol::request::Args;
 use crate::session::run_in;
-use crate::settings::{Limits, Settings};
+use crate::settings::{Limits, MAX_REQUEST_BYTES, Settings};
+use crate::state::clock::since_1970;
 use crate::state::context::{After, Client, Context};
 use crate::state::databases::Database;
 use crate::state::keyspace::Keyspace;
@@ -57,17 +56,17 @@ impl Executor {
                 let args = request.args();
                 command(args).is_ok_and(|command| command.is_blind(args.len()))
             }
-            Kind::Transaction(_) => false,
+            Kind::Transaction(_) | Kind::Watch { .. } => false,
         };
         proposal.writes.is_empty() || !proposal.writes.iter().all(is_blind)
     }
 
-    /// Adds what the proposal writes to `batch`, with the instant, and returns the replies. The group's instant is raised to that of the proposal if it
+    /// Adds what the proposal, an entry of this term, writes to `batch`, with the instant, and returns the replies. The group's instant is raised to that of the proposal if it
     /// [`reads`](Self::reads), and otherwise with the next one.
     ///
     /// # Errors
     /// Those of the engine. Then the node has to end: the others do not have the same.
-    pub fn apply(&mut self, db: &Db, proposal: &Proposal, batch: &mut WriteBatch) -> Result<Replies> {
+    pub fn apply(&mut self, db: &Db, term: u64, proposal: &Proposal, batch: &mut WriteBatch) -> Result<Replies> {
         self.instant.recover(db)?;
         self.latest = self.latest.max(self.instant.millis()).max(proposal.at);
         if Self::reads(proposal) {
@@ -78,49 +77,30 @@ impl Executor {
         let (mut keyspace, mut client) = self.begin(db, instant::time(self.latest))?;
         let mut context = Context { shared: self.shared(db), client: &mut client, after: After::Nothing };
         let mut used = 0;
-        let replies = proposal.writes.iter().map(|write| apply(&mut context, &mut keyspace, write, &mut used));
+        let replies = proposal.writes.iter().map(|write| apply(&mut context, &mut keyspace, (write, term), &mut used));
         let replies = replies.collect::<Result<_>>()?;
         keyspace.add_to(batch)?;
         instant::store(self.latest, batch)?;
         Ok(Replies(replies))
     }
 
-    /// Appends the bytes of the reply to a request that only reads. It may have to wait for the disk, and takes as long as the entries are many that it
+    /// The bytes of the reply to a request that only reads. It may have to wait for the disk, and takes as long as the entries are many that it
     /// visits.
     ///
     /// # Errors
     /// [`Error::Closed`] if a snapshot has replaced the database. Others are the reply.
-    pub fn read(&mut self, front: &Front, db: &Db, request: &Request, out: &mut Vec<u8>) -> Result<()> {
+    pub fn read(&mut self, cursors: &ScanCursors, db: &Db, request: &Request) -> Result<Vec<u8>> {
         let (mut keyspace, mut client) = self.begin(db, self.instant.system_time())?;
         client.version = request.version;
         let mut context = Context { shared: self.shared(db), client: &mut client, after: After::Nothing };
-        let outcome = read(&mut context, &mut keyspace, front, request.args());
+        context.shared.cursors = cursors.clone();
+        let outcome = read(&mut context, &mut keyspace, request.args());
         if let Err(refusal) = &outcome
             && let Some(Error::Closed) = refusal.cause()
         {
             return Err(Error::Closed);
         }
-        encode(&context.shared.reply(outcome), request.version, out);
-        Ok(())
-    }
-
-    /// The keys of a WATCH as they are now, each once. If they are longer than [`MAX_REQUEST_BYTES`], only as many as show that: so their values are
-    /// not all in memory, and [`Conversation::watch`](super::Conversation::watch) refuses them.
-    ///
-    /// # Errors
-    /// Those of the engine.
-    pub fn watch(&mut self, db: &Db, keys: &[Vec<u8>]) -> Result<Vec<Watched>> {
-        let (keyspace, _) = self.begin(db, self.instant.system_time())?;
-        let (mut watched, mut size) = (Vec::new(), 0);
-        for key in keys.iter().collect::<BTreeSet<_>>() {
-            let read = Watched::read(&keyspace, key)?;
-            size += read.size();
-            watched.push(read);
-            if size > MAX_REQUEST_BYTES {
-                break;
-            }
-        }
-        Ok(watched)
+        Ok(encode(&context.shared.reply(outcome), request.version))
     }
 
     /// The clients' keyspace at an instant, and a client of it.
@@ -145,9 +125,6 @@ fn settings() -> Settings {
 
 /// The command of a request, if it is one of keys.
 fn command(args: Args<'_>) -> Result<&'static Command, Refusal> {
-    if args.len() == 0 {
-        return Err(Refusal::new("ERR empty request"));
-    }
     let command = commands::find(args)?;
     check(command.scope() == Scope::Keys && !command.runs_at_once(), command).map(|()| command)
 }
@@ -166,7 +143,12 @@ fn check(is_right: bool, command: &Command) -> Result<(), Refusal> {
 }
 
 /// Carries out a write, and returns the bytes of its reply.
-fn apply(context: &mut Context<'_>, keyspace: &mut Keyspace, write: &Write, used: &mut usize) -> Result<Vec<u8>> {
+fn apply(
+    context: &mut Context<'_>,
+    keyspace: &mut Keyspace,
+    (write, term): (&Write, u64),
+    used: &mut usize,
+) -> Result<Vec<u8>> {
     let mark = keyspace.begin();
     let (version, outcome) = match &write.0 {
         Kind::Request(request) => {
@@ -174,7 +156,11 @@ fn apply(context: &mut Context<'_>, keyspace: &mut Keyspace, write: &Write, used
             let run = |command| run_in(context, keyspace, command, args);
             (request.version, command_of_proposal(args).and_then(run))
         }
-        Kind::Transaction(transaction) => (transaction.version(), carry_out(context, keyspace, transaction)),
+        Kind::Transaction(transaction) => (transaction.version(), carry_out(context, keyspace, transaction, term)),
+        Kind::Watch { keys, .. } => {
+            let expiries = keys.iter().map(|key| expiry(keyspace, key)).collect::<Result<Vec<_>>>()?;
+            return Ok(encode_watched(term, expiries.into_iter()));
+        }
     };
     let reply = match outcome.and_then(|reply| check_room(keyspace, &reply, *used).map(|()| reply)) {
         Ok(reply) => {
@@ -189,32 +175,26 @@ fn apply(context: &mut Context<'_>, keyspace: &mut Keyspace, write: &Write, used
             refusal.into_reply()
         }
     };
-    let mut bytes = Vec::new();
-    encode(&reply, version, &mut bytes);
-    Ok(bytes)
+    Ok(encode(&reply, version))
 }
 
-fn read(context: &mut Context<'_>, keyspace: &mut Keyspace, front: &Front, args: Args<'_>) -> Outcome {
+fn read(context: &mut Context<'_>, keyspace: &mut Keyspace, args: Args<'_>) -> Outcome {
     let command = command(args)?;
     check(!command.writes(), command)?;
-    // The cursors of SCAN are those of the node, because a client may go on with another connection.
-    let mut cursors = (command.name() == "SCAN").then(|| front.cursors());
-    let mut swap = |shared: &mut Shared| {
-        if let Some(cursors) = &mut cursors {
-            std::mem::swap(&mut shared.cursors, &mut **cursors);
-        }
-    };
-    swap(context.shared);
-    let outcome = run_in(context, keyspace, command, args);
-    swap(context.shared);
-    outcome
+    run_in(context, keyspace, command, args)
 }
 
-fn carry_out(context: &mut Context<'_>, keyspace: &mut Keyspace, transaction: &Transaction) -> Outcome {
-    for watched in &transaction.watched {
-        if !watched.is_unchanged(keyspace)? {
-            return Ok(Reply::NullArray);
-        }
+/// The expiry of a key in milliseconds since 1970; 0 if it has none, or is not there.
+fn expiry(keyspace: &Keyspace, key: &[u8]) -> Result<u64> {
+    let found = keyspace.get_with_expiry(key)?;
+    Ok(found.and_then(|(_, at)| at).map_or(0, |at| since_1970(at).as_millis() as u64))
+}
+
+fn carry_out(context: &mut Context<'_>, keyspace: &mut Keyspace, transaction: &Transaction, term: u64) -> Outcome {
+    let now = since_1970(keyspace.now()).as_millis() as u64;
+    let has_changed = |watched: &Watched| watched.term != term || (1..=now).contains(&watched.expires_at);
+    if transaction.is_changed || transaction.watched.iter().any(has_changed) {
+        return Ok(Reply::NullArray);
     }
     let requests = transaction.requests.iter().map(Request::args);
     let commands: Vec<&Command> = requests.clone().map(command_of_proposal).collect::<Result<_, _>>()?;

@@ -7,6 +7,7 @@
 //! `Shared::must_sync` says so. So with `synced` no reply, even of a read, tells a client about writes that a power failure could take back. Only
 //! reads after a failed sync may do so.
 
+mod grouped;
 mod lines;
 mod metrics;
 mod pipeline;
@@ -18,13 +19,15 @@ use std::time::Instant;
 
 use mini_engine::Error;
 
+use grouped::Grouped;
 use pipeline::Pipeline;
-pub(crate) use record::record;
-use record::show;
-pub(crate) use run::{run_alone, run_in};
+use record::{record, show};
+use run::run_alone;
+pub(crate) use run::run_in;
 pub(crate) use step::Step;
 
 use crate::commands::{self, Command, transaction};
+use crate::groups::Answered;
 use crate::protocol::output::Output;
 use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::{self, Args, Parser};
@@ -49,6 +52,8 @@ pub(crate) struct Session {
     parser: Parser,
     pipeline: Pipeline,
     client: Client,
+    /// Of a client of a cluster.
+    grouped: Grouped,
 }
 
 impl Session {
@@ -69,7 +74,8 @@ impl Session {
 
     fn of(language: Language, id: u64, shared: &Shared) -> Self {
         let client = Client::new(id, Database::first(&shared.db), shared.settings.password.is_none());
-        Self { language, parser: Parser::default(), pipeline: Pipeline::default(), client }
+        let (parser, pipeline, grouped) = (Parser::default(), Pipeline::default(), Grouped::default());
+        Self { language, parser, pipeline, client, grouped }
     }
 
     /// The client's number.
@@ -98,9 +104,17 @@ impl Session {
         let begun = Instant::now();
         let limits = shared.limits_of_requests(self.client.is_authenticated);
         if self.client.is_authenticated && self.client.transaction.is_none() {
-            self.pipeline.gather(&mut self.parser, input, limits, most);
-            if !self.pipeline.is_empty() {
-                return self.carry_out_together(shared, (input, output), begun);
+            if shared.groups.is_some() {
+                let mut context = Context { shared, client: &mut self.client, after: After::Nothing };
+                let requests = (&mut self.pipeline, &mut self.parser);
+                if let Some(ask) = self.grouped.gather(&mut context, requests, input, limits) {
+                    return Step::Asked(ask);
+                }
+            } else {
+                self.pipeline.gather(&mut self.parser, input, limits, most);
+                if self.pipeline.len() > 0 {
+                    return self.carry_out_together(shared, (input, output), begun);
+                }
             }
         }
         let len = match self.parser.find(input, limits) {
@@ -120,7 +134,12 @@ impl Session {
             self.answer(&Reply::Error("ERR this is no HTTP server".into()), output);
             return Step::Close;
         }
-        let (reply, after) = dispatch(shared, &mut self.client, args, begun);
+        let (reply, after) = dispatch(shared, (&mut self.client, &mut self.grouped), args, begun);
+        if let (After::Ask(_), Ok(command)) = (&after, commands::find(args)) {
+            let mut context = Context { shared, client: &mut self.client, after };
+            self.grouped.hold(&mut context, (&mut self.pipeline, &mut self.parser), command, &input[..len]);
+            return if let After::Ask(ask) = context.after { Step::Asked(ask) } else { Step::Incomplete };
+        }
         self.parser.next();
         if !matches!(after, After::Continue(_) | After::Hold(_)) {
             shared.counters.commands += 1;
@@ -138,7 +157,7 @@ impl Session {
             After::Hold(wait) => Step::Held(wait),
             After::Nothing => Step::Done { len, requests: 1 },
             After::Later(job) => Step::Later(len, job),
-            After::Close => Step::Close,
+            After::Ask(_) | After::Close => Step::Close,
         }
     }
 
@@ -165,6 +184,18 @@ impl Session {
         }
     }
 
+    /// Appends the replies of groups to the first requests that were passed on to them. Returns the length of these in the input.
+    pub(crate) fn answered(
+        &mut self,
+        shared: &mut Shared,
+        (input, output): (&[u8], &mut Output),
+        replies: Answered,
+    ) -> usize {
+        let mut context = Context { shared, client: &mut self.client, after: After::Nothing };
+        let requests = (&mut self.pipeline, &mut self.parser);
+        self.grouped.answered(&mut context, requests, (input, output), replies)
+    }
+
     /// Appends a reply: of a job, or of the server itself.
     pub(crate) fn answer(&self, reply: &Reply, output: &mut Output) {
         match self.language {
@@ -183,14 +214,20 @@ impl Session {
     pub(crate) fn size(&self) -> usize {
         let transaction = self.client.transaction.as_ref().map_or(0, Transaction::size);
         let listing = self.client.listing.as_ref().map_or(0, Listing::size);
-        self.parser.size() + self.pipeline.size() + transaction + listing
+        self.parser.size() + self.pipeline.size() + self.grouped.size() + transaction + listing
     }
 }
 
 /// Finds the command, checks that it may run now, and runs or queues it.
-fn dispatch(shared: &mut Shared, client: &mut Client, args: Args<'_>, begun: Instant) -> (Reply, After) {
+fn dispatch(
+    shared: &mut Shared,
+    (client, grouped): (&mut Client, &mut Grouped),
+    args: Args<'_>,
+    begun: Instant,
+) -> (Reply, After) {
     let mut context = Context { shared, client, after: After::Nothing };
     let reply = find(&mut context, args, begun).and_then(|command| match &context.client.transaction {
+        _ if context.shared.groups.is_some() => grouped.dispatch(&mut context, command, args).map(Next::Reply),
         Some(_) if !command.runs_at_once() => {
             let reply = transaction::queue(&mut context, command, args)?;
             show(&mut context, command, args);
@@ -227,7 +264,7 @@ enum Next {
 }
 
 /// The command of a request that the client may send now.
-pub(crate) fn find(context: &mut Context<'_>, args: Args<'_>, now: Instant) -> Result<&'static Command, Refusal> {
+fn find(context: &mut Context<'_>, args: Args<'_>, now: Instant) -> Result<&'static Command, Refusal> {
     let command = commands::find(args)?;
     context.shared.clients.note(context.client.id, command.name(), now);
     if !context.client.is_authenticated && !command.runs_before_password() {

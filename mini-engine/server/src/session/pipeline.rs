@@ -19,7 +19,7 @@ use super::run::{run_alone, run_in};
 use crate::commands::{self, Command};
 use crate::protocol::output::Output;
 use crate::protocol::reply::{Outcome, Refusal, Reply};
-use crate::protocol::request::{Args, Parser, RequestLimits};
+use crate::protocol::request::{Args, OwnedArgs, Parser, RequestLimits};
 use crate::state::context::Context;
 use crate::state::keyspace::Keyspace;
 
@@ -42,6 +42,8 @@ pub(super) struct Pipeline {
     /// The start and end in the input of each part of all requests.
     parts: Vec<(usize, usize)>,
     requests: Vec<Request>,
+    /// The parts of a request that is a line, which is alone: they are not in the input.
+    line: Option<OwnedArgs>,
     /// Whether replies were long lately.
     goes_alone: bool,
 }
@@ -70,8 +72,7 @@ impl Pipeline {
     /// Takes requests that may be carried out together from the beginning of `input`, at most `most`. The parser is left at the
     /// first one that was not taken.
     pub(super) fn gather(&mut self, parser: &mut Parser, input: &[u8], limits: RequestLimits, most: usize) {
-        self.parts.clear();
-        self.requests.clear();
+        self.clear();
         let most = most.min(if self.goes_alone { 1 } else { MOST });
         let (mut end, mut is_long) = (0, false);
         // Malformed bytes are found again, and reported, once the requests before them are carried out.
@@ -79,27 +80,58 @@ impl Pipeline {
             && !is_long
             && let Ok(Some(len)) = parser.find(&input[end..], limits)
             && let Some(command) = commands::of_pipelines(parser.args(&input[end..]))
-            && let Some(found) = parser.parts()
+            && parser.parts().is_some()
         {
             is_long = len > ENOUGH_BYTES;
             if is_long && !self.requests.is_empty() {
                 break;
             }
-            let parts = (self.parts.len(), found.len());
-            self.parts.extend(found.iter().map(|&(from, to)| (end + from, end + to)));
+            self.take(parser, (input, end), len, command);
             end += len;
-            self.requests.push(Request { command, parts, end });
-            parser.next();
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.requests.is_empty()
+    pub(super) fn clear(&mut self) {
+        self.parts.clear();
+        self.requests.clear();
+        self.line = None;
+    }
+
+    /// Takes the request of this length that the parser has found at `begin` of the input.
+    pub(super) fn take(
+        &mut self,
+        parser: &mut Parser,
+        (input, begin): (&[u8], usize),
+        len: usize,
+        command: &'static Command,
+    ) {
+        let found = parser.parts().unwrap_or_default();
+        if found.is_empty() {
+            self.line = Some(OwnedArgs::new(&parser.args(&input[begin..])));
+        }
+        let parts = (self.parts.len(), found.len());
+        self.parts.extend(found.iter().map(|&(from, to)| (begin + from, begin + to)));
+        self.requests.push(Request { command, parts, end: begin + len });
+        parser.next();
+    }
+
+    pub(super) fn is_line(&self) -> bool {
+        self.line.is_some()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// The end in the input of so many requests.
+    pub(super) fn end_of(&self, requests: usize) -> usize {
+        self.requests[..requests].last().map_or(0, |last| last.end)
     }
 
     /// Bytes of memory that it takes.
     pub(super) fn size(&self) -> usize {
-        self.parts.capacity() * size_of::<(usize, usize)>() + self.requests.capacity() * size_of::<Request>()
+        let line = self.line.as_ref().map_or(0, OwnedArgs::size);
+        self.parts.capacity() * size_of::<(usize, usize)>() + self.requests.capacity() * size_of::<Request>() + line
     }
 
     /// Carries out requests from the first on, and appends their replies to `output`, until these have [`ENOUGH_BYTES`]. Returns the number of
@@ -125,7 +157,7 @@ impl Pipeline {
             // The parser is already behind the requests that wait for the next step.
             parser.next();
         }
-        (done, self.requests[..done.requests].last().map_or(0, |last| last.end))
+        (done, self.end_of(done.requests))
     }
 
     /// The keyspace of several requests.
@@ -212,10 +244,12 @@ impl Pipeline {
         all.map(move |(place, (command, args))| (command, args, done.failed >> place & 1 == 1))
     }
 
-    fn all<'a>(&'a self, input: &'a [u8]) -> impl Iterator<Item = (&'static Command, Args<'a>)> {
+    /// The requests that were taken.
+    pub(super) fn all<'a>(&'a self, input: &'a [u8]) -> impl Iterator<Item = (&'static Command, Args<'a>)> {
         self.requests.iter().map(move |request| {
             let (from, count) = request.parts;
-            (request.command, Args::new(input, &self.parts[from..from + count]))
+            let args = self.line.as_ref().map(OwnedArgs::args);
+            (request.command, args.unwrap_or(Args::new(input, &self.parts[from..from + count])))
         })
     }
 }

@@ -1,5 +1,6 @@
 //! The outcome of a step.
 
+use crate::groups::Ask;
 use crate::state::context::Wait;
 use crate::state::job::Job;
 
@@ -19,6 +20,8 @@ pub(crate) enum Step {
     Continue,
     /// The reply comes when the job is done; until then the client's next request waits.
     Later(usize, Job),
+    /// Requests are passed on to groups of a cluster. They stay in the input until their replies come.
+    Asked(Ask),
     /// Nothing was carried out, because it would have had to wait.
     Held(Wait),
     /// The connection ends when the reply is sent.

@@ -94,6 +94,7 @@ impl Server {
                     self.session.refuse(created.err().and_then(|refusal| refusal.cause().cloned()));
                 }
                 Step::Close => break,
+                Step::Asked(_) => panic!("there are no groups"),
                 Step::Incomplete => panic!("not a whole request: {}", input[at..].escape_ascii()),
             }
         }

@@ -9,6 +9,7 @@ use super::keyspace::Keyspace;
 use super::listing::Listing;
 use super::shared::Shared;
 use super::watched::Watched;
+use crate::groups::Ask;
 use crate::protocol::reply::{Refusal, Reply, Version};
 use crate::protocol::request::{Args, OwnedArgs};
 
@@ -22,6 +23,8 @@ pub(crate) enum After {
     Later(Job),
     /// The request has had no effect, and is carried out again after the wait.
     Hold(Wait),
+    /// The reply is that of groups of a cluster.
+    Ask(Ask),
     Close,
 }
 

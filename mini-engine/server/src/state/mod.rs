@@ -4,7 +4,6 @@ pub(crate) mod clients;
 pub(crate) mod clock;
 pub(crate) mod command_stats;
 pub(crate) mod context;
-pub(crate) mod cursors;
 pub(crate) mod damage;
 pub(crate) mod databases;
 pub(crate) mod glob;

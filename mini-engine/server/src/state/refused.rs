@@ -9,8 +9,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 
 /// Why a connection or a password was refused, or a client disconnected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Cause {
+pub(crate) enum Cause {
     /// Refused: connections beyond `limits.clients`.
     Clients,
     /// Refused: a wrong password.

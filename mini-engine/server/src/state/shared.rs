@@ -7,13 +7,14 @@ use mini_engine::{Db, Error};
 use super::clients::Clients;
 use super::clock::unix_seconds;
 use super::command_stats::CommandStats;
-use super::cursors::Cursors;
 use super::damage::Damage;
 use super::job::Job;
 use super::monitors::Monitors;
 use super::refused::Refused;
 use super::scripts::Scripts;
 use super::slow_log::SlowLog;
+use crate::groups::Groups;
+use crate::protocol::cursors::ScanCursors;
 use crate::protocol::reply::{Outcome, Reply};
 use crate::protocol::request::RequestLimits;
 use crate::settings::{ServerDurability, Settings};
@@ -80,12 +81,12 @@ impl Writes {
 pub(crate) struct Shared {
     pub(crate) db: Db,
     pub(crate) settings: Settings,
-    /// Whether the server is a node of a cluster.
-    pub(crate) is_in_cluster: bool,
+    /// Of a node of a cluster.
+    pub(crate) groups: Option<Box<dyn Groups>>,
     /// The address that it listens on, and its port; 0 without one.
     pub(crate) address: String,
     pub(crate) port: u16,
-    pub(crate) cursors: Cursors,
+    pub(crate) cursors: ScanCursors,
     pub(crate) counters: ServerCounters,
     pub(crate) clients: Clients,
     pub(crate) refused: Refused,
@@ -118,8 +119,8 @@ impl Shared {
     pub(crate) fn new(db: Db, settings: Settings, first_cursor: u64) -> Self {
         Self {
             db,
-            is_in_cluster: false,
-            cursors: Cursors::new(first_cursor),
+            groups: None,
+            cursors: ScanCursors::new(first_cursor),
             address: String::new(),
             port: 0,
             settings,
@@ -146,7 +147,7 @@ impl Shared {
 
     /// What Redis calls the mode of the server.
     pub(crate) fn mode(&self) -> &'static str {
-        if self.is_in_cluster { "cluster" } else { "standalone" }
+        if self.groups.is_some() { "cluster" } else { "standalone" }
     }
 
     /// Whether requests are read from a client that has not taken its replies.

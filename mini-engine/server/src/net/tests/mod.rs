@@ -149,7 +149,7 @@ impl Running {
     fn of(server: Server) -> Self {
         let (faults, db) = database(MEMTABLE);
         let address = server.address().clone();
-        let run = move || server.event_loop(db)?.run();
+        let run = move || server.event_loop(db, None)?.run();
         Self { faults, address, thread: thread::Builder::new().name("loop".into()).spawn(run).expect("a thread") }
     }
 
@@ -305,7 +305,7 @@ fn memory(db: &Db, talk: impl FnOnce(&mut TcpStream) + Send + 'static) -> f64 {
     });
     let mut ended = None;
     let counted = allocation_counter::measure(|| {
-        ended = Some(server.event_loop(db.clone()).and_then(|mut event_loop| event_loop.run()));
+        ended = Some(server.event_loop(db.clone(), None).and_then(|mut event_loop| event_loop.run()));
     });
     client.join().expect("no panic");
     assert!(ended.is_some_and(|ended| ended.is_ok()));

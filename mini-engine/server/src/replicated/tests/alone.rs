@@ -3,12 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::protocol::output::Output;
-use crate::session::{Session, Step};
 use crate::settings::Limits;
 use crate::state::context::Wait;
 use crate::state::job::Job;
-use crate::state::shared::Shared;
 
 /// Requests, in which `K` stands for a key and `N` for a small number. Every command that both have, except what differs on purpose: cursors.
 const REQUESTS: &str = "append K N|copy K K|copy K K replace|decr K|decrby K N|del K K|delprefix K|delrange K K|expire K 5000|expire K 6000 gt|\
@@ -103,38 +100,15 @@ impl Alone {
     }
 }
 
-/// A client of a cluster whose writes are proposed together, as many as come before a read.
-struct Pipelined {
-    node: Node,
-    conversation: Conversation,
-    waiting: Vec<Write>,
-    replies: Vec<String>,
-}
-
-impl Pipelined {
-    fn flush(&mut self) {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
-        self.replies.extend(self.node.propose(now.as_millis() as u64, std::mem::take(&mut self.waiting)));
-    }
-
-    fn say(&mut self, input: &[u8]) {
-        let mut out = Vec::new();
-        match self.conversation.next(&self.node.front, input, &|_, _| None, &mut out).1 {
-            Next::Write { write, .. } => return self.waiting.push(write),
-            Next::Answered => self.flush(),
-            Next::Read { request, .. } => {
-                self.flush();
-                let node = &mut self.node;
-                node.executor.read(&node.front, &node.db, &request, &mut out).expect("a sound disk");
-            }
-            Next::Watch { keys, .. } => {
-                self.flush();
-                let watched = self.node.executor.watch(&self.node.db, &keys).expect("a sound disk");
-                self.conversation.watch(watched, &mut out);
-            }
-            next => panic!("{next:?}"),
-        }
-        self.replies.push(shown(&out));
+/// The length of the first reply.
+fn reply_len(replies: &[u8]) -> usize {
+    let line = replies.windows(2).position(|end| end == b"\r\n").expect("a line") + 2;
+    let number: i64 = std::str::from_utf8(&replies[1..line - 2]).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+    match replies[0] {
+        b'$' | b'=' if number >= 0 => line + number as usize + 2,
+        b'*' => (0..number).fold(line, |at, _| at + reply_len(&replies[at..])),
+        b'%' => (0..2 * number).fold(line, |at, _| at + reply_len(&replies[at..])),
+        _ => line,
     }
 }
 
@@ -143,22 +117,25 @@ proptest! {
     fn replies_and_contents_are_those_of_a_server_of_one_node(requests in requests()) {
         // Catches a command that behaves otherwise in a cluster: one that misses what an earlier one of its proposal has written, leaves something of
         // a refused request, or loses a value's expiry.
-        let node = Node::new();
-        let conversation = Client::new(&node).conversation;
-        let mut cluster = Pipelined { node, conversation, waiting: Vec::new(), replies: Vec::new() };
-        let (mut alone, mut expected) = (Alone::new(), Vec::new());
-        for request in &requests {
-            cluster.say(&encoded(request));
-            expected.push(shown(&alone.say(&encoded(request))));
+        let (mut node, mut alone) = (Node::new(), Alone::new());
+        let expected: Vec<String> = requests.iter().map(|request| shown(&alone.say(&encoded(request)))).collect();
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").as_millis() as u64;
+        // The writes of a pipeline are proposed together.
+        let pipeline: Vec<u8> = requests.iter().flat_map(|request| encoded(request)).collect();
+        let mut replies = Client::new(&node).exchange(&mut node, now, &pipeline);
+        let mut found = Vec::new();
+        while !replies.is_empty() {
+            let rest = replies.split_off(reply_len(&replies));
+            found.push(shown(&replies));
+            replies = rest;
         }
-        cluster.flush();
-        for ((request, expected), found) in requests.iter().zip(&expected).zip(&cluster.replies) {
+        for ((request, expected), found) in requests.iter().zip(&expected).zip(&found) {
             let differs_by_time = TIMES.contains(&&*request[0]) && [expected, found].iter().all(|reply| reply.starts_with(':') && !reply.starts_with(":-"));
             let is_hello = request[0] == "hello";
             prop_assert!(expected == found || differs_by_time || is_hello, "{request:?}: {expected} alone, {found} in a cluster, in {requests:?}");
         }
-        prop_assert_eq!(expected.len(), cluster.replies.len());
-        let contents: Vec<_> = cluster.node.contents().into_iter().map(|(key, value, _)| (key, value)).collect();
+        prop_assert_eq!(expected.len(), found.len());
+        let contents: Vec<_> = node.contents().into_iter().map(|(key, value, _)| (key, value)).collect();
         prop_assert_eq!(contents, alone.contents());
     }
 }

@@ -41,7 +41,7 @@ fn line(name: &str) -> String {
 fn names() -> Vec<String> {
     let node = Node::new();
     let (next, list) = Client::new(&node).next(&node, "command list");
-    assert!(matches!(next, Next::Answered));
+    assert!(matches!(next, Step::Done { .. }));
     list.split(' ').filter(|word| word.chars().all(char::is_alphabetic)).map(str::to_ascii_uppercase).collect()
 }
 
@@ -55,7 +55,7 @@ fn every_command_has_its_place() {
     assert_eq!(names(), known);
     for name in OF_NODE.split_whitespace() {
         let (next, reply) = Client::new(&node).next(&node, &line(name));
-        assert!(matches!(next, Next::Answered | Next::Close) && !reply.contains("arguments"), "{name}: {reply}");
+        assert!(matches!(next, Step::Done { .. } | Step::Close) && !reply.contains("arguments"), "{name}: {reply}");
     }
     for name in REFUSED.split_whitespace() {
         let line = if name == "WAITAOF" {
@@ -66,18 +66,22 @@ fn every_command_has_its_place() {
             name.to_owned()
         };
         let (next, reply) = Client::new(&node).next(&node, &line);
-        assert!(matches!(next, Next::Answered), "{name}");
+        assert!(matches!(next, Step::Done { .. }), "{name}");
         assert_eq!(reply, format!("-ERR {name} is not there in a cluster"));
     }
     let slot = slot_of(b"t");
     for name in WRITES.split_whitespace() {
         let next = Client::new(&node).next(&node, &line(name)).0;
-        assert!(matches!(next, Next::Write { slot: found, .. } if found == slot), "{name}: {next:?}");
+        assert!(matches!(&next, Step::Asked(Ask::Writes(writes)) if writes[0].0 == slot), "{name}: {next:?}");
     }
     for name in READS.split_whitespace() {
         let next = Client::new(&node).next(&node, &line(name)).0;
         let expected = if ["DBSIZE", "KEYS", "SCAN"].contains(&name) { 0 } else { slot };
-        assert!(matches!(next, Next::Read { slot, may_be_stale: false, .. } if slot == expected), "{name}: {next:?}");
+        let is_expected = |requests: &[(u16, Request)]| requests[0].0 == expected;
+        assert!(
+            matches!(&next, Step::Asked(Ask::Reads { requests, may_be_stale: false, .. }) if is_expected(requests)),
+            "{name}: {next:?}"
+        );
     }
 }
 
@@ -95,10 +99,10 @@ fn requests_across_slots_and_groups_are_refused() {
         assert!(client.next(&node, line).1.starts_with("-ERR keys of all slots are in several groups"), "{line}");
     }
     for line in ["del {t}a {t}b", "delprefix {t}", "delrange {t}a {t}b", "watch {t}a {t}b", "prefix {t}"] {
-        let (Next::Write { slot, .. } | Next::Read { slot, .. } | Next::Watch { slot, .. }) =
-            client.next(&node, line).0
-        else {
-            panic!("{line}")
+        let slot = match client.next(&node, line).0 {
+            Step::Asked(Ask::Writes(writes)) => writes[0].0,
+            Step::Asked(Ask::Reads { requests, .. }) => requests[0].0,
+            step => panic!("{line}: {step:?}"),
         };
         assert_eq!(slot, slot_of(b"t"), "{line}");
     }
@@ -109,12 +113,12 @@ fn what_belongs_to_other_nodes_is_redirected_also_while_it_is_queued() {
     // Catches a read of a follower that was not asked to be one, a transaction whose missing command is noticed by nobody, and a READONLY that lasts.
     let node = Node::new();
     let mut client = Client::new(&node);
-    let follower =
-        |slot: u16, access: Access| (access != Access::StaleRead).then(|| format!("MOVED {slot} 127.0.0.1:7002"));
+    let follower: Redirect =
+        |slot, access| (access != Access::StaleRead).then(|| format!("MOVED {slot} 127.0.0.1:7002"));
     let moved = format!("-MOVED {} 127.0.0.1:7002", slot_of(b"a"));
     let mut reply = |line: &str| {
-        let (next, reply) = client.next_at(&node, line, &follower);
-        (matches!(next, Next::Read { may_be_stale: true, .. }), reply)
+        let (next, reply) = client.next_at(&node, line, follower);
+        (matches!(next, Step::Asked(Ask::Reads { may_be_stale: true, .. })), reply)
     };
     let answered = |text: &str| (false, text.to_owned());
     for line in ["get a", "set a 1", "watch a"] {

@@ -6,7 +6,8 @@ mod conversations;
 mod power;
 mod proposals;
 
-use std::sync::Arc;
+use std::cell::{RefCell, RefMut};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use mini_engine::{Db, Durability, WriteBatch};
@@ -14,7 +15,11 @@ use proof::Clock;
 use proof::disk::MemFs;
 
 use super::*;
+use crate::groups::Answered;
+use crate::protocol::output::Output;
+use crate::session::{Session, Step};
 use crate::settings::Settings;
+use crate::state::shared::Shared;
 
 /// An instant long ago: a command that asked the system for the time would do something else.
 const LONG_AGO: u64 = 1_000_000_000_000;
@@ -34,7 +39,44 @@ struct Node {
     /// The number of proposals, which is stored with each as a cluster stores its place in the log.
     applied: u64,
     executor: Executor,
-    front: Front,
+    watches: Watches,
+    /// The term of the proposals.
+    term: u64,
+    shared: RefCell<Shared>,
+    redirect: Arc<Mutex<Redirect>>,
+}
+
+/// The answer of [`Groups::redirect`].
+type Redirect = fn(u16, Access) -> Option<String>;
+
+/// The groups, as the session of a client sees them.
+struct TestGroups {
+    is_one_group: bool,
+    redirect: Arc<Mutex<Redirect>>,
+    db: Db,
+}
+
+impl Groups for TestGroups {
+    fn is_one_group(&self) -> bool {
+        self.is_one_group
+    }
+
+    fn redirect(&self, slot: u16, access: Access) -> Option<String> {
+        let redirect = *self.redirect.lock().expect("no panic");
+        redirect(slot, access)
+    }
+
+    fn begin(&self, _: Ask, _: Answer) {
+        unreachable!("there is no event loop");
+    }
+
+    fn cluster(&self, request: &Request) -> Reply {
+        Reply::count(request.parts().len())
+    }
+
+    fn db(&self) -> Db {
+        self.db.clone()
+    }
 }
 
 impl Node {
@@ -51,7 +93,11 @@ impl Node {
         let builder = Db::builder("/db").memtable_bytes(1 << 20).file_system(Arc::new(mem.clone()));
         let db = builder.time_source(clock.source()).open().expect("open");
         let instant = AppliedInstant::default();
-        let front = Front::new(settings, groups, ("127.0.0.1".to_owned(), 7001), db.clone());
+        let redirect: Arc<Mutex<Redirect>> = Arc::new(Mutex::new(|_, _| None));
+        let mut shared = Shared::new(db.clone(), settings.in_cluster(), 1);
+        shared.groups =
+            Some(Box::new(TestGroups { is_one_group: groups == 1, redirect: Arc::clone(&redirect), db: db.clone() }));
+        shared.port = 7001;
         instant.recover(&db).expect("a sound database");
         clock.set(instant.system_time());
         let applied = db.get(APPLIED).expect("a sound database");
@@ -64,7 +110,10 @@ impl Node {
             latest: instant.millis(),
             applied,
             instant,
-            front,
+            watches: Watches::default(),
+            term: 1,
+            shared: shared.into(),
+            redirect,
         }
     }
 
@@ -77,18 +126,23 @@ impl Node {
 
     /// Applies a proposal, and returns its replies.
     fn propose(&mut self, at: u64, writes: Vec<Write>) -> Vec<String> {
+        self.replies(at, writes).iter().map(|reply| shown(reply)).collect()
+    }
+
+    fn replies(&mut self, at: u64, mut writes: Vec<Write>) -> Answered {
+        writes.iter_mut().for_each(|write| self.watches.note(write));
         let (proposal, mut batch) = (sent(&Proposal { at, writes }), WriteBatch::new());
         let before = self.latest;
         self.latest = before.max(at);
         let raised = if Executor::reads(&proposal) { self.latest } else { before };
         // Before the apply reads.
         self.clock.set(SystemTime::UNIX_EPOCH + Duration::from_millis(raised));
-        let replies = self.executor.apply(&self.db, &proposal, &mut batch).expect("a sound disk");
+        let replies = self.executor.apply(&self.db, self.term, &proposal, &mut batch).expect("a sound disk");
         assert_eq!(self.clock.now(), self.instant.system_time());
         self.applied += 1;
         batch.insert(APPLIED, self.applied.to_le_bytes()).expect("small");
         self.db.write(batch, Durability::Buffered).expect("a sound disk");
-        replies.0.iter().map(|reply| shown(reply)).collect()
+        replies.0
     }
 
     /// Proposes requests together. Each is a line of words.
@@ -97,10 +151,24 @@ impl Node {
     }
 
     fn read(&self, line: &str) -> String {
-        let mut out = Vec::new();
-        let read = Executor::new(self.instant.clone()).read(&self.front, &self.db, &request(line), &mut out);
-        read.expect("a sound disk");
-        shown(&out)
+        shown(&self.read_request(&request(line)))
+    }
+
+    fn read_request(&self, request: &Request) -> Vec<u8> {
+        let cursors = self.shared().cursors.clone();
+        Executor::new(self.instant.clone()).read(&cursors, &self.db, request).expect("a sound disk")
+    }
+
+    fn shared(&self) -> RefMut<'_, Shared> {
+        self.shared.borrow_mut()
+    }
+
+    /// Does what a client asks for.
+    fn carry_out(&mut self, at: u64, ask: Ask) -> Answered {
+        match ask {
+            Ask::Writes(writes) => self.replies(at, writes.into_iter().map(|(_, write)| write).collect()),
+            Ask::Reads { requests, .. } => requests.iter().map(|(_, request)| self.read_request(request)).collect(),
+        }
     }
 
     /// All that the clients have stored, with the times at which it expires.
@@ -123,6 +191,21 @@ fn shown(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).trim_end().replace("\r\n", " ")
 }
 
+/// A line, or the bytes of a request.
+fn input(line: &str) -> String {
+    format!("{line}{}", if line.starts_with('*') { "" } else { "\r\n" })
+}
+
+fn bytes_of(output: &Output) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    output.copy_into(&mut bytes);
+    bytes
+}
+
+fn sent_to(output: &Output) -> String {
+    shown(&bytes_of(output))
+}
+
 /// What comes out of the log.
 fn sent(proposal: &Proposal) -> Proposal {
     let bytes = postcard::to_stdvec(proposal).expect("encoded");
@@ -131,45 +214,51 @@ fn sent(proposal: &Proposal) -> Proposal {
 
 /// A client of a node.
 struct Client {
-    conversation: Conversation,
+    session: Session,
 }
 
 impl Client {
     fn new(node: &Node) -> Self {
-        let addresses = ["127.0.0.1:50000", "127.0.0.1:7001"].map(str::to_owned);
-        Self { conversation: Conversation::new(&node.front, addresses) }
+        Self { session: Session::new(&mut node.shared()) }
     }
 
-    /// The next thing to do for a request, and the reply if it was answered.
-    fn next(&mut self, node: &Node, line: &str) -> (Next, String) {
-        self.next_at(node, line, &|_, _| None)
+    fn step(&mut self, node: &Node, input: &[u8], output: &mut Output) -> Step {
+        self.session.step(&mut node.shared(), input, 1, output)
     }
 
-    fn next_at(&mut self, node: &Node, line: &str, redirect: Redirect<'_>) -> (Next, String) {
-        let end = if line.starts_with('*') { "" } else { "\r\n" };
-        let (input, mut out) = (format!("{line}{end}"), Vec::new());
-        let (len, next) = self.conversation.next(&node.front, input.as_bytes(), redirect, &mut out);
-        assert_eq!(len, input.len(), "{line}");
-        (next, shown(&out))
+    /// The next step of a request, and the reply if it was answered.
+    fn next(&mut self, node: &Node, line: &str) -> (Step, String) {
+        let mut output = Output::default();
+        let step = self.step(node, input(line).as_bytes(), &mut output);
+        (step, sent_to(&output))
+    }
+
+    fn next_at(&mut self, node: &Node, line: &str, redirect: Redirect) -> (Step, String) {
+        *node.redirect.lock().expect("no panic") = redirect;
+        self.next(node, line)
     }
 
     /// Does what the node has to do for a request, at `at`. Returns its reply.
     fn say(&mut self, node: &mut Node, at: u64, line: &str) -> String {
-        match self.next(node, line) {
-            (Next::Answered | Next::Close, reply) => reply,
-            (Next::Write { write, .. }, _) => node.propose(at, vec![write]).remove(0),
-            (Next::Read { request, .. }, _) => {
-                let mut out = Vec::new();
-                node.executor.read(&node.front, &node.db, &request, &mut out).expect("a sound disk");
-                shown(&out)
+        shown(&self.exchange(node, at, input(line).as_bytes()))
+    }
+
+    /// Sends requests together, and does what the node has to do for them. Returns the replies.
+    fn exchange(&mut self, node: &mut Node, at: u64, input: &[u8]) -> Vec<u8> {
+        let (mut output, mut begin) = (Output::default(), 0);
+        while begin < input.len() {
+            match self.step(node, &input[begin..], &mut output) {
+                Step::Done { len, .. } | Step::Empty(len) => begin += len,
+                Step::Asked(ask) => {
+                    let replies = node.carry_out(at, ask);
+                    let requests = (&input[begin..], &mut output);
+                    begin += self.session.answered(&mut node.shared(), requests, replies);
+                }
+                Step::Close => break,
+                step => panic!("{step:?}"),
             }
-            (Next::Watch { keys, .. }, _) => {
-                let (watched, mut out) = (node.executor.watch(&node.db, &keys).expect("a sound disk"), Vec::new());
-                self.conversation.watch(watched, &mut out);
-                shown(&out)
-            }
-            (next @ (Next::Incomplete | Next::Cluster(_)), _) => panic!("{line}: {next:?}"),
         }
+        bytes_of(&output)
     }
 
     /// Sends each line of `request => reply | request => reply`, and compares the replies.

@@ -84,7 +84,7 @@ fn a_refused_write_leaves_nothing_and_does_not_disturb_its_neighbours() {
     assert_eq!((&*replies[0], &*replies[2], &*replies[9]), ("+OK", ":2", "+OK"));
     assert!(replies[3..9].iter().all(|reply| reply.starts_with("-ERR ")), "{replies:?}");
     assert_eq!(node.read("mget a b c"), "*3 $1 2 $1 3 $1 0");
-    assert_eq!(node.propose(LONG_AGO, vec![Request::new([""; 0]).into()]), ["-ERR empty request"]);
+    assert_eq!(node.propose(LONG_AGO, vec![Request::new([""; 0]).into()]), ["-ERR unknown command ''"]);
 }
 
 #[test]
@@ -112,7 +112,8 @@ fn writes_beyond_the_room_of_a_proposal_are_refused_and_taken_back() {
         &mut node,
         "set k 1 => +OK | multi => +OK | delprefix k => +QUEUED | set k 2 => +QUEUED | delprefix k => +QUEUED",
     );
-    let (Next::Write { write, .. }, _) = client.next(&node, "exec") else { panic!("a write") };
+    let (Step::Asked(Ask::Writes(mut writes)), _) = client.next(&node, "exec") else { panic!("a write") };
+    let (_, write) = writes.remove(0);
     let mut writes: Vec<Write> = many[1..].iter().map(|line| request(line).into()).collect();
     writes.extend([request("set l 1").into(), write, request("get k").into()]);
     let replies = node.propose(LONG_AGO, writes);
@@ -130,7 +131,7 @@ fn consecutive_proposals_that_do_not_read_may_share_a_batch() {
     let before = node.instant.millis();
     for proposal in &proposals {
         assert!(!Executor::reads(proposal));
-        node.executor.apply(&node.db, proposal, &mut batch).unwrap();
+        node.executor.apply(&node.db, 1, proposal, &mut batch).unwrap();
     }
     assert_eq!(node.instant.millis(), before, "nothing of it is stored");
     node.db.write(batch, Durability::Buffered).unwrap();

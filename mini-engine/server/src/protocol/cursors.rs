@@ -8,13 +8,40 @@
 //! server's numbers begin at the time of its start, so those of an earlier one are not mistaken for its own.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The maximum number of stored cursors.
 const MOST: usize = 10_000;
 /// The maximum number of bytes of their keys.
 const MOST_BYTES: usize = 16 << 20;
 
-pub(crate) struct Cursors {
+/// The cursors of a server. A cheap handle: clones are the same cursors.
+#[derive(Clone, Debug)]
+pub struct ScanCursors(Arc<Mutex<Cursors>>);
+
+impl ScanCursors {
+    /// Cursors whose numbers begin at `first`.
+    pub(crate) fn new(first: u64) -> Self {
+        Self(Arc::new(Mutex::new(Cursors::new(first))))
+    }
+
+    /// A cursor that continues at the first key at or after `position`.
+    pub(crate) fn hand_out(&self, position: Vec<u8>) -> u64 {
+        self.lock().hand_out(position)
+    }
+
+    /// The position at which a cursor continues, if it is known.
+    pub(crate) fn position(&self, number: u64) -> Option<Vec<u8>> {
+        self.lock().positions.get(&number).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Cursors> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Debug)]
+struct Cursors {
     positions: HashMap<u64, Vec<u8>>,
     /// The numbers in the order in which they were assigned.
     order: VecDeque<u64>,
@@ -23,14 +50,12 @@ pub(crate) struct Cursors {
 }
 
 impl Cursors {
-    /// Cursors whose numbers begin at `first`.
-    pub(crate) fn new(first: u64) -> Self {
+    fn new(first: u64) -> Self {
         // Zero begins a scan. Some clients keep cursors in signed numbers, so the first bits stay free.
         Self { positions: HashMap::new(), order: VecDeque::new(), bytes: 0, next: (first & (u64::MAX >> 2)).max(1) }
     }
 
-    /// A cursor that continues at the first key at or after `position`.
-    pub(crate) fn hand_out(&mut self, position: Vec<u8>) -> u64 {
+    fn hand_out(&mut self, position: Vec<u8>) -> u64 {
         let number = self.next;
         self.next += 1;
         self.bytes += position.len();
@@ -42,10 +67,6 @@ impl Cursors {
         }
         number
     }
-
-    pub(crate) fn position(&self, number: u64) -> Option<&[u8]> {
-        self.positions.get(&number).map(Vec::as_slice)
-    }
 }
 
 #[cfg(test)]
@@ -55,16 +76,17 @@ mod tests {
     #[test]
     fn a_cursor_can_be_used_again_until_newer_ones_have_taken_its_place() {
         // Catches a table that grows without bound, one that forgets a cursor at its first use, and one that drops the newest.
-        let mut cursors = Cursors::new(0);
+        let cursors = ScanCursors::new(0);
         let first = cursors.hand_out(b"key".to_vec());
         for _ in 0..2 {
-            assert_eq!(cursors.position(first), Some(&b"key"[..]));
+            assert_eq!(cursors.position(first).as_deref(), Some(&b"key"[..]));
         }
         let others: Vec<u64> = (0..MOST).map(|_| cursors.hand_out(b"other".to_vec())).collect();
         assert_eq!(cursors.position(first), None);
-        assert!(others.iter().all(|&number| cursors.position(number) == Some(b"other")));
+        assert!(others.iter().all(|&number| cursors.position(number).as_deref() == Some(b"other")));
         let long = cursors.hand_out(vec![7; MOST_BYTES]);
-        assert_eq!((cursors.positions.len(), cursors.order.len(), cursors.bytes), (1, 1, MOST_BYTES));
         assert!(cursors.position(long).is_some());
+        let left = cursors.lock();
+        assert_eq!((left.positions.len(), left.order.len(), left.bytes), (1, 1, MOST_BYTES));
     }
 }

@@ -3,7 +3,7 @@
 //! A hash tag is what stands between the first `{` of a key and the next `}`, unless that is nothing. Keys with the same tag have the same slot. Since the
 //! first `{` of a prefix is also that of every key that begins so, a prefix with a whole tag has one slot.
 
-use crate::commands::Named;
+use super::key_names::Named;
 use crate::protocol::reply::Refusal;
 
 /// The number of slots.
@@ -51,7 +51,7 @@ fn tag(key: &[u8]) -> Option<&[u8]> {
 ///
 /// # Errors
 /// If the keys are in several slots, or may be. All slots of one group are in one place, so they are no hindrance to a range if there are no others.
-pub(super) fn slot_of_named(named: &Named<'_>, is_one_group: bool) -> Result<Option<u16>, Refusal> {
+pub(crate) fn slot_of_named(named: &Named<'_>, is_one_group: bool) -> Result<Option<u16>, Refusal> {
     let of_prefix = |prefix: &[u8]| match tag(prefix) {
         Some(_) => Ok(Some(slot_of(prefix))),
         None if is_one_group => Ok(None),
@@ -74,7 +74,7 @@ pub(super) fn slot_of_named(named: &Named<'_>, is_one_group: bool) -> Result<Opt
 }
 
 /// The slot that all parts of a request have; `None` if none has one.
-pub(super) fn slot_of_all(slots: impl Iterator<Item = Option<u16>>) -> Result<Option<u16>, Refusal> {
+pub(crate) fn slot_of_all(slots: impl Iterator<Item = Option<u16>>) -> Result<Option<u16>, Refusal> {
     let mut slots = slots.flatten();
     let first = slots.next();
     match slots.all(|slot| Some(slot) == first) {

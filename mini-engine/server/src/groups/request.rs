@@ -11,16 +11,13 @@ use crate::protocol::output::Output;
 use crate::protocol::reply::{Reply, Version};
 use crate::protocol::request::{Args, OwnedArgs};
 
-/// The maximum bytes of a request, of a value, of a transaction and what it watches, and of a reply: 16 MiB. It is the same on every node.
-pub const MAX_REQUEST_BYTES: usize = 16 << 20;
-
 /// The bytes of the name that are shown.
 const SHOWN: usize = 32;
 
 /// A request: its parts, the name of the command first, and the version of the protocol in which it is answered.
 #[derive(Clone)]
 pub struct Request {
-    pub(super) version: Version,
+    pub(crate) version: Version,
     args: OwnedArgs,
 }
 
@@ -31,11 +28,11 @@ impl Request {
         Self::of_args(Version::Resp2, OwnedArgs::of_parts(parts.iter().map(AsRef::as_ref)))
     }
 
-    pub(super) fn of_args(version: Version, args: OwnedArgs) -> Self {
+    pub(crate) fn of_args(version: Version, args: OwnedArgs) -> Self {
         Self { version, args }
     }
 
-    pub(super) fn args(&self) -> Args<'_> {
+    pub(crate) fn args(&self) -> Args<'_> {
         self.args.args()
     }
 
@@ -50,11 +47,12 @@ impl Request {
     }
 }
 
-/// Appends the bytes of a reply.
-pub(super) fn encode(reply: &Reply, version: Version, bytes: &mut Vec<u8>) {
-    let mut output = Output::default();
+/// The bytes of a reply.
+pub(crate) fn encode(reply: &Reply, version: Version) -> Vec<u8> {
+    let (mut output, mut bytes) = (Output::default(), Vec::new());
     reply.encode(version, &mut output);
-    output.copy_into(bytes);
+    output.copy_into(&mut bytes);
+    bytes
 }
 
 /// Without its arguments, which may be long, and secret.

@@ -62,7 +62,7 @@ fn parts(groups: &Groups) -> Vec<Part> {
 }
 
 /// The reply to CLUSTER.
-pub(super) fn reply(groups: &Groups, request: &Request) -> Reply {
+pub(crate) fn reply(groups: &Groups, request: &Request) -> Reply {
     let words: Vec<&[u8]> = request.parts().skip(1).collect();
     let Some((subcommand, rest)) = words.split_first() else {
         return Reply::Error("ERR wrong number of arguments for 'cluster' command".into());

@@ -1,0 +1,172 @@
+//! [`Clients`]: passes what clients ask for to the groups on this node, and the replies back to the server's event loop.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use mini_engine::{Db, Error, Result};
+use mini_engine_server::replicated::{self, Access, Answer, Ask, Reply, Request, ScanCursors, Write};
+use tokio::runtime::Handle;
+use tokio::task::block_in_place;
+
+use crate::cluster_command;
+use crate::group::{Group, Leader, Refused};
+use crate::local::{Groups, Local};
+
+/// Replies of so many bytes are sent before more is read.
+const ENOUGH_REPLIES: usize = 1 << 20;
+/// A database that is replaced by a snapshot at this very moment is asked for again, but not without end.
+const TRIES: usize = 10;
+const NO_CLUSTER: &str =
+    "CLUSTERDOWN The cluster is down: this node is in no cluster yet; `mini-engine cluster init` makes one";
+
+/// The groups as the server sees them. What waits for them are tasks of the runtime.
+pub(crate) struct Clients {
+    local: Arc<Local>,
+    runtime: Handle,
+}
+
+impl Clients {
+    /// To be called within the runtime.
+    pub(crate) fn new(local: Arc<Local>) -> Self {
+        Self { local, runtime: Handle::current() }
+    }
+}
+
+impl replicated::Groups for Clients {
+    fn is_one_group(&self) -> bool {
+        self.local.groups().is_some_and(|groups| groups.identity.groups == 1)
+    }
+
+    fn redirect(&self, slot: u16, access: Access) -> Option<String> {
+        let Some(groups) = self.local.groups() else { return Some(NO_CLUSTER.into()) };
+        let number = groups.of_slot(slot);
+        if access == Access::StaleRead && groups.get(number).is_some_and(|group| group.votes()) {
+            return None;
+        }
+        match groups.leader(number) {
+            Leader::Here => None,
+            Leader::There(member) => Some(Refused::NotLeader(Some(member)).text(slot)),
+            Leader::Unknown => Some(Refused::NotLeader(None).text(slot)),
+        }
+    }
+
+    fn begin(&self, ask: Ask, answer: Answer) {
+        // A node never leaves its cluster.
+        let Some(groups) = self.local.groups() else { return };
+        self.runtime.spawn(async move {
+            let replies = match ask {
+                Ask::Writes(writes) => write(&groups, writes).await,
+                Ask::Reads { requests, may_be_stale, cursors } => read(&groups, requests, may_be_stale, &cursors).await,
+            };
+            answer.send(replies);
+        });
+    }
+
+    fn cluster(&self, request: &Request) -> Reply {
+        match self.local.groups() {
+            Some(groups) => cluster_command::reply(&groups, request),
+            None => Reply::Error(NO_CLUSTER.into()),
+        }
+    }
+
+    /// That of the first group that is here, or else the log.
+    fn db(&self) -> Db {
+        let first = self.local.groups().and_then(|groups| groups.here().values().next().map(|group| group.db()));
+        first.unwrap_or_else(|| self.local.parts.logs.db().clone())
+    }
+}
+
+/// Passes writes to their groups, each group's together. The replies are in the order of the writes.
+async fn write(groups: &Groups, writes: Vec<(u16, Write)>) -> Vec<Vec<u8>> {
+    let (mut of_groups, mut order) = (BTreeMap::<u32, Vec<Write>>::new(), Vec::with_capacity(writes.len()));
+    for (slot, write) in writes {
+        let group = groups.of_slot(slot);
+        order.push((slot, group));
+        of_groups.entry(group).or_default().push(write);
+    }
+    let written = of_groups.into_iter().map(async |(number, writes)| {
+        let written = match groups.get(number) {
+            Some(group) => group.write(writes).await,
+            None => Err(Refused::NotLeader(None)),
+        };
+        (number, written.map(Vec::into_iter))
+    });
+    let mut written: BTreeMap<_, _> = join_all(written).await.into_iter().collect();
+    let reply = |(slot, group)| match written.get_mut(&group) {
+        Some(Ok(replies)) => replies.next().unwrap_or_else(|| error("UNCERTAIN a reply of the group is missing")),
+        Some(Err(refused)) => error(&refused.text(slot)),
+        None => error(&Refused::NotLeader(None).text(slot)),
+    };
+    order.into_iter().map(reply).collect()
+}
+
+/// Carries out reads behind one barrier for each of their groups, until their replies are enough.
+async fn read(
+    groups: &Groups,
+    requests: Vec<(u16, Request)>,
+    may_be_stale: bool,
+    cursors: &ScanCursors,
+) -> Vec<Vec<u8>> {
+    // Reads that may be stale need none, also of a leader: without a majority they go on.
+    let exact = requests.iter().filter(|_| !may_be_stale).map(|(slot, _)| groups.of_slot(*slot));
+    let settled =
+        exact.collect::<BTreeSet<_>>().into_iter().map(async |number| (number, settled(groups, number).await));
+    let settled: BTreeMap<_, _> = join_all(settled).await.into_iter().collect();
+    let (mut replies, mut bytes) = (Vec::with_capacity(requests.len()), 0);
+    for (slot, request) in requests {
+        let number = groups.of_slot(slot);
+        let group = match settled.get(&number) {
+            Some(settled) => settled.clone(),
+            None => groups.get(number).ok_or(Refused::NotLeader(None)),
+        };
+        let reply = match group {
+            Ok(group) => read_one(&group, cursors, &request, slot),
+            Err(refused) => error(&refused.text(slot)),
+        };
+        bytes += reply.len();
+        replies.push(reply);
+        if bytes >= ENOUGH_REPLIES {
+            break;
+        }
+    }
+    replies
+}
+
+/// A group of which this node shows everything that was acknowledged before the call.
+async fn settled(groups: &Groups, number: u32) -> std::result::Result<Arc<Group>, Refused> {
+    let group = groups.get(number).ok_or(Refused::NotLeader(None))?;
+    group.settle().await.map(|()| group)
+}
+
+fn read_one(group: &Group, cursors: &ScanCursors, request: &Request, slot: u16) -> Vec<u8> {
+    let read = || group.read(|executor| with_present(group, |db| executor.read(cursors, db, request)));
+    let outcome = if takes_long(request) { block_in_place(read) } else { read() };
+    outcome.unwrap_or_else(|failed| match failed {
+        // The group has left this node.
+        Error::Closed => error(&Refused::NotLeader(None).text(slot)),
+        failed => error(&format!("IOERR {failed}")),
+    })
+}
+
+/// The bytes of an error.
+fn error(text: &str) -> Vec<u8> {
+    format!("-{}\r\n", text.replace(['\r', '\n'], " ")).into_bytes()
+}
+
+/// Does something with the group's database. If a snapshot replaces it meanwhile, with the new one.
+fn with_present<T>(group: &Group, mut run: impl FnMut(&Db) -> Result<T>) -> Result<T> {
+    for _ in 1..TRIES {
+        match run(&group.db()) {
+            Err(Error::Closed) => {}
+            done => return done,
+        }
+    }
+    run(&group.db())
+}
+
+/// Whether a request may read many keys, so that another thread should take over this one's other tasks.
+fn takes_long(request: &Request) -> bool {
+    const LONG: [&[u8]; 6] = [b"RANGE", b"PREFIX", b"KEYS", b"SCAN", b"DBSIZE", b"MGET"];
+    request.parts().next().is_some_and(|name| LONG.iter().any(|long| name.eq_ignore_ascii_case(long)))
+}

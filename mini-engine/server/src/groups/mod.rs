@@ -1,0 +1,12 @@
+//! The boundary between the front and the groups of a cluster: what the event loop passes to them, and what comes back.
+
+mod ask;
+mod proposal;
+mod request;
+
+pub use ask::{Access, Answer, Ask, Groups};
+pub(crate) use ask::{Answered, Answers, Client};
+pub(crate) use proposal::{Changed, Kind, Transaction, Watched, decode_watched, encode_watched};
+pub use proposal::{Proposal, Replies, Write};
+pub use request::Request;
+pub(crate) use request::encode;

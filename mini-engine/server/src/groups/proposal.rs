@@ -1,0 +1,143 @@
+//! What is proposed to a group, and what comes back.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::{Deserialize, Serialize};
+use serde_bytes::ByteBuf;
+
+use super::request::Request;
+use crate::protocol::reply::Version;
+
+/// Writes that are carried out one after the other, at one instant; an entry of a group's log. Without writes it only raises the instant.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Proposal {
+    /// Milliseconds since 1970, by the leader's clock.
+    pub at: u64,
+    /// Each has a reply.
+    pub writes: Vec<Write>,
+}
+
+impl fmt::Display for Proposal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} writes at {} ms", self.writes.len(), self.at)
+    }
+}
+
+/// A request that writes, or a transaction.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Write(pub(crate) Kind);
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Kind {
+    Request(Request),
+    Transaction(Transaction),
+    /// WATCH. It is in the log, so that it has a place among the writes.
+    Watch {
+        keys: Vec<ByteBuf>,
+        #[serde(skip)]
+        changed: Changed,
+    },
+}
+
+impl From<Request> for Write {
+    fn from(request: Request) -> Self {
+        Self(Kind::Request(request))
+    }
+}
+
+impl Write {
+    /// About how many bytes it takes, in memory or encoded.
+    pub fn size(&self) -> usize {
+        match &self.0 {
+            Kind::Request(request) => request.size(),
+            Kind::Transaction(transaction) => transaction.size(),
+            Kind::Watch { keys, .. } => keys.iter().map(|key| key.len()).sum(),
+        }
+    }
+}
+
+/// Requests that are carried out all or none, if the keys that they depend on are unchanged.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Transaction {
+    pub(crate) is_version_3: bool,
+    pub(crate) watched: Vec<Watched>,
+    /// Whether the leader has seen a write of a watched key between its WATCH and this transaction.
+    pub(crate) is_changed: bool,
+    pub(crate) requests: Vec<Request>,
+}
+
+impl Transaction {
+    fn size(&self) -> usize {
+        let watched = self.watched.iter().map(Watched::size);
+        watched.chain(self.requests.iter().map(Request::size)).sum()
+    }
+
+    pub(crate) fn version(&self) -> Version {
+        if self.is_version_3 { Version::Resp3 } else { Version::Resp2 }
+    }
+}
+
+/// Whether a key was written since a WATCH named it. It is shared by the client and the leader of the group, which are on one node.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Changed(pub(crate) Arc<AtomicBool>);
+
+impl Changed {
+    pub(crate) fn set(&self) {
+        // ORDERING: Relaxed; the task that proposes both sets and reads it.
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> bool {
+        // ORDERING: Relaxed, as in `set`.
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A key that WATCH named.
+///
+/// It is unchanged if nobody has written it between WATCH and EXEC, which are both entries of the group's log. The leader sees all writes that come
+/// between them, in the order of the log, and sets `changed`; unless there was another leader meanwhile, which shows in the term. A key that has expired
+/// was not written: so its expiry counts too.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Watched {
+    pub(crate) key: ByteBuf,
+    /// The term of WATCH's entry.
+    pub(crate) term: u64,
+    /// The expiry of the key, in milliseconds since 1970; 0 if it had none.
+    pub(crate) expires_at: u64,
+    #[serde(skip)]
+    pub(crate) changed: Changed,
+}
+
+impl Watched {
+    pub(crate) fn size(&self) -> usize {
+        size_of::<Self>() + self.key.len()
+    }
+}
+
+/// Without the key.
+impl fmt::Debug for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a key of {} bytes", self.key.len())
+    }
+}
+
+/// The bytes of the reply to WATCH: a sign that it is no error, the term, and the expiry of each key.
+pub(crate) fn encode_watched(term: u64, expiries: impl Iterator<Item = u64>) -> Vec<u8> {
+    let numbers = [term].into_iter().chain(expiries);
+    [b'+'].into_iter().chain(numbers.flat_map(u64::to_le_bytes)).collect()
+}
+
+/// The term and the expiries of that reply.
+pub(crate) fn decode_watched(reply: &[u8]) -> Option<(u64, Vec<u64>)> {
+    let (numbers, rest) = reply.strip_prefix(b"+")?.as_chunks();
+    let mut numbers = numbers.iter().copied().map(u64::from_le_bytes);
+    let term = numbers.next().filter(|_| rest.is_empty())?;
+    Some((term, numbers.collect()))
+}
+
+/// The bytes of the reply to each write of a proposal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replies(pub Vec<Vec<u8>>);

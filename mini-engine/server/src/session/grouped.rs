@@ -1,0 +1,309 @@
+//! The session of a client of a cluster: which requests are passed to its groups, and what comes back.
+//!
+//! The node answers a request that concerns the connection or the node itself, as a server of one node does. Writes, reads, EXEC and WATCH are for the
+//! group that has their keys, and if this node does not lead it, a redirection is the reply, also while MULTI queues, as in Redis Cluster.
+//!
+//! Requests of one kind that arrive together are passed on together. They stay in the input until their replies come.
+
+use std::time::Instant;
+
+use super::pipeline::Pipeline;
+use super::record::record;
+use super::run::run_alone;
+use crate::commands::slots::{slot_of, slot_of_all, slot_of_named};
+use crate::commands::{self, Command, Scope, transaction};
+use crate::groups::{self, Access, Answered, Ask, Changed, Kind, Request, Watched, Write};
+use crate::protocol::output::Output;
+use crate::protocol::reply::{Outcome, Refusal, Reply, Version};
+use crate::protocol::request::{Args, OwnedArgs, Parser, RequestLimits};
+use crate::settings::MAX_REQUEST_BYTES;
+use crate::state::context::{After, Context};
+use crate::state::shared::Shared;
+
+/// Bounds of the requests that are passed on together: one more may go beyond the bytes.
+const MOST_REQUESTS: usize = 1000;
+const MOST_BYTES: usize = 1 << 20;
+
+/// What the session of a client of a cluster keeps beside the client.
+pub(super) struct Grouped {
+    may_be_stale: bool,
+    watched: Vec<Watched>,
+    /// Of a WATCH that was passed on.
+    watching: Changed,
+    /// The time at which the last requests were passed on.
+    asked: Instant,
+}
+
+impl Default for Grouped {
+    fn default() -> Self {
+        Self { may_be_stale: false, watched: Vec::new(), watching: Changed::default(), asked: Instant::now() }
+    }
+}
+
+impl Grouped {
+    /// Takes reads, or writes, from the beginning of the input, for their groups. None if the first request has to be looked at alone.
+    pub(super) fn gather(
+        &mut self,
+        context: &mut Context<'_>,
+        (pipeline, parser): (&mut Pipeline, &mut Parser),
+        input: &[u8],
+        limits: RequestLimits,
+    ) -> Option<Ask> {
+        let (mut ask, mut end, mut last) = (None, 0, "");
+        pipeline.clear();
+        while pipeline.len() < MOST_REQUESTS
+            && !pipeline.is_line()
+            && end < MOST_BYTES
+            && let Ok(Some(len)) = parser.find(&input[end..], limits)
+            && let args = parser.args(&input[end..])
+            && let Ok(command) = commands::find(args)
+            && command.scope() == Scope::Keys
+            && !command.runs_at_once()
+            && joins(ask.as_ref(), command)
+            && (pipeline.len() == 0 || parser.parts().is_some())
+            && let Ok((slot, request)) = self.route(context, command, args)
+        {
+            self.add(&mut ask, command, slot, request, context.shared);
+            last = command.name();
+            pipeline.take(parser, (input, end), len, command);
+            end += len;
+        }
+        if ask.is_some() {
+            self.begin(context, last);
+        }
+        ask
+    }
+
+    fn add(&self, ask: &mut Option<Ask>, command: &Command, slot: u16, request: Request, shared: &Shared) {
+        let may_be_stale = self.may_be_stale;
+        let none = || match command.writes() {
+            true => Ask::Writes(Vec::new()),
+            false => Ask::Reads { requests: Vec::new(), may_be_stale, cursors: shared.cursors.clone() },
+        };
+        match ask.get_or_insert_with(none) {
+            Ask::Writes(writes) => writes.push((slot, request.into())),
+            Ask::Reads { requests, .. } => requests.push((slot, request)),
+        }
+    }
+
+    fn begin(&mut self, context: &mut Context<'_>, command: &'static str) {
+        self.asked = Instant::now();
+        context.shared.clients.note(context.client.id, command, self.asked);
+    }
+
+    /// Carries out a request that concerns the connection or the node, queues it, or passes it on: then `after` says so.
+    pub(super) fn dispatch(&mut self, context: &mut Context<'_>, command: &'static Command, args: Args<'_>) -> Outcome {
+        let is_queued = context.client.transaction.is_some();
+        match command.name() {
+            "EXEC" => return self.exec(context),
+            "WATCH" if !is_queued => return self.watch(context, args),
+            _ => {}
+        }
+        match command.scope() {
+            Scope::OneNode => Err(Refusal::new(format!("ERR {} is not there in a cluster", command.name()))),
+            Scope::Keys if command.runs_at_once() => Ok(self.run(context, command, args)),
+            Scope::Keys => {
+                let (slot, request) = self.route(context, command, args)?;
+                if is_queued {
+                    return queue(context, command, &request);
+                }
+                let mut ask = None;
+                self.add(&mut ask, command, slot, request, context.shared);
+                context.after = ask.map_or(After::Nothing, After::Ask);
+                Ok(Reply::Nothing)
+            }
+            Scope::Node if is_queued && !command.runs_at_once() => {
+                let name = command.name();
+                Err(Refusal::new(format!("ERR {name} is not part of a transaction in a cluster: it has no key")))
+            }
+            Scope::Node => Ok(self.run(context, command, args)),
+        }
+    }
+
+    /// Runs a command that concerns the connection or the node.
+    fn run(&mut self, context: &mut Context<'_>, command: &Command, args: Args<'_>) -> Reply {
+        let begun = Instant::now();
+        let reply = match (command.name(), &context.shared.groups) {
+            ("CLUSTER", Some(groups)) => {
+                groups.cluster(&Request::of_args(context.client.version, OwnedArgs::new(&args)))
+            }
+            // No slot moves, so none is asked for.
+            ("READONLY" | "READWRITE" | "ASKING", _) => Reply::OK,
+            _ => {
+                let outcome = run_alone(context, command, args);
+                context.shared.reply(outcome)
+            }
+        };
+        let is_failed = matches!(reply, Reply::Error(_));
+        match command.name() {
+            "READONLY" => self.may_be_stale = true,
+            "READWRITE" => self.may_be_stale = false,
+            "DISCARD" | "UNWATCH" if !is_failed => self.watched.clear(),
+            "RESET" => *self = Self::default(),
+            _ => {}
+        }
+        record(context, command, args, begun.elapsed(), is_failed);
+        reply
+    }
+
+    /// The slot of a request for keys, and the request as a group carries it out, if this node may pass it on.
+    fn route(&self, context: &Context<'_>, command: &Command, args: Args<'_>) -> Result<(u16, Request), Refusal> {
+        let version = context.client.version;
+        if command.name() == "EVALSHA" {
+            // Another node need not know the script.
+            let text = commands::scripts::text(context.shared, args.at(1))?.as_bytes();
+            let parts = [&b"EVAL"[..], text].into_iter().chain(args.from(2));
+            let request = Request::of_args(version, OwnedArgs::of_parts(parts));
+            let eval = commands::find(request.args())?;
+            return Ok((self.slot(context, eval, request.args())?, request));
+        }
+        let slot = self.slot(context, command, args)?;
+        Ok((slot, Request::of_args(version, OwnedArgs::new(&args))))
+    }
+
+    fn slot(&self, context: &Context<'_>, command: &Command, args: Args<'_>) -> Result<u16, Refusal> {
+        let is_queued = context.client.transaction.is_some();
+        let access = match command.writes() || is_queued {
+            true => Access::Write,
+            false if self.may_be_stale => Access::StaleRead,
+            false => Access::Read,
+        };
+        let slot = slot_of_named(&command.named(args)?, is_one_group(context.shared))?;
+        direct(context.shared, slot, access)
+    }
+
+    fn watch(&mut self, context: &mut Context<'_>, args: Args<'_>) -> Outcome {
+        let slot = direct(context.shared, slot_of_all(args.from(1).map(|key| Some(slot_of(key))))?, Access::Write)?;
+        let kept: usize = self.watched.iter().map(Watched::size).sum();
+        if kept + args.from(1).map(|key| size_of::<Watched>() + key.len()).sum::<usize>() > MAX_REQUEST_BYTES {
+            return Err(Refusal::new(format!("ERR what is watched is longer than {MAX_REQUEST_BYTES} bytes")));
+        }
+        self.watching = Changed::default();
+        let keys = args.from(1).map(|key| key.to_vec().into()).collect();
+        let watch = Write(Kind::Watch { keys, changed: self.watching.clone() });
+        context.after = After::Ask(Ask::Writes(vec![(slot, watch)]));
+        Ok(Reply::Nothing)
+    }
+
+    /// Keeps what the reply to WATCH has of its keys.
+    fn watched(&mut self, args: Args<'_>, reply: &[u8]) -> Reply {
+        let Some((term, expiries)) =
+            groups::decode_watched(reply).filter(|(_, expiries)| expiries.len() + 1 == args.len())
+        else {
+            return Reply::Error("UNCERTAIN the reply of the group to WATCH is another one".into());
+        };
+        let watched = args.from(1).zip(expiries).map(|(key, expires_at)| Watched {
+            key: key.to_vec().into(),
+            term,
+            expires_at,
+            changed: self.watching.clone(),
+        });
+        self.watched.extend(watched);
+        Reply::OK
+    }
+
+    fn exec(&mut self, context: &mut Context<'_>) -> Outcome {
+        let transaction = context.client.take_transaction("EXEC")?;
+        let watched = std::mem::take(&mut self.watched);
+        transaction.check()?;
+        let version = context.client.version;
+        let requests = transaction.commands.into_iter().map(|queued| Request::of_args(version, queued.args));
+        let requests: Vec<Request> = requests.collect();
+        if requests.is_empty() && watched.is_empty() {
+            return Ok(Reply::Array(Vec::new()));
+        }
+        let sizes = watched.iter().map(Watched::size).chain(requests.iter().map(Request::size));
+        if sizes.sum::<usize>() > MAX_REQUEST_BYTES {
+            return Err(Refusal::new(format!(
+                "EXECABORT a transaction and what it watches have at most {MAX_REQUEST_BYTES} bytes"
+            )));
+        }
+        let mut slots: Vec<Option<u16>> = watched.iter().map(|watched| Some(slot_of(&watched.key))).collect();
+        for request in &requests {
+            let named = commands::find(request.args())?.named(request.args())?;
+            slots.push(slot_of_named(&named, is_one_group(context.shared))?);
+        }
+        let slot = direct(context.shared, slot_of_all(slots.into_iter())?, Access::Write)?;
+        let is_version_3 = version == Version::Resp3;
+        let transaction = groups::Transaction { is_version_3, watched, is_changed: false, requests };
+        context.after = After::Ask(Ask::Writes(vec![(slot, Write(Kind::Transaction(transaction)))]));
+        Ok(Reply::Nothing)
+    }
+
+    /// Keeps a request that was passed on alone in the pipeline, until its reply comes.
+    pub(super) fn hold(
+        &mut self,
+        context: &mut Context<'_>,
+        (pipeline, parser): (&mut Pipeline, &mut Parser),
+        command: &'static Command,
+        request: &[u8],
+    ) {
+        pipeline.clear();
+        pipeline.take(parser, (request, 0), request.len(), command);
+        self.begin(context, command.name());
+    }
+
+    /// Appends the replies of groups to the first requests that were passed on. Returns the length of these in the input.
+    pub(super) fn answered(
+        &mut self,
+        context: &mut Context<'_>,
+        (pipeline, parser): (&mut Pipeline, &mut Parser),
+        (input, output): (&[u8], &mut Output),
+        mut replies: Answered,
+    ) -> usize {
+        if replies.is_empty() {
+            replies.resize(pipeline.len(), b"-UNCERTAIN the reply of the group is missing\r\n".to_vec());
+        }
+        let done = replies.len().min(pipeline.len());
+        let took = self.asked.elapsed() / done.max(1) as u32;
+        for ((command, args), reply) in pipeline.all(input).zip(replies) {
+            let is_failed = reply.first() == Some(&b'-');
+            match command.name() {
+                "WATCH" if !is_failed => self.watched(args, &reply).encode(context.client.version, output),
+                _ => output.put(&reply),
+            }
+            record(context, command, args, took, is_failed);
+        }
+        context.shared.counters.commands += done as u64;
+        if done < pipeline.len() {
+            // The parser is already behind the requests that are passed on again.
+            parser.next();
+        }
+        pipeline.end_of(done)
+    }
+
+    /// Bytes of memory.
+    pub(super) fn size(&self) -> usize {
+        self.watched.iter().map(Watched::size).sum()
+    }
+}
+
+/// Whether a request goes to the groups with those before it.
+fn joins(ask: Option<&Ask>, command: &Command) -> bool {
+    match ask {
+        None => true,
+        Some(Ask::Writes(_)) => command.writes(),
+        Some(Ask::Reads { .. }) => !command.writes(),
+    }
+}
+
+fn queue(context: &mut Context<'_>, command: &Command, request: &Request) -> Outcome {
+    // Of EVALSHA, what is queued is EVAL.
+    let queued = commands::find(request.args())?;
+    if !queued.follows_from_keys() {
+        let name = command.name();
+        return Err(Refusal::new(format!("ERR {name} is not part of a transaction in a cluster")));
+    }
+    transaction::queue(context, queued, request.args())
+}
+
+fn is_one_group(shared: &Shared) -> bool {
+    shared.groups.as_ref().is_some_and(|groups| groups.is_one_group())
+}
+
+/// The slot of a request that this node passes on.
+fn direct(shared: &Shared, slot: Option<u16>, access: Access) -> Result<u16, Refusal> {
+    let slot = slot.unwrap_or(0);
+    let redirection = shared.groups.as_ref().and_then(|groups| groups.redirect(slot, access));
+    redirection.map_or(Ok(slot), |redirection| Err(Refusal::new(redirection)))
+}
