@@ -1,5 +1,5 @@
-//! Makes one named ordering of the sources weaker, for the whole process. If a model then fails, the ordering is needed, and the model really tests
-//! it.
+//! Makes one named ordering of the sources weaker, for the whole process. If a model then fails, the ordering is needed, and the model tests the
+//! ordering.
 
 use core::fmt;
 use core::str::FromStr;
@@ -10,12 +10,12 @@ use crate::sources::ordering;
 
 static CHOSEN: OnceLock<Weakening> = OnceLock::new();
 
-/// A named ordering of the sources, and what it is replaced by.
+/// A named ordering of the sources, and its replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Weakening {
     /// The name that the source gives to `ord`.
     pub site: String,
-    /// The ordering that takes its place.
+    /// The ordering that replaces the source's.
     pub to: Ordering,
 }
 
@@ -45,7 +45,7 @@ impl FromStr for Weakening {
     }
 }
 
-/// The orderings that promise less, the weakest last.
+/// The orderings weaker than `ordering`, the weakest last.
 #[must_use]
 pub fn weaker(ordering: Ordering) -> &'static [Ordering] {
     match ordering {

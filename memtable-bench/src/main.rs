@@ -1,7 +1,7 @@
 //! The program `memtable-bench`: measures fastskip's tables and the engine beside their peers.
 //!
-//! Every round of a subject runs in a process of its own: the published fastskip 0.1.1 can corrupt the one it runs in, and no
-//! subject inherits another's heap. Only ratios within one run are a result; absolute times are context.
+//! Every round of a subject runs in a process of its own: the published fastskip 0.1.1 can corrupt its own process, and no
+//! subject may inherit another's heap. Only ratios within one run are a result; absolute times are context.
 //!
 //! ```text
 //! spec             what all speak of: subjects, workloads, shapes, and the cells that they make

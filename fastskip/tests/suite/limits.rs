@@ -25,7 +25,7 @@ fn entry_past_the_end_of_the_range_is_full_and_nothing_is_written() {
     list.validate();
 }
 
-/// Catches writes that are accepted into the rest of a chunk, although memory is already used up past the limit.
+/// Catches writes that are accepted into the rest of a chunk although the memory limit is already exceeded.
 #[test]
 fn entry_that_passes_the_limit_is_the_last() {
     let (limit, large) = (1 << 20, vec![1; 1 << 20]);
@@ -106,7 +106,7 @@ fn reset_opens_a_full_list_again() {
     }
 }
 
-/// Catches a successor that forgets how its predecessor was made.
+/// Catches a successor without the settings of its predecessor.
 #[test]
 fn seal_keeps_every_setting() {
     let list =
@@ -133,7 +133,7 @@ fn memtable_says_when_it_is_frozen_and_when_a_limit_is_near() {
     frozen.validate();
 }
 
-/// Catches bounds of sequence numbers of one shard that another shard does not see, and a refused write that changes them.
+/// Catches bounds of sequence numbers that lack a shard's numbers, and a refused write that changes them.
 #[test]
 fn stats_bound_the_sequence_numbers() {
     let memtable = Memtable::builder().shards(4).build();

@@ -26,15 +26,15 @@ fn only_cell(line: &str) -> Cell {
     cells.remove(0)
 }
 
-/// The subjects that this program has.
+/// The subjects that this build contains.
 fn built(store: Store) -> Vec<Subject> {
     Subject::of(store).filter(|subject| subject.missing_feature().is_none()).collect()
 }
 
 #[test]
 fn everything_is_measured_once_unless_arguments_say_otherwise() {
-    // Catches defaults that leave a subject out or have no work for one, --quick that overrules what is asked for, a combination
-    // that is left out or measured twice, and hours spent on inserts that search from the head.
+    // Catches defaults that leave a subject out or have no work for one, --quick that overrides explicit arguments, a
+    // combination that is left out or measured twice, and hours spent on inserts that search from the head.
     let all = only_cell("--entries 10K");
     assert_eq!((all.subjects, all.workloads), (built(Store::Table), Workload::of(Store::Table).collect()));
     let shapes = ["", "--quick", "--quick --entries 2K"].map(|line| only_cell(line).shape);
@@ -51,8 +51,8 @@ fn everything_is_measured_once_unless_arguments_say_otherwise() {
 
 #[test]
 fn presets_can_be_done_narrowed_and_made_small() {
-    // Catches a preset that is refused when somebody at last has the hours for it, a narrowed one with cells of nothing, small ones
-    // that measure the same table many times or leave out a workload, and subjects that this program lacks.
+    // Catches a preset that is refused, a narrowed preset with empty cells, small presets that measure the same table many times or
+    // leave out a workload, and subjects that this build lacks.
     for (line, preset) in [
         ("memtable --preset published", "published"),
         ("memtable --preset goals", "goals"),

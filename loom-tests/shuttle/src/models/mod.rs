@@ -23,7 +23,7 @@ pub struct Model {
     pub run: fn(Draw, u64, usize) -> usize,
 }
 
-/// Hands every program to the macro `$with`, by its name.
+/// Passes the name of every program to the macro `$with`.
 #[macro_export]
 macro_rules! every_program {
     ($with:ident) => {
