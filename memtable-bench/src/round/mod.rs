@@ -19,7 +19,7 @@ use crate::text::name;
 
 macro_rules! dispatch {
     ($($(#[$doc:meta])* $subject:ident $($feature:literal)?: $role:ident, $can:ident, $colour:literal, $kind:ident($type:ty);)*) => {
-        /// Runs a round. An error is what the subject did wrong.
+        /// Runs a round. The error describes the subject's wrong result or failure.
         pub(crate) fn run(request: &Request) -> Result<Vec<Sample>, String> {
             let samples = match request.subject {
                 $($(#[cfg(feature = $feature)])? Subject::$subject => of::<$type>(request),)*
