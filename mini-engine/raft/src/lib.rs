@@ -52,16 +52,17 @@
 //!
 //! # Why two databases
 //!
-//! A snapshot is a copy of the state machine's database. Its receiver must keep its own vote and log, so they cannot be in the same one. The log
-//! needs syncs, and the state machine does not: what it loses is applied again. In one database each sync would also write what was applied.
+//! A snapshot is a copy of the state machine's database. Its receiver must keep its own vote and log, so these cannot be in the same database. The
+//! log needs syncs, and the state machine does not: openraft applies lost entries again. In one database each sync would also write the applied
+//! entries.
 //!
 //! # Why the log is a database
 //!
-//! Files of its own would be the other way: one for each part of the log, unlinked when they are purged. They would need what the engine's own log
-//! has: a format with checksums, recovery that tells a torn end from damage, space that is allocated ahead, an answer to a full disk and to a failed
-//! sync, and an index. An LSM tree does not lose by comparison, because the engine's log is just such a file. An entry is written to it once. It
-//! reaches a table only if it lives longer than a memtable; purged entries are removed together, before they are flushed or by dropping whole tables
-//! (see `log/logs.rs`). A test counts that.
+//! The alternative would be separate files: one for each part of the log, unlinked when the part is purged. These files would need everything that
+//! the engine's own log has: a format with checksums, recovery that distinguishes a torn end from damage, preallocated space, the handling of a full
+//! disk and of a failed sync, and an index. An LSM tree costs no more, because the engine's log is just such a file. An entry is written to it once.
+//! It reaches a table only if it lives longer than a memtable; purged entries are removed together, before they are flushed or by dropping whole
+//! tables (see `log/logs.rs`). A test counts that.
 //!
 //! # Versions
 //!
