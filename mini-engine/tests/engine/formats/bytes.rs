@@ -1,13 +1,13 @@
-//! Integers, strings, checksums and entries, as the page's "Words and conventions" say.
+//! Integers, strings, checksums and entries, as described in "Words and conventions" of the page `formats.md`.
 
 use std::cmp::Reverse;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// A value that was read, or the rule of the page that the bytes break.
+/// A decoded value, or the rule of the page that the bytes break.
 pub(crate) type Read<T = ()> = Result<T, String>;
 
-/// A user's key of 65,535 bytes and the longest prefix of a keyspace.
+/// The longest stored key: a user's key of 65,535 bytes with the longest prefix of a keyspace.
 const MAX_KEY: usize = 65_541;
 const MAX_VALUE: usize = 1 << 30;
 const MAX_SEQNO: u64 = (1 << 56) - 1;
@@ -104,9 +104,9 @@ pub(crate) struct Entry {
     pub(crate) key: Vec<u8>,
     pub(crate) seqno: u64,
     pub(crate) value: Option<Vec<u8>>,
-    /// Milliseconds since 1970 from which on it counts as a tombstone.
+    /// The time, in milliseconds since 1970, from which on the version counts as a tombstone.
     pub(crate) expires: Option<u64>,
-    /// For a range tombstone with the first key `key`: its end, empty if it has none.
+    /// The end of a range tombstone that begins at `key`; empty if the range has no end.
     pub(crate) end: Option<Vec<u8>>,
 }
 
@@ -140,7 +140,7 @@ impl Entry {
         }
     }
 
-    /// The parts of a version that entry order compares.
+    /// The parts of a version that the order of entries compares.
     pub(crate) fn place(&self) -> Place<'_> {
         (&self.key[..], Reverse(self.seqno))
     }
