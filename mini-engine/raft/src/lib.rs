@@ -37,16 +37,16 @@
 //! # }
 //! ```
 //!
-//! # What it guarantees
+//! # Guarantees
 //!
 //! | | |
 //! |---|---|
 //! | a vote | is durable when `save_vote` returns |
-//! | an appended entry | can be read when `append` returns, and is durable when its callback is called. All appends and votes that wait share one sync |
-//! | the log | has no hole, after any crash. A truncation or a purge is there as a whole or not at all |
-//! | a purged log | costs what a young one does: disk space, an open, a read |
+//! | an appended entry | can be read when `append` returns, and is durable when its callback is called. All waiting appends and votes share one sync |
+//! | the log | has no hole, after any crash. A truncation or a purge takes effect as a whole or not at all |
+//! | a purged log | costs as much as a new one: disk space, an open, a read |
 //! | an applied entry | is in the database once, with its log id and membership, or not at all. It survives a killed process; a power cut may lose the last ones, which openraft then applies again, from the log |
-//! | a snapshot | is a [checkpoint](mini_engine::Db::checkpoint), made without copying data, sent in checksummed parts, checked as a whole, and installed by one rename. After a crash at any step there is the old state or the new one |
+//! | a snapshot | is a [checkpoint](mini_engine::Db::checkpoint), made without copying data, sent in checksummed parts, checked as a whole, and installed by one rename. A crash at any step leaves the old state or the new one |
 //! | memory | does not depend on the size of the log, the state or a snapshot |
 //! | damage on disk, a full disk, a failed sync | is an error, and ends the node; acknowledged data is kept |
 //!

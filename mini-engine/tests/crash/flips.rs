@@ -38,8 +38,8 @@ enum Log {
     Recycled,
 }
 
-/// Two tables, a manifest with an edit for each, and a log that records a sync and goes on after it. The states after each
-/// number of writes.
+/// A database with two tables, a manifest with an edit for each, and a log that records a sync and goes on after it. The
+/// states after each number of writes.
 fn database(log: Log) -> (Disk, Vec<Map>) {
     let mem = MemFs::default();
     let db = open(&mem).unwrap();

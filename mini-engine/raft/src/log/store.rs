@@ -33,9 +33,9 @@ use crate::write::write;
 /// | | |
 /// |---|---|
 /// | a vote | is durable when `save_vote` returns |
-/// | entries | can be read when `append` returns, and are durable when its callback is called, on a thread of [`Logs`]; all appends and votes that wait share one sync |
+/// | entries | can be read when `append` returns, and are durable when its callback is called, on a thread of [`Logs`]; all waiting appends and votes share one sync |
 /// | the committed log id | survives a killed process at once, and a power cut with the next sync |
-/// | a truncation, a purge | is there as a whole or not at all after any crash; entries that are appended later survive only with it |
+/// | a truncation, a purge | takes effect as a whole or not at all after any crash; later appended entries survive only with it |
 ///
 /// After a failed write or sync every call returns an error until the database is opened again.
 pub struct LogStore<C: RaftTypeConfig> {

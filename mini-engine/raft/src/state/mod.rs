@@ -4,7 +4,7 @@
 //!
 //! | name | contents |
 //! |---|---|
-//! | `state-000007` | the database; the one with the greatest number counts |
+//! | `state-000007` | the database; only the one with the greatest number is used |
 //! | `snapshot-000001` | a checkpoint that is being sent, made by this process |
 //! | `incoming-000002` | a snapshot that is being received, or is complete and not installed |
 //!

@@ -40,7 +40,7 @@ fn write(address: SocketAddr, client: usize, from: usize, last: usize) -> usize 
         }
         Ok(())
     };
-    // The server is gone at an error.
+    // An error means that the server was killed.
     run().ok();
     acknowledged
 }
@@ -127,7 +127,7 @@ fn take(address: SocketAddr, client: usize, at_most: usize) -> Taken {
         }
         Ok(())
     };
-    // The server is gone at an error.
+    // An error means that the server was killed.
     run().ok();
     taken
 }
