@@ -85,8 +85,7 @@ impl<T: 'static> Program<T> {
         Self { at_rest: Box::new(move |shared| look(shared).words()), ..self }
     }
 
-    /// Sets all outcomes that may be observed: the observations of the threads, in the order of the threads. Without this call, nothing may be
-    /// observed.
+    /// Sets all allowed outcomes: the observations of the threads, in the order of the threads. The default is no observation.
     #[must_use]
     pub fn expects(self, outcomes: &[&str]) -> Self {
         Self { expected: outcomes.iter().map(|outcome| (*outcome).to_owned()).collect(), ..self }

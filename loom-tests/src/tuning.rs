@@ -6,8 +6,7 @@ use std::cmp::Ordering;
 /// Slots of a block: the head's and three more.
 pub(crate) const SLOTS: usize = 4;
 
-/// One in this many nodes that are linked right behind a hinted node gets no hint; here practically none. A thread that finds a block locked also
-/// adds no hint.
+/// One in this many nodes that are linked right behind a hinted node gets no hint: here practically none. A locked block also gets no hint.
 pub(crate) const HINTED_OF: u32 = 1 << 31;
 
 /// Nodes before this word get fewer hints: in most models, all nodes that the threads store. A write to the index takes far more steps than a

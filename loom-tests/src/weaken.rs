@@ -1,5 +1,4 @@
-//! Makes one named ordering of the sources weaker, for the whole process. If a model then fails, the ordering is needed, and the model tests the
-//! ordering.
+//! Makes one named ordering of the sources weaker, for the whole process. If a model then fails, the ordering is needed, and the model tests it.
 
 use core::fmt;
 use core::str::FromStr;

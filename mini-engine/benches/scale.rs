@@ -1,14 +1,12 @@
 //! The costs of an engine with many tables: the time to open it and to plan compactions, its memory, and the longest wait of a put.
 //!
 //! `cargo bench -p mini-engine --bench scale [-- full]`. Two tables are printed:
-//! * Opening. A database of N tables, each as small as possible (about 1 KiB; with tables of 64 MiB, 16,000 would be 1 TB), is loaded and
-//!   opened again in a process of its own. Columns: the time to open, to compute the metrics (which plans a compaction), and of a get of a
-//!   key whose table is not open; the memory of the process after that, and after a get from every table. Uses `/dev/shm` if there is one,
-//!   so that no device is measured. `edits` is the number of edits in the manifest; half of the databases have as many as fit before a new
-//!   manifest begins.
-//! * Longest put. Random keys are put into memtables of 1 MiB for each policy. Printed are the longest put, the 99.99th percentile, and the mean;
-//!   the most bytes that files took, for each byte of data after a full compaction; and the bytes of tables written for each byte of keys and
-//!   values.
+//! * Opening. A database of N tables, each as small as possible (about 1 KiB; with tables of 64 MiB, 16,000 would be 1 TB), is loaded and opened
+//!   again in a process of its own. Columns: the time to open, to compute the metrics (which plans a compaction), and of a get of a key whose table
+//!   is not open; the memory of the process after that, and after a get from every table. Uses `/dev/shm` if there is one, so that no device is
+//!   measured. `edits` is the number of edits in the manifest; half of the databases have as many as fit before a new manifest begins.
+//! * Longest put. Random keys are put into memtables of 1 MiB for each policy. Printed are the longest put, the 99.99th percentile, and the mean; the
+//!   most bytes that files took, for each byte of data after a full compaction; and the bytes of tables written for each byte of keys and values.
 //!
 //! Sizes are 1,000 and 16,000 tables, 100 and 400 MB; `full` adds 100,000 tables and 1,600 MB.
 

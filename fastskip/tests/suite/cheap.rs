@@ -15,8 +15,7 @@ fn statm() -> (usize, usize) {
     (pages[0] * 4096, pages[1] * 4096)
 }
 
-/// Runs the test `name` of this program alone in a process, with `limit` KiB of address space if given. Returns true in that
-/// process.
+/// Runs the test `name` of this program alone in a process, with `limit` KiB of address space if given. Returns true in that process.
 #[cfg(target_os = "linux")]
 fn is_alone(name: &str, limit: Option<usize>) -> bool {
     const ALONE: &str = "FASTSKIP_ALONE";
@@ -323,8 +322,7 @@ fn effective_limit_is_the_configured_one_or_the_range() {
     hinted.validate();
 }
 
-/// For tables without a pool: catches memory that is never used again or kept without bound, and memory that is kept although addresses are
-/// scarce.
+/// For tables without a pool: catches memory that is never used again or kept without bound, and memory that is kept although addresses are scarce.
 #[test]
 #[cfg(target_os = "linux")]
 fn the_shared_pool_keeps_small_tables_and_no_large_ones() {

@@ -1,5 +1,4 @@
-//! Real threads on both tables. Values carry their key, a generation and a hash of both, so that a torn or foreign value
-//! cannot pass.
+//! Real threads on both tables. Values carry their key, a generation and a hash of both, so that a torn or foreign value cannot pass.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};

@@ -9,8 +9,7 @@ fn key(number: usize) -> [u8; 8] {
     (number as u64).to_be_bytes()
 }
 
-/// Catches an allocation past the end of the address range, which is larger than the limit and smaller than limit and
-/// value together.
+/// Catches an allocation past the end of the address range, which is larger than the limit and smaller than limit and value together.
 #[test]
 fn entry_past_the_end_of_the_range_is_full_and_nothing_is_written() {
     let list = ConcurrentSkipList::with_capacity_and_shards(0, 1, 1 << 20, 0);

@@ -88,8 +88,7 @@ fn long_walks_beside_writers_keep_order_and_miss_nothing() {
     memtable.validate();
 }
 
-/// Catches a step, in either direction, that misses an entry which its own thread stored before: a walk back may have fetched its nodes
-/// earlier.
+/// Catches a step, in either direction, that misses an entry which its own thread stored before: a walk back may have fetched its nodes earlier.
 #[test]
 fn steps_see_what_was_stored_before_them() {
     for len in [2, 3, 10, 100_u8] {

@@ -211,8 +211,7 @@ fn batch_of_duplicates_gives_its_room_back() {
     memtable.validate();
 }
 
-/// Catches a value that is refused although the unused room in other shards' chunks is as large, and a table that is
-/// closed by such a refusal.
+/// Catches a value that is refused although the unused room in other shards' chunks is as large, and a table that is closed by such a refusal.
 #[test]
 fn large_value_finds_the_room_that_other_shards_hold() {
     for large in [30_000, 200_000] {

@@ -122,8 +122,7 @@ pub(super) enum Spare {
     BehindTheFrontier,
 }
 
-/// Thread 0 returns a piece, allocates it again and returns it once more, now to the chunk that follows it. Thread 1 allocates from the chunk
-/// and writes.
+/// Thread 0 returns a piece, allocates it again and returns it, now to the chunk behind it. Thread 1 allocates from the chunk and writes.
 pub(super) fn spare_before_a_chunk() -> Program<(Pieces, [u32; 2])> {
     // More words than a chunk has.
     const BEFORE: u32 = CHUNK as u32 + 8;

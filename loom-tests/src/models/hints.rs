@@ -70,8 +70,7 @@ fn are_hinted(memtable: &Memtable, keys: &[u8]) -> bool {
     keys.iter().all(|key| memtable.search_cost(&[*key], 1).nodes == 1)
 }
 
-/// Checks a table at rest that holds `keys`. Returns whether all have hints: a writer that meets a locked or replaced block leaves some keys
-/// without hints.
+/// Checks a table at rest that holds `keys`. Returns whether all have hints: a writer that finds a locked or replaced block adds no hints.
 fn settle(memtable: &Memtable, keys: &[u8]) -> &'static str {
     memtable.validate();
     let mut sorted = keys.to_vec();

@@ -17,8 +17,7 @@ fn filled<const N: usize>(places: &Places<N>) -> usize {
     places.iter().take_while(|place| place.load(Ordering::Relaxed) != 0).count()
 }
 
-/// Writers that already have tickets, and a reader. The second of three writers may publish its ticket after the third has published the ticket of
-/// the first.
+/// Writers that already have tickets, and a reader. The second of three writers may publish its ticket after the third has published the first's.
 pub(super) fn in_order<const WRITERS: usize>(visible: &[&str]) -> Program<(Publication<4>, Places<WRITERS>)> {
     Program::new(|| (Publication::new(0), places::<WRITERS>()))
         .threads(WRITERS, |(publication, places), number| {

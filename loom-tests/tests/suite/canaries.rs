@@ -127,8 +127,7 @@ fn lock(unlocks_by_store: bool, changes_by_store: bool) -> Program<AtomicU32> {
 }
 
 /// Catches a loom that is more exact than `sync::overwrite` assumes; then `overwrite` could be a store, as in the shipped build. A change by CAS
-/// directly follows the value that it reads, the locked word, so it cannot come after the unlocking. Also catches models that would not detect a lost
-/// unlocking.
+/// directly follows the value that it reads, the locked word, so it cannot come after the unlocking. Also catches models that miss a lost unlocking.
 #[test]
 fn a_change_of_a_locked_word_comes_behind_the_unlocking_in_loom_alone_or_by_mistake() {
     assert_eq!(outcomes(lock(true, false)), set(&["locked", "unlocked"]), "in loom alone");

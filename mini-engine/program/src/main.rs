@@ -1,7 +1,7 @@
 //! The program `mini-engine`: a database directory for people and shell scripts.
 //!
 //! Each command has its file in `commands`. A command returns an `Exit` or a `Failure`; only this file prints failures and chooses exit
-//! codes, so that all commands share them.
+//! codes.
 #![forbid(unsafe_code)]
 
 mod bench;

@@ -1,12 +1,10 @@
 //! One record per line: `scan` prints the form that `import` reads.
 //!
-//! * Tab: key, TAB, value. The first TAB separates, so this form loses a key that contains a TAB, and a key or value that
-//!   contains a newline.
+//! * Tab: key, TAB, value. The first TAB separates, so this form loses a key that contains a TAB, and a key or value that contains a newline.
 //! * Hex: the same, with key and value in hexadecimal digits; every byte survives.
-//! * JSON: `{"key":"..","value":".."}`. JSON strings are text, so bytes that are not UTF-8 are written as hexadecimal digits under
-//!   `key_hex` or `value_hex`; every byte survives. A record that expires has its time, in milliseconds since 1970, under `expires_at`; the other
-//!   forms lose it. `dump --json` adds the sequence number and prints removals; `import` refuses these lines, since it would
-//!   store old versions as new ones.
+//! * JSON: `{"key":"..","value":".."}`. JSON strings are text, so bytes that are not UTF-8 are written as hexadecimal digits under `key_hex` or
+//!   `value_hex`; every byte survives. A record that expires has its time, in milliseconds since 1970, under `expires_at`; the other forms lose it.
+//!   `dump --json` adds the sequence number and prints removals; `import` refuses these lines, since it would store old versions as new ones.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -28,8 +28,7 @@ impl Source {
         Ok(Self { name: path.display().to_string(), reader: Box::new(file), bytes })
     }
 
-    /// Reads everything, as the value of a key. A file longer than `most` bytes is refused unread; from a pipe, at most `most` and one bytes are
-    /// read.
+    /// Reads everything, as the value of a key. A file longer than `most` bytes is refused unread; a longer pipe is read one byte further.
     pub(crate) fn read_value(mut self, most: u64) -> Result<Vec<u8>, Failure> {
         let too_long =
             |name, found| Failure::Usage(format!("{name}: expected a value of at most {most} bytes, found {found}"));

@@ -53,7 +53,7 @@
 //! # Why two databases
 //!
 //! A snapshot is a copy of the state machine's database. Its receiver must keep its own vote and log, so these cannot be in the same database. The
-//! log needs syncs, and the state machine does not: openraft applies lost entries again. In one database each sync would also write the applied
+//! log needs syncs, and the state machine does not: openraft applies lost entries again. In one database each sync would also write applied
 //! entries.
 //!
 //! # Why the log is a database

@@ -65,8 +65,7 @@ fn options() -> Options {
 
 #[test]
 fn memory_does_not_depend_on_the_length_of_a_log_or_the_size_of_a_snapshot() {
-    // Catches entries that are all read before they are applied, one batch for all entries, and a snapshot that is sent, received or checked as a
-    // whole in memory.
+    // Catches entries that are all read before they are applied, one batch for all entries, and a snapshot that is held whole in memory.
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let dir = proof::TempDir::new().unwrap();

@@ -1,5 +1,5 @@
-//! The memory of large values and nested ranges, measured by a counting allocator. The skip list is not counted, because its memory
-//! comes from the system.
+//! The memory of large values and nested ranges, measured by a counting allocator. The skip list's memory comes from the system and
+//! is not counted.
 
 use mini_engine::{Compression, Db, Snapshot};
 use peak_alloc::PeakAlloc;

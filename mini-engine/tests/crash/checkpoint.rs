@@ -144,8 +144,7 @@ impl Recorded {
 
 #[test]
 fn a_crash_during_a_checkpoint_harms_nobody_and_leaves_a_whole_copy_or_none() {
-    // Catches a copy that opens with a missing table, a pointer that is durable before its target, and a source that shares too many files with its
-    // copy.
+    // Catches a copy that opens with a missing table, a pointer that is durable before its target, and a source that shares too many files.
     let (seed, mut met) = (seed(), Met::default());
     for round in 0..ROUNDS {
         let seed = seed.wrapping_add(round as u64);
@@ -168,7 +167,7 @@ fn a_checkpoint_on_a_disk_that_lies_is_found_out() {
 #[test]
 fn a_checkpoint_that_fails_leaves_a_whole_copy_or_none_to_a_power_cut() {
     // Catches tables of a leftover copy that are removed before its pointer is durably removed, a partial copy that stops the next try, and a
-    // source that has become read-only.
+    // source that becomes read-only.
     let made = || {
         let mem = MemFs::default();
         let faults = FaultFs::new(Arc::new(mem.clone()));

@@ -152,8 +152,7 @@ fn check(script: &Script, mut ended: Ended, places: Places, context: &str) {
 /// [`at_each`] runs one in this many of its cases, unless all are requested. Not a multiple of the number of faults, so that each fault has its turn.
 const STEP: usize = 4;
 
-/// Runs every script with every fault at each of the operations that `count` counts, armed by `arm`. Returns the number of runs, and of those with an
-/// error.
+/// Runs every script with every fault at each of the operations that `count` counts, armed by `arm`. Returns the numbers of runs and of errors.
 fn at_each(count: impl Fn(&FaultFs) -> u64, arm: impl Fn(&FaultFs, u64, Fault), faults: &[Fault]) -> (u64, u64) {
     let (mut runs, mut failed, mut recycled) = (0, 0, 0);
     let step = step(STEP);

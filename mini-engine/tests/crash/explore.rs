@@ -1,8 +1,7 @@
 //! Cuts a recorded run at every operation, and recovers.
 //!
 //! A run is recorded once. Every state of its disk is then made again from the record, so a cut costs one recovery instead of one run. The
-//! interleaving of the engine's threads may differ from that of an earlier run; the cuts follow the recorded order. Everything else depends only on
-//! the seed.
+//! interleaving of the engine's threads differs between runs; the cuts follow the recorded order. Everything else depends only on the seed.
 //!
 //! At each operation, the disk is cut several times; each time another part of the unsynced data survives. Once, the process is killed instead,
 //! which leaves all data. A read-only open must show the same as the recovery after it, and change nothing. The recovered database is checked

@@ -1,5 +1,5 @@
-//! A disk of a limited size, filled to the last block. This process, and one that opens the database after a crash, can still remove data, and
-//! then there is room again.
+//! A disk of a limited size, filled to the last block. This process, and one that opens it after a crash, can still remove data, which makes
+//! room.
 //!
 //! `CRASH_SEED=n` repeats a run; `FULL_ROUNDS=n` sets the number of rounds.
 

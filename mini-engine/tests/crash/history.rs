@@ -1,5 +1,5 @@
-//! Real threads write and read concurrently, and are killed or lose power at a random operation. The database is reopened
-//! on the remaining files, round after round.
+//! Real threads write and read concurrently, and are killed or lose power at a random operation. In each round the
+//! remaining files are reopened.
 //!
 //! Sequence numbers give all writes one order, so histories are checked in polynomial time. A read must have returned a write that had begun when
 //! the read ended, and that is no older than the newest write of its key that had ended when the read began. A crash must leave exactly the state

@@ -64,8 +64,7 @@ fn verdict(lie: Lie) -> String {
     outcomes.find_map(Result::err).expect("a lie that was not found out")
 }
 
-/// Whether a failure reports a loss: a message of the oracle, or a failed open that misses a file. A run that failed
-/// before its crash does not count.
+/// Whether a failure reports a loss: a message of the oracle, or a failed open that misses a file. A run that failed before its crash does not count.
 fn is_a_loss(verdict: &str) -> bool {
     ["LOST", "PARTIAL", "it does not open any more: corruption"].iter().any(|word| verdict.contains(word))
 }

@@ -122,8 +122,7 @@ impl Script {
         Script { shape, memtable_bytes, l0_trigger, policy, acts }
     }
 
-    /// Whether the workload waits, after each act, until the workers are idle: then each run of a seed has the same
-    /// interleaving.
+    /// Whether the workload waits, after each act, until the workers are idle: then each run of a seed has the same interleaving.
     pub(crate) fn settles(&self) -> bool {
         self.shape != Shape::Mingled
     }

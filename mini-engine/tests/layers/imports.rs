@@ -184,8 +184,8 @@ fn parent(module: &str) -> String {
 
 #[test]
 fn planted_circles_are_found_and_nothing_else() {
-    // Catches a check that always passes, by planted cycles of each kind of import. Also catches a check that takes re-exports, comments,
-    // tests or other crates for cycles.
+    // Catches a check that always passes, by planted cycles of each kind of import. Also catches false cycles through re-exports,
+    // comments, tests or other crates.
     let tests = shipped_code("// use super::A;\nfn f() {}\n#[cfg(test)]\nmod tests { use super::super::A; }");
     type Files<'a> = &'a [(&'a str, &'a str)];
     let cases: [(usize, Files<'_>); 6] = [

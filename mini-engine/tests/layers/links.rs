@@ -1,5 +1,5 @@
-//! Checks that links of the book, of the READMEs and of the pages beside them have a target: a file, or a heading in it. Links of the book must stay
-//! within the book.
+//! Checks that links of the book, of the READMEs and of other pages have a target: a file, or a heading in it. Links of the book stay within the
+//! book.
 //!
 //! `mdbook` copies only `docs/src`, so a link to a file outside works only in the repository.
 

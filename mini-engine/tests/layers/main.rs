@@ -1,6 +1,5 @@
-//! Checks of the sources. Dependencies between modules and files run one way in the engine, the server, the program, the storage for
-//! openraft and the cluster. Two call paths through the engine stay short, all links have a target, headings are well-formed, and no crate
-//! grows unnoticed.
+//! Checks of the sources. Dependencies between modules and files run one way in the engine, the server, the program, the storage for openraft and the
+//! cluster. Two call paths through the engine stay short, all links have a target, headings are well-formed, and no crate grows unnoticed.
 
 mod headings;
 mod imports;
@@ -122,8 +121,8 @@ fn layer_of(module: &str, layers: &[&[&str]]) -> Option<usize> {
     layers.iter().position(|layer| layer.contains(&module))
 }
 
-/// Catches an import upward or sideways, a module without a layer, a use of the memtable crate below its layer, and any cycle of imports
-/// between files.
+/// Catches an import upward or sideways, a module without a layer, a use of the memtable crate below its layer, and any cycle of
+/// imports.
 #[test]
 fn modules_use_only_lower_layers_and_files_never_each_other() {
     for house in CRATES {
@@ -168,8 +167,7 @@ fn folders_use_only_lower_ones() {
     }
 }
 
-/// Catches a dependency that only the program or the server needs and a user of the engine would have to compile, and an engine that depends on these
-/// crates.
+/// Catches a dependency that only the program or the server needs and a user of the engine would have to compile, and an engine that depends on them.
 #[test]
 fn the_engine_is_a_library_and_nothing_else() {
     let manifest = |package: &Path| std::fs::read_to_string(package.join("Cargo.toml")).unwrap();

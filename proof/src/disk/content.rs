@@ -1,9 +1,8 @@
 //! The bytes of one file: the durable ones, the changes since, and the changes that a power cut may keep.
 //!
-//! A system writes pages back in any order and at any time, and a device writes sectors. So each block of [`BLOCK`] bytes has, independently
-//! of all others, the content after some of the changes since the last sync. In a torn block, this holds for each sector of [`SECTOR`] bytes.
-//! The length is the length after some of the changes, or any length in between. If the length survives without the bytes, the file has a
-//! hole of zeros.
+//! A system writes pages back in any order and at any time, and a device writes sectors. So each block of [`BLOCK`] bytes has, independently of all
+//! others, the content after some of the changes since the last sync. In a torn block, this holds for each sector of [`SECTOR`] bytes. The length is
+//! the length after some of the changes, or any length in between. If the length survives without the bytes, the file has a hole of zeros.
 
 use std::ops::Range;
 use std::sync::Arc;

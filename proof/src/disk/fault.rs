@@ -26,8 +26,7 @@ pub enum Fault {
     Device,
     /// [`ErrorKind::StorageFull`] (ENOSPC).
     StorageFull,
-    /// A write that stores the first half of its bytes and then fails with [`ErrorKind::StorageFull`];
-    /// any other operation fails in the same way.
+    /// A write that stores the first half of its bytes and then fails with [`ErrorKind::StorageFull`]; any other operation fails in the same way.
     ShortWrite,
 }
 

@@ -87,8 +87,7 @@ pub(super) fn mends() -> Program<Memtable, ()> {
         at_rest: |memtable, _| {
             memtable.validate();
             let stats = memtable.stats();
-            // The sum of three parts: the replaced blocks and the space that writers could not use because of them, both aligned, and the space
-            // in use.
+            // The sum of three parts: the aligned replaced blocks, the aligned space that they made unusable for writers, and the space in use.
             let most = stats.effective_max_memory_bytes / 2;
             assert!(stats.memory_usage <= most, "I6 broken: {} bytes used of {most}", stats.memory_usage);
         },

@@ -117,8 +117,7 @@ impl Workload {
     }
 }
 
-/// The random stream of the writing thread in [`Workload::Readwhilewriting`]: the first number behind those of the workloads, which serve as their
-/// streams.
+/// The random stream of the writing thread in [`Workload::Readwhilewriting`]; workloads use their own numbers as streams.
 const WRITER: usize = Workload::Readwhilewriting as usize + 1;
 const STREAMS: usize = WRITER + 1;
 

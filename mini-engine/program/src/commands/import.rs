@@ -1,8 +1,7 @@
 //! `import`: stores the records of a file or of stdin.
 //!
-//! Lines are handled in order, in batches that are each stored as a whole or not at all. So whenever the program dies, also by ^C, the database
-//! holds the records of the first N lines, and N is at least the last acknowledged line. The import can be continued after line N, or simply
-//! run again.
+//! Lines are handled in order, in batches that are each stored as a whole or not at all. So whenever the program dies, also by ^C, the database holds
+//! the records of the first N lines, and N is at least the last acknowledged line. The import can be continued after line N, or simply run again.
 //!
 //! An existing database is opened before the input is read. A new one is made only for the first record: a mistyped name or a refused input
 //! creates nothing.

@@ -33,8 +33,7 @@ type AfterSync = Box<dyn FnOnce(io::Result<()>) + Send>;
 /// The groups of a process share one database so that they share its syncs. With several groups, purges cost more: tables hold entries of all groups
 /// until a compaction separates them.
 ///
-/// When the last handle and the last [`LogStore`](crate::LogStore) are dropped, all written data stays, as after a killed process, and the next
-/// open finds it.
+/// Written data survives the drop of the last handle and the last [`LogStore`](crate::LogStore), as it survives a killed process.
 ///
 /// ```
 /// # use openraft_mini_engine as raft;

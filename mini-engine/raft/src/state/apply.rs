@@ -38,8 +38,7 @@ pub trait Apply<C: RaftTypeConfig>: Send + Sync + 'static {
     /// Blank entries and changes of the membership come here too, because they have a response; the state machine stores the membership itself. A
     /// request that cannot be carried out is not an error: the response states it, on every node.
     ///
-    /// The batch may contain writes of earlier entries. The state machine writes it after this returns, with the entry's log id, as a whole or not at
-    /// all.
+    /// The batch may contain writes of earlier entries. The state machine then writes it with the entry's log id, as a whole or not at all.
     ///
     /// Keys that begin with [`RESERVED`](crate::RESERVED) belong to the state machine.
     ///

@@ -9,8 +9,7 @@ use openraft::type_config::alias::{LogIdOf, SnapshotMetaOf, StoredMembershipOf};
 
 use crate::codec::{decode, encode};
 
-/// The prefix of the keys that a state machine reserves in the application's database. They sort after most other keys; a scan of all keys shows
-/// them.
+/// The prefix of the keys that a state machine reserves in the application's database. They sort after most other keys. A full scan shows them.
 pub const RESERVED: &[u8] = b"\xff\xffopenraft/";
 /// The key of the record.
 const APPLIED: &[u8] = b"\xff\xffopenraft/applied";

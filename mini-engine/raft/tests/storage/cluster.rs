@@ -143,8 +143,7 @@ impl Cluster {
         }
     }
 
-    /// Proposes one count, and returns the new number. On a busy machine the leader may lose its leadership before the proposal; then another one is
-    /// tried.
+    /// Proposes one count, and returns the new number. On a busy machine the leader may be deposed before the proposal, which is then repeated.
     async fn count(&self) -> u64 {
         loop {
             let (_, raft) = self.leader().await;

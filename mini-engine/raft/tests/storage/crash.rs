@@ -167,8 +167,7 @@ impl LogRun {
 
 #[test]
 fn after_a_crash_a_log_is_as_it_was_after_one_of_its_last_steps() {
-    // Catches a vote or an entry that was acknowledged and is lost, a hole, a truncation or a purge that is applied in part, and removed entries that
-    // return.
+    // Catches a vote or an entry that was acknowledged and is lost, a hole, a partial truncation or purge, and removed entries that return.
     let mem = MemFs::default();
     let fs: Arc<dyn FileSystem> = Arc::new(mem.clone());
     let mut steps =
@@ -208,8 +207,7 @@ fn applied(machine: &mut Machine) -> Result<usize, String> {
 
 #[test]
 fn after_a_crash_a_state_machine_has_applied_the_first_entries_each_once() {
-    // Catches an entry without its log id, a log id without its entry, and a snapshot that does not make the state durable although the log is purged
-    // after it.
+    // Catches an entry without its log id, a log id without its entry, and a snapshot that does not make the state durable.
     let mem = MemFs::default();
     let fs: Arc<dyn FileSystem> = Arc::new(mem.clone());
     let mut machine = Some(open_machine(&fs, DIR));

@@ -43,8 +43,7 @@ fn an_append_that_would_leave_a_hole_or_overwrite_is_refused_and_changes_nothing
 
 #[test]
 fn a_group_that_was_removed_begins_anew_and_the_others_keep_what_they_have() {
-    // After a removal of a group: catches a vote or an entry that comes back, an earlier purge that removes later entries, and lost entries of a
-    // neighbouring group.
+    // Catches a removed group's vote or entry that comes back, an earlier purge that removes later entries, and lost entries of a neighbour.
     let fs = memory();
     let (logs, mut log) = open_log(&fs);
     let mut others = [1, 2].map(|group| logs.group::<TypeConfig>(group).unwrap());

@@ -91,7 +91,7 @@ fn cost(entries: u64) -> Cost {
 
 #[test]
 fn a_purged_log_costs_what_a_young_one_does() {
-    // Catches space, tables, tombstones or replayed writes that grow with the total number of appends. `PURGED_ENTRIES=5000000` makes the test
+    // Catches space, tables, tombstones or replayed writes that grow with the total number of appends. `PURGED_ENTRIES=5000000` makes it
     // longer.
     let many = std::env::var("PURGED_ENTRIES").map_or(500_000, |text| text.parse().expect("a number"));
     let (young, old) = (cost(50_000), cost(many));

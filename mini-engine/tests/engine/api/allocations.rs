@@ -1,5 +1,4 @@
-//! Reads of cached data do not allocate for each entry. The tests count allocations, so that an extra copy or box fails a test instead of only
-//! costing time.
+//! Reads of cached data do not allocate for each entry. The tests count allocations, so that an extra copy or box fails a test.
 
 use allocation_counter::measure;
 use mini_engine::{Compression, Db, Durability, WriteBatch};

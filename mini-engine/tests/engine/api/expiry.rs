@@ -352,8 +352,8 @@ fn a_database_without_entries_that_expire_never_asks_for_the_time() {
 
 #[test]
 fn a_table_is_compacted_without_further_writes_once_most_of_it_has_expired() {
-    // Catches space that expired data takes for ever, also because of a few long-lived entries, and a wait for a compaction for which no worker
-    // was woken.
+    // Catches space that expired data takes for ever, also because of a few long-lived entries, and a wait for a compaction that no worker
+    // starts.
     let bytes = |db: &Db| db.metrics().levels.iter().map(|level| level.bytes).sum::<u64>();
     for long in [0, 4] {
         let fs = clocked();

@@ -84,8 +84,7 @@ fn an_option_past_either_end_of_its_range_is_refused_with_name_value_and_range()
 
 #[test]
 fn a_memtable_is_frozen_at_memtable_bytes() {
-    // Catches a size that is ignored, or taken for a number of entries, and an ignored kind: each kind uses another amount of
-    // memory for an entry.
+    // Catches a size that is ignored, or taken for a number of entries, and an ignored kind: each kind uses another amount of memory for an entry.
     let entries_of_first = |kind: MemtableKind, bytes: usize, value: &[u8]| {
         let (dir, fs, db) = hooked(|b| b.memtable_bytes(bytes).memtable_kind(kind).immutable_memtables(64));
         // No log is removed meanwhile.

@@ -27,7 +27,7 @@ fn blocks(db: &Db) -> u64 {
 
 #[test]
 fn an_end_costs_the_same_however_much_was_taken_there_before() {
-    // Catches a read that steps over the tombstones of all earlier taken entries. Counted in blocks, since the values below the tombstones are in a
+    // Catches a read that steps over the tombstones of all earlier taken entries. Counted in blocks: the values below the tombstones are in a
     // table.
     const COUNT: u64 = 1000;
     for (name, find) in FINDS {
@@ -97,8 +97,7 @@ const KEYS: u64 = 400;
 #[test]
 fn scans_among_many_removed_keys_are_those_of_the_model() {
     // Catches a skipped live key that was inserted, loaded or given a later expiry in a range recorded as empty, wherever its version is stored. Also
-    // catches an older snapshot, a transaction or an open iterator that skips keys visible to it, and an empty range that is applied to another
-    // keyspace.
+    // catches an older snapshot, a transaction or an open iterator that skips keys visible to it, and an empty range used in another keyspace.
     for seed in 0..12 {
         let mut now = 1000;
         let clock = Clock::at(second(now));

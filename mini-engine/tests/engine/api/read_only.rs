@@ -160,8 +160,7 @@ fn a_copy_without_a_lock_file_is_read_without_making_one() {
 
 #[test]
 fn a_torn_log_is_reported_and_left_as_it_is() {
-    // Catches a reader that truncates a log, that reports writes as lost which a writer would recover, or that finds writes which a writer would
-    // report as lost.
+    // Catches a reader that truncates a log, or that reports other writes as lost than a writer would.
     let (dir, db) = opened(|b| b.memtable_bytes(4096).immutable_memtables(8));
     db.insert("a", "1").unwrap();
     db.insert("torn", "2").unwrap();

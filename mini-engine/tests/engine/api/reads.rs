@@ -70,8 +70,8 @@ fn a_get_of_a_database_that_was_just_opened_reads_two_blocks_at_most() {
 
 #[test]
 fn reads_of_mapped_tables_go_on_while_compactions_delete_them() {
-    // Catches a mapping that is unmapped while an iterator or a value uses it, file handles that mapped tables keep, and cached blocks of mapped
-    // tables.
+    // Catches a mapping that is unmapped while an iterator or a value uses it, file handles that mapped tables keep, and blocks of such tables
+    // in the cache.
     let dir = TempDir::new().unwrap();
     let db = small(Db::builder(dir.path()))
         .memtable_bytes(64 << 10)

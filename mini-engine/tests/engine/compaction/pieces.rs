@@ -61,8 +61,7 @@ fn processes_that_live_shortly_finish_compactions_together() {
 
 #[test]
 fn a_compaction_on_demand_that_ends_anywhere_leaves_nothing_half_done_for_good() {
-    // Catches a step that does not continue where an earlier one has stopped: a narrowed table would keep the space of keys that were already
-    // compacted.
+    // Catches a step that does not continue where an earlier one has stopped: a narrowed table would keep the space of compacted keys.
     let mem = MemFs::default();
     let builder = |mem: &MemFs| {
         let builder = in_memory(mem).table_file_bytes(1024).max_compaction_bytes(1024).block_bytes(512);

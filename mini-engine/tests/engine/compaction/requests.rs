@@ -38,8 +38,7 @@ fn compacting_everything_leaves_one_run_without_tombstones_and_old_values() {
         assert_eq!(db.metrics().space_amplification(), Some(1.0));
         assert_eq!(files(dir.path(), ".sst").len() as u64, sum(&db.metrics(), |level| level.tables));
         assert_eq!(db.iter().map(Result::unwrap).count(), 200);
-        // The compaction reads even keys that are only on the lowest level: versions that a snapshot retained there become obsolete when it
-        // ends.
+        // The compaction reads even keys that are only on the lowest level: versions that a snapshot retained there become obsolete when it ends.
         let snapshot = db.snapshot();
         (1..400).step_by(2).for_each(|n| db.remove(key(n)).unwrap());
         db.compact_range(..).unwrap();

@@ -113,7 +113,7 @@ fn check_after(dir: &Path, db: Db, work: impl FnOnce(&Db)) {
 
 #[test]
 fn whole_batches_in_a_log_that_was_set_aside_are_told_of() {
-    // Catches a repair that reports a log as complete although an open has cut it in two: behind damage that a later sync proves, or behind a
+    // Catches a repair that reports a log as complete although an open has cut it in two: behind damage that a later sync proves, or a
     // possible tear.
     for (mode, durability, aside) in [
         (RecoveryMode::Quarantine, Durability::Synced, "log.aside"),

@@ -1,5 +1,5 @@
-//! Salvage: the contents of a new database that was made from a damaged one. Each file of a database of 300 tables is removed, truncated, or damaged
-//! by a flipped bit.
+//! Salvage: the contents of a new database that was made from a damaged one. Each file of a database of 300 tables is removed, truncated, or has a
+//! bit flipped.
 
 use crate::support::*;
 use proof::damage::Damage;
@@ -455,8 +455,8 @@ fn the_end_of_a_log_that_a_later_one_records_as_synced_was_not_left_by_a_crash()
 
 #[test]
 fn keyspaces_keep_their_names_while_a_manifest_tells_them_and_their_keys_in_any_case() {
-    // Catches a keyspace that is lost with its name, keys that get into another keyspace, and a dropped one that comes back although its drop is
-    // recorded.
+    // Catches a keyspace that is lost with its name, keys that get into another keyspace, and a dropped one that comes back despite its recorded
+    // drop.
     let (dir, db) = fresh();
     let spaces = ["a", "b", "gone"].map(|name| db.keyspace(name).unwrap());
     for (n, space) in spaces.iter().enumerate() {

@@ -2,9 +2,8 @@
 
 use crate::support::*;
 
-/// A database in three logs: "a" and "b" in the first, "c" in the second, "d" in the third, no table. The write of each key
-/// in `synced` is followed by a sync. Returns the logs' paths, oldest first. The logs end with their last frames, without
-/// preallocated space.
+/// A database in three logs: "a" and "b" in the first, "c" in the second, "d" in the third, no table. The write of each key in `synced` is followed
+/// by a sync. Returns the logs' paths, oldest first. The logs end with their last frames, without preallocated space.
 fn three_logs(dir: &Path, synced: &str) -> Vec<PathBuf> {
     let hook = unmapped();
     let db = Db::builder(dir).file_system(hook.arc()).immutable_memtables(4).open().unwrap();
@@ -254,8 +253,7 @@ fn check_long_log(db: &Db, batches: u8) {
 
 #[test]
 fn the_first_half_of_a_memtable_is_written_while_the_second_is_read() {
-    // Catches halves in the wrong order, a lost half, and entries behind a damaged frame that were passed to the other thread before the damage was
-    // found.
+    // Catches halves in the wrong order, a lost half, and entries behind a damaged frame that the other thread got before the damage was found.
     let original = TempDir::new().unwrap();
     long_log(original.path());
     let (dir, hook) = (copy(original.path()), unmapped());

@@ -156,8 +156,7 @@ pub(super) fn replay(mut history: Vec<Committed>) -> Result<Map, String> {
 
 #[test]
 fn what_is_not_serial_is_found() {
-    // Catches a check that accepts every history: it must reject write skew, a phantom, a lost update, and a read of the past, and accept a serial
-    // history.
+    // Catches a check that accepts every history: it must reject write skew, a phantom, a lost update, and a read of the past.
     let (a, b) = (b"a".to_vec(), b"b".to_vec());
     let insert = |key: &[u8], value: &[u8]| (Op::Insert(key.to_vec(), value.to_vec()), Vec::new());
     let get = |key: &Vec<u8>, value: Option<&[u8]>| (Op::Get(key.clone()), vec![value.map(|v| (vec![], v.to_vec()))]);

@@ -24,8 +24,8 @@ fn base(dir: &Path) -> Vec<PathBuf> {
     paths(dir, ".sst")
 }
 
-/// Writes `rounds` times as many new keys as the base has, spread over its range, until a write fails. Returns the number of acknowledged writes, and
-/// the error.
+/// Writes `rounds` times as many new keys as the base has, spread over its range, until a write fails. Returns the acknowledged writes, and the
+/// error.
 fn overwrite(db: &Db, rounds: u64) -> (u64, Option<Error>) {
     for n in 0..rounds * 400 {
         if let Err(error) = db.insert(new_key(n), n.to_string()) {
@@ -56,8 +56,8 @@ fn check(db: &Db, written: u64) {
 
 #[test]
 fn a_damaged_table_below_stops_writers_with_its_name_until_it_is_restored_and_level_0_stays_small() {
-    // Catches back-pressure that one flipped bit turns off, an endless wait, an error without its reason, and a repaired table that counts as
-    // damaged until a reopen.
+    // Catches back-pressure that one flipped bit turns off, an endless wait, an error without its reason, and a repaired table that still
+    // counts as damaged.
     for policy in POLICIES {
         let dir = TempDir::new().unwrap();
         let damaged = base(dir.path()).remove(0);

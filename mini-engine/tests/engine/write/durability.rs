@@ -25,8 +25,7 @@ fn rule_4_a_new_file_is_synced_with_its_name_before_anything_durable_refers_to_i
     db.flush().unwrap();
     let flush = fs.take();
     let edit = position(&flush, 0, Op::Write, "MANIFEST");
-    // The new log is durable before its first frame, and before the edit that makes replay start from it; the table is durable before the edit that
-    // names it.
+    // The new log is durable before its first frame, and before the edit that makes replay start from it; the table is durable before its edit.
     assert!(in_order(&flush, &[(Op::Create, ".log"), (Op::Sync, ".log"), (Op::SyncDir, "")])[2] < edit);
     let table = in_order(&flush, &[(Op::Sync, ".sst"), (Op::SyncDir, "")]);
     assert!(table[1] < edit && count(&flush[table[0]..], Op::Write, ".sst") == 0);

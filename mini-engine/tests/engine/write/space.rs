@@ -55,9 +55,8 @@ fn rule_8_writers_that_choose_so_wait_while_a_flush_has_no_space_and_go_on_by_th
 
 #[test]
 fn rule_8_a_flush_without_space_or_handles_is_reported_to_who_asked_for_it_and_done_later() {
-    // Catches a `flush` that waits for ever, a `flush` whose failure loses the memtable, and a database that stays read-only because another part
-    // of the process had many files open for a moment.
-    // The cases are a sync on a file system that allocates late, ENFILE and EMFILE.
+    // Catches a `flush` that waits for ever, a `flush` whose failure loses the memtable, and a database that stays read-only because another part of
+    // the process had many files open for a moment. The cases are a sync on a file system that allocates late, ENFILE and EMFILE.
     for (op, answer) in [
         (Op::Sync, Answer::Fail(ErrorKind::StorageFull)),
         (Op::Create, Answer::FailOs(23)),

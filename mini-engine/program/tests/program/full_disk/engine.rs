@@ -1,8 +1,7 @@
 //! The engine on a file system that is actually full.
 //!
-//! A ballast file takes almost all of the space, so that in each round the disk becomes full at another write: of the log, a table, or the
-//! manifest. Writes are then refused, but flushes and opens are not. After a refused write the ballast is removed, and everything goes on
-//! without a reopen.
+//! A ballast file takes almost all of the space, so that in each round the disk becomes full at another write: of the log, a table, or the manifest.
+//! Writes are then refused, but flushes and opens are not. After a refused write the ballast is removed, and everything goes on without a reopen.
 
 use std::fs;
 use std::io::{ErrorKind, Write as _};
