@@ -8,7 +8,7 @@ use fastskip::{FrozenMemtable, InsertError, Kind, Memtable, Op, Version};
 /// An engine with one writer. In a real engine, the log and the levels are files.
 struct Engine {
     active: Memtable,
-    /// Newest last.
+    /// Frozen tables that wait for a flush, the newest last.
     frozen: VecDeque<FrozenMemtable>,
     log: Vec<String>,
     levels: BTreeMap<Vec<u8>, Option<Vec<u8>>>,

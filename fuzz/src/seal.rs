@@ -176,7 +176,7 @@ fn put(file: &mut [u8], at: usize, sum: u64) {
     file[at..at + 8].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// The low half.
+/// Writes the low half of `sum` at `at`.
 fn put_low(file: &mut [u8], at: usize, sum: u64) {
     file[at..at + 4].copy_from_slice(&(sum as u32).to_le_bytes());
 }

@@ -1,4 +1,4 @@
-//! Every committed input of every target, on any compiler. `cargo run -p fuzz --example seeds` made the first of them.
+//! Replays every committed input of every target, on any compiler. `cargo run -p fuzz --example seeds` made the first inputs.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ fn replay(target: &str, body: Body) -> Met {
     inputs.iter().flat_map(|input| body(input)).collect()
 }
 
-/// Operations and other required outcomes, separated by bars.
+/// All required outcomes: the operations, and `others`, which are separated by `|`.
 fn met(operations: impl Iterator<Item = String>, others: &str) -> Met {
     operations.chain(others.split('|').map(str::to_owned)).collect()
 }

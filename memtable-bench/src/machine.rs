@@ -41,7 +41,7 @@ impl Machine {
 /// repository is missing.
 pub(crate) fn commit() -> Option<String> {
     let mut git = Command::new("git");
-    // Not in the current directory, which may be another repository. The pattern excludes all tags, so the result is the commit.
+    // Runs in the source directory: the current one may be another repository. The pattern excludes all tags, so the result is the commit.
     git.args(["-C", env!("CARGO_MANIFEST_DIR"), "describe", "--always", "--exclude=*", "--abbrev=40"]);
     let output = git.arg("--dirty=-changed").stdin(Stdio::null()).output().ok()?;
     let commit = output.status.success().then(|| String::from_utf8(output.stdout).ok()).flatten()?;
@@ -56,7 +56,7 @@ pub(crate) fn memory_available() -> Option<u64> {
     Some(group.map_or(system, |group: u64| group.min(system)))
 }
 
-/// Resets the peak of resident memory (Linux). Returns the resident bytes of now.
+/// Resets the peak of resident memory (Linux). Returns the present resident bytes.
 pub(crate) fn reset_peak() -> Option<u64> {
     // 5 resets the peak; see proc(5).
     fs::write("/proc/self/clear_refs", "5").ok()?;

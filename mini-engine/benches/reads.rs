@@ -32,7 +32,7 @@ fn open(dir: &Path) -> Result<Db> {
     Db::builder(dir).compression(Compression::None).table_reads(reads).cache_bytes(cache_bytes()).open()
 }
 
-/// The database in `dir`, made unless it is there.
+/// Opens the database in `dir`, or makes it.
 fn database(dir: &Path, compacted: bool) -> Result<Db> {
     if dir.exists() {
         return open(dir);

@@ -5,7 +5,7 @@ use mini_engine::{Db, Durability, MemtableKind, WriteBatch};
 
 const RECORDS: u64 = 200_000;
 
-/// The key of a record: of the `number`-th in sorted data.
+/// The key of the `number`-th record in sorted order.
 fn key(number: u64) -> [u8; 8] {
     number.to_be_bytes()
 }

@@ -1,4 +1,4 @@
-//! The tools that the tests, fuzz targets and benchmarks of all crates share. It is never published.
+//! The tools that the tests, fuzz targets and benchmarks of all crates share. This crate is never published.
 //!
 //! * [`disk`]: a file system in memory that simulates power cuts, and one that lets chosen operations fail;
 //! * [`damage`]: damage to the files of a database on such a disk;

@@ -1,4 +1,4 @@
-//! Batches into tables so large that one search finds the places of all entries.
+//! Batches into tables so large that a batch searches for the places of several entries at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
@@ -243,7 +243,7 @@ fn of_a_batch_at_one_number_the_last_write_of_a_key_wins() {
     }
 }
 
-/// Catches a sorted batch that is stored in another order, also if a repeated key makes it unsorted.
+/// Catches a sorted batch that is stored in another order, with or without a repeated key.
 #[test]
 fn a_sorted_batch_at_one_number_is_stored_whole() {
     let memtable = Memtable::builder().shards(1).build();

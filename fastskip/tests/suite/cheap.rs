@@ -194,7 +194,7 @@ fn twenty_thousand_tables_leave_addresses_to_the_process() {
     let effective = |table: usize| tables[table].stats().effective_max_memory_bytes;
     assert!(effective(0) > 15 << 30 && effective(tables.len() - 1) > 1000 << 20, "{}", effective(tables.len() - 1));
     std::thread::spawn(|| drop(vec![1_u8; 1 << 30])).join().unwrap();
-    // A limit larger than the default range is kept.
+    // A limit of 4 GiB is granted in full, although tables without a limit have taken many addresses.
     let limited = Memtable::builder().max_memory_bytes(4 << 30).try_build().unwrap();
     assert_eq!(limited.stats().effective_max_memory_bytes, 4 << 30);
     tables.iter().step_by(1000).for_each(Memtable::validate);
@@ -239,7 +239,7 @@ fn pool_hands_a_dropped_tables_pages_to_the_next() {
     if !is_alone("cheap::pool_hands_a_dropped_tables_pages_to_the_next", None) {
         return;
     }
-    // One shard fills the table to its limit, so that the first table touches these pages.
+    // Its one shard fills each table to the limit, so the first table touches all pages.
     let pool = TablePool::new(1);
     let mut touched = 0;
     for round in 0..20_u64 {

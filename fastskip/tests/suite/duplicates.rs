@@ -56,7 +56,7 @@ fn a_batch_of_replacements_that_fits_no_table_is_too_large_at_every_door() {
     assert_eq!((table.len(), table.apply_at(&ops[..100], 1).map(|written| written.stored)), (0, Ok(100)));
 }
 
-/// Catches items of one sequence number, written one by one as the engine writes a batch, of which an earlier one stays in place.
+/// Catches an earlier item that stays in place when an engine writes the items of a batch one by one under one sequence number.
 #[test]
 fn items_of_one_number_overwrite_each_other() {
     for way in 0..3 {

@@ -9,7 +9,7 @@ fn key(number: usize) -> [u8; 8] {
     (number as u64).to_be_bytes()
 }
 
-/// Catches an allocation past the end of the address range, which is larger than the limit and smaller than limit and value together.
+/// Catches an allocation beyond the end of the address range. The range is larger than the limit, but smaller than limit and value together.
 #[test]
 fn entry_past_the_end_of_the_range_is_full_and_nothing_is_written() {
     let list = ConcurrentSkipList::with_capacity_and_shards(0, 1, 1 << 20, 0);
@@ -132,7 +132,7 @@ fn memtable_says_when_it_is_frozen_and_when_a_limit_is_near() {
     frozen.validate();
 }
 
-/// Catches bounds of sequence numbers that lack a shard's numbers, and a refused write that changes them.
+/// Catches statistics whose sequence number bounds ignore a shard, and a refused write that changes these bounds.
 #[test]
 fn stats_bound_the_sequence_numbers() {
     let memtable = Memtable::builder().shards(4).build();

@@ -45,7 +45,7 @@ fn keys_that_look_like_the_end_of_a_level_are_found() {
     list.validate();
 }
 
-/// Catches a range at a sequence number of which both ends yield one key, because a newer version arrives in between.
+/// Catches a key that both ends of a range yield, because a newer version of the key arrives in between.
 #[test]
 fn a_key_comes_from_one_end_though_a_newer_version_arrives() {
     for is_back_first in [false, true] {

@@ -43,7 +43,7 @@ pub(super) fn seal(writers: &'static [&'static [u8]]) -> Program<ConcurrentSkipL
         })
 }
 
-/// The end of a reservation beside a freeze.
+/// The way in which a reservation ends while other threads freeze.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Fate {
     Dropped,

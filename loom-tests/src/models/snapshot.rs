@@ -36,7 +36,7 @@ pub(super) enum Help {
     Looks = 1,
 }
 
-/// Thread 0 inserts or, if it `deletes`, deletes; thread 1 takes a snapshot and reads it twice.
+/// Thread 0 inserts or, with `deletes`, deletes a key; thread 1 takes a snapshot and reads it twice.
 pub(super) fn change(deletes: bool, help: Help) -> Program<ConcurrentSkipList> {
     Program::new(move || holding(if deletes { b"k" } else { b"a" }))
         .thread(move |list| assert!(if deletes { list.delete(b"k") } else { list.insert(b"k", b"") }))

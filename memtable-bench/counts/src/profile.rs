@@ -5,7 +5,7 @@ use std::collections::HashSet;
 /// How often instructions were executed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Executed {
-    /// All of them, those of libraries included.
+    /// All executed instructions, including those of libraries.
     pub instructions: u64,
     /// Atomic read-modify-writes of the program itself.
     pub atomics: u64,
@@ -33,7 +33,7 @@ pub fn executed(profile: &str, program: &str, atomics: &HashSet<u64>) -> Option<
         if let Some(name) = line.strip_prefix("ob=") {
             object = name;
         } else if line.starts_with("calls=") {
-            // The costs of the callee, which has lines of its own.
+            // Skips the costs of the callee, whose instructions have lines of their own.
             lines.next();
         } else if let Some(costs) = line.strip_prefix("0x").filter(|_| object == program) {
             let mut fields = costs.split(' ');

@@ -8,7 +8,7 @@ const TOLERATED: f64 = 0.03;
 /// The largest rounding error of recorded counts.
 const ROUNDED: f64 = 0.006;
 
-/// Of one operation.
+/// The counts of one operation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Counts {
     /// Executed instructions.
@@ -22,7 +22,7 @@ pub struct Counts {
 pub struct Record {
     /// The version of the compiler, as `rustc --version` prints it.
     pub compiler: String,
-    /// By the names of cases.
+    /// The counts of each case, by its name.
     pub cases: BTreeMap<String, Counts>,
 }
 

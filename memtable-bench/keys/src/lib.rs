@@ -102,7 +102,7 @@ impl Keys {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -113,7 +113,7 @@ impl Keys {
         &self.bytes[start..self.ends[index]]
     }
 
-    /// All of them.
+    /// An iterator over all keys.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.len()).map(|index| self.get(index))
     }

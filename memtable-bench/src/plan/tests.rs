@@ -87,9 +87,9 @@ fn presets_can_be_done_narrowed_and_made_small() {
 
 #[test]
 fn what_cannot_be_measured_is_refused() {
-    // Catches a run without rounds, which would print an empty table, a machine that swaps an hour later, also where the estimate
-    // itself overflows, a result that is lost after the run, a unit that is off by a factor, and 0 that gets through by its unit;
-    // and a matrix that a preset overrules.
+    // Catches a run without rounds, a cell too large for the memory (also if the estimate overflows), and a file that turns out
+    // to be unwritable after the run. Also catches a unit that is off by a factor, an accepted 0 with a unit, and matrix
+    // arguments that a preset silently overrides.
     let directory = tempfile::tempdir().expect("a directory");
     let directory = directory.path().display();
     let skl = if cfg!(feature = "skl") { "100000 entries are too many for subject skl" } else { "add --features skl" };

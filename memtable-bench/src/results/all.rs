@@ -26,7 +26,7 @@ impl Results {
     pub(crate) fn find(&self, shape: &Shape, workload: Workload) -> Option<&CellResults> {
         let shown = |of: &&CellResults| of.figures_at(workload).count();
         let candidates = self.cells.iter().filter(|of| of.cell.shape == *shape && shown(of) > 0);
-        // Searches in reverse, so that of equally large cells the chosen one does not depend on later files.
+        // Of equal maxima `max_by_key` returns the last, so the reversed order gives the first.
         candidates.rev().max_by_key(shown)
     }
 

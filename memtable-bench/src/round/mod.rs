@@ -40,7 +40,7 @@ fn of<S: Store>(request: &Request) -> Done<Vec<Sample>> {
         true => table::run::<S>(&work, &wanted)?,
         false => engine::run::<S>(&work, &wanted)?,
     };
-    // Every round of a table needs the insert, but not every run asked for it.
+    // Every round of a table does the insert, but not every request includes it.
     samples.retain(|sample| wanted.contains(&sample.workload));
     Ok(samples)
 }

@@ -110,12 +110,12 @@ impl Shape {
         self.keys.longest(self.key_len)
     }
 
-    /// An upper estimate of what the filled table takes, in bytes.
+    /// An upper estimate of the filled table's memory, in bytes.
     pub(crate) fn table_memory(&self) -> u128 {
         (self.longest_key() as u128 + self.value_len as u128 + TABLE_OVERHEAD) * self.entries as u128
     }
 
-    /// An upper estimate of what a round needs, in bytes.
+    /// An upper estimate of a round's memory, in bytes.
     pub(crate) fn memory(&self) -> u128 {
         // Mixed workloads store up to six tenths more. The keys of the input come twice, as they are stored and as they are read.
         let keys = 3 * self.longest_key() as u128;

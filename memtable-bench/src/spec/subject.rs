@@ -164,7 +164,7 @@ impl Subject {
         })
     }
 
-    /// Whether it keeps records in files.
+    /// Whether the subject keeps records in files.
     fn is_engine(self) -> bool {
         self.ability() >= Ability::Read
     }

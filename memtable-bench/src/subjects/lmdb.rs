@@ -12,7 +12,7 @@ use super::store::{Done, Record, Settings, Store, store};
 
 /// Address space for the map: the file grows as needed.
 const MAP_BYTES: usize = 64 << 30;
-/// More readers at once than a round has threads.
+/// The most concurrent readers: more than a round has threads.
 const READERS: u32 = 1024;
 
 pub(crate) struct Open {

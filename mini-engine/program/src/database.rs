@@ -1,7 +1,7 @@
 //! The database of a command: its arguments, and opening it.
 //!
-//! Only commands that write create one. All others refuse a directory without a database, so that a mistyped path is an error instead of an empty
-//! answer and a new directory. Commands that only read open it read-only: they change nothing in it, and may run at the same time.
+//! Only commands that write create a database. All others refuse a directory without a database, so that a mistyped path is an error instead of
+//! an empty answer and a new directory. Commands that only read open it read-only: they change nothing in it, and may run at the same time.
 
 use std::path::PathBuf;
 use std::thread;
@@ -49,7 +49,7 @@ pub(crate) enum OpenFor {
     /// Nothing in the directory changes, and others may read at the same time.
     Reading,
     Writing,
-    /// Like for writing, but a database is created if there is none.
+    /// As `Writing`, but creates a database if there is none.
     Creating,
 }
 

@@ -30,7 +30,7 @@
 //! # let dir = dir.path();
 //! let log_store = Logs::open(dir.join("log"))?.group::<TypeConfig>(0)?;
 //! let state_machine = StateMachine::<TypeConfig, _>::open(dir.join("state"), Words)?;
-//! // What the application reads from, and what receives snapshots.
+//! // The handle for reads of the application, and for received snapshots.
 //! let state = state_machine.state();
 //! assert!(!state.db().contains_key("hello")?);
 //! # Ok(())

@@ -11,7 +11,7 @@ mod working_directory;
 use std::env;
 use std::process::Command;
 
-/// Set in the process of a test.
+/// The environment variable that marks the process of a test.
 const ALONE: &str = "MINI_ENGINE_TEST_ALONE";
 
 /// Runs `work`, the test named `name`, in a process without other tests.

@@ -16,15 +16,15 @@ const MEMTABLES: [usize; 4] = [4 << 10, 32 << 10, 256 << 10, 64 << 20];
 /// The ways to make room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// Every key, one by one.
+    /// Removes every key, one by one.
     Each,
-    /// Three of four keys in batches.
+    /// Removes three of four keys in batches.
     Most,
-    /// All keys by one range.
+    /// Removes all keys by one range.
     Range,
-    /// By ranges of a tenth of the keys.
+    /// Removes ranges of a tenth of the keys each.
     Ranges,
-    /// One of two keyspaces.
+    /// Drops one of the two keyspaces.
     Drop,
 }
 

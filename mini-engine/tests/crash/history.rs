@@ -241,7 +241,7 @@ fn threads_killed_and_reopened_find_a_history_without_a_hole() {
 
 #[test]
 fn a_history_on_a_disk_whose_syncs_do_nothing_is_found_out() {
-    // Catches rounds whose cuts never remove data whose sync was a lie, and an ineffective check.
+    // Catches cuts that never remove data after a sync that only pretended, and an ineffective check.
     let verdict = (0..40).find_map(|seed| rounds(seed, 10, Lie::AllFiles).err()).expect("a lie that was not found out");
     let is_a_loss = ["LOST", "it does not open: corruption"].iter().any(|word| verdict.contains(word));
     assert!(is_a_loss, "{verdict}");

@@ -110,7 +110,7 @@ impl Kept {
         Kept { keyspaces: keyspaces.clamp(self.batches, self.keyspaces), ..self }
     }
 
-    /// The kept ones of `events`.
+    /// The events of `events` that are kept.
     pub(crate) fn of(self, events: &[Event]) -> Vec<Event> {
         let is_kept =
             |(at, event): &(usize, &Event)| *at < if event.batch().is_some() { self.batches } else { self.keyspaces };

@@ -189,7 +189,7 @@ impl Run {
         Ok(())
     }
 
-    /// The second of the next event.
+    /// The time of the next event, in seconds.
     fn next_second(&self) -> u64 {
         self.time.max(self.events.len() as u64 + 1)
     }

@@ -1,5 +1,4 @@
-//! Checks that links of the book, of the READMEs and of other pages have a target: a file, or a heading in it. Links of the book stay within the
-//! book.
+//! Checks that links of the book, of the READMEs and of other pages have a target: a file or a heading. Links of the book stay within it.
 //!
 //! `mdbook` copies only `docs/src`, so a link to a file outside works only in the repository.
 

@@ -98,7 +98,7 @@ impl Shared {
 /// db.write(batch, Durability::Synced)?;
 /// db.insert("banana", "yellow")?;
 ///
-/// // The seed decides what becomes of the banana; the apple was synced.
+/// // The seed decides whether the banana survives; the apple was synced.
 /// let (left, _losses) = fs.disk().after_power_cut(7);
 /// let db = Db::builder("/db").file_system(Arc::new(MemFs::on(left))).open()?;
 /// assert_eq!(db.get("apple")?.as_deref(), Some(&b"red"[..]));

@@ -46,7 +46,7 @@ pub(super) fn upkeep<const FREEZES: bool>() -> Program<Memtable, Vec<u8>> {
                     _ = memtable.list.for_writes(0).expect("room").index.mend(number, Predecessor::HEAD, 4)
                 }),
                 _ if FREEZES => {
-                    // Lookups at the same time may still mend the index, so it is checked for completeness only at rest.
+                    // Concurrent lookups may still repair the index, so it is checked for completeness only at rest.
                     let frozen = memtable.freeze();
                     return frozen.all_versions().map(|version| version.key[0]).collect();
                 }

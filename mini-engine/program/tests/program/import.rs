@@ -164,7 +164,7 @@ fn half_a_line_is_left_out_when_its_writer_is_interrupted_too() {
 #[cfg(target_os = "linux")]
 #[test]
 fn no_thread_but_one_is_given_a_signal() {
-    // Catches a thread that accepts the signals although the import does not ask it at the end of the input: it might handle a signal too late.
+    // Catches unblocked signals in a thread to which the import sends no request: that thread might handle a signal too late.
     let room = Room::new();
     let (child, stdin) = room.importing(&["a\t1"]);
     let threads = std::fs::read_dir(format!("/proc/{}/task", child.id())).expect("threads");

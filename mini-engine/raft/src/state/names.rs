@@ -1,4 +1,4 @@
-//! Names of directories beside each other, and their removal.
+//! The names of the directories of a state machine, and their removal.
 
 use std::path::Path;
 

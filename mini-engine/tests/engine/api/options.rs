@@ -247,7 +247,7 @@ fn partitions_end_at_partition_bytes() {
 
 #[test]
 fn more_filter_bits_let_fewer_absent_keys_pass_and_none_let_all() {
-    // Catches bits that are ignored, and a table without a filter that is counted as having one.
+    // Catches an ignored number of bits, and a table without a filter that is counted as having one.
     let passed = |bits: u32| {
         let (_dir, db) = opened(|b| b.filter_bits_per_key(bits));
         (0..8000).for_each(|n| db.insert(key(2 * n), "").unwrap());

@@ -160,7 +160,7 @@ fn a_copy_without_a_lock_file_is_read_without_making_one() {
 
 #[test]
 fn a_torn_log_is_reported_and_left_as_it_is() {
-    // Catches a reader that truncates a log, or that reports other writes as lost than a writer would.
+    // Catches a reader that truncates a log, or whose report of lost writes differs from a writer's.
     let (dir, db) = opened(|b| b.memtable_bytes(4096).immutable_memtables(8));
     db.insert("a", "1").unwrap();
     db.insert("torn", "2").unwrap();

@@ -114,7 +114,7 @@ fn metrics_tell_the_age_of_the_oldest_snapshot_or_iterator() {
         let first = take();
         let begun = Instant::now();
         let second = take();
-        // The first snapshot is older than this moment, the second one younger.
+        // The first view is older than this moment, the second one younger.
         let elapsed = begun.elapsed();
         assert!(age().is_some_and(|age| age >= elapsed));
         drop(first);
@@ -124,7 +124,7 @@ fn metrics_tell_the_age_of_the_oldest_snapshot_or_iterator() {
     }
 }
 
-/// The effect of write `n`, counted from 0: it has sequence number `n + 1`.
+/// The key and the value of write `n`, counted from 0, which has sequence number `n + 1`; no value for a removal.
 fn write(n: u64) -> (u64, Option<u64>) {
     (n.wrapping_mul(7) % 64, (n % 11 != 10).then_some(n))
 }

@@ -134,7 +134,7 @@ fn as_many_compactions_run_at_once_as_there_are_threads() {
         while runs(1) < 2 || runs(2) < 2 {
             db.insert(key(1), "1").unwrap();
             db.flush().unwrap();
-            // Each flush makes a tier of its own.
+            // Waits, so that each flush goes into a tier of its own.
             db.wait_for_compactions().unwrap();
         }
         db.close().unwrap();

@@ -2,7 +2,7 @@
 
 use crate::support::*;
 
-/// Writes the keys `new` to the only log, and changes a byte: of the first of them, or behind the last.
+/// Writes the keys `new` to the only log, and damages a byte of the first new frame, or a byte behind the last frame.
 fn tear(dir: &Path, new: &[&str], at_first: bool) {
     let db = Db::open(dir).unwrap();
     new.iter().for_each(|key| db.insert(key, "value").unwrap());

@@ -104,7 +104,7 @@ impl Original {
         }
     }
 
-    /// Checks that salvage finds everything outside of `hit`, and nothing within it that never existed. Returns the keys that changed.
+    /// Checks that salvage finds everything outside of `hit`, and no invented value within it. Returns the keys that changed.
     fn check(&self, found: &Texts, hit: &BTreeSet<&str>, what: &str) -> Vec<&String> {
         let changed = self.changed(found);
         for key in &changed {

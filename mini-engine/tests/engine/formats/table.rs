@@ -34,7 +34,7 @@ pub(crate) struct Properties {
     pub(crate) largest_seqno: u64,
     pub(crate) first_key: Vec<u8>,
     pub(crate) last_key: Vec<u8>,
-    /// The number of entries that expire, and eight of their expiry times.
+    /// The number of entries that expire, and the eight instants by which eighths of them have expired.
     pub(crate) expiring: (u64, [u64; 8]),
 }
 
@@ -327,7 +327,7 @@ fn counted(entries: &[Entry], ranges: &[Entry]) -> Properties {
     let last_key = entries.last().map_or(&[][..], |entry| &entry.key).max(last_covered);
     let mut instants: Vec<u64> = entries.iter().filter_map(|entry| entry.expires).collect();
     instants.sort_unstable();
-    // The tables here have few entries, so the recorded times are exact.
+    // The tables here have few entries, so each recorded instant is the earliest possible.
     let passed_by = |parts: usize| (instants.len() * parts).div_ceil(8).checked_sub(1).map_or(0, |at| instants[at]);
     Properties {
         entries: entries.len() as u64,

@@ -183,7 +183,7 @@ fn rule_3_a_torn_tail_is_cut_and_synced_before_the_next_log_is_created() {
     let steps = in_order(&events, &[&kept[..], &[(Op::RenameTo, ".log.aside"), (Op::SyncDir, "")]].concat());
     // The file for the tail is first truncated, to remove an older tail.
     assert_eq!(Some(steps[2]), events.iter().position(|event| event.op == Op::Truncate && event.name() == torn));
-    // Tables sync the directory as well, so the next steps are searched for after these.
+    // Tables sync the directory too, so the search for the next steps begins behind these.
     let next = [position(&events, 0, Op::Create, ".sst"), position(&events, steps[1], Op::Create, ".log")];
     assert!(
         next.into_iter().chain([position(&events, 0, Op::Write, "MANIFEST")]).all(|at| steps[5] < at),
@@ -239,7 +239,7 @@ fn long_log(dir: &Path) {
 
 fn open_long_log(dir: &Path, hook: &FaultFs) -> Result<Db, Error> {
     let builder = Db::builder(dir).memtable_bytes(16 << 20).table_file_bytes(64 << 20).file_system(hook.arc());
-    // Level 0 stays as after the replay.
+    // No compaction changes level 0 after the replay.
     builder.l0_trigger(100).l0_slowdown(200).l0_stop(300).open()
 }
 

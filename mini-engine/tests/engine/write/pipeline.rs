@@ -122,7 +122,7 @@ fn a_synced_write_makes_all_before_it_durable_and_nothing_behind_a_hole() {
         arrivals.recv().unwrap();
         let second = spawn(scope, "second", || synced("b"));
         wait_for_frame(&fs);
-        // Other syncs of this log are possible, but none of these two frames.
+        // No sync may begin yet, because the first frame is incomplete.
         assert_eq!(count(&fs.take(), Op::Sync, ".log"), 0);
         let left = copy(dir.path());
         assert_eq!(Db::open(left.path()).unwrap().iter().count(), entries + 2);

@@ -14,7 +14,7 @@ pub(super) enum Fault {
     Isolate(usize),
     /// The first node cannot connect to the second.
     OneWay(usize, usize),
-    /// Each sync takes long.
+    /// Delays each sync of a node.
     SlowDisk(usize),
 }
 

@@ -1,4 +1,4 @@
-//! A server of a test's own, and connections to it.
+//! A server for one test, and connections to it.
 
 use std::fmt::Display;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -16,7 +16,7 @@ use super::{PATIENCE, Room, program};
 
 pub(crate) struct Server {
     child: Child,
-    /// The process, until it has ended.
+    /// The messages of the process, until they are read to the end.
     stderr: Option<BufReader<ChildStderr>>,
     pub(crate) address: SocketAddr,
     /// The directory, which is removed after the server ends, unless the test keeps it.
