@@ -1,6 +1,6 @@
 //! Writes the committed inputs, `corpus/<target>/seed-*`: `cargo run -p fuzz --example seeds [TARGET..]`. It draws many random inputs from a fixed
-//! seed and keeps an input if it meets an operation or a refusal that no earlier input met; it keeps at least twelve. The shard of a thread, and so
-//! the moment when a table is full, depends on the thread's number. So an input is run many times, and only outcomes of every run count.
+//! seed and keeps an input if it has an outcome (an operation or a refusal) that no earlier input had; it keeps at least twelve. The shard of a thread,
+//! and so the moment when a table is full, depends on the thread's number. So an input is run many times, and only outcomes of every run count.
 
 use std::fs;
 use std::io;

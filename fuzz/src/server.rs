@@ -164,7 +164,7 @@ impl Conversation {
         Self { shared, session, protocol, most, consumed: 0, answered: Vec::new(), is_over: false }
     }
 
-    /// Carries out the complete requests in `sent`; their beginning was received before.
+    /// Carries out the complete requests in `sent` (all bytes received so far) from byte `consumed` on.
     fn receive(&mut self, sent: &[u8], met: &mut Met) {
         while !self.is_over {
             let (rest, mut output) = (&sent[self.consumed..], Output::default());

@@ -80,7 +80,7 @@ impl Storage {
     /// Grants `bytes`, halved until they are at most [`GRANTED`], but no less than `least`.
     ///
     /// # Errors
-    /// None: a model asks for little.
+    /// None: a model needs little memory.
     pub(crate) fn reserve(bytes: usize, least: usize, _: bool, _: Option<&TablePool>) -> io::Result<Self> {
         let mut len = bytes.max(least).next_multiple_of(WORD);
         while len > GRANTED && len / 2 >= least {

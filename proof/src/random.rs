@@ -29,7 +29,7 @@ impl Random {
         self.below(n) == 0
     }
 
-    /// A separate generator for part `n` of this one's work.
+    /// A separate generator, derived from this one, for part `n` of the work.
     pub fn at(&self, n: usize) -> Random {
         Random(Random(self.0 ^ (n as u64) << 32).next())
     }

@@ -114,11 +114,11 @@ const LARGE: u32 = 300;
 /// The way in which a returned piece is allocated again.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Spare {
-    /// Unchanged.
+    /// The piece is allocated unchanged.
     Alone,
-    /// Joined, as parts of a shard's chunk.
+    /// Pieces are joined as parts of a shard's chunk.
     InAChunk,
-    /// Joined, by an allocation at the arena's frontier.
+    /// Pieces are joined by an allocation at the arena's frontier.
     BehindTheFrontier,
 }
 

@@ -9,7 +9,7 @@ const READERS: [&str; 9] =
     ["get k", "delete k", "scan", "count", "stats", "stats --json", "verify", "checkpoint copy", "quarantine"];
 const PUT: &str = "put k v";
 
-/// Runs each command that does not create a database, and some more. All must be refused with `code` and a message that contains `words`.
+/// Runs each command that does not create a database, and the lines in `more`. All must be refused with `code` and a message that contains `words`.
 #[track_caller]
 fn refuses(room: &Room, code: i32, more: &[&str], words: &str) {
     for line in READERS.iter().chain(more) {

@@ -21,8 +21,8 @@ proptest! {
     fn every_read_agrees_with_an_ordinary_map_after_every_step(
         bytes in vec(any::<u8>(), 1..1400), is_in_memory in any::<bool>(),
     ) {
-        // Catches any mistake of a memtable of either kind, a flush, a load, a compaction, a recovery or an iterator about order, versions,
-        // tombstones, removed ranges, bounds and directions, under each policy and after any change of policy. Also catches combined reads that
+        // Catches any mistake about order, versions, tombstones, removed ranges, bounds and directions in a memtable of either kind, a flush,
+        // a load, a compaction, a recovery or an iterator, under each policy and after any change of policy. Also catches combined reads that
         // differ from single reads or exceed their limit, a wrong cached end for pops, and keyspaces that see each other's keys. Also catches a
         // transaction that does not see its own writes, misses a conflict, reports a false one, or leaves a trace when it is refused. Also catches a
         // write lost by a kill, and a durable one lost by a power cut.

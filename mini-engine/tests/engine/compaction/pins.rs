@@ -58,7 +58,7 @@ fn is_round(iter: Iter, round: u32) -> bool {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_snapshot_keeps_the_versions_that_it_sees_and_no_file() {
-    // Catches a snapshot that also pins the files of its time: their space would be taken twice.
+    // Catches a snapshot that also pins the files that existed when it was taken: their space would be taken twice.
     let dir = TempDir::new().unwrap();
     let db = quiet(&dir).open().unwrap();
     overwrite_all(&db, 0);

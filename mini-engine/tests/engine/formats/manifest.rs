@@ -24,7 +24,7 @@ pub(crate) struct TableLine {
     pub(crate) smallest: Vec<u8>,
     pub(crate) largest: Vec<u8>,
     pub(crate) range_tombstones: u64,
-    /// The number of entries that expire, and the eight instants by which eighths of them have expired.
+    /// The number of entries that expire, and the instants at which one to eight eighths of them have expired.
     pub(crate) expiring: (u64, [u64; 8]),
     /// Whether keys below `smallest` are ignored.
     pub(crate) narrowed: bool,

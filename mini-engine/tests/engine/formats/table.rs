@@ -34,7 +34,7 @@ pub(crate) struct Properties {
     pub(crate) largest_seqno: u64,
     pub(crate) first_key: Vec<u8>,
     pub(crate) last_key: Vec<u8>,
-    /// The number of entries that expire, and the eight instants by which eighths of them have expired.
+    /// The number of entries that expire, and the instants at which one to eight eighths of them have expired.
     pub(crate) expiring: (u64, [u64; 8]),
 }
 
