@@ -1,5 +1,5 @@
 //! Writes the committed inputs, `corpus/<target>/seed-*`: `cargo run -p fuzz --example seeds [TARGET..]`. It draws many random inputs from a fixed
-//! seed and keeps an input if it has an outcome (an operation or a refusal) that no earlier input had; it keeps at least twelve. The shard of a thread,
+//! seed and keeps an input if it has an outcome (an operation or a refusal) that no earlier input had; it keeps at least 12. The shard of a thread,
 //! and so the moment when a table is full, depends on the thread's number. So an input is run many times, and only outcomes of every run count.
 
 use std::fs;

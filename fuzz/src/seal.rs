@@ -118,7 +118,7 @@ fn data_blocks(file: &[u8], partition: Range<usize>) -> Vec<Range<usize>> {
     blocks(&contents[u32_at(contents, tail + 8)..tail], u64_at(contents, tail) as usize)
 }
 
-/// The blocks of these fences, the first of which is at `start`. Neither partitions nor the root are compressed.
+/// The blocks of the fence pointers `fences`; the first block is at `start`. Neither partitions nor the root are compressed.
 fn blocks(fences: &[u8], start: usize) -> Vec<Range<usize>> {
     let count_at = fences.len() - 4;
     // The highest bit marks a shared prefix, which is not needed here.

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 /// Slots of a block: the head's and three more.
 pub(crate) const SLOTS: usize = 4;
 
-/// One in this many nodes that are linked right behind a hinted node gets no hint: here practically none. A locked block also gets no hint.
+/// Of the nodes that are linked right behind a hinted node, one in `HINTED_OF` gets no hint: here practically none. A locked block also gets no hint.
 pub(crate) const HINTED_OF: u32 = 1 << 31;
 
 /// Nodes before this word get fewer hints: in most models, all nodes that the threads store. A write to the index takes far more steps than a
@@ -78,7 +78,7 @@ pub(crate) const MEND_STEP: u32 = 1;
 /// The number of repairs that must find a block locked by the same hold before the block is replaced: one is not enough.
 pub(crate) const STUCK_LOOKS: u64 = 2;
 
-/// Replaced blocks take at most one part in this many of the limit on memory. A model's table has room for about ten blocks.
+/// Replaced blocks take at most one `REPLACED_PART`th of the memory limit. A model's table has room for about ten blocks.
 pub(crate) const REPLACED_PART: u64 = 16;
 
 /// The interleaved searches of a group: a batch of three needs two groups.

@@ -1,4 +1,4 @@
-//! Writers beside a freeze: the frozen table has every acknowledged entry, and nothing else.
+//! Writers during a freeze: the frozen table has every acknowledged entry, and nothing else.
 
 use std::cell::RefCell;
 use std::sync::Barrier;

@@ -127,7 +127,7 @@ fn files_use_only_what_lies_below_them() {
     assert_eq!(seen, files.count(), "files, and places in the order");
 }
 
-/// Whether a condition in `code` chains `let`: another condition before or after it.
+/// Whether `code` has a let chain: a `let` condition that `&&` joins with another condition.
 fn chains_let(code: &str) -> bool {
     let mut conditions = ["if let ", "while let "].into_iter().flat_map(|start| code.split(start).skip(1));
     code.contains("&& let ") || conditions.any(|rest| rest.split_once(" = ").is_some_and(|(_, rest)| goes_on(rest)))

@@ -63,7 +63,7 @@ const PATTERNS: [(&str, f64, f64, Pattern); 13] = [
     ("reversed bits", 6.3, 11.4, |i| (i as u64).reverse_bits().to_be_bytes().to_vec()),
 ];
 
-/// How the keys are divided among threads.
+/// The division of the keys among threads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Share {
     Ranges,

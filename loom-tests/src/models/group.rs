@@ -1,4 +1,4 @@
-//! I1, I3, I4: batches and lookups whose searches are interleaved, beside other writers.
+//! I1, I3, I4: batches and lookups whose searches are interleaved, concurrent with other writers.
 
 use crate::check::Program;
 use crate::models::table::{config, holding, put, settled, table, through};

@@ -1,5 +1,5 @@
-//! I2, I3: the index beside its writers. A hint leads to a written and linked node, despite other changes to its block. A search finds every key,
-//! whatever the index contains.
+//! I2, I3: the index under concurrent writers. A hint leads to a written and linked node, despite other changes to its block. A search finds every
+//! key, whatever the index contains.
 
 use crate::check::{Most, Program};
 use crate::index::Ties;

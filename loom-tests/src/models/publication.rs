@@ -1,4 +1,4 @@
-//! Q1 to Q6: the engine publishes writes in the order of their tickets, beside rotations and syncs.
+//! Q1 to Q6: the engine publishes writes in the order of their tickets, during rotations and syncs.
 
 use crate::check::Program;
 use crate::group_commit::GroupCommit;

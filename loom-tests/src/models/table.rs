@@ -17,7 +17,7 @@ pub(super) fn limited(shards: usize, max_memory_bytes: usize) -> Config {
     Config { arena: Layout { shards, chunk_bytes: 0, huge_pages: false, max_memory_bytes, ..config.arena }, ..config }
 }
 
-/// The table with these settings. Keys that the model's threads store get few hints.
+/// The table with these settings. Only few hints are made for keys that the model's threads store.
 pub(super) fn table<T: Table>(config: Config) -> T {
     hint(Hinting::Before);
     make(config)

@@ -50,7 +50,7 @@ fn a_reader_beside_two_counters_sees_every_pair() {
 }
 
 /// Catches a model that is sequentially consistent where the machine is not. Each thread changes its own word by CAS, then reads the other's,
-/// like an insert beside a snapshot that consists of two words. Both threads may miss the other's change.
+/// like an insert concurrent with a snapshot that consists of two words. Both threads may miss the other's change.
 #[test]
 fn both_sides_of_a_store_buffer_can_miss_each_other() {
     let program = Program::new(|| [AtomicU32::new(0), AtomicU32::new(0)]).threads(2, |words, number| {

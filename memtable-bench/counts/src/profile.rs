@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-/// How often instructions were executed.
+/// Counts of executed instructions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Executed {
     /// All executed instructions, including those of libraries.

@@ -23,7 +23,7 @@ const LONGEST_PATH: usize = 128;
 /// The first of descending keys: it has as many digits as the shortest key.
 const LAST: u64 = 9_999_999_999_999_999;
 
-/// How keys look, and in which order they come.
+/// The form of the keys, and the order in which they are generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KeySet {

@@ -28,7 +28,7 @@ pub(super) struct Measure {
     pub(super) of: fn(&Measurement<'_>) -> Option<f64>,
 }
 
-/// Where it is measured: a subject at a workload, in a cell of a run.
+/// The measurements of a subject at a workload, in a cell of a run.
 pub(super) struct Measurement<'r> {
     pub(super) run: &'r [CellResults],
     pub(super) cell: &'r CellResults,

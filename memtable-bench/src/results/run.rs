@@ -11,7 +11,7 @@ use super::cell::CellResults;
 use crate::allocator;
 use crate::machine::{self, Machine, OPTIMISED};
 
-/// The two kinds of run that a file may name: of tables or of engines.
+/// The possible values of `benchmark` in a file: the run measures tables or engines.
 const BENCHMARKS: [&str; 2] = ["memtable", "engine"];
 
 /// The results of one run: the machine and the commit, the arguments, and every round.

@@ -26,7 +26,7 @@ use crate::subjects::store::{Done, Store};
 /// The interval between measurements of memory.
 const LOOK: Duration = Duration::from_millis(20);
 /// The least scans before the first measured one, or one for each entry of a smaller database. Scans of a small database cause no work in an engine,
-/// and this many of them could take longer than a round's time limit on a loaded machine.
+/// and `SCANS_BEFORE` of them could take longer than a round's time limit on a loaded machine.
 const SCANS_BEFORE: usize = 20_000;
 
 pub(super) fn run<S: Store>(work: &Work<'_>, wanted: &[Workload]) -> Done<Vec<Sample>> {

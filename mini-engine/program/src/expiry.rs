@@ -28,7 +28,7 @@ impl ExpiryArgs {
     }
 }
 
-/// The time that is this many milliseconds after 1970.
+/// The time `millis` milliseconds after the beginning of 1970.
 pub(crate) fn of_millis(millis: u64) -> Result<SystemTime, String> {
     UNIX_EPOCH.checked_add(Duration::from_millis(millis)).ok_or_else(too_late)
 }

@@ -31,7 +31,7 @@ const FILE: Template = Template {
 const PIPE: Template =
     Template { wide: "{spinner} {binary_bytes} {binary_bytes_per_sec}{msg}", narrow: "{spinner} {binary_bytes}{msg}" };
 
-/// A bar that counts this many operations.
+/// A bar that counts up to `operations`.
 pub(crate) fn of_operations(operations: u64) -> ProgressBar {
     styled(ProgressBar::new(operations), &OPERATIONS, columns())
 }

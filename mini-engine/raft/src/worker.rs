@@ -1,4 +1,4 @@
-//! [`Worker`]: a thread beside the asynchronous tasks, which handles together all tasks that were queued while it was busy.
+//! [`Worker`]: a thread outside of the asynchronous runtime, which handles together all tasks that were queued while it was busy.
 
 use std::io;
 use std::mem::take;

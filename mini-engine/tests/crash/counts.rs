@@ -19,7 +19,7 @@ use crate::prelude::*;
 ///   its creation;
 /// * `refused transactions`: runs in which a transaction was refused;
 /// * `holes`, `torn blocks`, `lost entries`, and `reordered entries` (an entry after a lost one is kept): losses by a power cut;
-/// * `torn tails`, `torn manifests`, `set aside`, `orphans`: recoveries that found these;
+/// * `torn tails`, `torn manifests`, `set aside`, `orphans`: recoveries with such a finding;
 /// * `recycled`: recoveries that found a log in the reused file of another log; `recycled torn`: those whose logs were also torn;
 /// * `torn fills`, `torn kills`: recoveries after a kill that found the logs torn, in a run without errors. `torn fills` had a write in
 ///   progress; `torn kills` had none, so their logs should not be torn;
@@ -32,7 +32,7 @@ impl Counts {
         self.0.get(name).copied().unwrap_or_default()
     }
 
-    /// Adds to each number that of `other`.
+    /// Adds each number of `other` to the number of the same name.
     pub(crate) fn add(&mut self, other: &Counts) {
         other.0.iter().for_each(|(name, more)| *self.0.entry(name.clone()).or_default() += more);
     }

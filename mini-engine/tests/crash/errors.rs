@@ -149,7 +149,7 @@ fn check(script: &Script, mut ended: Ended, places: Places, context: &str) {
     struck.unwrap_or_else(|what| panic!("{context}: {what}, after {:?}", ended.errors));
 }
 
-/// [`at_each`] runs one in this many of its cases, unless all are requested. Not a multiple of the number of faults, so that each fault has its turn.
+/// [`at_each`] runs one in `STEP` of its cases, unless all are requested. Not a multiple of the number of faults, so that each fault has its turn.
 const STEP: usize = 4;
 
 /// Runs every script with every fault at each of the operations that `count` counts, armed by `arm`. Returns the numbers of runs and of errors.

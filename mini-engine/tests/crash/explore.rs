@@ -21,7 +21,7 @@ enum Crash {
 pub(crate) struct Effort {
     /// The number of power cuts at each operation of the run.
     pub(crate) draws: u64,
-    /// One in this many recoveries is cut again.
+    /// One in `nested_one_in` recoveries is cut again.
     pub(crate) nested_one_in: u64,
     /// The depth to which recoveries are cut within recoveries.
     pub(crate) depth: u32,

@@ -70,8 +70,8 @@ fn database(log: Log) -> (Disk, Vec<Map>) {
     (mem.disk(), states)
 }
 
-/// Opens without the damaged files. Checks that every read is refused, or right after some number of writes, at least those before the damage to
-/// a log. An earlier read-only open and the next open, a strict one, must agree. Returns whether a table was quarantined.
+/// Opens the database, which quarantines damaged files. Checks that every read is refused, or right after some number of writes (at least those
+/// before the damage to a log). An earlier read-only open and the next open, a strict one, must agree. Returns whether a table was quarantined.
 fn quarantined(disk: &Disk, path: &Path, damage: Damage, states: &[Map]) -> bool {
     let context = || format!("{} with {damage:?}", path.display());
     let mem = damage.to(disk, path);

@@ -10,7 +10,7 @@ const MEMTABLE_BYTES: usize = 4096;
 /// The most torn tails that may be set aside, and the most tables; each has at most twice the size of a memtable.
 const MOST_ASIDE: usize = 16;
 
-/// The place of a kill: after this many steps, in the middle of the last one if that is a record of a manifest.
+/// The place of a kill: after `steps` steps, or, if `tears`, in the middle of the last one, which writes a record of a manifest.
 struct Kill {
     steps: usize,
     tears: bool,

@@ -26,7 +26,7 @@ pub(crate) fn seed() -> u64 {
 fn no_crash_at_any_operation_loses_a_promised_write_or_leaves_a_part_of_one() {
     // Catches any step that comes before the durability of an earlier step on which it depends, and any misread tear.
     let (seed, points) = (seed(), number("CRASH_POINTS").unwrap_or(POINTS));
-    // Runs the shapes in turn, each at least once, until all required situations have occurred. One of these is a cut compaction of each policy.
+    // Runs the shapes in turn, each at least once, until all required situations have occurred. They include a cut compaction of each policy.
     let lacks = |sum: &Counts| {
         let of_policies = (0..POLICIES.len()).map(|policy| format!("cut compactions {policy}"));
         !WANTED.split(", ").map(str::to_owned).chain(of_policies).all(|name| sum.of(&name) > 0)

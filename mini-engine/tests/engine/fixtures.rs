@@ -123,7 +123,7 @@ fn keyspaces(db: &Db) -> BTreeMap<String, Map> {
     db.keyspaces().into_iter().map(|name| (name.clone(), contents(&name))).collect()
 }
 
-/// Makes this log longer than the last log, which reuses its file: so frames of this log remain behind the end of the last one.
+/// Makes the present log longer than the last log, which will reuse its file. So frames of the present log remain behind the end of the last log.
 fn pad_log(db: &Db) {
     for _ in 0..20 {
         let mut batch = WriteBatch::new();

@@ -165,7 +165,7 @@ pub(crate) fn copy(from: &Path) -> TempDir {
     to
 }
 
-/// Cuts this many bytes off the end of a file.
+/// Cuts `bytes` bytes off the end of a file.
 pub(crate) fn cut(path: &Path, bytes: u64) {
     let file = fs::OpenOptions::new().write(true).open(path).unwrap();
     file.set_len(file.metadata().unwrap().len() - bytes).unwrap();

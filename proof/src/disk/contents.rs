@@ -105,7 +105,7 @@ impl Disk {
         (left, losses)
     }
 
-    /// Copies the remains of a directory after a power cut to `left`. If a directory's name is lost, its contents are lost too.
+    /// Copies to `left` the part of directory `number` that survives a power cut. If a directory's name is lost, its contents are lost too.
     fn cut(&self, number: u64, left: &mut Disk, random: &mut Random, losses: &mut Losses) {
         // A directory whose removal was lost is empty, since only an empty directory can be removed.
         let entries = self.directories.get(&number).map(|directory| directory.after_power_cut(random, losses));

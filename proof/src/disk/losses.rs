@@ -20,7 +20,7 @@ pub struct Losses {
     pub reordered_entries: u64,
 }
 
-/// How many of `count` changes survive: often none, often all.
+/// Draws the number of changes, of `count`, that survive: often none, often all.
 pub(super) fn reach(random: &mut Random, count: usize) -> usize {
     match random.below(3) {
         0 => 0,

@@ -28,7 +28,7 @@ fn chosen(input: &mut Input<'_>) -> Chosen {
     }
 }
 
-/// Short keys of few letters, or one of many neighbours that share so many bytes that they are copied in one chunk or in several.
+/// A short key of few letters, or one of many neighbouring keys, whose shared bytes are copied in one chunk or in several.
 fn key(input: &mut Input<'_>) -> Key {
     match input.byte() % 8 {
         0 => input.key(),

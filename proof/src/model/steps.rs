@@ -44,7 +44,7 @@ pub type Bounds = (Bound<Key>, Bound<Key>);
 pub enum Op {
     /// Inserts an entry with the default expiry of its keyspace.
     Insert(Key, usize),
-    /// Inserts an entry for this many seconds, or for ever, whatever the keyspace's default.
+    /// Inserts an entry that expires after the given seconds, or never, whatever the keyspace's default.
     InsertFor(Key, usize, Option<u64>),
     /// Removes a key.
     Remove(Key),
@@ -59,9 +59,9 @@ pub enum Op {
 pub enum Step {
     /// A write by itself.
     Write(Op),
-    /// Makes a key expire after this many seconds, or never.
+    /// Makes a key expire after the given seconds, or never.
     SetExpiry(Key, Option<u64>),
-    /// Moves the clock by this many seconds.
+    /// Moves the clock forward by the given seconds.
     Pass(u64),
     /// A batch of writes, synced or not. Every fourth write goes to the next keyspace.
     Batch(Vec<Op>, bool),

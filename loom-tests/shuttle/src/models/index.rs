@@ -1,4 +1,4 @@
-//! I2, I3, I7: the index beside writers that split its blocks and replace blocks that stay locked.
+//! I2, I3, I7: the index under concurrent writers that split its blocks and replace blocks that stay locked.
 
 use super::{config, table};
 use crate::node::Predecessor;

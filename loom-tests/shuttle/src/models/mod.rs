@@ -19,7 +19,7 @@ use crate::schedules::Draw;
 pub struct Model {
     /// Its name: the property that it shows, and the number of the invariant.
     pub name: &'static str,
-    /// Runs it in this many schedules, and panics if its property does not hold; see [`run`](crate::schedules::Program::run).
+    /// Runs the program in the given number of schedules, and panics if its property does not hold; see [`run`](crate::schedules::Program::run).
     pub run: fn(Draw, u64, usize) -> usize,
 }
 

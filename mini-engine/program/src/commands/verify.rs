@@ -40,7 +40,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, Failure> {
     let entries = counted(report.entries, "entry", "entries");
     let tombstones = counted(report.tombstones, "tombstone", "tombstones");
     let recovery = db.recovery();
-    // The open has reported these. A torn tail may come from a crash, but may also be damage.
+    // Both findings were reported when the database was opened. A torn tail may come from a crash, but may also be damage.
     let is_cut_short = recovery.torn.is_some() || recovery.manifest_tail_dropped;
     let found = match report.problems.len() as u64 {
         0 if is_cut_short => "an end that a crash left, or that may be damage".into(),

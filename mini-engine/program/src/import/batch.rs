@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::keyspace::KeyspaceArgs;
 use crate::record::Record;
 
-/// A batch with this many bytes is full, which bounds the memory that an import needs.
+/// The bytes with which a batch is full. They bound the memory that an import needs.
 const MOST_BYTES: usize = 1 << 20;
 
 /// Records read and not yet stored, and the database for them.

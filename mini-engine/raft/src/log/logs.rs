@@ -1,4 +1,4 @@
-//! [`Logs`]: the database of logs, and the threads beside it.
+//! [`Logs`]: the database of logs, and the threads that work on it.
 //!
 //! Purged entries are removed together, once they have [`REMOVED_TOGETHER`] bytes: one range tombstone covers all of them, and then their range is
 //! compacted. The compaction drops wholly covered tables without reading them, and the tombstone with them. Mostly the purged entries are still in

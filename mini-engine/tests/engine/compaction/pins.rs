@@ -132,7 +132,7 @@ fn write(n: u64) -> (u64, Option<u64>) {
 /// The expected contents of a snapshot at `seqno`.
 fn model(seqno: u64) -> BTreeMap<u64, u64> {
     let mut map = BTreeMap::new();
-    // Each key is written at least once in this many writes.
+    // Each key is written at least once in the last 64 * 11 writes.
     for (key, value) in (seqno.saturating_sub(64 * 11)..seqno).map(write) {
         match value {
             Some(value) => drop(map.insert(key, value)),

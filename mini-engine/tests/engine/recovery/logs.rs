@@ -32,9 +32,9 @@ fn cut_space(log: &Path) {
 /// The damage to a log.
 #[derive(Clone, Copy, Debug)]
 enum Harm {
-    /// Cuts this many bytes off the end: fewer than a frame has.
+    /// Cuts the given number of bytes off the end: fewer than a frame has.
     Cut(u64),
-    /// Cuts this many whole frames off the end.
+    /// Cuts the given number of whole frames off the end.
     CutFrames(u64),
     Removed,
     Emptied,
@@ -183,7 +183,7 @@ fn rule_3_a_torn_tail_is_cut_and_synced_before_the_next_log_is_created() {
     let steps = in_order(&events, &[&kept[..], &[(Op::RenameTo, ".log.aside"), (Op::SyncDir, "")]].concat());
     // The file for the tail is first truncated, to remove an older tail.
     assert_eq!(Some(steps[2]), events.iter().position(|event| event.op == Op::Truncate && event.name() == torn));
-    // Tables sync the directory too, so the search for the next steps begins behind these.
+    // Tables and the next log sync the directory too, so the last sync in `steps` must come before their creation.
     let next = [position(&events, 0, Op::Create, ".sst"), position(&events, steps[1], Op::Create, ".log")];
     assert!(
         next.into_iter().chain([position(&events, 0, Op::Write, "MANIFEST")]).all(|at| steps[5] < at),

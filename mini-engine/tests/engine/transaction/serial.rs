@@ -1,4 +1,4 @@
-//! Checks that random transactions on several threads, beside other writes, flushes and compactions, are serializable.
+//! Checks that random transactions on several threads, concurrent with other writes, flushes and compactions, are serializable.
 
 use super::history::{Committed, Op, replay};
 use crate::support::*;

@@ -136,7 +136,7 @@ impl Emptied {
 
 #[test]
 fn a_database_that_fills_its_disk_is_emptied_and_filled_again_over_kills() {
-    // Catches a full disk from which only more space helps: a refused removal, start, compaction or checkpoint, and space that removals do not free.
+    // Catches a removal, start, compaction or checkpoint that is refused because the disk is full, and space that removals do not free.
     let name = "a_database_that_fills_its_disk_is_emptied_and_filled_again_over_kills";
     let Some(mount) = Mount::new(DISK, name) else { return };
     let (seed, rounds) = (from_environment("FULL_DISK_SEED", 7), from_environment("FULL_DISK_ROUNDS", ROUNDS));
