@@ -75,7 +75,7 @@ pub(crate) const HINT_TRIES: u32 = 2;
 pub(crate) const MEND_HINTS: u32 = 2;
 pub(crate) const MEND_STEP: u32 = 1;
 
-/// The number of repairs that must find a block locked by the same hold before the block is replaced: one is not enough.
+/// The number of repairs that must find a block under the same lock acquisition before the block is replaced: one is not enough.
 pub(crate) const STUCK_LOOKS: u64 = 2;
 
 /// Replaced blocks take at most one `REPLACED_PART`th of the memory limit. A model's table has room for about ten blocks.

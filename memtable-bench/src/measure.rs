@@ -98,8 +98,8 @@ mod tests {
 
     #[test]
     fn subjects_take_turns_and_one_that_did_not_end_is_not_waited_for_again() {
-        // Catches rounds of one subject in a row, a run that waits in each round for a subject that hangs, a wrong result of ours that a script
-        // takes for a measurement, and a crash of the published crate that it takes for a failure.
+        // Catches rounds of one subject in a row, a run that waits in each round for a subject that hangs, a failure of our own
+        // subjects that a script takes for a measurement, and a crash of the published crate that fails the whole run.
         let (ran, ours, peer) = (RefCell::new(Vec::new()), Subject::Memtable, Subject::FastskipPublished);
         let cell = Cell::new(Shape::new(KeySet::Random, 10), &[ours, peer], &[Workload::Insert]);
         let turns = interleaved(&cell, 3, &ProgressBar::hidden(), |_, subject| {

@@ -49,7 +49,7 @@ fn readers_see_whole_values_that_never_go_back() {
                     let k = step.wrapping_mul(2_654_435_761).wrapping_add(worker) % KEYS;
                     let seqno = next.fetch_add(1, Ordering::Relaxed);
                     memtable.put(&key(k), seqno, &value(k, seqno)).unwrap();
-                    // Published in order, as an engine does: a sequence number is published only when all lower ones are stored.
+                    // An engine publishes in order too: a sequence number is published only when all lower ones are stored.
                     while published
                         .compare_exchange_weak(seqno - 1, seqno, Ordering::Release, Ordering::Relaxed)
                         .is_err()

@@ -198,7 +198,7 @@ pub(super) fn last_place(passes: bool) -> Program<Memtable> {
             let used = memtable.memory_usage() / 8;
             assert!(used <= CHUNK + 1 + NODE, "the limit is passed by more than one node");
         })
-        // It takes many steps to take back the rests of all chunks.
+        // Limited, because it takes many steps to take back the rests of all chunks.
         .most(Most { preemptions: 2, executions: 40_000 })
         .expects(&["full | stored", "stored | full"])
 }

@@ -168,10 +168,10 @@ pub(super) fn beside_ties() -> Program<Memtable> {
     .most(Most { preemptions: 1, ..MOST })
 }
 
-/// Thread 0 adds a hint to a leaf, and may split it. Thread 1 repairs the index `looks` times. If it finds a block locked by the same hold
-/// [`STUCK_LOOKS`] times, it replaces the block by a copy, while the other thread changes the block. Catches a copy with a slot that is lost,
-/// false or empty, and a lock holder that continues in a replaced block and damages the tree. With fewer `looks`, catches a replacement that
-/// comes too early, and a look that overwrites the unlocking, so that the block stays locked.
+/// Thread 0 adds a hint to a leaf, and may split it. Thread 1 repairs the index `looks` times. If it finds a block [`STUCK_LOOKS`] times under the
+/// same lock acquisition, it replaces the block by a copy, while the other thread changes the block. Catches a copy with a slot that is lost, false
+/// or empty, and a lock holder that continues in a replaced block and damages the tree. With fewer `looks`, catches a replacement that comes
+/// too early, and a look that overwrites the unlocking, so that the block stays locked.
 pub(super) fn replaced(splits: bool, looks: u64) -> Program<Memtable> {
     Program::new(move || if splits { full() } else { with(2, b"dh") })
         .thread(|memtable| put(memtable, b'j'))

@@ -79,7 +79,7 @@ pub(crate) trait Store: Sync + Sized {
     /// Ends everything: the directory may be opened again.
     fn close(self) -> Done { Ok(()) }
 
-    /// The bytes that a table reports to use, if it does: keys, values and all overhead.
+    /// The memory that a table reports, in bytes, if it reports it: keys, values and all overhead.
     fn memory_used(&self) -> Option<u64> { None }
 
     /// The number of compare-and-swaps that failed because the link changed after the writer read it, if the table counts them.

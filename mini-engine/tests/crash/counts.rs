@@ -13,8 +13,8 @@ use crate::prelude::*;
 ///   their keyspace;
 /// * `keyspaces`: recoveries of a database with keyspaces that had entries; `dropped`: recoveries after which a keyspace with entries was gone;
 ///   `created again`: recoveries after which there was a new keyspace with its name;
-/// * `cut creations`, `cut drops`: recoveries that showed that the call at the crash had taken effect; `uncut creations`, `uncut drops`: recoveries
-///   that showed that it had not;
+/// * `cut creations`, `cut drops`: recoveries after which the call at the crash had taken effect; `uncut creations`, `uncut drops`: recoveries
+///   after which it had not;
 /// * `cut batches`: recoveries from a crash during a batch that spans keyspaces; `outlived`: recoveries that found a keyspace, and not a batch before
 ///   its creation;
 /// * `refused transactions`: runs in which a transaction was refused;

@@ -161,7 +161,7 @@ struct State {
     refused: Option<&'static str>,
     is_read_only: bool,
     mappings: Mappings,
-    /// The end of file names, and the unreadable bytes in such files.
+    /// The end of the names of the damaged files, and the unreadable bytes in them.
     unreadable: Option<(&'static str, Range<u64>)>,
 }
 

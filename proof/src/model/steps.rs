@@ -65,7 +65,7 @@ pub enum Step {
     Pass(u64),
     /// A batch of writes, synced or not. Every fourth write goes to the next keyspace.
     Batch(Vec<Op>, bool),
-    /// These writes in a transaction. With a keyspace and a key, another writer writes that key before the commit.
+    /// The given writes in a transaction. With a keyspace and a key, another writer writes that key before the commit.
     Transact(Vec<Op>, Option<(usize, Key)>),
     /// A bulk load of entries with these keys (at least one), and values of this length.
     Load(Vec<Key>, usize),

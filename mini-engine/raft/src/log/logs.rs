@@ -106,7 +106,7 @@ impl Logs {
     /// then makes an empty group. Waits for the disk.
     ///
     /// # Errors
-    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) while the group has a [`LogStore`](crate::LogStore); those of a write.
+    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) while the group has a [`LogStore`](crate::LogStore); the errors of a write.
     pub fn remove_group(&self, number: u32) -> io::Result<()> {
         if !self.take(number) {
             return Err(open_already(number));

@@ -39,8 +39,8 @@ impl<C: RaftTypeConfig, A: Apply<C>> StateMachine<C, A> {
     /// Opens the state machine in directory `path`, or creates an empty one, with the default options of a database.
     ///
     /// # Errors
-    /// Those of [`mini_engine::Builder::open`]: damage, and a database that is open already, in any process; those of removing leftovers of an
-    /// earlier process.
+    /// The errors of [`mini_engine::Builder::open`]: damage, and a database that is open already, in any process. Also errors when leftovers of an
+    /// earlier process are removed.
     pub fn open(path: impl AsRef<Path>, app: A) -> Result<Self> {
         Self::open_with(path, app, Options::default(), Arc::new(StdFs))
     }

@@ -229,7 +229,7 @@ fn scans_among_many_removed_keys_are_those_of_the_model() {
 
 #[test]
 fn what_a_thread_inserts_is_found_at_once_while_others_remove_and_scan_around_it() {
-    // Catches an empty range that is used after a key of it was inserted and before the writer has cut the range, an empty range that a reader
+    // Catches a cached empty range that is used after a key was inserted into it and before the writer has cut it, an empty range that a reader
     // of an old view confirms, and a scan that shows half of a batch.
     const THREADS: u64 = 4;
     let (_dir, db) = opened(|b| b.memtable_bytes(64 << 10).l0_trigger(2).block_bytes(512));

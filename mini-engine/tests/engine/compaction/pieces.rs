@@ -276,7 +276,7 @@ fn rule_10_damage_to_a_narrowed_table_counts_from_its_bound_on() {
         }
     }
     drop(db);
-    // All undamaged parts of it can be read.
+    // All undamaged parts of the database can be read.
     let salvage = Db::builder(DB).file_system(Arc::new(mem)).salvage().unwrap();
     let report = salvage.write_to("/new").unwrap();
     let [lost] = &report.lost_keys[..] else { panic!("{report}") };

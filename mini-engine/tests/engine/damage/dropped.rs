@@ -54,8 +54,8 @@ fn check(dir: &Path) {
 
 #[test]
 fn what_is_sound_of_a_dropped_table_is_salvaged_and_no_older_or_removed_key_returns() {
-    // Catches a table of many entries that is lost for one damaged block, and a compaction that drops later tombstones of its keys once reads no
-    // longer use the table.
+    // Catches a table of many entries that is lost because of one damaged block, and a compaction that drops later tombstones of the table's
+    // keys once reads no longer use the table.
     let dir = TempDir::new().unwrap();
     let table = damaged(dir.path());
     let aside = table.with_extension("sst.aside");

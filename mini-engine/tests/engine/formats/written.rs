@@ -59,7 +59,7 @@ const WANTED: &str = "compression 0, compression 1, compression 2, tag 1, tag 2,
                       several runs, several blocks, several partitions, a key in several tables, tombstones, ranges that overlap, \
                       ranges apart, logged, expiring, expiring logged";
 
-/// The features that a database has, by the same names.
+/// The features of a database, with the names used above.
 fn met(database: &Database) -> BTreeSet<String> {
     let (manifest, tables) = (&database.manifest, || database.tables.values());
     let runs: BTreeSet<_> =

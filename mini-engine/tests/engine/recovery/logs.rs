@@ -282,7 +282,7 @@ fn of_halves_of_a_memtable_none_is_left_by_an_open_that_fails() {
     for op in [Op::Create, Op::Write, Op::Sync] {
         for fails in [1, 2] {
             let (dir, hook) = (copy(original.path()), unmapped());
-            // The names of the tables in the order of their creation: the first or the second fails, and so do those of the next try.
+            // The names of the tables in the order of their creation. Table number `fails` and all later tables fail.
             let names = Mutex::new(Vec::new());
             hook.set(move |event| {
                 if !event.name().ends_with(".sst") {

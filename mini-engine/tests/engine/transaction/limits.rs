@@ -84,7 +84,7 @@ fn a_transaction_that_is_dropped_leaves_nothing() {
 
 #[test]
 fn a_repeated_transaction_ends_with_a_commit_an_error_or_after_so_many_tries() {
-    // Catches endless retries, a retry after an error of the caller, and such an error after which writes are committed.
+    // Catches endless retries, a retry after an error of the caller, and writes that are committed despite such an error.
     let (_dir, db) = fresh();
     let mut tries = 0;
     let always_late: Result<(), Error> = db.transact(|transaction| {

@@ -22,7 +22,7 @@ fn fill(table: &Memtable, keys: &Keys) {
     }
 }
 
-/// A filled memtable, and its keys to look up in another order.
+/// A filled memtable, and its keys in another order, for lookups.
 fn full(set: KeySet) -> Input {
     let (table, keys) = (Memtable::builder().shards(1).build(), keys(set));
     fill(&table, &keys);

@@ -19,7 +19,7 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// The faults of a round. The first rounds have those that every cluster must survive; later ones have one or two random faults.
+    /// The faults of a round. The first rounds have faults that every cluster must survive; later rounds have one or two random faults.
     pub(super) fn draw(round: usize, random: &mut Random, leader: usize, nodes: usize) -> Vec<Fault> {
         match round {
             0 => vec![Fault::Kill(vec![leader])],
