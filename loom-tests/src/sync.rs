@@ -21,7 +21,7 @@ pub(crate) fn overwrite(word: &AtomicU64, value: u64, ordering: Ordering) {
     word.swap(value, ordering);
 }
 
-/// So few that the engine's threads sleep, because the models check the sleep.
+/// The spins and yields of the engine's threads before they sleep: few, because the models check the sleep.
 pub(crate) const SPINS: usize = 1;
 pub(crate) const YIELDS: usize = 1;
 

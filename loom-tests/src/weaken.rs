@@ -22,7 +22,7 @@ impl Weakening {
     /// Weakens from now on. Call it once, before any model runs.
     ///
     /// # Errors
-    /// Something is already weakened; returns the argument.
+    /// Another weakening was already chosen; returns the argument.
     pub fn choose(self) -> Result<(), Self> {
         CHOSEN.set(self)
     }

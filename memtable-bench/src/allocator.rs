@@ -5,7 +5,7 @@
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Its name, unless it is the system's.
+/// The name of the allocator, unless it is the system's.
 pub(crate) const NAME: Option<&str> = if cfg!(feature = "peers") { Some("mimalloc") } else { None };
 
 /// Gives free memory back to the system, so that a table that takes this memory makes the process grow.

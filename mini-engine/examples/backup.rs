@@ -60,7 +60,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Ok::<(), Box<dyn std::error::Error>>(())
     })?;
 
-    // After a disaster: a copy is a database like any other. Move it to the place of the old one, or open it where it is.
+    // The original is lost, but a copy is a database like any other. Move the copy to the old place, or open it where it is.
     db.close()?;
     fs::remove_dir_all(&path)?;
     let kept = copies(&backups)?;

@@ -16,7 +16,7 @@ impl TempDir {
     /// A new, empty directory.
     ///
     /// # Errors
-    /// Those of creating it.
+    /// The error of the file system if it cannot be created.
     pub fn new() -> Result<TempDir> {
         static PARENT: OnceLock<PathBuf> = OnceLock::new();
         tempfile::TempDir::new_in(PARENT.get_or_init(parent)).map(TempDir)

@@ -191,7 +191,7 @@ impl Pair {
         let first = seqno(input);
         let ops: Vec<_> = writes.iter().map(|(key, value)| operation(key, value.as_deref())).collect();
         let sizes: Vec<_> = writes.iter().map(|(key, value)| (key.len(), value.as_ref().map_or(0, Vec::len))).collect();
-        // Half of the batches use one sequence number, and the last write of a key wins. Some are reserved before their numbers are known.
+        // Half of the batches use one sequence number, and the last write of a key wins. Some batches are reserved before they get numbers.
         let (at_one, is_reserved) = (writes.len() % 2 == 1, writes.len() % 4 == 2);
         let mut numbered: Vec<_> =
             (0..).map(|i| if at_one { first } else { first.saturating_add(i) }).zip(&writes).collect();

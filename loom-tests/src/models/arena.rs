@@ -96,7 +96,7 @@ pub(super) fn refill(threads: usize, had_one: bool) -> Program<Pieces> {
         (_, false) => &["32 reserved, 0 wasted", "35 reserved, 0 wasted"],
         // The rest of the old chunk is lost if a piece outside of the shard was allocated right behind that chunk.
         (2, true) => &["64 reserved, 0 wasted", "67 reserved, 0 wasted", "67 reserved, 2 wasted"],
-        // As with two threads; the third allocates in either way.
+        // The outcomes are those of two threads; the third allocates in either way.
         (_, true) => &[
             "64 reserved, 0 wasted",
             "67 reserved, 0 wasted",

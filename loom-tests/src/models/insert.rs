@@ -4,7 +4,7 @@ use crate::check::Program;
 use crate::models::table::{MEETINGS, holding_each, keys, put, settled, store_and_look};
 use crate::{InsertError, Lookup, Memtable};
 
-/// Two threads store neighbouring keys, then each searches for the other's key. The thread whose CAS came second finds it.
+/// Two threads store neighbouring keys, then each searches for the other's key. The thread whose CAS came second finds that key.
 pub(super) fn adjacent() -> Program<Memtable> {
     Program::new(|| holding_each([b"a", b"z"]))
         .threads(2, |memtable, number| store_and_look(memtable, [b"b", b"c"], number))

@@ -1,5 +1,5 @@
 //! Checks that the models find executions that are known to exist. loom 0.7.2 alone skips executions in which one thread loads a word and then
-//! changes it by CAS after another thread has loaded it. The method of `check` makes up for that; without it, these tests would fail.
+//! changes it by CAS after another thread has loaded it. `check` finds them by every order of spawning; otherwise these tests would fail.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release};

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use random::{SEED, rng};
 
-/// The shortest keys that can all be distinct.
+/// The least length of keys with which all of them can be distinct.
 pub const SHORTEST_KEY: usize = 16;
 
 /// The longest path of trees up to 200 million files, in bytes.

@@ -12,7 +12,7 @@ use crate::spec::{Shape, Workload};
 const DRAW_STREAM: u64 = (1 << 63) + 1000;
 /// The most reads of an engine: enough to measure the time of a read.
 const MOST_READS: usize = 500_000;
-/// The number of no record.
+/// A number that no record has.
 const NONE: usize = usize::MAX;
 
 /// An operation on a key.

@@ -141,7 +141,7 @@ enum Ability {
     Ordered,
     /// A table that can be frozen.
     Freeze,
-    /// Engines. Those of our engine differ in an option, and do only the workloads that the option affects.
+    /// Engines. Variants of our engine differ in an option, and do only the workloads that the option affects.
     Read,
     Write,
     Overwrite,

@@ -13,7 +13,7 @@ use skl::options::Freelist;
 use super::store::{Done, Record, Settings, Store, store};
 use crate::spec::Shape;
 
-/// A node and its padding, twice the mean.
+/// The bytes of a node and its padding: twice the mean.
 const NODE: usize = 64;
 /// The arena's own header, and the head and the tail of the list at their full height.
 const HEAD: usize = 64 << 10;

@@ -525,7 +525,7 @@ impl File for FaultFile {
         self.inner.map()
     }
 
-    /// Fails like an operation; writes into the mapping itself cannot fail.
+    /// The call can fail like an operation; later writes into the mapping cannot fail.
     fn map_mut(&self, len: u64) -> Result<Box<dyn Mapping>> {
         let mappings = self.fs.state().mappings;
         if mappings == Mappings::None {

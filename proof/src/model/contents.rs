@@ -29,7 +29,7 @@ impl Model {
         SPACES[space].lifetime.map(|seconds| self.time + seconds)
     }
 
-    /// Applies the operation, with this value.
+    /// Applies `op` to keyspace `space`; an insert stores `value`.
     pub(super) fn apply(&mut self, space: usize, op: Op, value: Vec<u8>) {
         match op {
             Op::Insert(key, _) => self.insert(space, key, value, self.default_expiry(space)),

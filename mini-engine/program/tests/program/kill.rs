@@ -92,7 +92,7 @@ fn next_ack(stdout: &mut BufReader<ChildStdout>) -> Option<usize> {
     Some(number.strip_prefix("acked ").expect("an ack").parse().expect("a number"))
 }
 
-/// Starts an import of `text`. Kills it after it has acknowledged `batches` batches and continued for `part` of the time of one batch. Returns the
+/// Starts an import of `text`. Kills it once it has acknowledged `batches` batches and continued for `part` of the time of one batch. Returns the
 /// number of acknowledged lines.
 fn killed_import(target: Target<'_>, size: Size, text: &str, batches: usize, part: f64) -> usize {
     let mut child = start_import(target, size);
@@ -114,7 +114,7 @@ fn killed_import(target: Target<'_>, size: Size, text: &str, batches: usize, par
                 begun = Instant::now();
             }
         }
-        // An acknowledgement is always the same moment of an import. The moments between two acknowledgements must be tested too.
+        // An acknowledgement always comes at the same step of an import. The moments between two acknowledgements must be tested too.
         let pace = begun.elapsed() / (batches as u32).saturating_sub(1).max(1);
         thread::sleep(pace.max(LEAST_PACE).mul_f64(part));
         child.kill().expect("kill");

@@ -25,7 +25,7 @@ use crate::worker::Worker;
 /// and many enough that the syncs of a flush and a compaction cost little.
 pub(super) const REMOVED_TOGETHER: usize = 8 << 20;
 
-/// A callback for when all earlier writes are durable.
+/// A callback that runs once all earlier writes are durable, or their sync has failed.
 type AfterSync = Box<dyn FnOnce(io::Result<()>) + Send>;
 
 /// A database of the logs of one or several Raft groups. A cheap handle.

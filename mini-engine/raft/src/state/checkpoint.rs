@@ -45,7 +45,7 @@ impl Checkpoint {
     /// The files, in parts of at most `chunk_bytes` bytes, to be sent to another node in this order. Only one part is in memory at a time.
     ///
     /// # Errors
-    /// Those of listing the directory.
+    /// The error of the file system if the directory cannot be listed.
     pub fn chunks(&self, chunk_bytes: usize) -> Result<Chunks> {
         Chunks::new(Arc::clone(&self.place.fs), &self.place.dir, chunk_bytes)
     }

@@ -129,7 +129,7 @@ impl State {
         Ok(())
     }
 
-    /// A copy in this directory of a snapshot from another one.
+    /// Copies a snapshot from another directory into this directory.
     fn copy<C: RaftTypeConfig>(&self, snapshot: Checkpoint) -> Result<Checkpoint> {
         let mut receiver = self.receive()?;
         for chunk in snapshot.chunks(COPIED_TOGETHER)? {

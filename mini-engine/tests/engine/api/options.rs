@@ -340,7 +340,7 @@ fn a_block_is_compressed_exactly_where_that_saves_12_percent() {
 
 #[test]
 fn blocks_are_read_again_only_without_room_in_the_cache() {
-    // Catches an unused cache, and one of 0 bytes that keeps blocks. `reads` checks the bound on its bytes.
+    // Catches an unused cache, and one of 0 bytes that keeps blocks. The tests in `reads` check the bound on the cache's bytes.
     for (bytes, again) in [(0, true), (16 << 20, false)] {
         let (_dir, db) = opened(|b| b.cache_bytes(bytes));
         fill(&db, 0..1000, [7; 100]);

@@ -23,7 +23,7 @@ fn a_block_that_holds_several_of_the_keys_is_looked_for_once() {
 
 #[test]
 fn keys_may_come_from_an_iterator_that_writes() {
-    // Catches results from before the request of the last key: a read must see all writes that were acknowledged by then.
+    // Catches a view from before the last key was requested: the read must see all writes that were acknowledged by then.
     let (_dir, db) = opened(small);
     let write = |n: u64| {
         db.insert(key(n), "there").unwrap();

@@ -82,7 +82,7 @@ impl<'a> Bytes<'a> {
         Err("a varint of more than 10 bytes".to_owned())
     }
 
-    /// The number of the entries of a table that expire, and their eight instants.
+    /// The number of a table's entries that expire, and the instants at which one to eight eighths of them have expired.
     pub(crate) fn expiring(&mut self) -> Read<(u64, [u64; 8])> {
         let (count, mut instants, mut before) = (self.varint()?, [0; 8], 0u64);
         for at in &mut instants {

@@ -172,7 +172,7 @@ impl Raw {
     fn until_end(&mut self) -> (Vec<u8>, std::io::Result<usize>) {
         let mut found = Vec::new();
         let end = self.0.read_to_end(&mut found);
-        // The server waits for the client's end, for a while.
+        // For a while the server waits until the client closes the connection.
         self.0.shutdown(Shutdown::Both).ok();
         (found, end)
     }
