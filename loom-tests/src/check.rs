@@ -160,7 +160,7 @@ impl<T: 'static> Program<T> {
 pub struct Most {
     /// The bound on preemptions in an execution; the bound is also at least one below that of other programs.
     pub preemptions: usize,
-    /// The number of executions for each order in which the program's threads are spawned: the first that loom runs.
+    /// The most executions that are run for each order in which the program's threads are spawned.
     pub executions: usize,
 }
 
@@ -176,7 +176,7 @@ pub struct Depth {
     pub two: Option<usize>,
     /// The bound for more threads, likewise.
     pub more: Option<usize>,
-    /// The number of executions for each order in which the threads are spawned: the first that loom runs.
+    /// The most executions that are run for each order in which the threads are spawned.
     pub executions: usize,
 }
 

@@ -249,7 +249,7 @@ impl<'a> Words<'a> {
         (word >> (32 * (lane & 1))) as u32
     }
 
-    /// A mask of those of the first `lanes` lanes that are greater than `bound`, in the row that begins with word `row`.
+    /// A mask of the lanes that are greater than `bound`, among the first `lanes` lanes of the row that begins with word `row`.
     ///
     /// # Safety
     /// As in the shipped storage. Here a breach panics.
@@ -257,7 +257,7 @@ impl<'a> Words<'a> {
         lanes::greater(self.words_of_row(row, lanes), bound)
     }
 
-    /// A mask of those of the first `lanes` lanes that are equal to `value`, in the row that begins with word `row`.
+    /// A mask of the lanes that are equal to `value`, among the first `lanes` lanes of the row that begins with word `row`.
     ///
     /// # Safety
     /// As in the shipped storage. Here a breach panics.

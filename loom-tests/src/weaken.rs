@@ -14,7 +14,7 @@ static CHOSEN: OnceLock<Weakening> = OnceLock::new();
 pub struct Weakening {
     /// The name that the source gives to `ord`.
     pub site: String,
-    /// The ordering that replaces the source's.
+    /// The ordering that replaces the ordering in the source.
     pub to: Ordering,
 }
 

@@ -8,7 +8,7 @@ use crate::sync::Ordering;
 /// does `second`. So `second` comes later, but does not happen after `first`.
 #[derive(Debug, Clone, Copy)]
 pub struct Misuse {
-    /// The rule that it breaks.
+    /// The rule that the misuse breaks.
     pub name: &'static str,
     /// The expected panic message.
     pub complaint: &'static str,

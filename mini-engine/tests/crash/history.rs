@@ -141,7 +141,7 @@ fn check_reads(writes: &[Write], reads: &[Read], before: &BTreeMap<u64, u64>) {
     }
 }
 
-/// A crash at operation `at` of `record`: the remaining disk, and the writes of the round that had ended, and that had begun.
+/// A crash at operation `at` of `record`: the remaining disk, the round's writes that had ended, and those that had begun.
 fn crash(disk: &Disk, record: &[Step], at: usize) -> (Disk, BTreeSet<u64>, BTreeSet<u64>) {
     let (mut disk, mut begun, mut ended) = (disk.clone(), BTreeSet::new(), BTreeSet::new());
     for step in &record[..at] {

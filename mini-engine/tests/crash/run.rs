@@ -306,7 +306,7 @@ impl Run {
         Ok(())
     }
 
-    /// Waits until the workers have nothing left to do, or `give_up`.
+    /// Waits until the workers have nothing left to do, or `give_up` returns true.
     pub(crate) fn settle(&self, give_up: impl Fn() -> bool) {
         while self.settles && !self.tables_refused && !self.is_settled() && !give_up() {
             std::thread::yield_now();

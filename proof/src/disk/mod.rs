@@ -18,7 +18,7 @@ pub use fault::{Answer, Event, Failure, Fault, FaultFs, Held, Op, Repeat};
 pub use losses::Losses;
 pub use mem::{MemFs, Step};
 
-/// Locks a state. Each change of it is one step, so a panic of another holder has left it consistent.
+/// Locks a state. Each change of the state is one step, so a panic of another holder of the lock leaves the state consistent.
 fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }

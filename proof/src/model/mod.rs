@@ -100,7 +100,7 @@ impl Run {
             builder.block_bytes(512).partition_bytes(128).cache_bytes(8192).filter_bits_per_key(chosen.filter_bits);
         let builder =
             builder.compaction(chosen.policy).size_ratio(chosen.ratio).level1_bytes(4096).table_file_bytes(2048);
-        // So that compactions run in pieces wherever they can.
+        // With this bound, compactions run in pieces wherever they can.
         let builder = builder.max_compaction_bytes(1024);
         // Depending on the policy, blocks are in the cache or in mapped files.
         match chosen.policy {
@@ -409,7 +409,7 @@ fn owned_entry((key, value): (Slice, Slice)) -> (Key, Vec<u8>) {
     (key.to_vec(), value.to_vec())
 }
 
-/// Checks the answers of a read that stops after `limit` bytes. The answered keys depend on the places of the values.
+/// Checks the answers of a read that stops after `limit` bytes. The set of answered keys depends on where the values are stored.
 fn check_limited(answers: &[Option<Option<Slice>>], expected: &[Option<Vec<u8>>], limit: usize) {
     let answered = || answers.iter().zip(expected).filter_map(|(answer, expected)| Some((answer.as_ref()?, expected)));
     assert!(answered().all(|(answer, expected)| answer.as_deref() == expected.as_deref()));

@@ -3,7 +3,7 @@
 //! Lines are handled in order, in batches that are each stored as a whole or not at all. So whenever the program dies, also by ^C, the database holds
 //! the records of the first N lines, and N is at least the last acknowledged line. The import can be continued after line N, or simply run again.
 //!
-//! An existing database is opened before the input is read. A new one is made only for the first record: a mistyped name or a refused input
+//! An existing database is opened before the input is read. A new database is made only for the first record: a mistyped name or a refused input
 //! creates nothing.
 
 use std::fs;

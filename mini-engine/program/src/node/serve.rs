@@ -126,7 +126,7 @@ fn allow_files() {
 fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     let is_second = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // After a first signal, the default action ends the process. Registered before the flag, so that the first signal does not see its own flag.
+        // After a first signal, the default action ends the process. It comes before the flag is set, so that a first signal does not cause it.
         signal_hook::flag::register_conditional_default(signal, Arc::clone(&is_second))?;
         signal_hook::flag::register(signal, Arc::clone(&is_second))?;
     }

@@ -12,7 +12,7 @@ const MAX_KEY: usize = 65_541;
 const MAX_VALUE: usize = 1 << 30;
 const MAX_SEQNO: u64 = (1 << 56) - 1;
 
-/// Fails with `what` unless it `holds`.
+/// Fails with the message `what` unless `holds` is true.
 pub(crate) fn need(holds: bool, what: impl Into<String>) -> Read {
     if holds { Ok(()) } else { Err(what.into()) }
 }

@@ -177,7 +177,7 @@ fn level_0_is_compacted_within_while_an_older_compaction_of_it_is_held() {
     for (policy, threads) in POLICIES.into_iter().flat_map(|policy| [(policy, 1), (policy, 2)]) {
         let (dir, fs) = (TempDir::new().unwrap(), unmapped());
         base(dir.path());
-        // Dropped after the hold on its compactions is released.
+        // The database is dropped after the hold on its compactions is released.
         let db;
         let held = Arc::new(AtomicBool::new(false));
         let (arrivals, go) = fs.hold_where(Answer::Go, move |event| {

@@ -196,7 +196,7 @@ fn a_write_that_would_wait_is_not_begun_and_can_be_once_somebody_has_waited() {
         let dir = TempDir::new().unwrap();
         let fs = if mapped { FaultFs::of_system() } else { unmapped() };
         let bytes = if mapped { 1 << 20 } else { 4096 };
-        // Dropped after the hold on its threads is released.
+        // The database is dropped after the hold on its threads is released.
         let db = small(&dir, &fs).memtable_bytes(bytes).open().unwrap();
         let (_arrivals, go) = fs.hold_where(Answer::Go, is_held);
         let batch = |n| batch([(scattered(n), [7; 400])]);
@@ -228,7 +228,7 @@ fn a_write_that_would_wait_is_not_begun_and_can_be_once_somebody_has_waited() {
 fn a_write_that_cannot_wait_is_slowed_down_as_others_are_and_not_begun_during_a_load() {
     // Catches a `try_write` that bypasses the slowdown, and a write that uses the sequence numbers of a load.
     let (dir, fs) = (TempDir::new().unwrap(), unmapped());
-    // Dropped after the hold on its threads is released.
+    // The database is dropped after the hold on its threads is released.
     let db = small(&dir, &fs).memtable_bytes(64 << 20).l0_slowdown(3).l0_stop(1000).open().unwrap();
     let (_arrivals, _go) = fs.hold_where(Answer::Go, |event| event.is(Op::Create, ".sst") && on_compaction_thread());
     let mut batch = WriteBatch::new();

@@ -41,6 +41,6 @@ fn a_node_with_a_full_disk_ends_and_the_others_go_on() {
     for n in (0..written).step_by(37) {
         assert_eq!(reader.call(&["GET", &format!("k{n}")]).expect("a reply"), Reply::value(&format!("{n} {value}")));
     }
-    // Killed before its disk is unmounted.
+    // The node is killed before its disk is unmounted.
     cluster.kill(small);
 }
