@@ -274,7 +274,7 @@ pub(super) fn counted() -> Program<Memtable> {
 /// Threads 0 and 1 allocate pieces from one shard. The limit allows either piece, but not both. A thread for which the other's smaller chunk is
 /// too small claims this chunk, is refused, and puts the chunk back. Thread 2 reads the statistics.
 pub(super) fn put_back() -> Program<Pieces> {
-    // Chunks so large that even a piece of nearly the limit is allocated from a chunk of the shard.
+    // Chunks so large that even a piece that is nearly as large as the limit is allocated from a chunk of the shard.
     let layout = Layout { chunk_bytes: 4 * CHUNK * 8, max_memory_bytes: CHUNK * 8, ..ONE_SHARD };
     Program::new(move || Pieces::of(layout))
         .thread(|pieces| if pieces.take(NODE) { "small" } else { "" })

@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn percentiles_are_those_of_single_operations_of_all_threads_with_the_clocks_own_cost_beside() {
-        // Catches cumulative times, the time between operations counted as theirs, a percentile under another's name, an
+        // Catches cumulative times, the time between operations that counts as a part of them, a percentile under another's name, an
         // omitted thread, the clock's cost among the operations, and an inverted ratio.
         let slow = [(9890, 90), (99, 390), (9, 890), (1, 1990), (1, 7_999_990)];
         let threads = slow.map(|(times, ns)| timed(repeat_n(ns, times)));

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::keyspace::KeyspaceArgs;
 use crate::record::Record;
 
-/// The bytes with which a batch is full. They bound the memory that an import needs.
+/// The number of bytes at which a batch is full. It bounds the memory that an import needs.
 const MOST_BYTES: usize = 1 << 20;
 
 /// Records read and not yet stored, and the database for them.

@@ -112,7 +112,7 @@ fn damage_is_told_with_its_offset_after_what_can_be_read() {
 
 #[test]
 fn the_bytes_of_a_tear_are_counted_without_whole_frames_and_without_a_hole() {
-    // Catches a count that takes whole frames behind the tear for other bytes, or, in a tail that recovery kept, the frames of the log before it.
+    // Catches a count of a tear's bytes that includes whole frames behind the tear or, in a kept tail, the hole before the tear.
     let room = Room::new();
     {
         let db = Db::open(room.database()).expect("open");
