@@ -16,11 +16,11 @@ impl Log {
     }
 }
 
-/// Whatever is in the log is in the table, and nothing else. One sequence number for all of the batch: it is seen as a whole once the engine
-/// publishes `seqno`.
+/// The table holds exactly the writes that are in the log. All writes of a batch have one sequence number, so the whole batch becomes
+/// visible once the engine publishes `seqno`.
 fn write(table: &Memtable, log: &mut Log, seqno: u64, batch: &[Op<'_>]) -> Result<(), String> {
     let reservation = table.reserve(batch).map_err(|refusal| refusal.to_string())?;
-    log.append(format!("{seqno}: {batch:?}"))?; // Where this fails, the reservation is dropped, and its memory given back.
+    log.append(format!("{seqno}: {batch:?}"))?; // If this fails, the reservation is dropped, and its memory is returned.
     let written = reservation.apply_at(seqno);
     println!("{seqno}: {} writes took {} bytes", written.stored, written.bytes);
     Ok(())
@@ -32,7 +32,7 @@ fn main() -> Result<(), InsertError> {
 
     let first = [Op::Put { key: b"milk", value: b"2 litres" }, Op::Put { key: b"bread", value: b"1 loaf" }];
     assert_eq!(write(&table, &mut log, 1, &first), Ok(()));
-    // Of several writes of a key, the last one counts.
+    // If a batch writes a key several times, the last write counts.
     let second =
         [Op::Delete { key: b"bread" }, Op::Delete { key: b"milk" }, Op::Put { key: b"milk", value: b"1 litre" }];
     assert_eq!(write(&table, &mut log, 2, &second), Ok(()));
@@ -45,15 +45,15 @@ fn main() -> Result<(), InsertError> {
     assert_eq!((refused.is_err(), table.get(b"eggs", 3)), (true, Lookup::Absent));
     assert_eq!(table.memory_usage(), before);
 
-    // The table is full: the engine learns of it before its log does. It freezes the table, and writes to the next one.
+    // The table is full: the reservation fails before anything is in the log. The engine freezes the table, and writes to the next one.
     let large = vec![0; 300 << 10];
     let batch = [&b"1"[..], b"2", b"3"].map(|key| Op::Put { key, value: &large });
     table.reserve(&batch)?.apply(10);
     assert_eq!(table.reserve(&batch).err(), Some(InsertError::Full));
-    // That would fit into no table with this limit, so a new one would not help.
+    // This batch would fit into no table with this limit, so a new table would not help.
     assert_eq!(table.reserve(&[batch, batch].concat()).err(), Some(InsertError::TooLarge));
 
-    // A batch of many keys in one call is quicker than its keys one by one: their searches go on side by side.
+    // A batch of many keys is faster than single writes of its keys, because their searches are interleaved.
     let keys: Vec<[u8; 8]> = (0..256_u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()).collect();
     let ops: Vec<Op<'_>> = keys.iter().map(|key| Op::Put { key, value: b"value" }).collect();
     let next = Memtable::new();

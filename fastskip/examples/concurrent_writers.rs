@@ -8,12 +8,12 @@ use fastskip::{ConcurrentSkipList, InsertError};
 const WRITERS: u64 = 4;
 const KEYS: u64 = 50_000;
 
-/// Numbers from 0 to `KEYS`, in an order of their own for each writer.
+/// The numbers from 0 to `KEYS`, in a different order for each writer.
 fn shuffled(writer: u64) -> impl Iterator<Item = u64> {
     (0..KEYS).map(move |n| (n * 7_919 + writer * 12_345) % KEYS)
 }
 
-/// Walks over the list while it grows: what a walk shows is sorted, and a later walk shows no less than an earlier one.
+/// Scans the list while it grows: each scan yields sorted keys, and a later scan yields no fewer keys than an earlier one.
 fn read_until(done: &AtomicBool, list: &ConcurrentSkipList) -> usize {
     let mut seen = 0;
     while !done.load(Ordering::Acquire) {
@@ -40,7 +40,7 @@ fn main() {
             .map(|writer| {
                 scope.spawn(move || {
                     for number in shuffled(writer) {
-                        // Each key is offered by every writer, and stored once.
+                        // Every writer tries to insert every key; each key is stored once.
                         match list.try_insert(&number.to_be_bytes(), &writer.to_le_bytes()) {
                             Ok(()) => won.fetch_add(1, Ordering::Relaxed),
                             Err(InsertError::DuplicateKey) => lost.fetch_add(1, Ordering::Relaxed),
@@ -58,6 +58,6 @@ fn main() {
     let (won, lost) = (won.into_inner() as u64, lost.into_inner() as u64);
     assert_eq!((won, lost), (KEYS, (WRITERS - 1) * KEYS));
     assert!(list.iter().map(|entry| entry.key.to_vec()).eq((0..KEYS).map(|n| n.to_be_bytes().to_vec())));
-    // Links that another writer changed between a read and the swap; each cost one step more.
+    // Counts links that another writer changed between a read and the compare-and-swap; each one costs a repeated step.
     println!("{won} keys of {} offered; {} swaps had to be repeated", won + lost, list.stats().cas_failures);
 }

@@ -1,4 +1,4 @@
-//! Keys that sort as what they stand for: text, numbers with a sign, and the newest first. `cargo run -p fastskip --example key_encoding`
+//! Keys that sort like the values they encode: text, signed numbers, and times with the newest first. `cargo run -p fastskip --example key_encoding`
 
 use fastskip::{InsertError, Memtable};
 
@@ -6,12 +6,13 @@ use fastskip::{InsertError, Memtable};
 #[derive(Debug, PartialEq)]
 struct Reading {
     place: String,
-    /// Seconds since 1970, or before.
+    /// Seconds since 1970; negative before.
     time: i64,
     celsius: f64,
 }
 
-/// A field of any length: a zero byte becomes `00 ff`, and `00 01` ends the field, which sorts before all that could continue it.
+/// Appends a field of any length: a zero byte becomes `00 ff`, and `00 01` ends the field. The end sorts before every byte that could continue the
+/// field.
 fn push_text(key: &mut Vec<u8>, text: &str) {
     for byte in text.bytes() {
         key.push(byte);
@@ -38,7 +39,7 @@ fn pop_text(key: &mut &[u8]) -> Option<String> {
     }
 }
 
-/// The sign bit flipped, so that negative numbers come first; then all bits, so that the newest comes first.
+/// Flips the sign bit, so that negative numbers come first; then flips all bits, so that the newest time comes first.
 fn newest_first(time: i64) -> [u8; 8] {
     (!(time ^ i64::MIN)).to_be_bytes()
 }
@@ -65,7 +66,7 @@ fn main() -> Result<(), InsertError> {
         table.put(&key_of(&reading), seqno, &reading.celsius.to_le_bytes())?;
     }
 
-    // All of one place, the newest first. "roof\0east" has another end, and is not among them.
+    // All readings of one place, the newest first. "roof\0east" is another place, so its readings are not among them.
     let mut roof = Vec::new();
     push_text(&mut roof, "roof");
     let found: Vec<Reading> = table.prefix(&roof, 5).filter_map(|version| decode(version.key, version.value)).collect();

@@ -1,23 +1,23 @@
-//! The memtables of an LSM engine. One takes writes, beside a write-ahead log. A full one is frozen, and the next takes its place. A frozen one is
-//! read until a flush has written it out, and is then dropped or used again. `cargo run -p fastskip --example lsm_memtable`
+//! The memtables of an LSM engine. One memtable takes writes, after a write-ahead log. A full memtable is frozen, and a new one takes its place. A
+//! frozen memtable is read until a flush has written it out, and is then dropped or used again. `cargo run -p fastskip --example lsm_memtable`
 
 use std::collections::{BTreeMap, VecDeque};
 
 use fastskip::{FrozenMemtable, InsertError, Kind, Memtable, Op, Version};
 
-/// An engine with one writer; its log and levels would be files.
+/// An engine with one writer. In a real engine, the log and the levels are files.
 struct Engine {
     active: Memtable,
-    /// Newest last.
+    /// Frozen tables that wait for a flush, the newest last.
     frozen: VecDeque<FrozenMemtable>,
     log: Vec<String>,
     levels: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
 }
 
 impl Engine {
-    /// Stores a batch under one number. What is in the log fits into the table, because its memory was reserved before.
+    /// Stores a batch under one sequence number. A batch in the log always fits into the table, because its memory was reserved before.
     fn write(&mut self, batch: &[Op<'_>], seqno: u64) -> Result<(), InsertError> {
-        let table = self.active.clone(); // A handle of the same table.
+        let table = self.active.clone(); // Another handle of the same table.
         match table.reserve(batch) {
             Ok(room) => {
                 self.log.push(format!("{seqno}: {batch:?}"));
@@ -33,7 +33,7 @@ impl Engine {
         }
     }
 
-    /// The newest version of a key, the newest table first. A tombstone ends the search: an older value must not return.
+    /// The newest version of a key; searches the newest table first. A tombstone ends the search, because older values are deleted.
     fn get(&self, key: &[u8]) -> Option<&[u8]> {
         let frozen = self.frozen.iter().rev().map(|frozen| &**frozen);
         let version: Option<Version<'_>> =
@@ -44,7 +44,7 @@ impl Engine {
         }
     }
 
-    /// Writes out the oldest frozen table. Its memory could serve the next one.
+    /// Writes out the oldest frozen table, and returns it so that its memory can be used again.
     fn flush_one(&mut self) -> Option<Memtable> {
         let table = self.frozen.pop_front()?;
         // The newest version of each key; an engine with snapshots would look at `all_versions`.

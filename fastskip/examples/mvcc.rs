@@ -16,7 +16,7 @@ enum CommitError {
 #[derive(Default)]
 struct Store {
     table: Memtable,
-    /// The number of the last commit, which readers see. Locked while a transaction commits.
+    /// The sequence number of the last visible commit. Locked while a transaction commits.
     last: Mutex<u64>,
 }
 

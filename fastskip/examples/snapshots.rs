@@ -1,12 +1,12 @@
-//! Readers that see one moment, whatever is written meanwhile: snapshots of a list, sequence numbers of a memtable, and both without a lifetime.
-//! `cargo run -p fastskip --example snapshots`
+//! Readers that see the state of one moment, despite later writes: snapshots of a list, sequence numbers of a memtable, and both without a
+//! lifetime. `cargo run -p fastskip --example snapshots`
 
 use std::sync::Arc;
 use std::thread;
 
 use fastskip::{ConcurrentSkipList, InsertError, Kind, Memtable};
 
-/// A list has a clock of its own: a snapshot is a moment of it, and costs nothing to take or to keep.
+/// A list has a clock of its own. A snapshot is a time of this clock, and costs nothing to take or to keep.
 fn of_a_list() {
     let list = Arc::new(ConcurrentSkipList::new());
     list.insert(b"a", b"1");
@@ -15,7 +15,7 @@ fn of_a_list() {
     list.insert(b"c", b"3");
     list.delete(b"a");
 
-    // Owned, so that it may go to another thread and outlive every borrow of the list.
+    // An owned snapshot may move to another thread and outlive every borrow of the list.
     let reader = thread::spawn(move || {
         let keys: Vec<_> = before.range(..).map(|entry| (entry.key().to_vec(), entry.is_tombstone())).collect();
         assert_eq!(keys, [(b"a".to_vec(), false), (b"b".to_vec(), false)]);
@@ -24,7 +24,7 @@ fn of_a_list() {
     reader.join().expect("the reader");
 }
 
-/// In a memtable each write has the engine's sequence number, and a read names one.
+/// In a memtable each write has a sequence number from the engine, and each read passes the sequence number that it reads at.
 fn of_a_memtable() -> Result<(), InsertError> {
     let table = Memtable::new();
     table.put(b"k", 1, b"one")?;

@@ -1,6 +1,6 @@
 //! Writes the committed inputs, `corpus/<target>/seed-*`: `cargo run -p fuzz --example seeds [TARGET..]`. It draws many random inputs from a fixed
-//! seed and keeps an input if it meets an operation or a refusal that no earlier input met; it keeps at least twelve. The shard of a thread, and so
-//! the moment when a table is full, depends on the thread's number. So an input is run many times, and only what it meets in every run counts.
+//! seed and keeps an input if it has an outcome (an operation or a refusal) that no earlier input had; it keeps at least 12. The shard of a thread,
+//! and so the moment when a table is full, depends on the thread's number. So an input is run many times, and only outcomes of every run count.
 
 use std::fs;
 use std::io;
@@ -11,10 +11,10 @@ use proof::Random;
 
 /// Inputs tried for each target.
 const TRIED: usize = 4000;
-/// The fewest that are kept.
+/// The least number of inputs kept.
 const LEAST: usize = 12;
 
-/// Runs in which an input must meet the thing that it is kept for.
+/// The number of runs that must all have the outcome for which an input is kept.
 const RUNS: usize = 50;
 
 /// 16 to 271 bytes.
@@ -23,7 +23,7 @@ fn draw(random: &mut Random) -> Vec<u8> {
     (0..len).map(|_| random.next() as u8).collect()
 }
 
-/// The set that `input` meets for every choice of shards.
+/// The outcomes that `input` has for every choice of shards.
 fn reliably(body: Body, input: &[u8]) -> Met {
     let runs = (0..RUNS).map(|_| body(input));
     runs.reduce(|met, also| met.intersection(&also).cloned().collect()).unwrap_or_default()

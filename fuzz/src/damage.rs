@@ -1,5 +1,5 @@
-//! Files of a small database with damaged bytes, with and without right checksums over them. No bytes may cause a panic, and every failure is a
-//! typed error. Without right checksums, no wrong data is read.
+//! Damages bytes in the files of a small database, and corrects the checksums over them or not. No bytes may cause a panic, and every failure
+//! is a typed error. Without right checksums, no wrong data is read.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
@@ -20,7 +20,7 @@ const KEYS: usize = 9;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// A sound database and every state that it went through.
+/// An undamaged database and every state of its history.
 struct Base {
     compression: Compression,
     disk: Disk,
@@ -29,7 +29,7 @@ struct Base {
     targets: Vec<Target>,
 }
 
-/// A sound file, of which a part is to be damaged.
+/// An undamaged file, and the part of it to damage.
 struct Target {
     path: PathBuf,
     number: u64,
@@ -48,7 +48,7 @@ struct Damage {
     bytes: Vec<u8>,
     /// Where it was damaged.
     place: Range<usize>,
-    /// Whether checksums are right nevertheless.
+    /// Whether the checksums match the damaged bytes.
     sealed: bool,
     met: Met,
 }
@@ -96,7 +96,7 @@ fn open(mem: &MemFs, compression: Compression) -> Result<Db, Error> {
 /// The result of a read of a key: its value, or the name of the error.
 type Shown = Result<Option<Vec<u8>>, &'static str>;
 
-/// The result of a read of each key by an open that only reads and changes nothing; `None` if the open is refused.
+/// The result of a read of each key by a read-only open; `None` if the open is refused.
 fn look(mem: &MemFs, compression: Compression) -> Option<Vec<Shown>> {
     mem.record();
     let shown = match builder(mem, compression).read_only(true).open() {
@@ -120,7 +120,7 @@ fn key(n: usize) -> Vec<u8> {
     format!("key{n}").into_bytes()
 }
 
-/// Two tables, a manifest with an edit for each, a log behind them in the file of a previous one.
+/// A database with two tables, a manifest with an edit for each, and a later log in the reused file of a previous log.
 fn base(compression: Compression) -> Base {
     let mem = MemFs::default();
     let db = open(&mem, compression).expect("a sound disk");
@@ -135,7 +135,7 @@ fn base(compression: Compression) -> Base {
             batch.remove(key((n + 2) % KEYS)).expect("within limits");
             state.remove(&key((n + 2) % KEYS));
         }
-        // Only the file of a log that was synced is used again.
+        // The engine reuses only files of synced logs.
         let durability = if n == 13 { Durability::Synced } else { Durability::Buffered };
         db.write(batch, durability).expect("a sound disk");
         states.push(state);
@@ -215,7 +215,7 @@ fn damage(part: Part, input: &[u8]) -> Damage {
 /// Damages `part` of a database as `input` directs, and reads all of it.
 fn damaged(part: Part, input: &[u8]) -> Met {
     let Damage { base, mem, bytes, place, sealed, mut met, .. } = damage(part, input);
-    // A last frame of zeros looks as if the log ended before it: no reader can tell the difference.
+    // A last frame of zeros looks like the end of the log: no reader can detect the difference.
     let is_gone = part == Part::Log && bytes[place].iter().all(|&byte| byte == 0);
     let outcome = read_all(&mem, base, (!sealed && !is_gone).then_some(part));
     met.insert(format!("{}: {outcome}", if sealed { "sealed" } else { "not sealed" }));
@@ -225,7 +225,7 @@ fn damaged(part: Part, input: &[u8]) -> Met {
 /// The most parts that a dump may have: more than any of these files can hold, even if a block is compressed well.
 const MOST_PARTS: usize = 1 << 20;
 
-/// A damaged file of any kind, decoded by itself. Without a database around it, many more can be tried.
+/// A damaged file of any kind, decoded by itself. Without a database around it, a run can try many more files.
 pub fn file_dump(input: &[u8]) -> Met {
     let (part, rest) = input.split_first().unwrap_or((&0, &[]));
     let part = Part::ALL[usize::from(*part) % Part::ALL.len()];
@@ -248,7 +248,7 @@ pub fn file_dump(input: &[u8]) -> Met {
 }
 
 /// Whether a dump of a file with wrong checksums reports them, and shows only frames of a log or manifest that were written. The only exception is
-/// a frame `damaged` to zeros: it looks as if the log ended before it.
+/// a frame `damaged` to zeros: it looks like the end of the log.
 fn is_found_out(
     part: Part,
     told: &Result<(), Error>,
@@ -260,7 +260,7 @@ fn is_found_out(
         |(kind, _): &&(PartKind, String)| matches!(kind, PartKind::Frame | PartKind::Entry | PartKind::Edit);
     let before = parts.iter().take_while(is_written).count();
     let is_torn = || parts.get(before).is_some_and(|(kind, _)| *kind == PartKind::Torn);
-    // A frame behind damage is shown in other words.
+    // A dump describes a frame behind damage with another text.
     let text = |(_, text): &(PartKind, String)| text.replace("whole frame behind the tear", "frame");
     let are_sound = sound.starts_with(&parts[..before])
         && parts.iter().filter(is_written).all(|shown| sound.iter().any(|(_, sound)| *sound == text(shown)));
@@ -300,7 +300,7 @@ fn change(bytes: &mut [u8], at: usize, input: &mut Input<'_>) -> &'static str {
     }
 }
 
-/// How the reads ended. `unsealed` is the part that has wrong checksums.
+/// Reads everything and returns the outcome. `unsealed` is the part that has wrong checksums.
 fn read_all(mem: &MemFs, base: &Base, unsealed: Option<Part>) -> &'static str {
     salvage(mem, base, unsealed.is_some());
     let shown = look(mem, base.compression);
@@ -349,7 +349,7 @@ fn read_all(mem: &MemFs, base: &Base, unsealed: Option<Part>) -> &'static str {
     }
 }
 
-/// Everything that salvage finds was once written, unless the checksums are right for other data.
+/// Checks that all salvaged data was once written, unless the damaged data has valid checksums.
 fn salvage(mem: &MemFs, base: &Base, is_unsealed: bool) {
     let builder = Db::builder(DIR).file_system(Arc::new(mem.clone()));
     let entries = match builder.salvage().and_then(|salvage| salvage.range(..)) {

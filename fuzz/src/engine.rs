@@ -1,10 +1,10 @@
-//! The engine against ordinary maps, on a disk in memory, with reopens, kills and power cuts: the model test's steps.
+//! Compares the engine with ordinary maps, on a disk in memory, with reopens, kills and power cuts: the steps of the model test.
 
 use proof::model::{Run, Step, steps};
 
 use crate::Met;
 
-/// Takes the steps that `input` stands for.
+/// Runs the steps that `input` encodes.
 ///
 /// # Panics
 /// If the engine and the maps differ.

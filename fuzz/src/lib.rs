@@ -1,6 +1,6 @@
-//! The bodies of the fuzz targets. They read any bytes as a list of operations, which an ordinary map and a table (or the engine) both carry out;
-//! or as damage to a file of a database; or as data that clients send to the server. A body panics where the map and the table differ. It returns
-//! what it met: the operations, and how they ended.
+//! The bodies of the fuzz targets. Each decodes any bytes: into operations that an ordinary map and a table (or the engine) both carry out, into
+//! damage to a file of a database, or into data that clients send to the server. A body panics where the map and the table differ. It returns the
+//! operations and their outcomes.
 //!
 //! They are plain functions, so a test replays every committed input on a stable compiler.
 
@@ -12,7 +12,7 @@ mod models;
 mod seal;
 mod server;
 
-// A server without its sockets and threads, which no user of the server's crate could do with. Its files name each other from the root of
+// The server's files without sockets and threads; the server's crate does not export these files. They import each other from the root of
 // their crate, so they are at the root of this one.
 #[allow(dead_code, unused_imports, reason = "sockets, threads and clusters use it")]
 #[path = "../../mini-engine/server/src/commands/mod.rs"]

@@ -1,5 +1,5 @@
-//! Puts right checksums over damaged bytes, so that the bytes pass the first check and reach the decoders. Written from `docs/src/formats.md`
-//! alone, so it checks that page too.
+//! Corrects the checksums of damaged bytes, so that the bytes pass the first check and reach the decoders. It was written from
+//! `docs/src/formats.md` alone, so it checks that page too.
 
 use std::ops::Range;
 
@@ -90,7 +90,7 @@ fn manifest_frames(file: &[u8]) -> Vec<Range<usize>> {
     places
 }
 
-/// The frames of a log, up to the first that is not its own: frames of an earlier log in the same file may follow.
+/// The frames of a log, up to the first frame of an earlier log in the same file.
 fn log_frames(file: &[u8]) -> Vec<Range<usize>> {
     let mut places = Vec::new();
     let mut at = LOG_HEADER_LEN;
@@ -118,10 +118,10 @@ fn data_blocks(file: &[u8], partition: Range<usize>) -> Vec<Range<usize>> {
     blocks(&contents[u32_at(contents, tail + 8)..tail], u64_at(contents, tail) as usize)
 }
 
-/// The blocks of these fences, the first of which is at `start`. Neither partitions nor the root are compressed.
+/// The blocks of the fence pointers `fences`; the first block is at `start`. Neither partitions nor the root are compressed.
 fn blocks(fences: &[u8], start: usize) -> Vec<Range<usize>> {
     let count_at = fences.len() - 4;
-    // The highest bit says that they share a prefix, which is not needed here.
+    // The highest bit marks a shared prefix, which is not needed here.
     let count = u32_at(fences, count_at) & 0x7fff_ffff;
     let mut blocks: Vec<Range<usize>> = Vec::new();
     for fence in 0..count {
@@ -150,7 +150,7 @@ fn varint(bytes: &[u8], at: &mut usize) -> usize {
 /// Makes the checksums of `place` right for its current bytes. `number` is the number of the file.
 pub(crate) fn seal(part: Part, file: &mut [u8], place: Range<usize>, number: u64) {
     let (start, offset) = (place.start, place.start as u64);
-    // A damaged length is used, if the file has that many bytes.
+    // Uses even a damaged length if the file has that many bytes.
     let end_of = |file: &[u8], header: usize, len: usize| Some(start + header + len).filter(|&end| end <= file.len());
     match part {
         Part::Log => {
@@ -176,7 +176,7 @@ fn put(file: &mut [u8], at: usize, sum: u64) {
     file[at..at + 8].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// The low half.
+/// Writes the low half of `sum` at `at`.
 fn put_low(file: &mut [u8], at: usize, sum: u64) {
     file[at..at + 4].copy_from_slice(&(sum as u32).to_le_bytes());
 }

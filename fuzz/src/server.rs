@@ -63,13 +63,13 @@ pub const COMMANDS: [&str; 44] = [
     "WAITAOF",
     "WATCH",
 ];
-/// Answers that depend on more than the requests.
+/// Commands whose replies depend on more than the requests.
 const CHANGING: [&[u8]; 3] = [b"TIME", b"INFO", b"LASTSAVE"];
 const PASSWORD: &str = "pass";
 const LIMITS: Limits = Limits { clients: 1, request_bytes: 4096, pipeline: 1, buffer_bytes: 1 << 20, idle_seconds: 0 };
 
-/// Sends the requests of `input` to two sessions: one carries out requests together where that is allowed; the other gets them in pieces, and
-/// mostly carries them out one by one.
+/// Sends the requests of `input` to two sessions: one carries out requests together where that is allowed; the other receives them in pieces,
+/// and mostly carries them out one by one.
 ///
 /// # Panics
 /// If the replies of a session are not whole or differ in number from the requests, or if the two sessions differ in replies or in stored data.
@@ -110,14 +110,14 @@ fn request(input: &mut Input<'_>, sent: &mut Vec<u8>) {
         parts.push(part(input));
     }
     if shape >= 250 {
-        // As separate words: their contents may break the line.
+        // Sent as separate words; the words may contain line breaks.
         sent.extend_from_slice(&parts.join(&b' '));
         sent.extend_from_slice(b"\r\n");
         return;
     }
     sent.extend_from_slice(format!("*{}\r\n", parts.len()).as_bytes());
     for part in parts {
-        // Now and then another length than the right one.
+        // Sometimes the length is wrong.
         let len = if input.byte() == 255 { usize::from(input.byte()) * 100 } else { part.len() };
         sent.extend_from_slice(format!("${len}\r\n").as_bytes());
         sent.extend_from_slice(&part);
@@ -141,9 +141,9 @@ struct Conversation {
     shared: Shared,
     session: Session,
     protocol: Protocol,
-    /// How many requests it may carry out together.
+    /// The most requests that the session may carry out together.
     most: usize,
-    /// How many of the sent bytes were carried out.
+    /// The number of sent bytes that the session has carried out.
     consumed: usize,
     answered: Vec<u8>,
     is_over: bool,
@@ -164,7 +164,7 @@ impl Conversation {
         Self { shared, session, protocol, most, consumed: 0, answered: Vec::new(), is_over: false }
     }
 
-    /// Carries out the complete requests in `sent`; their beginning was received before.
+    /// Carries out the complete requests in `sent` (all bytes received so far) from byte `consumed` on.
     fn receive(&mut self, sent: &[u8], met: &mut Met) {
         while !self.is_over {
             let (rest, mut output) = (&sent[self.consumed..], Output::default());
@@ -211,7 +211,7 @@ impl Conversation {
                 }
                 Step::Close => {
                     self.is_over = true;
-                    // SHUTDOWN has none.
+                    // SHUTDOWN has no reply.
                     (rest.len(), usize::from(!output.is_empty()))
                 }
             };
@@ -257,7 +257,7 @@ impl Conversation {
     }
 }
 
-/// Whether a client of either version takes all of `output` for so many replies.
+/// Whether a client of either protocol version parses all of `output` as `count` replies.
 fn are_replies(mut output: &[u8], count: usize) -> bool {
     for _ in 0..count {
         let two = || resp2::decode::decode(output).ok().flatten().map(|(_, len)| len);

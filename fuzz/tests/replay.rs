@@ -1,11 +1,11 @@
-//! Every committed input of every target, on any compiler. `cargo run -p fuzz --example seeds` made the first of them.
+//! Replays every committed input of every target, on any compiler. `cargo run -p fuzz --example seeds` made the first inputs.
 
 use std::fs;
 use std::path::Path;
 
 use fuzz::{Body, MemtableOp, Met, SkipListOp, TARGETS, memtable_ops, skiplist_ops};
 
-/// The operations and outcomes that all inputs of a target meet together.
+/// The union of the operations and outcomes of all inputs of a target.
 fn replay(target: &str, body: Body) -> Met {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
     let files = fs::read_dir(folder).unwrap();
@@ -15,7 +15,7 @@ fn replay(target: &str, body: Body) -> Met {
     inputs.iter().flat_map(|input| body(input)).collect()
 }
 
-/// Operations and other required outcomes, separated by bars.
+/// All required outcomes: the operations, and `others`, which are separated by `|`.
 fn met(operations: impl Iterator<Item = String>, others: &str) -> Met {
     operations.chain(others.split('|').map(str::to_owned)).collect()
 }
@@ -40,7 +40,7 @@ fn memtable_corpus_replays_and_meets_every_operation_and_refusal() {
     assert_eq!(replay("memtable_ops", memtable_ops), met(operations, refusals));
 }
 
-/// Catches an engine that differs from a map across reopens, kills and power cuts, and a corpus that reaches less.
+/// Catches an engine that differs from a map across reopens, kills and power cuts, and a corpus that does not reach each of them.
 #[test]
 fn engine_corpus_replays_and_meets_every_operation_and_ending() {
     let steps = "Batch|Close|CompactRange|Cursor|Drop|DropKeyspace|DropSnapshot|Enter|Flush|Kill|Load|Pass|Persist|PopFirst|\

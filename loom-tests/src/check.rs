@@ -1,9 +1,9 @@
 //! Runs a model: every execution that loom finds, for every order in which its threads can be spawned.
 //!
-//! loom 0.7.2 remembers only one last access of each object. So a load followed by a CAS in one thread hides an earlier load of another thread, and
-//! loom skips executions. A reader that is spawned last is not hidden. Therefore the main thread does no work while others run, each program is
-//! tried with its threads spawned in every order, and the set of observed outcomes must be exactly the one that the model names: a missing outcome
-//! fails the model, and so does an extra one. `tests/suite/canaries.rs` checks this method. It still runs fewer executions than a loom without the
+//! loom 0.7.2 keeps only the last access of each object. So a load followed by a CAS in one thread hides an earlier load of another thread, and
+//! loom skips executions. A reader that is spawned last is not hidden. Therefore the main thread does no work while others run, and each program
+//! runs with its threads spawned in every order. The observed outcomes must be exactly those that the model lists: a missing outcome fails the
+//! model, and so does an extra one. `tests/suite/canaries.rs` checks this method. The method still runs fewer executions than a loom without the
 //! defect would, so campaigns use a repaired loom: `repaired-loom`.
 
 use std::collections::BTreeSet;
@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use crate::sync::set_thread_index;
 use crate::tuning::begin_threads;
 
-/// An observation of a thread, or of the check at the end: nothing, or words.
+/// An observation of a thread, or of the check at the end: nothing, or a text.
 pub trait Observed {
-    /// The words, empty for nothing.
+    /// The text; empty for no observation.
     fn words(self) -> String;
 }
 
@@ -39,7 +39,7 @@ impl Observed for String {
     }
 }
 
-/// Reads the data that the threads share, and returns its observation.
+/// A function that reads the shared data of the threads, and returns its observation.
 type Look<T> = Box<dyn Fn(&T) -> String + Send + Sync>;
 
 /// A concurrent program.
@@ -58,7 +58,7 @@ impl<T: 'static> Program<T> {
         Self { new, threads: Vec::new(), at_rest, most: Most::ALL, expected: BTreeSet::from([String::new()]) }
     }
 
-    /// Adds a thread. It has at most 4, loom's limit.
+    /// Adds a thread. A program has at most 4, loom's limit.
     #[must_use]
     pub fn thread<O: Observed>(mut self, body: impl Fn(&T) -> O + Send + Sync + 'static) -> Self {
         self.threads.push(Box::new(move |shared| body(shared).words()));
@@ -85,19 +85,19 @@ impl<T: 'static> Program<T> {
         Self { at_rest: Box::new(move |shared| look(shared).words()), ..self }
     }
 
-    /// Sets all outcomes that may be observed, threads in their order. Without it, nothing may be observed.
+    /// Sets all allowed outcomes: the observations of the threads, in the order of the threads. The default is no observation.
     #[must_use]
     pub fn expects(self, outcomes: &[&str]) -> Self {
         Self { expected: outcomes.iter().map(|outcome| (*outcome).to_owned()).collect(), ..self }
     }
 
-    /// Sets the greatest depth to which it is explored, even in a deeper run.
+    /// Limits the depth to which the program is explored, even in a deeper run.
     #[must_use]
     pub fn most(self, most: Most) -> Self {
         Self { most, ..self }
     }
 
-    /// Explores it.
+    /// Explores the program.
     ///
     /// # Panics
     /// If an execution breaks a rule of the storage or an assertion of the program, deadlocks, or observes an unexpected outcome; and if an
@@ -113,10 +113,10 @@ impl<T: 'static> Program<T> {
         report
     }
 
-    /// Explores it and shows each outcome to `check_outcome`; outcomes need not be expected.
+    /// Explores the program and passes each outcome to `check_outcome`; outcomes need not be expected.
     ///
     /// # Panics
-    /// Like [`explore`](Self::explore), and where `check_outcome` does.
+    /// Like [`explore`](Self::explore), and if `check_outcome` panics.
     #[must_use]
     pub fn observe(self, depth: Depth, check_outcome: impl Fn(&str) + Send + Sync + 'static) -> Report {
         let (began, program) = (Instant::now(), Arc::new(self));
@@ -158,9 +158,9 @@ impl<T: 'static> Program<T> {
 /// Bounds of a program that has too many steps to be explored as deeply as the others.
 #[derive(Debug, Clone, Copy)]
 pub struct Most {
-    /// The bound on preemptions in an execution, and one less than that of other programs.
+    /// The bound on preemptions in an execution; the bound is also at least one below that of other programs.
     pub preemptions: usize,
-    /// Executions for each order in which its threads are spawned: the first that loom runs.
+    /// The most executions that are run for each order in which the program's threads are spawned.
     pub executions: usize,
 }
 
@@ -169,14 +169,14 @@ impl Most {
     pub const ALL: Self = Self { preemptions: usize::MAX, executions: usize::MAX };
 }
 
-/// How far a model is explored: how often an execution may interrupt a thread that could go on.
+/// The depth to which a model is explored: how often an execution may interrupt a thread that could go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Depth {
     /// The bound for two threads; `None` explores all.
     pub two: Option<usize>,
     /// The bound for more threads, likewise.
     pub more: Option<usize>,
-    /// Executions for each order in which the threads are spawned: the first that loom runs.
+    /// The most executions that are run for each order in which the threads are spawned.
     pub executions: usize,
 }
 
@@ -230,7 +230,7 @@ fn model(depth: Depth, threads: usize, most: Most) -> loom::model::Builder {
         (bound, usize::MAX) => bound,
         (bound, most) => Some(bound.map_or(most, |bound| most.min(bound.saturating_sub(1)))),
     };
-    // How often loom checks whether it has reached the bound.
+    // The number of executions after which loom checks whether it has reached the bound.
     model.checkpoint_interval = 500;
     model.max_permutations = Some(most.executions.min(depth.executions)).filter(|executions| *executions != usize::MAX);
     model.max_branches = 10_000;

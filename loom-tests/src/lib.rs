@@ -1,9 +1,10 @@
-//! Models of `fastskip`, and of the engine's publication and syncs of writes: their production sources, compiled against loom's atomics and a storage that checks its rules.
+//! Models of `fastskip`, and of the engine's publication and syncs of writes. The production sources are compiled against loom's atomics and a
+//! storage that checks its rules.
 //!
 //! The algorithm reaches atomics, locks and threads only through `crate::sync`, and memory only through `crate::mem::storage`. This crate has its
-//! own version of those two, and of `tuning`, which decides how much is done at once. Every other module below is the shipped file. `models` holds
-//! the concurrent programs, `check` runs them, `weaken` makes one ordering weaker, `sources` lists all orderings, `mutants` names the model that
-//! notices each weaker one. `docs/src/verification.md` says how to run all of it, and what was seen.
+//! own version of these two modules, and of `tuning`, which sets sizes and thresholds. Every other module below is the shipped file. `models`
+//! holds the concurrent programs, `check` runs them, `weaken` makes one ordering weaker, `sources` lists all orderings, `mutants` names the model
+//! that fails for each weaker one. `docs/src/verification.md` describes how to run all of it, and past results.
 
 #[path = "../../fastskip/src/bounds.rs"]
 mod bounds;

@@ -5,7 +5,7 @@
 pub struct Mutant {
     /// The name that the source gives to `ord`.
     pub site: &'static str,
-    /// The ordering that takes the place of the source's.
+    /// The weaker ordering that replaces the ordering in the source.
     pub to: &'static str,
     /// The model.
     pub killed_by: &'static str,

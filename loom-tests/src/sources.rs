@@ -1,4 +1,4 @@
-//! The orderings that the sources name, read from their text.
+//! The named orderings of the sources, parsed from their text.
 
 use std::fs;
 use std::path::Path;
@@ -34,7 +34,7 @@ pub fn sites() -> Vec<Site> {
     sites
 }
 
-/// File and ordering of every access without a name; an entry for each access.
+/// The file and the ordering of every access without a name, with one entry for each access.
 ///
 /// # Panics
 /// Like [`sites`].
@@ -77,7 +77,7 @@ fn files() -> Vec<(String, String)> {
     files
 }
 
-/// Name and ordering of a call, from the text behind its first quote; and the text behind the ordering.
+/// Parses a call from the text behind its first quote. Returns its name, its ordering, and the text behind the ordering.
 fn call(text: &str) -> (String, String, &str) {
     let (name, rest) = text.split_once('"').expect("a closing quote");
     let rest = rest.trim_start_matches(|c: char| c == ',' || c.is_whitespace());

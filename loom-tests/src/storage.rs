@@ -1,10 +1,10 @@
-//! The arena's bytes in a model: the interface of `fastskip/src/mem/storage.rs`, with its rules checked.
+//! The arena's bytes in a model: has the interface of `fastskip/src/mem/storage.rs` and checks its rules.
 //!
-//! The bytes lie in one arena as in the shipped storage, so offsets mean the same. Each word has a shadow, which is made when the word is first
-//! used: either a modelled atomic, or a cell beside the bytes that watches its readers. The storage panics when a word is used both ways, when a
-//! byte is written twice (two nodes overlap, or a frozen byte changes), and when bytes are read that were never written. The cell finds a read that
-//! does not happen after the write. An atomic that was never written holds a number that is no node and no block, so a hint or a block that is
-//! followed too early leads outside the arena.
+//! The bytes lie in one arena as in the shipped storage, so offsets mean the same. Each word has a shadow, which is made at the first use of the
+//! word: either a modelled atomic, or a cell that watches the readers and writers of the bytes. The storage panics when a word is used both ways,
+//! when a byte is written twice (two nodes overlap, or a frozen byte changes), and when bytes are read that were never written. The cell finds a
+//! read that does not happen after the write. An atomic that was never written holds an offset outside of the arena, so a search that follows a
+//! hint or a block too early fails.
 
 use core::cell::UnsafeCell;
 use core::fmt;
@@ -22,19 +22,19 @@ pub(crate) const WORD: usize = 8;
 /// The most words a 32-bit offset reaches: 32 GiB.
 pub(crate) const MAX_WORDS: u64 = 1 << 32;
 
-/// The largest range that is granted. A larger one is refused, as by a system that is short of memory, until the caller asks for the least that it
-/// needs. No model fills it, and each execution pays for its shadows.
+/// The largest range that is granted, in bytes. A larger request is halved, as if the system were short of memory. No model fills this range, and
+/// each execution pays for its shadows.
 const GRANTED: usize = 16 << 10;
 
-/// The range of a table without a limit, here as granted.
+/// The range of a table without a limit: here the granted one.
 pub(crate) const UNLIMITED_BYTES: usize = GRANTED;
 
-/// The same: a model has one table.
+/// As [`UNLIMITED_BYTES`]: a model has one table.
 pub(crate) fn unlimited_bytes() -> usize {
     UNLIMITED_BYTES
 }
 
-/// The value of an atomic that was never written: in either half, an offset far outside.
+/// The value of an atomic that was never written: each half is an offset far outside the arena.
 const UNWRITTEN: u64 = 0xdead_dead_dead_dead;
 
 /// As in the shipped storage: no redzones between nodes.
@@ -48,9 +48,9 @@ pub struct TablePool;
 #[derive(Default)]
 struct Shadow {
     atomic: OnceLock<AtomicU64>,
-    /// Checks who may read bytes, or the content of a spare piece.
+    /// Checks that reads of the bytes, or of the content of a spare piece, happen after their writes.
     cell: OnceLock<Watch<()>>,
-    /// Which of the bytes were written. No part of the model.
+    /// A bit for each written byte. No part of the model.
     written: AtomicU8,
 }
 
@@ -60,7 +60,7 @@ impl Shadow {
     }
 }
 
-/// A range of memory that watches its use.
+/// A range of memory that checks its use.
 pub(crate) struct Storage {
     bytes: Box<[UnsafeCell<u8>]>,
     shadows: Box<[OnceLock<Box<Shadow>>]>,
@@ -77,10 +77,10 @@ impl fmt::Debug for Storage {
 }
 
 impl Storage {
-    /// Grants `bytes`, or half of it again and again while that is too much, but no less than `least`.
+    /// Grants `bytes`, halved until they are at most [`GRANTED`], but no less than `least`.
     ///
     /// # Errors
-    /// None: a model asks for little.
+    /// None: a model needs little memory.
     pub(crate) fn reserve(bytes: usize, least: usize, _: bool, _: Option<&TablePool>) -> io::Result<Self> {
         let mut len = bytes.max(least).next_multiple_of(WORD);
         while len > GRANTED && len / 2 >= least {
@@ -107,7 +107,7 @@ impl Storage {
         let shadow = self.shadow(off as usize);
         assert_eq!(shadow.written.load(Ordering::Relaxed), 0, "word {off} holds bytes and is used as an atomic");
         shadow.atomic.get_or_init(|| {
-            // The thread that uses it first has it alone: earlier uses of it as part of a spare piece happened before.
+            // The first thread that uses the word has exclusive access: uses of it as part of a spare piece happened before.
             shadow.cell.get().inspect(|cell| cell.with_mut(|_| ()));
             AtomicU64::new(UNWRITTEN)
         })
@@ -120,7 +120,7 @@ impl Storage {
     pub(crate) unsafe fn read_spare(&self, off: u32) -> u64 {
         self.spare(off).cell().with(|_| ());
         let at = off as usize * WORD;
-        // SAFETY: bytes of one word, which nobody writes meanwhile: the cell has just been asked.
+        // SAFETY: bytes of one word, which no thread writes meanwhile: the cell has just checked that.
         u64::from_ne_bytes(core::array::from_fn(|byte| unsafe { self.bytes[at + byte].get().read() }))
     }
 
@@ -132,12 +132,12 @@ impl Storage {
         self.spare(off).cell().with_mut(|_| ());
         let at = off as usize * WORD;
         for (cell, byte) in self.bytes[at..at + WORD].iter().zip(word.to_ne_bytes()) {
-            // SAFETY: never borrowed: nothing is stored in a spare piece, which was just checked.
+            // SAFETY: the byte is not borrowed: no data is stored in a spare piece, which was just checked.
             unsafe { cell.get().write(byte) };
         }
     }
 
-    /// A word in which nothing was stored.
+    /// The shadow of a word without stored data.
     fn spare(&self, off: u32) -> &Shadow {
         let shadow = self.shadow(off as usize);
         let is_stored = shadow.atomic.get().is_some() || shadow.written.load(Ordering::Relaxed) != 0;
@@ -178,12 +178,12 @@ impl Storage {
             written.fetch_or(mask, Ordering::Relaxed);
         });
         for (cell, byte) in self.bytes[range].iter().zip(bytes) {
-            // SAFETY: never borrowed: a borrowed byte was written before, which was just excluded.
+            // SAFETY: the byte is not borrowed: a borrowed byte was written before, which was just excluded.
             unsafe { cell.get().write(*byte) };
         }
     }
 
-    /// The `len` bytes that stand `at` bytes past word `off`.
+    /// The `len` bytes that start `at` bytes past word `off`.
     ///
     /// # Safety
     /// As in the shipped storage. Here a breach panics.
@@ -203,7 +203,7 @@ impl Storage {
         first..first + len
     }
 
-    /// Shows `look` each word of `range`, with a bit set for each of its bytes that lies in the range.
+    /// Calls `look` for each word of `range`, with a mask of the word's bytes that lie in the range.
     fn each_word(&self, range: &Range<usize>, look: impl Fn(&Watch<()>, &AtomicU8, u8)) {
         for word in range.start / WORD..range.end.div_ceil(WORD) {
             let inside = (0..WORD).filter(|byte| range.contains(&(word * WORD + byte)));
@@ -222,7 +222,7 @@ impl Storage {
     }
 }
 
-/// Words of a storage from one on.
+/// The words of a storage from one offset on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Words<'a> {
     storage: &'a Storage,
@@ -230,7 +230,7 @@ pub(crate) struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    /// The atomic word `index` of them.
+    /// The atomic word at `index`.
     ///
     /// # Safety
     /// As in the shipped storage. Here a breach panics.
@@ -249,7 +249,7 @@ impl<'a> Words<'a> {
         (word >> (32 * (lane & 1))) as u32
     }
 
-    /// Which of the first `lanes` lanes of the row that begins with word `row` are greater than `bound`.
+    /// A mask of the lanes that are greater than `bound`, among the first `lanes` lanes of the row that begins with word `row`.
     ///
     /// # Safety
     /// As in the shipped storage. Here a breach panics.
@@ -257,7 +257,7 @@ impl<'a> Words<'a> {
         lanes::greater(self.words_of_row(row, lanes), bound)
     }
 
-    /// Which of the first `lanes` lanes of the row that begins with word `row` are equal to `value`.
+    /// A mask of the lanes that are equal to `value`, among the first `lanes` lanes of the row that begins with word `row`.
     ///
     /// # Safety
     /// As in the shipped storage. Here a breach panics.

@@ -14,18 +14,18 @@ pub(crate) use std::sync::{Arc, OnceLock, PoisonError};
 
 pub(crate) use crate::weaken::ord;
 
-/// A store in the shipped build. A read-modify-write directly follows the value that it has read, so a write that is based on an older value comes
-/// before this store. loom 0.7.2 guarantees that only among read-modify-writes: with a store, it would show either of the two as the last
-/// (`tests/suite/canaries.rs`).
+/// A plain store in the shipped build, here a swap. A read-modify-write directly follows the value that it has read, so one that read an older
+/// value comes before this store. loom 0.7.2 guarantees that only among read-modify-writes: with a plain store, either of the two writes could be
+/// the last (`tests/suite/canaries.rs`).
 pub(crate) fn overwrite(word: &AtomicU64, value: u64, ordering: Ordering) {
     word.swap(value, ordering);
 }
 
-/// The engine's threads soon go to sleep, and the models check the sleep.
+/// The spins and yields of the engine's threads before they sleep: few, because the models check the sleep.
 pub(crate) const SPINS: usize = 1;
 pub(crate) const YIELDS: usize = 1;
 
-/// Watches the threads that read and write the data beside it.
+/// Checks that accesses of the data beside it do not race.
 pub(crate) type Watch<T> = loom::cell::UnsafeCell<T>;
 
 loom::thread_local! {

@@ -6,17 +6,17 @@ use std::cmp::Ordering;
 /// Slots of a block: the head's and three more.
 pub(crate) const SLOTS: usize = 4;
 
-/// One of this many nodes that are linked right behind a hinted one gets no hint: none here. A thread that finds a lock taken also adds no hint.
+/// Of the nodes that are linked right behind a hinted node, one in `HINTED_OF` gets no hint: here practically none. A locked block also gets no hint.
 pub(crate) const HINTED_OF: u32 = 1 << 31;
 
-/// Nodes before this word get fewer hints: these are all nodes that the threads of most models store. A write to the index takes far more steps
-/// than a write to the list, so only models of the index use it.
+/// Nodes before this word get fewer hints: in most models, all nodes that the threads store. A write to the index takes far more steps than a
+/// write to the list, so only models of the index give hints to all nodes.
 pub(crate) const SPARSE_WORDS: Sparse = Sparse;
 
-/// The number of nodes in a row without hints there.
+/// The number of nodes in a row without hints before that word.
 pub(crate) const SPARSE_WALK: u32 = 1;
 
-/// Compares in the same way as the word.
+/// Compares with offsets like the word that it stands for.
 pub(crate) struct Sparse;
 
 thread_local! {
@@ -24,7 +24,7 @@ thread_local! {
     static THREADS_ARE_SPARSE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The nodes of a model that get hints as in a large table. The others get fewer.
+/// Selects the nodes of a model that get hints as in a large table. The others get fewer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hinting {
     All,
@@ -33,7 +33,7 @@ pub(crate) enum Hinting {
     None,
 }
 
-/// Decides for the following nodes. A model runs on one thread of the system.
+/// Selects the hints for later nodes. All threads of a model run on one thread of the system.
 pub(crate) fn hint(which: Hinting) {
     IS_SPARSE.set(which == Hinting::None);
     THREADS_ARE_SPARSE.set(which != Hinting::All);
@@ -56,35 +56,35 @@ impl PartialOrd<Sparse> for u32 {
     }
 }
 
-/// Looks at a block that a writer changes, before a reader accepts what it has seen.
+/// The reads of a block under change after which a reader accepts its contents.
 pub(crate) const STABLE_LOOKS: u32 = 1;
 
-/// Nodes that a search walks over before it tries another way down. A writer whose walk is longer mends the index.
+/// The nodes that a search steps over before it tries another way down. A writer that steps over more nodes repairs the index.
 pub(crate) const WALK_LIMIT: u32 = 2;
 
-/// Nodes that a search walks over from a hint without the prefix that the blocks on the way left out.
+/// The nodes that a search steps over from a hint whose key lacks the prefix that the blocks on the way left out.
 pub(crate) const MISFIT_WALK: u32 = 1;
 
-/// Nodes that a lookup walks over before it mends the index.
+/// The nodes that a lookup steps over before it repairs the index.
 pub(crate) const READ_WALK_LIMIT: u32 = 2;
 
-/// Tries to add a hint while the index changes.
+/// The attempts to add a hint while the index changes.
 pub(crate) const HINT_TRIES: u32 = 2;
 
-/// The most hints that one mend adds, and the least number of nodes between two of them.
+/// The most hints that one repair adds, and the least number of nodes between two of them.
 pub(crate) const MEND_HINTS: u32 = 2;
 pub(crate) const MEND_STEP: u32 = 1;
 
-/// The number of mends that find a lock in the same hold before its block is replaced: one is not enough.
+/// The number of repairs that must find a block under the same lock acquisition before the block is replaced: one is not enough.
 pub(crate) const STUCK_LOOKS: u64 = 2;
 
-/// Replaced blocks take at most one part in this many of the limit on memory. A model's table has room for about ten blocks.
+/// Replaced blocks take at most one `REPLACED_PART`th of the memory limit. A model's table has room for about ten blocks.
 pub(crate) const REPLACED_PART: u64 = 16;
 
-/// Two searches in flight, so that a batch of three is searched for in two groups.
+/// The interleaved searches of a group: a batch of three needs two groups.
 pub(crate) const GROUP: usize = 2;
 
-/// Steps after which a walk looks ahead.
+/// The steps after which a walk reads ahead.
 pub(crate) const STEADY_WALK: u32 = 2;
 
 /// Hints that are fetched together ahead of a walk.
@@ -102,7 +102,7 @@ pub(crate) const MIN_CHUNK: u64 = 32;
 /// Words of the largest chunk.
 pub(crate) const MAX_CHUNK: u64 = 256;
 
-/// Nodes of one key that a walk passes one by one before it searches for the next place.
+/// The nodes of one key that a walk steps over before it searches for the next place.
 pub(crate) const HIDDEN_WALK: u32 = 1;
 
 /// The number of size classes of spare pieces.

@@ -1,5 +1,4 @@
-//! Makes one named ordering of the sources weaker, for the whole process. If a model then fails, the ordering is needed, and the model really tests
-//! it.
+//! Makes one named ordering of the sources weaker, for the whole process. If a model then fails, the ordering is needed, and the model tests it.
 
 use core::fmt;
 use core::str::FromStr;
@@ -10,12 +9,12 @@ use crate::sources::ordering;
 
 static CHOSEN: OnceLock<Weakening> = OnceLock::new();
 
-/// A named ordering of the sources, and what it is replaced by.
+/// A named ordering of the sources, and its replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Weakening {
     /// The name that the source gives to `ord`.
     pub site: String,
-    /// The ordering that takes its place.
+    /// The ordering that replaces the ordering in the source.
     pub to: Ordering,
 }
 
@@ -23,7 +22,7 @@ impl Weakening {
     /// Weakens from now on. Call it once, before any model runs.
     ///
     /// # Errors
-    /// Something is already weakened; returns the argument.
+    /// Another weakening was already chosen; returns the argument.
     pub fn choose(self) -> Result<(), Self> {
         CHOSEN.set(self)
     }
@@ -45,7 +44,7 @@ impl FromStr for Weakening {
     }
 }
 
-/// The orderings that promise less, the weakest last.
+/// The orderings weaker than `ordering`, the weakest last.
 #[must_use]
 pub fn weaker(ordering: Ordering) -> &'static [Ordering] {
     match ordering {

@@ -1,6 +1,6 @@
 //! Makes every named ordering of the sources weaker, one at a time: a model must fail. Each run is a process of its own, because a failed model
-//! leaves its threads behind. This prints the table of orderings, with the answer of each model: `cargo test -p loom-tests --test ordering_mutants
-//! -- --nocapture`.
+//! leaves its threads behind. This command prints the table of orderings, with the failure of each model: `cargo test -p loom-tests --test
+//! ordering_mutants -- --nocapture`.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Output};
@@ -16,7 +16,7 @@ fn model(name: &str, weakening: &Weakening) -> Output {
     model.env("RUST_BACKTRACE", "0").output().expect("the program of the models runs")
 }
 
-/// The first message of a failed model: the line after the one that names the place.
+/// The panic message of a failed model: the line after the one with the source position.
 fn complaint(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     let mut lines = said.lines().skip_while(|line| !line.contains("panicked at"));

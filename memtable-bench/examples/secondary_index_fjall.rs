@@ -1,4 +1,4 @@
-//! Accounts and their orders, kept together with an index by account: on fjall. The same program on mini-engine is its example `secondary_index`.
+//! Stores accounts, their orders, and an index of orders by account, on fjall. mini-engine's example `secondary_index` is the same program.
 
 use std::path::Path;
 
@@ -54,7 +54,7 @@ impl Shop {
         Ok(found)
     }
 
-    /// With all of its orders.
+    /// Removes an account with all of its orders.
     fn remove_account(&self, account: u64) -> Result<()> {
         loop {
             let mut tx = self.db.write_tx()?;

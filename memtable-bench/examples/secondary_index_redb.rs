@@ -1,4 +1,4 @@
-//! Accounts and their orders, kept together with an index by account: on redb. The same program on mini-engine is its example `secondary_index`.
+//! Stores accounts, their orders, and an index of orders by account, on redb. mini-engine's example `secondary_index` is the same program.
 
 use std::path::Path;
 
@@ -51,7 +51,7 @@ impl Shop {
         Ok(found)
     }
 
-    /// With all of its orders.
+    /// Removes an account with all of its orders.
     fn remove_account(&self, account: u64) -> Result<(), Error> {
         let write = self.0.begin_write()?;
         write.open_table(ACCOUNTS)?.remove(account)?;

@@ -22,7 +22,7 @@ impl Error {
     }
 }
 
-/// The arguments make no sense together. Nothing has run.
+/// The arguments contradict each other. Nothing has run.
 impl From<String> for Error {
     fn from(text: String) -> Self {
         Self { exit_code: 2, text }

@@ -1,11 +1,11 @@
-//! Runs a round in a process of its own. The process gets a line of JSON as its argument, and answers with one.
+//! Runs a round in a process of its own. The process gets a line of JSON as its argument, and prints one as its answer.
 //!
 //! ```text
 //! memtable-bench memtable-round {"subject":"memtable","workloads":["insert"],"shape":{"keys":"random",..}}
 //! [{"workload":"insert","operations":2000,"ns":123456,"facts":{"own-overhead":31.2}},..]
 //! ```
 //!
-//! A round that goes wrong answers with its exit code and a message on stderr.
+//! A failed round ends with an exit code and a message on stderr.
 
 use std::io::Read;
 use std::process::{Command, ExitStatus, Stdio};
@@ -19,7 +19,7 @@ use crate::spec::{Cell, Subject};
 /// The hidden command that runs a round.
 pub(crate) const ROUND: &str = "memtable-round";
 
-/// The reason why there is no outcome.
+/// The reason why a round has no outcome.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ChildError {
     #[error("did not end within {} s", .0.as_secs())]
@@ -38,7 +38,7 @@ pub(crate) fn run_in_process(cell: &Cell, subject: Subject) -> Result<Vec<Sample
     decode(&answer).ok_or_else(|| ChildError::Failed(format!("expected samples, found {:?}", answer.trim())))
 }
 
-/// Runs the round that `request` asks for in this process. Returns the answer.
+/// Runs the round that `request` describes in this process. Returns the answer.
 pub(crate) fn answer(request: &str) -> Result<String, String> {
     let wrong = |error| format!("expected a request, found {request:?}: {error}");
     let request: Request = serde_json::from_str(request).map_err(wrong)?;
@@ -68,7 +68,7 @@ fn failed(error: io::Error) -> ChildError {
     ChildError::Failed(format!("cannot run it: {error}"))
 }
 
-/// All that comes from a pipe, once it has ended.
+/// Reads a pipe to its end on a thread of its own, and sends the text.
 fn read(pipe: Option<impl Read + Send + 'static>) -> Receiver<String> {
     let (send, receive) = mpsc::channel();
     thread::spawn(move || {
@@ -80,7 +80,7 @@ fn read(pipe: Option<impl Read + Send + 'static>) -> Receiver<String> {
     receive
 }
 
-/// How the process ended, and the most useful line of its stderr: a panic's message, or else the last line.
+/// The way the process ended, and the most useful line of its stderr: a panic's message, or else the last line.
 fn reason(status: ExitStatus, stderr: &str) -> String {
     let mut lines = stderr.lines().filter(|line| !line.trim().is_empty());
     let panic = lines.clone().skip_while(|line| !line.contains("panicked at")).nth(1);
@@ -105,8 +105,8 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_process_has_an_answer_or_a_reason_and_is_killed_when_it_never_ends() {
-        // Catches stderr mixed into an answer, a crashed round counted as one without samples, a reason that does not say why,
-        // and a run that hangs with its subject.
+        // Catches stderr mixed into an answer, a crashed round counted as one without samples, a reason without the cause, and
+        // a run that hangs with its subject.
         let shell = |script: &str, limit| {
             let ended = answer_of(Command::new("sh").args(["-c", script]).stdin(Stdio::null()), limit);
             ended.map_err(|error| error.to_string())
@@ -117,7 +117,7 @@ mod tests {
             ("echo half; echo why >&2; exit 3", Err("exit status: 3: why")),
             (panic, Err("exit status: 101: no room")),
             ("kill -SEGV $$", Err("signal: 11 (SIGSEGV)")),
-            // The process is stopped and continued, as by a terminal: it has not ended meanwhile.
+            // The process is stopped and continued, as by a terminal, which must not count as its end.
             (
                 "(sleep 0.1; while kill -CONT $$; do sleep 0.01; done) >&- 2>&- & kill -STOP $$; echo result",
                 Ok("result\n"),

@@ -18,7 +18,7 @@ const PAGE: usize = 4096;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Machine {
     pub(crate) cores: usize,
-    /// The processor's name, where the system tells (Linux on most architectures).
+    /// The processor's name, where the system reports it (Linux on most architectures).
     pub(crate) model: Option<String>,
     pub(crate) os: String,
     pub(crate) architecture: String,
@@ -41,29 +41,29 @@ impl Machine {
 /// repository is missing.
 pub(crate) fn commit() -> Option<String> {
     let mut git = Command::new("git");
-    // Not in the current directory, which may be another repository. The pattern excludes all tags, so the result is the commit.
+    // Runs in the source directory: the current one may be another repository. The pattern excludes all tags, so the result is the commit.
     git.args(["-C", env!("CARGO_MANIFEST_DIR"), "describe", "--always", "--exclude=*", "--abbrev=40"]);
     let output = git.arg("--dirty=-changed").stdin(Stdio::null()).output().ok()?;
     let commit = output.status.success().then(|| String::from_utf8(output.stdout).ok()).flatten()?;
     Some(commit.trim().to_owned())
 }
 
-/// The bytes that a process can use without swapping or being killed, where the system tells (Linux).
+/// The bytes that a process can use without swapping or being killed, where the system reports them (Linux).
 pub(crate) fn memory_available() -> Option<u64> {
     let system = bytes_of("/proc/meminfo", "MemAvailable:")?;
-    // A container's own limit does not show there. Without one the file says "max", which is not a number.
+    // `/proc/meminfo` does not contain a container's limit. Without a limit this file contains "max", which is not a number.
     let group = fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|max| max.trim().parse().ok());
     Some(group.map_or(system, |group: u64| group.min(system)))
 }
 
-/// Resets the peak of resident memory (Linux). Returns what is resident now, in bytes.
+/// Resets the peak of resident memory (Linux). Returns the present resident bytes.
 pub(crate) fn reset_peak() -> Option<u64> {
     // 5 resets the peak; see proc(5).
     fs::write("/proc/self/clear_refs", "5").ok()?;
     bytes_of("/proc/self/status", "VmRSS:")
 }
 
-/// The most that was resident since [`reset_peak`], in bytes.
+/// The peak of resident memory since [`reset_peak`], in bytes.
 pub(crate) fn peak() -> Option<u64> {
     bytes_of("/proc/self/status", "VmHWM:")
 }
@@ -78,7 +78,7 @@ pub(crate) fn anonymous() -> Option<u64> {
 pub(crate) struct Io {
     /// System calls.
     pub(crate) write_calls: u64,
-    /// Bytes of pages that went, or will go, to a disk. A page that changes again before it has gone counts once.
+    /// Bytes of pages that were or will be written to a disk. A page that changes again before it is written counts once.
     pub(crate) disk_bytes: u64,
 }
 
@@ -89,7 +89,7 @@ impl Io {
     }
 }
 
-/// The bytes that the files in a directory take on the disk, where the system tells (Unix).
+/// The bytes that the files in a directory take on the disk, where the system reports them (Unix).
 pub(crate) fn disk_space(directory: &Path) -> io::Result<Option<u64>> {
     let mut bytes = Some(0);
     for entry in fs::read_dir(directory)? {
@@ -97,7 +97,7 @@ pub(crate) fn disk_space(directory: &Path) -> io::Result<Option<u64>> {
         let own = match entry.metadata() {
             Ok(metadata) if metadata.is_dir() => disk_space(&entry.path())?,
             Ok(metadata) => allocated(&metadata),
-            // Removed meanwhile.
+            // The file was removed after the directory was read.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Some(0),
             Err(error) => return Err(error),
         };
@@ -129,15 +129,15 @@ fn number(file: &str, field: &str) -> Option<u64> {
 
 /// Touches `bytes` of memory and frees them, so that the machine has these pages before a clock runs. Does nothing where the system refuses.
 ///
-/// The host of a virtual machine may back memory only when a page is first touched, and take it away when the page is
-/// free. Without this, a table that grows measures the host, differently in each round.
+/// The host of a virtual machine may provide memory only when a page is first touched, and take it away when the page
+/// is free. Without this call, the time of a growing table includes the host's work, which differs in each round.
 pub(crate) fn prefault(bytes: usize) {
     drop(touched(bytes));
 }
 
 fn touched(bytes: usize) -> Option<MmapMut> {
     let mut memory = MmapOptions::new().len(bytes.max(1)).map_anon().ok()?;
-    // Fewer faults. A system without huge pages works as well.
+    // Huge pages cause fewer faults. A system without them works as well.
     #[cfg(target_os = "linux")]
     drop(memory.advise(memmap2::Advice::HugePage));
     memory.chunks_mut(PAGE).for_each(|page| page[0] = 1);
@@ -151,7 +151,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn what_is_written_and_what_it_takes_on_the_disk_is_told() {
-        // Catches calls taken for bytes, files below the directory left out, and blocks counted as bytes.
+        // Catches calls counted as bytes, omitted files in subdirectories, and blocks counted as bytes.
         let directory = tempfile::tempdir().expect("a directory");
         let below = directory.path().join("below");
         fs::create_dir(&below).expect("made");
@@ -168,13 +168,13 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn touched_memory_is_resident_and_raises_the_peak() {
-        // Catches pages that are mapped but never touched, kibibytes taken for bytes, and an old peak, which would hide the
-        // table. Other tests run in this process, so only a lower bound holds.
+        // Catches pages that are mapped but never touched, kibibytes counted as bytes, and an old peak, which would hide
+        // the table. Other tests run in this process, so only a lower bound holds.
         let before = reset_peak().expect("this system tells");
         let memory = touched(64 << 20).expect("64 MiB are there");
         assert!(peak() >= Some(before + memory.len() as u64 / 2), "{before}, {:?}", peak());
         assert!(reset_peak() >= Some(memory.len() as u64));
-        // Catches a mapping of no bytes, or one that no system has, taken for granted.
+        // Catches code that assumes that a mapping of zero bytes, or of more bytes than any system has, succeeds.
         [0, usize::MAX / 2].into_iter().for_each(prefault);
     }
 }

@@ -1,16 +1,16 @@
 //! The program `memtable-bench`: measures fastskip's tables and the engine beside their peers.
 //!
-//! Every round of a subject runs in a process of its own: the published fastskip 0.1.1 can corrupt the one it runs in, and no
-//! subject inherits another's heap. Only ratios within one run are a result; absolute times are context.
+//! Every round of a subject runs in a process of its own: the published fastskip 0.1.1 can corrupt its own process, and no
+//! subject may inherit another's heap. Only ratios within one run are a result; absolute times are context.
 //!
 //! ```text
-//! spec             what all speak of: subjects, workloads, shapes, and the cells that they make
-//! plan, presets    arguments, and the cells that they ask for
-//! measure, ipc     for each cell and each round of a subject a process
-//! round            what that process does, on one of `subjects`, and the check of what it gave back
+//! spec             the basic terms: subjects, workloads, shapes, and the cells that combine them
+//! plan, presets    arguments, and the cells that they request
+//! measure, ipc     run a process for each round of a subject in a cell
+//! round            runs in that process: the workloads on one of `subjects`, and the checks of the results
 //! results          the file of a run, medians and ratios, and the tables in which people read them
-//! goals            what a run is held against
-//! transactions     commits a second of engines that have transactions, apart from all that
+//! goals            the goals with which a run is compared
+//! transactions     commits a second of engines with transactions; a separate benchmark
 //! report           the page with plots, and the table of the README
 //! ```
 #![deny(unsafe_code)]

@@ -17,7 +17,7 @@ use crate::text::{name, print};
 const REDRAW: Duration = Duration::from_millis(500);
 const PROGRESS: &str = "{wide_bar} {pos}/{len} rounds, {eta} left, {msg}";
 
-/// Measures what the plan asks for, and prints it. Fails if a subject of ours does.
+/// Measures the cells of the plan, and prints the results. Fails if one of our subjects fails.
 pub(crate) fn run(plan: &Plan) -> Result<(), Error> {
     let run = measure(plan)?;
     if run.is_of_engines() {
@@ -30,8 +30,8 @@ pub(crate) fn run(plan: &Plan) -> Result<(), Error> {
     judge(&run)
 }
 
-/// Measures cell after cell, and prints each when it is done. Writes the results so far after each cell, so that a stopped run keeps its finished
-/// cells.
+/// Measures one cell after the other, and prints each finished one. Writes the results so far after each cell, so that a stopped run keeps its
+/// finished cells.
 fn measure(plan: &Plan) -> Result<Run, Error> {
     let has_engines = plan.cells.iter().any(|cell| !cell.shape.store.is_table());
     let mut run = Run::new(plan.preset.clone(), plan.rounds, has_engines);
@@ -74,7 +74,7 @@ fn interleaved(
 /// Shows which round runs and how long the rest takes, on stderr if that is a terminal.
 fn progress(turns: u64) -> ProgressBar {
     let bar = ProgressBar::new(turns);
-    // The plain bar is enough: a wrong template is no reason to stop. A test checks that the template is right.
+    // A wrong template falls back to the plain bar and does not stop the run. A test checks the template.
     let bar = ProgressStyle::with_template(PROGRESS).map_or(bar.clone(), |style| bar.with_style(style));
     if !bar.is_hidden() {
         bar.enable_steady_tick(REDRAW);
@@ -98,8 +98,8 @@ mod tests {
 
     #[test]
     fn subjects_take_turns_and_one_that_did_not_end_is_not_waited_for_again() {
-        // Catches rounds of one subject in a row, a run that waits in each round for a subject that hangs, and a script that takes a wrong result
-        // of ours for a measurement, or a crash of the published crate for a failure.
+        // Catches rounds of one subject in a row, a run that waits in each round for a subject that hangs, a failure of our own
+        // subjects that a script takes for a measurement, and a crash of the published crate that fails the whole run.
         let (ran, ours, peer) = (RefCell::new(Vec::new()), Subject::Memtable, Subject::FastskipPublished);
         let cell = Cell::new(Shape::new(KeySet::Random, 10), &[ours, peer], &[Workload::Insert]);
         let turns = interleaved(&cell, 3, &ProgressBar::hidden(), |_, subject| {

@@ -1,5 +1,5 @@
-//! The arguments of `memtable` and `engine`, and the run that they ask for. Arguments that make no sense or cannot be carried out are refused here,
-//! before anything runs.
+//! The arguments of `memtable` and `engine`, and the run that they describe. Contradictory or impossible arguments are refused here, before
+//! anything runs.
 
 use std::path::{Path, PathBuf};
 
@@ -11,13 +11,13 @@ use crate::presets::{self, Preset};
 use crate::spec::{Access, Cell, KEY_LEN, KeySet, SHORTEST_KEY, Shape, Store, Subject, VALUE_LEN, Workload};
 use crate::text::name;
 
-/// The entries of a table and of a database unless arguments say otherwise, and the most of a quick run.
+/// The default numbers of entries of a table and of a database, and the most entries of a quick run.
 const TABLE_ENTRIES: usize = 3_000_000;
 const DATABASE_ENTRIES: usize = 600_000;
 const QUICK_ENTRIES: usize = 100_000;
 const ROUNDS: u32 = 5;
 const QUICK_ROUNDS: u32 = 3;
-/// The shortest value that tells records apart.
+/// The shortest value that can differ for each record.
 const SHORTEST_VALUE: u64 = 8;
 const LONGEST_KEY: u64 = 1 << 10;
 const LONGEST_VALUE: u64 = 1 << 20;
@@ -107,7 +107,7 @@ pub(crate) fn parse_count(text: &str) -> Result<usize, String> {
     }
 }
 
-/// A run that can be done.
+/// A valid run.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) preset: Option<String>,
@@ -117,13 +117,13 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The run of tables that `args` ask for, on a machine with `memory` bytes available, if it tells.
+    /// The run of tables for these arguments, on a machine with `memory` bytes available, if known.
     pub(crate) fn of_tables(MemtableArgs { preset, run }: &MemtableArgs, memory: Option<u64>) -> Result<Self, Error> {
         let cells = preset.map_or_else(|| run.matrix(TABLE_ENTRIES, &[Store::Table]), Preset::cells);
         Self::new(preset.map(name), cells, run, memory)
     }
 
-    /// The run of engines that `args` ask for.
+    /// The run of engines for these arguments.
     pub(crate) fn of_engines(EngineArgs { store, run }: &EngineArgs, memory: Option<u64>) -> Result<Self, Error> {
         if run.workloads.is_empty() && run.entries.is_empty() && store.is_empty() {
             return Self::new(Some("engine".into()), presets::engine(), run, memory);
@@ -132,13 +132,13 @@ impl Plan {
         Self::new(None, run.matrix(DATABASE_ENTRIES, store), run, memory)
     }
 
-    /// Refuses cells that cannot be measured, and files that cannot be written. Cells that are of one shape become one.
+    /// Refuses cells that cannot be measured, and files that cannot be written. Merges cells of equal shape.
     fn new(preset: Option<String>, all: Vec<Cell>, args: &RunArgs, memory: Option<u64>) -> Result<Self, Error> {
         let mut cells: Vec<Cell> = Vec::new();
         let quick = (args.quick && args.entries.is_empty()).then_some(QUICK_ENTRIES);
         let most = args.at_most.or(quick).unwrap_or(usize::MAX);
         for mut cell in all {
-            // Subjects that are named in a matrix take part or are refused.
+            // A subject that the arguments of a matrix name must take part, or the run is refused.
             if preset.is_some() || args.subjects.is_empty() {
                 cell.narrow(&args.subjects);
                 if cell.subjects.is_empty() {
@@ -160,14 +160,14 @@ impl Plan {
         Ok(Self { preset, cells, rounds, json: args.json.clone() })
     }
 
-    /// How many rounds there are of all subjects.
+    /// The number of rounds of all subjects.
     pub(crate) fn turns(&self) -> u64 {
         self.cells.iter().map(|cell| cell.subjects.len() as u64).sum::<u64>() * u64::from(self.rounds)
     }
 }
 
 impl RunArgs {
-    /// Every combination of the arguments, with `usual` entries unless they say otherwise.
+    /// Every combination of the arguments, with `usual` entries by default.
     fn matrix(&self, usual: usize, store: &[Store]) -> Vec<Cell> {
         let Self { keys, access, value_len, threads, .. } = self;
         let entries = if self.entries.is_empty() { &vec![usual] } else { &self.entries };

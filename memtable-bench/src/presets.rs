@@ -17,7 +17,7 @@ pub(crate) enum Preset {
 }
 
 impl Preset {
-    /// Its cells, also of subjects that this program lacks.
+    /// The cells of the preset, including subjects that this build lacks.
     pub(crate) fn cells(self) -> Vec<Cell> {
         match self {
             Self::Published => published(),
@@ -27,7 +27,7 @@ impl Preset {
     }
 }
 
-/// These subjects, or all of them, do these workloads on tables of each of these shapes.
+/// The cells in which these subjects (all if none are given) do these workloads on tables of each shape.
 fn each(subjects: &[Subject], workloads: &[Workload], shapes: impl IntoIterator<Item = Shape>) -> Vec<Cell> {
     shapes.into_iter().map(|shape| Cell::new(shape, subjects, workloads)).collect()
 }
@@ -90,7 +90,7 @@ fn curves() -> Vec<Cell> {
     .concat()
 }
 
-/// What goals E1 to E10 need, and every engine at 100K entries.
+/// The cells for goals E1 to E10, and every engine at 100K entries.
 pub(crate) fn engine() -> Vec<Cell> {
     use KeySet::{Random, Sequential};
     use Store::{Engine, SmallCache, TenTimesCache};

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::error::Error;
 
-/// The name of a variant, as arguments, tables and files have it.
+/// The name of a variant in arguments, tables and files.
 pub(crate) fn name<T: ValueEnum>(value: T) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
@@ -19,7 +19,7 @@ pub(crate) fn name<T: ValueEnum>(value: T) -> String {
 pub(crate) fn print(text: &str) -> Result<(), Error> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        // The reader of a pipe has seen enough.
+        // The reader of the pipe has closed it, which is not an error.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.map_err(Error::io("write", Path::new("stdout"))),
     }
@@ -35,7 +35,7 @@ pub(crate) fn grouped(count: usize) -> String {
     HumanCount(count as u64).to_string()
 }
 
-/// 3000000 as 3M, and 466000 as 466K.
+/// A short form of a count: 3000000 as 3M, and 466000 as 466K.
 pub(crate) fn short(count: usize) -> String {
     let unit = [(1_000_000, "M"), (1000, "K")].into_iter().find(|(unit, _)| count > 0 && count.is_multiple_of(*unit));
     unit.map_or_else(|| count.to_string(), |(unit, letter)| format!("{}{letter}", count / unit))
@@ -50,7 +50,7 @@ pub(crate) fn nanos(ns: f64) -> String {
     }
 }
 
-/// The same in microseconds: 135, 6.8 or 0.74.
+/// Microseconds: 135, 6.8 or 0.74.
 pub(crate) fn micros(ns: f64) -> String {
     if ns < 995.0 { format!("{:.2}", ns / 1e3) } else { nanos(ns / 1e3) }
 }
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn numbers_are_short_and_aligned_to_the_right() {
-        // Catches digits that nobody can read or that a measurement does not have, and columns that drift apart.
+        // Catches too many digits for a reader or for the precision of a measurement, and misaligned columns.
         let shown = [7.44, 9.96, 68.4, 999.6, 1350.2, 1_234_567.0].map(nanos);
         assert_eq!(shown, ["7.4", "10", "68", "1,000", "1,350", "1,234,567"]);
         assert_eq!([0, 999, 1000, 466_000, 3_000_000].map(short), ["0", "999", "1K", "466K", "3M"]);

@@ -1,19 +1,18 @@
 //! The cost of each compaction policy, in bytes written, blocks read and bytes kept.
 //!
-//! `cargo bench -p mini-engine --bench amplification [-- MIB]`: loads data of MIB (24 by default) times the size of level 1 in
-//! random order, overwrites random keys as often as three times their number, waits until no compaction is due, and counts. The
-//! counts hardly depend on the machine: they vary with how flushes and compactions take turns. Definitions, which are those of
-//! `Metrics`:
-//! * write: bytes of tables written by flushes and compactions, for each byte of keys and values flushed. Once for all since the
-//!   load began, and once for the overwrites alone, which is the harder figure. The log would add one to each.
-//! * read: data blocks looked at, in the cache or not, for each get of a random key that is there.
-//! * space: bytes of all tables, for each byte that they have after all was compacted into one run. At the end of a run it depends on the moment:
-//!   leveled compaction sometimes misses its goal.
+//! `cargo bench -p mini-engine --bench amplification [-- MIB]`: loads MIB (24 by default) times the size of level 1 in random
+//! order, does three times as many overwrites of random keys, waits until no compaction is due, and counts. The counts hardly
+//! depend on the machine; they vary with the interleaving of flushes and compactions. Definitions, as in `Metrics`:
+//! * write: bytes of tables written by flushes and compactions, for each byte of keys and values flushed. Given once for the load
+//!   and the overwrites together, and once for the overwrites alone, which is the harder case. The log would add one to each.
+//! * read: data blocks read, from the cache or not, for each get of a random existing key.
+//! * space: bytes of all tables, for each byte that they have after a compaction into one run. The figure at the end varies with timing: leveled
+//!   compaction sometimes misses its goal.
 
 use mini_engine::{Compaction, Compression, Db, Metrics};
 use proof::Random;
 
-/// Bytes of level 1 and of a memtable: small, so that levels are many and the run is short.
+/// Bytes of level 1 and of a memtable: small, so that there are many levels and the run is short.
 const LEVEL1_BYTES: u64 = 1 << 20;
 const MEMTABLE_BYTES: usize = 1 << 20;
 const TABLE_FILE_BYTES: u64 = 1 << 20;
@@ -28,7 +27,7 @@ struct Subject {
     policy: Compaction,
     size_ratio: u64,
     l0_trigger: usize,
-    /// The upper bounds that we aim for: written, read, kept. A policy between leveled and tiered has goals between theirs.
+    /// The goals: upper bounds for write, read and space. A policy between leveled and tiered has goals between theirs.
     goal: [f64; 3],
 }
 
@@ -127,7 +126,7 @@ fn mib(bytes: u64) -> f64 {
 }
 
 fn main() -> mini_engine::Result<()> {
-    // Cargo passes flags of its own.
+    // Cargo passes flags too, so this skips arguments that are no number.
     let times = std::env::args().skip(1).find_map(|arg| arg.parse::<u64>().ok()).unwrap_or(24);
     let keys = times * LEVEL1_BYTES / (KEY_LEN + VALUE_LEN) as u64;
     println!(

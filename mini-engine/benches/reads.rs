@@ -1,11 +1,11 @@
-//! The cost of reads whose data is in the cache: a get that finds its key, one that does not, a short scan, an entry of a long one.
+//! The cost of reads whose data is in the cache: a get of an existing key, a get of an absent key, a short scan, an entry of a long scan.
 //!
 //! `cargo bench -p mini-engine --bench reads [-- WORKLOAD OPERATIONS]`. 600,000 random keys of 16 bytes with values of 100, a cache of
-//! 128 MiB, no compression; once after all was compacted into level 1, and once as a load leaves them: a third in the memtable, the
-//! rest in level 0. Medians of seven rounds, the shortest and the longest beside them, of the time that the thread had a processor
-//! (of the time that passed, where the system does not tell). The seed is fixed.
+//! 128 MiB, no compression. Measured once after a compaction into level 1, and once as a load leaves the data: a third in the
+//! memtable, the rest in level 0. Prints the medians of seven rounds, and the shortest and the longest, of the thread's processor time
+//! (of the elapsed time where the system does not report it). The seed is fixed.
 //!
-//! With a workload and a number of operations only that is run, once, so that `valgrind --tool=callgrind
+//! With the arguments WORKLOAD and OPERATIONS, runs only that workload, once, so that `valgrind --tool=callgrind
 //! --toggle-collect='reads::measured*'` counts its instructions. `READS_DB` names a directory that keeps the databases from run to run; with
 //! `READS_MMAP` tables are mapped, and `READS_CACHE` is the size of the cache in MiB.
 
@@ -22,7 +22,7 @@ const ENTRIES: u64 = 600_000;
 const VALUE: [u8; 100] = [7; 100];
 const ROUNDS: usize = 7;
 
-/// The contents of the cache: all of the data, unless `READS_CACHE` sets its size in MiB.
+/// The size of the cache: enough for all data, unless `READS_CACHE` sets it in MiB.
 fn cache_bytes() -> u64 {
     env::var("READS_CACHE").map_or(128, |mib| mib.parse::<u64>().expect("READS_CACHE: a number of MiB")) << 20
 }
@@ -32,7 +32,7 @@ fn open(dir: &Path) -> Result<Db> {
     Db::builder(dir).compression(Compression::None).table_reads(reads).cache_bytes(cache_bytes()).open()
 }
 
-/// The database in `dir`, made unless it is there.
+/// Opens the database in `dir`, or makes it.
 fn database(dir: &Path, compacted: bool) -> Result<Db> {
     if dir.exists() {
         return open(dir);
@@ -52,14 +52,14 @@ fn database(dir: &Path, compacted: bool) -> Result<Db> {
     Ok(db)
 }
 
-/// Nanoseconds that this thread has had a processor.
+/// The processor time of this thread in nanoseconds.
 fn processor_time() -> Option<u64> {
     fs::read_to_string("/proc/thread-self/schedstat").ok()?.split(' ').next()?.parse().ok()
 }
 
 type Workload = fn(&Db, &mut Random, u64) -> u64;
 
-/// The workloads by name, with the operations of a round. Each returns how many of the counted events happened.
+/// The workloads by name, with the operations of a round. Each returns the number of its counted events.
 fn workloads() -> BTreeMap<&'static str, (u64, Workload)> {
     let of = |name, operations, workload: Workload| (name, (operations, workload));
     BTreeMap::from([

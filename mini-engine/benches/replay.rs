@@ -1,8 +1,8 @@
 //! The speed of replaying a log, by an open that only reads (into memory) and by one that may write (into tables).
 //!
-//! `cargo bench -p mini-engine --bench replay [-- OPERATIONS BATCH]`. One log of 350,000 random keys of 16 bytes with values of 100 in
-//! batches of 1 (or so many), copied to a directory of its own for each open. Megabytes of keys and values a second: medians of
-//! five opens, the slowest and the fastest beside them. The two kinds take turns. `REPLAY_DIR` names the directory for the databases.
+//! `cargo bench -p mini-engine --bench replay [-- OPERATIONS BATCH]`. One log has 350,000 (or OPERATIONS) random keys of 16 bytes with values of 100
+//! in batches of 1 (or BATCH); each open gets a copy of it in its own directory. Prints megabytes of keys and values a second: medians of five opens,
+//! and the slowest and the fastest. The two kinds take turns. `REPLAY_DIR` names the directory for the databases.
 
 use std::path::Path;
 use std::time::Instant;
@@ -19,7 +19,7 @@ fn open(dir: &Path, read_only: bool) -> Result<Db> {
     Db::builder(dir).compression(Compression::None).read_only(read_only).open()
 }
 
-/// Leaves in `to` what a killed process leaves of a database with all its entries in the log.
+/// Makes in `to` the files that a killed process leaves of a database with all its entries in the log.
 fn write(dir: &Path, to: &Path, operations: u64, batch: u64) -> Result<()> {
     let db = open(dir, false)?;
     for first in (0..operations).step_by(batch as usize) {
@@ -38,7 +38,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Megabytes a second of one open, which has found all `operations`.
+/// The megabytes a second of one open; checks that it has found all `operations`.
 fn measure(original: &Path, dir: &Path, read_only: bool, operations: u64) -> Result<f64> {
     copy(original, dir);
     let begun = Instant::now();

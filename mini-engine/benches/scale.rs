@@ -1,14 +1,12 @@
-//! The cost of an engine of many tables: to open, to plan for and to keep in memory, and the longest wait of a put.
+//! The costs of an engine with many tables: the time to open it and to plan compactions, its memory, and the longest wait of a put.
 //!
 //! `cargo bench -p mini-engine --bench scale [-- full]`. Two tables are printed:
-//! * Opening. A database of N tables, each as small as a table can be (about 1 KiB; at 64 MiB a table 16,000 would be 1 TB), loaded
-//!   and then opened again in a process of its own: time to open, to compute the metrics (which plans a compaction), and for a get of a key
-//!   whose table is not open; memory of the process after that, and after a get from every table. In `/dev/shm` where there is one,
-//!   so that no device is measured. `edits` says how many edits the manifest had; half of the databases are left with as many as one may
-//!   have before a new one begins.
-//! * Longest put. Random keys are put into memtables of 1 MiB for each policy. Printed are the longest put, the 99.99th percentile, and the mean;
-//!   the most bytes that files took, for each byte of data after a full compaction; and the bytes of tables written for each byte of keys and
-//!   values.
+//! * Opening. A database of N tables, each as small as possible (about 1 KiB; with tables of 64 MiB, 16,000 would be 1 TB), is loaded and opened
+//!   again in a process of its own. Columns: the time to open, to compute the metrics (which plans a compaction), and of a get of a key whose table
+//!   is not open; the memory of the process after that, and after a get from every table. Uses `/dev/shm` if there is one, so that no device is
+//!   measured. `edits` is the number of edits in the manifest; half of the databases have as many as fit before a new manifest begins.
+//! * Longest put. Random keys are put into memtables of 1 MiB for each policy. Printed are the longest put, the 99.99th percentile, and the mean; the
+//!   most bytes that files took, for each byte of data after a full compaction; and the bytes of tables written for each byte of keys and values.
 //!
 //! Sizes are 1,000 and 16,000 tables, 100 and 400 MB; `full` adds 100,000 tables and 1,600 MB.
 
@@ -26,7 +24,7 @@ const PER_TABLE: u64 = 5;
 const POLICIES: [Compaction; Compaction::ALL.len()] = *Compaction::ALL.first_chunk().unwrap();
 
 fn open(dir: &Path) -> Result<Db> {
-    // Level 0 is left alone: this is about what is there, not about what is due.
+    // Level 0 is not compacted: the bench measures existing tables, and not due compactions.
     let builder = Db::builder(dir).table_file_bytes(1 << 10).compression(Compression::None).l0_trigger(500);
     builder.l0_slowdown(1000).l0_stop(1000).cache_bytes(1 << 20).open()
 }
@@ -39,18 +37,18 @@ fn load(dir: &Path, tables: u64, edits: u64) -> Result<()> {
     assert!(first >= tables * 9 / 10, "{first} tables");
     let mut random = Random(1);
     for _ in 0..edits / 2 {
-        // A flush and a compaction: two edits.
+        // A flush and a compaction add two edits.
         let key = random.next() % (tables * PER_TABLE);
         db.insert(key.to_be_bytes(), VALUE)?;
         db.flush()?;
         db.compact_range(key.to_be_bytes()..=key.to_be_bytes())?;
     }
-    // The next open finds the manifest as it is. Closing would not change it either.
+    // The next open reads the manifest unchanged; closing would not change it either.
     drop(db);
     Ok(())
 }
 
-/// Kilobytes of anonymous memory of this process; 0 where the system does not tell.
+/// Kilobytes of anonymous memory of this process; 0 where the system does not report it.
 fn resident() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("RssAnon:"));
@@ -124,7 +122,7 @@ fn measure_puts(dir: &Path, policy: Compaction, megabytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Runs this program again for one measurement, so that no memory of another is counted.
+/// Runs this program again for one measurement, so that the memory of another measurement is not counted.
 fn in_child(args: &[String]) {
     let program = env::current_exe().expect("this program has a path");
     let done = Command::new(program).args(args).status().expect("this program starts");

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# How many requests a second do this server and Redis answer, side by side? Prints the table of docs/src/serve.md.
+# Compares the requests a second of this server and of Redis. Prints the table of docs/src/serve.md.
 #
 # Usage: mini-engine/benches/serve.sh [REQUESTS [ROUNDS]]     (defaults: 100000 and 3)
 #
-# Both run on this machine, one at a time, with the same durability, on files in a temporary directory (TMPDIR decides on which
-# disk). Rounds alternate between the two; each figure is the median of the rounds. MSET has ten keys. With `always` a tenth
-# of the requests is sent. PIPELINES and TESTS in the environment replace '1 16 64' and 'set,get,incr,mset'.
+# Both run on this machine, one at a time, with the same durability, on files in a temporary directory (TMPDIR chooses the
+# disk). Rounds alternate between the two; each figure is the median of the rounds. MSET has ten keys. With `always` the
+# clients send a tenth of the requests. PIPELINES and TESTS in the environment replace '1 16 64' and 'set,get,incr,mset'.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -26,7 +26,7 @@ stop() {
 }
 trap 'stop; rm -rf "$directory"' EXIT
 
-# start WHICH MODE PORT
+# start WHICH MODE PORT: starts the server WHICH with sync mode MODE.
 start() {
     rm -rf "$directory/data"
     mkdir "$directory/data"

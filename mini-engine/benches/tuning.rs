@@ -1,12 +1,13 @@
-//! What options and shapes of data cost: the figures of the book's page Tuning that other benches do not have.
+//! The costs of options and shapes of data: figures of the book's page Tuning that other benches do not measure.
 //!
 //! `cargo bench -p mini-engine --bench tuning [-- compression | values | keyspaces | memory]`: four tables, or one of them. Bytes hardly depend on the
 //! machine; times need it idle. Flushes and compactions have ended before a time is taken.
-//! * Compression: bytes of tables once everything is compacted, and of the log, for each byte of keys and values, of records in JSON and of random
-//!   bytes; time to read all entries in order, an entry, in the best of five rounds.
-//! * Values: the same bytes in values of other lengths, loaded and then overwritten three times: bytes of tables written for each byte flushed, and
-//!   the most bytes of files, for each byte of data.
-//! * Keyspaces: the same records in one keyspace and in many: tables, their bytes, bytes of the manifest, the time to make them, and that of an open.
+//! * Compression: bytes of tables after a full compaction, and of the log, for each byte of keys and values, with records in JSON and with random
+//!   bytes; time for each entry to read all in order, in the best of five rounds.
+//! * Values: the same number of bytes in values of several lengths, loaded and then overwritten three times: bytes of tables written for each byte
+//!   flushed, and the most bytes of files for each byte of data.
+//! * Keyspaces: the same records in one keyspace and in many: tables, their bytes, bytes of the manifest, the time to make the keyspaces, and the
+//!   time of an open.
 //! * Memory: smaller memtables and caches, each in a process of its own: the most anonymous memory while random keys were put and read.
 
 use std::path::Path;
@@ -46,7 +47,7 @@ fn key(number: u64) -> String {
     format!("order/{number:012}")
 }
 
-/// Kibibytes of anonymous memory of this process; 0 where the system does not tell.
+/// Kibibytes of anonymous memory of this process; 0 where the system does not report it.
 fn resident() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("RssAnon:"));
@@ -95,7 +96,7 @@ fn compression() -> Result<()> {
 fn compressed(data: &str, block_bytes: usize, compression: Compression, log: bool) -> Result<(f64, f64, f64)> {
     const ENTRIES: u64 = 200_000;
     let dir = room();
-    // In so small a cache no block is found again: each read decompresses all of them.
+    // The cache is too small for any block to be found again: each read decompresses all blocks.
     let builder = Db::builder(dir.path()).compression(compression).block_bytes(block_bytes).cache_bytes(1 << 20);
     let builder = builder.log_compression(log);
     let db = builder.memtable_bytes(8 << 20).open()?;
@@ -170,7 +171,7 @@ fn keyspaces() -> Result<()> {
         db.compact()?;
         let metrics = settled(&db)?;
         let tables: u64 = metrics.levels.iter().map(|level| level.tables).sum();
-        // They keep the directory locked.
+        // The handles keep the directory locked.
         drop(spaces);
         db.close()?;
         let begun = Instant::now();

@@ -1,19 +1,19 @@
-//! A service under tokio whose threads never wait for a disk: one thread of its own writes for all tasks, with one sync for all that came meanwhile.
-//! `cargo run -p mini-engine --example async_service`
+//! A service under tokio whose runtime threads never wait for a disk: a separate thread writes for all tasks, with one sync for all batches that
+//! arrived meanwhile. `cargo run -p mini-engine --example async_service`
 
 use std::thread;
 
 use mini_engine::{Db, Durability, Error, Result, Slice, WriteBatch};
 use tokio::sync::{mpsc, oneshot};
 
-/// A write, and where its result goes.
+/// A write, and the channel for its result.
 type Request = (WriteBatch, oneshot::Sender<Result<()>>);
 
 /// A handle for any number of tasks.
 #[derive(Clone)]
 struct Service {
     db: Db,
-    /// Bounded: tasks wait, without a thread, where they write quicker than the disk.
+    /// Bounded: tasks that write faster than the disk wait, without blocking a thread.
     writes: mpsc::Sender<Request>,
 }
 
@@ -30,14 +30,15 @@ impl Service {
         answered.await.map_err(|_| Error::Closed)?
     }
 
-    /// A read may have to go to the disk, so it runs on a thread that may wait. One of cached data takes about a microsecond, and needs none.
+    /// A read may have to wait for the disk, so it runs on a blocking thread. A read of cached data takes about a microsecond, and would need no such
+    /// thread.
     async fn get(&self, key: String) -> Result<Option<Slice>> {
         let db = self.db.clone();
         tokio::task::spawn_blocking(move || db.get(key)).await.map_err(|_| Error::Closed)?
     }
 }
 
-/// Writes until the last handle is gone: the batches that have arrived, then one sync for all of them. Returns the number of syncs.
+/// Writes until the last handle is dropped: all batches that have arrived, then one sync for all of them. Returns the number of syncs.
 fn write_all(db: &Db, mut requests: mpsc::Receiver<Request>) -> usize {
     let (mut group, mut syncs) = (Vec::new(), 0);
     while requests.blocking_recv_many(&mut group, 256) > 0 {
@@ -46,7 +47,7 @@ fn write_all(db: &Db, mut requests: mpsc::Receiver<Request>) -> usize {
         let synced = db.persist(Durability::Synced);
         syncs += 1;
         for ((_, answer), written) in group.drain(..).zip(written) {
-            answer.send(written.and(synced.clone())).ok(); // A task that was cancelled has no use for it.
+            answer.send(written.and(synced.clone())).ok(); // Fails for a cancelled task, which needs no answer.
         }
     }
     syncs
@@ -56,7 +57,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let db = Db::open(directory.path())?;
     let (service, writer) = Service::start(db.clone());
-    // One thread is enough to show it: if a task waited for the disk there, no other would go on.
+    // One runtime thread shows the effect: if a task waited for the disk on it, no other task would go on.
     tokio::runtime::Builder::new_current_thread().build()?.block_on(async move {
         let mut tasks = tokio::task::JoinSet::new();
         for task in 0..200 {

@@ -7,7 +7,7 @@ use std::thread;
 
 use mini_engine::{Db, Result};
 
-/// The copies, oldest first. An interrupted copy has another name, ends in `.incomplete`, and is removed by the next one to its place.
+/// The copies, oldest first. The name of an interrupted copy ends in `.incomplete`; the next copy to the same place removes it.
 fn copies(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut found: Vec<PathBuf> =
         fs::read_dir(directory)?.map(|entry| entry.map(|entry| entry.path())).collect::<std::io::Result<_>>()?;
@@ -16,8 +16,8 @@ fn copies(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Makes a copy, and tests it as it would be used. Tables are hard links where the file system allows that, so a copy takes a flush and some
-/// microseconds for each table, and space only once compactions have replaced the tables that it shares. For another device, copy its files.
+/// Makes a copy, opens and verifies it. Tables are hard links where the file system allows them, so a copy takes a flush and some microseconds for
+/// each table. It takes space only once compactions have replaced the shared tables. For another device, copy the copy's files.
 fn back_up(db: &Db, directory: &Path, number: u32) -> Result<u64, Box<dyn std::error::Error>> {
     let copy = directory.join(format!("{number:04}"));
     db.checkpoint(&copy)?;
@@ -60,7 +60,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Ok::<(), Box<dyn std::error::Error>>(())
     })?;
 
-    // Disaster. A copy is a database like any other: put it in the place of the old one, or open it where it is.
+    // The original is lost, but a copy is a database like any other. Move the copy to the old place, or open it where it is.
     db.close()?;
     fs::remove_dir_all(&path)?;
     let kept = copies(&backups)?;

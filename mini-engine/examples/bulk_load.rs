@@ -1,11 +1,11 @@
-//! Loads sorted data directly into tables, past the log and the memtable; and unsorted data in batches.
-//! `cargo run -p mini-engine --example bulk_load`
+//! Loads sorted data directly into tables, without the log and the memtable, and unsorted data in
+//! batches. `cargo run -p mini-engine --example bulk_load`
 
 use mini_engine::{Db, Durability, MemtableKind, WriteBatch};
 
 const RECORDS: u64 = 200_000;
 
-/// The key of a record in sorted data, and in the order in which unsorted data arrives.
+/// The key of the `number`-th record in sorted order.
 fn key(number: u64) -> [u8; 8] {
     number.to_be_bytes()
 }
@@ -28,20 +28,20 @@ fn report(what: &str, db: &Db) {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
 
-    // Sorted, with distinct keys: each entry is written once. All of it becomes visible at once, and is durable when the call returns; a crash
-    // before that leaves none of it. Nothing is collected in memory, so the entries may come from a file of any size.
+    // Sorted data with distinct keys: each entry is written once. All entries become visible at once, and are durable when the call returns; a
+    // crash before that leaves none of them. Entries are not collected in memory, so they may come from a file of any size.
     let sorted = Db::open(directory.path().join("sorted"))?;
     sorted.ingest((0..RECORDS).map(|number| (key(number), number.to_string())))?;
     assert_eq!(sorted.iter().count() as u64, RECORDS);
     report("ingested", &sorted);
 
-    // What is out of order is refused, and nothing of it is stored.
+    // Unsorted data is refused, and none of it is stored.
     let refused = sorted.ingest([("z", "1"), ("a", "2")]);
     println!("out of order: {}", refused.unwrap_err());
     assert!(!sorted.contains_key("z")?);
 
-    // Unsorted: batches of some hundreds, and one sync at the end. A vector is sorted once, when it is written to a table, which suits a load
-    // that does not read meanwhile.
+    // Unsorted data: batches of some hundred entries, and one sync at the end. A vector memtable is sorted once, when it is flushed, which
+    // suits a load without reads.
     let path = directory.path().join("unsorted");
     let loading = Db::builder(&path).memtable_kind(MemtableKind::Vector).memtable_bytes(4 << 20).open()?;
     let mut batch = WriteBatch::new();
@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     report("batches", &loading);
     loading.close()?;
 
-    // The kind of the memtable is nothing on disk: the database goes on with the usual one, at rest and in one run.
+    // The kind of the memtable is not stored on disk: the reopened database uses the default kind, is at rest, and has one run.
     let db = Db::open(&path)?;
     db.compact_range(..)?;
     assert_eq!(db.iter().count() as u64, RECORDS);

@@ -1,4 +1,4 @@
-//! Kills a process while it writes, and looks at what is left: every acknowledged write, and no part of another. The program starts itself as the
+//! Kills a process while it writes, and checks what is left: every acknowledged write, and no partial write. The program starts itself as the
 //! process that is killed. `cargo run -p mini-engine --example crash_recovery`
 
 use std::io::{BufRead, BufReader, Write};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use mini_engine::{Db, Durability, WriteBatch};
 
-/// Moves money between two accounts for ever, and says each time when that is durable.
+/// Moves money between two accounts for ever, and prints a line when each transfer is durable.
 fn write_for_ever(path: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let db = Db::builder(path).memtable_bytes(64 << 10).open()?;
     for number in 1_u64.. {
@@ -15,7 +15,7 @@ fn write_for_ever(path: &Path) -> Result<(), Box<dyn std::error::Error>> {
         batch.insert("accounts/a", (1_000_000 - number).to_string())?;
         batch.insert("accounts/b", number.to_string())?;
         batch.insert(format!("transfers/{number:010}"), "1 from a to b")?;
-        // Synced survives a power failure. `Durability::Buffered` would be enough to survive the kill.
+        // `Synced` writes survive a power failure. `Durability::Buffered` would be enough to survive the kill.
         db.write(batch, Durability::Synced)?;
         println!("{number}");
         std::io::stdout().flush()?;
@@ -42,18 +42,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Only one process writes to a database.
     println!("beside the writer: {}", Db::open(&path).unwrap_err());
 
-    // As `kill -9`: nothing is closed, flushed or said.
+    // Like `kill -9`: the process closes, flushes and prints nothing more.
     writer.kill()?;
     writer.wait()?;
     let acknowledged: u64 = lines.last().unwrap_or(Ok(begun))?.parse()?;
 
-    // To open is to recover. The report says what was found, and `findings` what somebody should know; after a kill that is nothing.
+    // Opening recovers. The report describes the recovery, and `findings` lists problems to look at; after a kill there are none.
     let db = Db::open(&path)?;
     let report = db.recovery();
     println!("replayed {} batches from {} logs", report.batches_replayed, report.logs_replayed);
     assert_eq!(report.findings(), [""; 0]);
 
-    // No acknowledged transfer is missing, and each is there as a whole: the sum never changes. The last one may not have been acknowledged.
+    // No acknowledged transfer is missing, and each is whole, since the sum never changes. The last transfer may not have been acknowledged.
     let transfers = db.prefix("transfers/").count() as u64;
     println!("{acknowledged} transfers were acknowledged, {transfers} are there");
     assert!(transfers >= acknowledged);

@@ -1,4 +1,4 @@
-//! The first program: notes that are kept on disk. Written, read, listed with the newest first, changed, removed, and there after the program ended.
+//! A first program: notes on disk. They are written, read, listed with the newest first, changed and removed, and persist after the program ends.
 //! `cargo run -p mini-engine --example notes`
 
 use std::path::Path;
@@ -9,25 +9,25 @@ struct Notes {
     db: Db,
 }
 
-/// Keys are sorted bytewise, and a number sorts as such with its most significant byte first.
+/// Keys are sorted bytewise, so numbers in big-endian form sort by value.
 fn key(number: u32) -> Vec<u8> {
     [b"note/", &number.to_be_bytes()[..]].concat()
 }
 
-/// What the key and the value of a note say.
+/// The number and the text of a note, from its key and value.
 fn decoded((key, text): (Slice, Slice)) -> (u32, String) {
     let number = key.last_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
     (number, String::from_utf8_lossy(&text).into_owned())
 }
 
 impl Notes {
-    /// Makes the directory if there is none. Another process that has it open is an error, not a wait.
+    /// Makes the directory if there is none. If another process has it open, this returns an error and does not wait.
     fn open(path: &Path) -> Result<Self> {
-        // A single write of this program is rare and precious: it is on disk when the call returns.
+        // Writes of this program are rare and valuable, so each is on disk when its call returns.
         Ok(Self { db: Db::builder(path).durability(Durability::Synced).open()? })
     }
 
-    /// Stores a note under the next number. Only one `add` gets a number, whatever other threads do meanwhile.
+    /// Stores a note under the next number. Concurrent calls get different numbers.
     fn add(&self, text: &str) -> Result<u32> {
         self.db.transact(|tx| {
             let newest = tx.prefix("note/").next_back().transpose()?;
@@ -41,12 +41,12 @@ impl Notes {
         Ok(self.db.get(key(number))?.map(|text| String::from_utf8_lossy(&text).into_owned()))
     }
 
-    /// An iterator shows one moment, and reads from disk what it needs as it goes.
+    /// An iterator shows the state of one moment, and reads blocks from disk as it advances.
     fn newest(&self, count: usize) -> Result<Vec<(u32, String)>> {
         self.db.prefix("note/").rev().take(count).map(|note| note.map(decoded)).collect()
     }
 
-    /// All of them or, after a crash, none.
+    /// Removes all of these notes or, after a crash, none.
     fn remove(&self, numbers: &[u32]) -> Result<()> {
         let mut batch = WriteBatch::new();
         numbers.iter().try_for_each(|number| batch.remove(key(*number)))?;
@@ -66,7 +66,7 @@ fn main() -> Result<()> {
     println!("a second program: {}", Notes::open(&path).err().expect("only one process writes to a database"));
     notes.db.close()?;
 
-    // The next start finds what was written.
+    // The next start finds the written notes.
     let notes = Notes::open(&path)?;
     assert_eq!(notes.get(1)?, None);
     let expected = [(3, "water the plants".to_owned()), (2, "call Ada after six".to_owned())];

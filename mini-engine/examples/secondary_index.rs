@@ -1,4 +1,4 @@
-//! Two kinds of records and an index that are kept together: accounts, their orders, and the orders by account.
+//! Two kinds of records and an index that stay consistent: accounts, their orders, and the orders by account.
 
 use std::path::Path;
 
@@ -48,7 +48,7 @@ impl Shop {
         index.prefix(account.to_be_bytes()).map(order).collect()
     }
 
-    /// With all of its orders.
+    /// Removes an account with all of its orders.
     fn remove_account(&self, account: u64) -> Result<()> {
         self.db.transact(|tx| {
             tx.keyspace(&self.accounts).remove(account.to_be_bytes())?;

@@ -1,15 +1,15 @@
-//! Four writers store measurements, readers ask for the newest ones and for a span of time, and old ones are removed by one record a series,
-//! whatever it covers. `cargo run -p mini-engine --example time_series`
+//! Four writers store measurements, and readers read the newest ones and a span of time. One range tombstone for each series removes old
+//! measurements, however many there are. `cargo run -p mini-engine --example time_series`
 
 use std::thread;
 
 use mini_engine::{Db, Durability, Result, Slice, WriteBatch};
 
 const SERIES: u16 = 4;
-/// Measurements of each series, one a second.
+/// The number of measurements of each series, one a second.
 const SECONDS: u64 = 20_000;
 
-/// The series first, so that one series is one range; then the time, most significant byte first, so that it sorts as a number does.
+/// The series comes first, so that one series is one range; then the time in big-endian form, so that it sorts by value.
 fn key(series: u16, second: u64) -> [u8; 10] {
     let mut key = [0; 10];
     key[..2].copy_from_slice(&series.to_be_bytes());
@@ -17,7 +17,7 @@ fn key(series: u16, second: u64) -> [u8; 10] {
     key
 }
 
-/// Writers need no lock and no order among them. A minute is one batch: fewer calls, and all of it or nothing after a crash.
+/// Writers need no lock and no order among them. A minute is one batch: this needs fewer calls, and a crash leaves all of the minute or nothing.
 fn record(db: &Db, series: u16) -> Result<()> {
     let mut minute = WriteBatch::new();
     for second in 0..SECONDS {
@@ -30,8 +30,8 @@ fn record(db: &Db, series: u16) -> Result<()> {
     Ok(())
 }
 
-/// Removes what is older than `second`, in all series at once: one range tombstone a series. Reads pass over what they cover from now on;
-/// compactions drop it as they come by.
+/// Removes measurements older than `second` from all series at once, with one range tombstone for each series. From now on reads skip the
+/// covered measurements; later compactions drop them.
 fn keep_from(db: &Db, second: u64) -> Result<()> {
     let mut batch = WriteBatch::new();
     for series in 0..SERIES {
@@ -63,7 +63,7 @@ fn main() -> Result<()> {
     let before = bytes();
     keep_from(db, SECONDS - 3_600)?;
     assert_eq!(db.iter().count() as u64, u64::from(SERIES) * 3_600);
-    // A compaction of the old range gives its space back at once; without this, the next ones do.
+    // A compaction of the old range frees its space at once; without it, later compactions do.
     db.compact_range(..)?;
     println!("{before} bytes before, {} after", bytes());
     assert!(bytes() < before / 2);

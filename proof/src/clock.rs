@@ -1,11 +1,11 @@
-//! [`Clock`]: the time of a database, as a test sets it.
+//! [`Clock`]: a clock of a database that a test sets.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use mini_engine::TimeSource;
 
-/// A clock that stands still until it is set. Clones are the same one.
+/// A clock that stands still until it is set. Clones share their time.
 #[derive(Clone, Debug)]
 pub struct Clock(Arc<Mutex<SystemTime>>);
 
@@ -15,7 +15,7 @@ impl Clock {
         Self(Arc::new(Mutex::new(time)))
     }
 
-    /// Sets it, to an earlier time too.
+    /// Sets the time, which may be earlier than before.
     pub fn set(&self, time: SystemTime) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = time;
     }
@@ -25,7 +25,7 @@ impl Clock {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a database reads it by.
+    /// The source through which a database reads this clock.
     pub fn source(&self) -> TimeSource {
         let clock = self.clone();
         TimeSource::new(move || clock.now())

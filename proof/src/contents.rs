@@ -20,10 +20,10 @@ pub fn pairs(iter: impl Iterator<Item = Result<(Slice, Slice)>>) -> Vec<(Vec<u8>
     iter.map(|entry| entry.expect("it can be read")).map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }
 
-/// The contents of a keyspace; of the default one if this is a database.
+/// The contents of a keyspace. A database derefs to its default keyspace.
 ///
 /// # Panics
-/// If they cannot be read, or a key comes twice or out of order.
+/// If the entries cannot be read, or a key is repeated or out of order.
 pub fn entries(keyspace: &Keyspace) -> Map {
     let pairs = pairs(keyspace.iter());
     assert!(pairs.is_sorted_by(|(one, _), (next, _)| one < next), "a key comes twice or out of order");
@@ -35,7 +35,7 @@ pub fn key(n: u64) -> String {
     format!("key{n:05}")
 }
 
-/// Keys of 16 bytes in an order that has nothing to do with their numbers.
+/// Keys of 16 bytes, whose order is independent of their numbers.
 pub fn scattered_key(n: u64) -> [u8; 16] {
     let mut key = [0; 16];
     key[..8].copy_from_slice(&hash(n).to_be_bytes());
@@ -43,7 +43,7 @@ pub fn scattered_key(n: u64) -> [u8; 16] {
     key
 }
 
-/// Bytes that no compression makes shorter.
+/// Incompressible bytes.
 pub fn noise(len: usize, seed: u64) -> Vec<u8> {
     let mut random = Random(seed);
     let mut bytes: Vec<u8> = (0..len.div_ceil(8)).flat_map(|_| random.next().to_le_bytes()).collect();

@@ -7,16 +7,16 @@ use mini_engine::fs::FileSystem;
 
 use crate::disk::{Disk, MemFs};
 
-/// The damage done to a file.
+/// The damage to a file.
 #[derive(Clone, Copy, Debug)]
 pub enum Damage {
     /// The file is gone.
     Removed,
-    /// It ends at this length.
+    /// The file is truncated to this length.
     Cut(usize),
     /// A bit of the byte at this place is flipped.
     Flip(usize),
-    /// The sector of 512 bytes from this place on has zeros.
+    /// The sector of 512 bytes from this place on is zeroed.
     Zeros(usize),
 }
 

@@ -3,7 +3,7 @@
 /// The number in the variable `name`, if that is set.
 ///
 /// # Panics
-/// If it is something else than a number.
+/// If the variable is not a number.
 pub fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}: expected a number")))
 }
@@ -16,7 +16,7 @@ pub fn seed(name: &str) -> u64 {
     seed
 }
 
-/// The distance between the cases that are run, of many that are alike: 1 with `CASES=all`, as in `.ci/run`.
+/// The step for tests that run only some of many similar cases: 1 with `CASES=all`, as in `.ci/run`, else `otherwise`.
 pub fn step(otherwise: usize) -> usize {
     if std::env::var_os("CASES").is_some_and(|cases| cases == "all") { 1 } else { otherwise }
 }

@@ -1,13 +1,13 @@
-//! The tools that the tests, fuzz targets and benchmarks of all crates share. It is never published.
+//! The tools that the tests, fuzz targets and benchmarks of all crates share. This crate is never published.
 //!
 //! * [`disk`]: a file system in memory that simulates power cuts, and one that lets chosen operations fail;
 //! * [`damage`]: damage to the files of a database on such a disk;
-//! * [`Clock`]: the time of a database, as a test sets it;
-//! * [`model`]: a database beside ordinary maps, the oracle of the model test and of the fuzz target `engine_ops`;
+//! * [`Clock`]: a clock of a database that a test sets;
+//! * [`model`]: compares a database with ordinary maps, for the model test and the fuzz target `engine_ops`;
 //! * [`Random`]: draws that a seed determines;
 //! * [`entries`] and [`pairs`]: contents of databases as ordinary maps; [`key`], [`scattered_key`], [`noise`]: keys and values;
 //! * [`TempDir`]: a directory for a test;
-//! * [`environment`]: the variables by which a run is repeated, or made longer.
+//! * [`environment`]: the variables that repeat a run, or make it longer.
 
 // The sources of `disk` are also compiled into the engine's own unit tests, and name this crate there.
 extern crate self as proof;

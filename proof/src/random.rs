@@ -29,7 +29,7 @@ impl Random {
         self.below(n) == 0
     }
 
-    /// A separate generator, for the `n`-th part of the work of this one.
+    /// A separate generator, derived from this one, for part `n` of the work.
     pub fn at(&self, n: usize) -> Random {
         Random(Random(self.0 ^ (n as u64) << 32).next())
     }
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn the_sequence_is_that_of_the_reference() {
-        // Catches a changed constant: a seed that a failure printed would no longer repeat it.
+        // Catches a changed constant: a printed seed would no longer repeat its failure.
         let mut random = Random(1_234_567);
         let first = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
         assert_eq!([random.next(), random.next(), random.next()], first);

@@ -1,14 +1,14 @@
 //! Directories for tests: in memory, where the system has enough room there.
 //!
-//! The engine syncs all the time, and on a device that takes longer than everything else. No test needs a device: `MemFs` shows what a power cut
-//! leaves, and a killed process leaves the page cache. With `TMPDIR` set, tests use that directory: `TMPDIR=/var/tmp cargo test -p mini-engine`
-//! runs them on a disk.
+//! The engine syncs all the time, which on a device takes longer than everything else. No test needs a device: `MemFs` simulates power cuts, and
+//! the page cache survives a killed process. With `TMPDIR` set, tests use that directory: `TMPDIR=/var/tmp cargo test -p mini-engine` runs them
+//! on a disk.
 
 use std::io::Result;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// A directory that is removed with all that it holds when this is dropped.
+/// A directory that is removed with its contents when this is dropped.
 #[derive(Debug)]
 pub struct TempDir(tempfile::TempDir);
 
@@ -16,7 +16,7 @@ impl TempDir {
     /// A new, empty directory.
     ///
     /// # Errors
-    /// Those of creating it.
+    /// The error of the file system if it cannot be created.
     pub fn new() -> Result<TempDir> {
         static PARENT: OnceLock<PathBuf> = OnceLock::new();
         tempfile::TempDir::new_in(PARENT.get_or_init(parent)).map(TempDir)

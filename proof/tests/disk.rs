@@ -1,4 +1,4 @@
-//! Tests of the simulated disks themselves: crash tests show nothing if they lose too little, or lose durable bytes.
+//! Tests of the simulated disks themselves: crash tests are worthless if power cuts lose too little, or lose durable bytes.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -34,7 +34,7 @@ fn names(disk: &Disk) -> Vec<String> {
 
 #[test]
 fn what_was_synced_survives_and_what_was_not_may_be_lost_kept_or_of_a_moment_between() {
-    // Catches a model in which a sync does nothing, and one in which it does more than it promises.
+    // Catches a model in which a sync does nothing, and one in which it makes too much durable.
     let (fs, file) = file();
     file.write_all_at(b"synced", 0).expect("written");
     file.sync().expect("synced");
@@ -79,7 +79,7 @@ fn growth_may_be_cut_at_any_byte_and_leave_holes_and_torn_blocks() {
 
 #[test]
 fn a_sector_is_of_one_moment() {
-    // Catches tears that no device makes: a test would fail without reason.
+    // Catches tears that no device makes, which would fail tests without reason.
     let (fs, file) = file();
     file.write_all_at(&[1; 4096], 0).expect("written");
     file.sync().expect("synced");
@@ -107,7 +107,7 @@ fn a_cut_that_was_not_synced_may_be_undone() {
 
 #[test]
 fn entries_need_a_sync_of_their_directory_and_come_in_any_order() {
-    // Catches a file sync that makes the name durable, and entries that are durable in order only.
+    // Catches a file sync that makes the name durable, and entries that survive only in order.
     let fs = MemFs::default();
     for name in ["a", "b"] {
         fs.create_new(&Path::new("/").join(name)).expect("created").sync().expect("synced");
@@ -215,7 +215,7 @@ fn a_power_cut_is_determined_by_its_seed() {
 
 #[test]
 fn every_spelling_of_a_path_leads_to_the_same_place() {
-    // Catches a root that has no parent: the engine syncs the name of its parent directory.
+    // Catches a root directory without a parent: the engine syncs the parent of its directory.
     let fs = MemFs::default();
     fs.create_dir_all(Path::new("a/./b")).expect("created");
     fs.create_new(Path::new("/a/b/../f")).expect("created");
@@ -255,7 +255,7 @@ fn a_link_is_one_file_under_two_names_each_durable_by_its_own_directory() {
 
 #[test]
 fn only_an_empty_directory_is_removed_and_the_removal_may_be_lost() {
-    // Catches a directory that takes its files with it, and one that returns with files in it.
+    // Catches a removal of a directory that is not empty, and a removed directory that returns with files in it.
     let fs = MemFs::default();
     let dir = Path::new("/d");
     fs.create_dir_all(dir).expect("created");
@@ -274,7 +274,7 @@ fn only_an_empty_directory_is_removed_and_the_removal_may_be_lost() {
 
 #[test]
 fn a_directory_is_renamed_with_all_in_it_or_not_at_all() {
-    // Catches files that stay behind, and a name that is durable before its directory is synced.
+    // Catches a rename of a directory that leaves its files behind, and a new name that is durable before the parent is synced.
     let fs = MemFs::default();
     fs.create_dir_all(Path::new("/old/below")).expect("created");
     let file = fs.create_new(Path::new("/old/f")).expect("created");
@@ -284,7 +284,7 @@ fn a_directory_is_renamed_with_all_in_it_or_not_at_all() {
     assert_eq!(fs.rename(Path::new("/old"), Path::new("/taken")).unwrap_err().kind(), ErrorKind::AlreadyExists);
     fs.rename(Path::new("/old"), Path::new("/new")).expect("renamed");
     assert!(!fs.exists(Path::new("/old/f")).expect("looked") && fs.exists(Path::new("/new/below")).expect("looked"));
-    // It is still the same file.
+    // An open handle still refers to the same file.
     file.write_all_at(b"late", 0).expect("written");
     assert_eq!(fs.disk().read(Path::new("/new/f")).expect("there"), b"late");
     let whole = |disk: &Disk, dir: &str| names_in(disk, dir).is_ok_and(|names| names.len() == 2);
@@ -297,7 +297,7 @@ fn a_directory_is_renamed_with_all_in_it_or_not_at_all() {
 
 #[test]
 fn the_armed_operation_fails_and_no_other() {
-    // Catches a fault that hits the wrong operation: tests built on it would show nothing.
+    // Catches a fault at the wrong operation: tests that rely on it would show nothing.
     let dir = proof::TempDir::new().expect("a directory");
     let fs = FaultFs::of_system();
     let file = fs.create_new(&dir.path().join("f")).expect("operation 0");

@@ -1,5 +1,5 @@
-//! Reads bytes as keys, values and choices. After their end, every byte is zero. The meaning of the committed inputs depends on this reading: after
-//! a change here, make the inputs again (`fuzz/examples/seeds.rs`).
+//! Decodes bytes into keys, values and choices. After the end of the input, every byte is zero. The meaning of the committed inputs depends on this
+//! decoding: after a change here, make the inputs again (`fuzz/examples/seeds.rs`).
 
 /// The rest of an input.
 pub(crate) struct Input<'a>(&'a [u8]);
@@ -19,8 +19,8 @@ impl<'a> Input<'a> {
         *first
     }
 
-    /// Mostly short keys over few bytes, zeros among them, so that keys share prefixes and are prefixes of each other;
-    /// now and then one longer than the 255 bytes that a link's partial key can count.
+    /// Mostly short keys of few distinct bytes, with zeros, so that keys share prefixes and are prefixes of each
+    /// other. Some keys are longer than 255 bytes, the most that a link's partial key can count.
     pub(crate) fn key(&mut self) -> Vec<u8> {
         let shape = self.byte();
         let mut key = if shape >= 240 { vec![b'p'; 250 + usize::from(shape - 240)] } else { Vec::new() };
@@ -38,7 +38,7 @@ impl<'a> Input<'a> {
         choices[usize::from(self.byte()) % choices.len()]
     }
 
-    /// Runs `write` here or, one time in 32, on a thread of its own, which leads it to another shard.
+    /// Runs `write` on this thread or, one time in 32, on a new thread, which uses another shard.
     pub(crate) fn somewhere<R: Send>(&mut self, write: impl FnOnce() -> R + Send) -> R {
         if !self.byte().is_multiple_of(32) {
             return write();

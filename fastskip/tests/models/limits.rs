@@ -1,19 +1,19 @@
-//! A table's settings, what its limits allow, and the rules that its figures must follow.
+//! A table's settings, the writes that its limits allow, and the rules that its statistics must follow.
 
 use fastskip::{Builder, InsertError, MAX_KEY_LEN, Stats, Table};
 
 use super::input::Input;
 
-/// The length of a value that no table with a limit on memory has room for.
+/// The length of a value that fits into no table with a memory limit.
 const TOO_LARGE: usize = 2 << 20;
 
-/// The most that an entry takes beside key and value: the link and two more words, lengths, a tag, padding.
+/// The most bytes that an entry takes besides key and value: the link and two more words, lengths, a tag, padding.
 const OVERHEAD: usize = (1 + 2) * 8 + 11 + 7;
 
-/// What a batch leaves to the index, for each entry but one.
+/// The bytes that a batch reserves for the index, for each entry but one.
 const INDEX: usize = 4 * 8;
 
-/// A value of that length. Static, because filling a new one each time would be most of the work.
+/// A value of [`TOO_LARGE`] bytes. Static, because most of the run time would go into filling a new one each time.
 pub(crate) fn too_large() -> &'static [u8] {
     static ZEROS: [u8; TOO_LARGE] = [0; TOO_LARGE];
     &ZEROS
@@ -30,9 +30,9 @@ pub(crate) struct TableLimits {
     pub(crate) memory: usize,
     entries: usize,
     backpressure_at: f64,
-    /// Back-pressure was seen, after which it stays.
+    /// Back-pressure was seen; from then on it must stay.
     pressed: bool,
-    /// The most by which a single write can have passed the limit.
+    /// The most bytes by which a single write can have exceeded the limit.
     excess: usize,
 }
 
@@ -61,12 +61,12 @@ impl TableLimits {
             .build()
     }
 
-    /// The table is empty and open again, or another one with the same limits takes its place.
+    /// Notes that the table is empty and open again, or that another table with the same limits takes its place.
     pub(crate) fn renew(&mut self) {
         (self.pressed, self.excess) = (false, 0);
     }
 
-    /// Whether the table accepts no write at all, not even a deletion. Room that a dropped reservation returns opens it again.
+    /// Whether the table accepts no write at all, not even a deletion. A dropped reservation returns room and so opens the table again.
     pub(crate) fn is_full(&self, stats: &Stats) -> bool {
         self.is_spent(stats) || (self.entries > 0 && stats.entries >= self.entries)
     }
@@ -75,12 +75,12 @@ impl TableLimits {
         self.memory > 0 && stats.memory_usage >= self.memory.next_multiple_of(8)
     }
 
-    /// The expected refusal of a write of new entries, as far as it can be known beforehand: how much memory they take cannot.
+    /// The expected refusal of a write of new entries, as far as it can be predicted: the memory that they take is unknown.
     pub(crate) fn foretell(&self, stats: &Stats, sizes: &[Size]) -> Result<(), InsertError> {
         self.foretell_new(stats, sizes, sizes.len())
     }
 
-    /// The same of a write of which only `new` entries are new; the others replace some.
+    /// As [`foretell`](Self::foretell), for a write in which only `new` entries are new; the others replace existing entries.
     pub(crate) fn foretell_new(&self, stats: &Stats, sizes: &[Size], new: usize) -> Result<(), InsertError> {
         if sizes.iter().any(|(key, _)| *key > MAX_KEY_LEN) {
             return Err(InsertError::TooLarge);
@@ -98,8 +98,8 @@ impl TableLimits {
         Ok(())
     }
 
-    /// Compares the result of a write with the expected one. Where memory is limited, the write may have been refused instead, if the figures
-    /// confirm that.
+    /// Compares the result of a write with the expected one. If memory is limited, the write may have been refused instead, provided that the
+    /// statistics confirm the lack of memory.
     pub(crate) fn judge(
         &mut self,
         foretold: Result<(), InsertError>,
@@ -107,7 +107,7 @@ impl TableLimits {
         stats: &Stats,
         sizes: &[Size],
     ) {
-        // The last entry of a batch may pass the limit, the others may not.
+        // Only the last entry of a batch may exceed the limit.
         let before_last = sizes.split_last().map_or(&[][..], |(_, others)| others);
         let bytes: usize = before_last.iter().map(|(key, value)| key + value).sum();
         let index = before_last.len() * INDEX;
@@ -118,7 +118,7 @@ impl TableLimits {
                 assert!(bytes + index < self.memory, "full, and too large for an empty table: {sizes:?}");
             }
             (Err(InsertError::TooLarge), Ok(()) | Err(InsertError::Full)) if self.memory > 0 => {
-                // The range of addresses is larger than the limit, but by less than an entry.
+                // The address range exceeds the limit by less than an entry.
                 let all = sizes.iter().map(|(key, value)| key + value + OVERHEAD).sum::<usize>();
                 assert!(most.max(all + index) >= self.memory, "too large, and an empty table could hold it: {sizes:?}");
             }
@@ -129,7 +129,7 @@ impl TableLimits {
         }
     }
 
-    /// Checks what must be true of the figures at any time.
+    /// Checks the rules that the statistics follow at any time.
     pub(crate) fn check(&mut self, stats: &Stats) {
         assert_eq!(stats.memory_usage + stats.memory_idle, stats.memory_reserved);
         assert!(stats.memory_wasted <= stats.memory_usage);
@@ -146,7 +146,7 @@ impl TableLimits {
     }
 }
 
-/// The mean as tables count it.
+/// The mean, computed as tables compute it.
 pub(crate) fn mean(bytes: usize, count: usize) -> f64 {
     if count == 0 { 0.0 } else { bytes as f64 / count as f64 }
 }

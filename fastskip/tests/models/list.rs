@@ -13,7 +13,7 @@ use super::record::Record;
 use super::{Met, compare_walk, operations, ranges};
 
 operations! {
-    /// Operations that an input can ask of a list.
+    /// Operations on a list that an input can contain.
     SkipListOp:
         Insert GetOrInsert InsertBatch Delete InsertTombstone LongestKey TooLarge Snapshot
         Range Prefix Seek SeekForPrev Compare Freeze Seal Reset
@@ -33,7 +33,7 @@ struct Known {
     record: Record<SkipListOp>,
 }
 
-/// Runs the operations that `input` stands for. The first bytes choose the settings.
+/// Runs the operations that `input` encodes. The first bytes choose the settings.
 ///
 /// # Panics
 /// If the list and the map differ.
@@ -72,7 +72,7 @@ fn run(list: &Arc<ConcurrentSkipList>, known: &mut Known, input: &mut Input<'_>)
     end
 }
 
-/// The frozen list reads as it did and refuses; its successor is empty.
+/// Checks that the frozen list has the same contents and refuses writes, and that its successor is empty.
 fn seal(list: ConcurrentSkipList, known: &Known) -> ConcurrentSkipList {
     let (frozen, fresh) = list.seal().expect("address space for one more table");
     assert!(frozen.into_iter().eq(entries(&known.model)));
@@ -122,7 +122,7 @@ impl Known {
             }
             SkipListOp::Compare => {
                 self.compare(list);
-                // From here on, every answer must stay right, whatever hints say. Half of the lists keep an index that is whole.
+                // From here on, every answer must stay right although hints are wrong. Half of the lists keep an intact index.
                 if self.attempts % 2 == 1 {
                     list.scramble_hints(self.attempts as u64);
                     self.is_scrambled = true;
@@ -132,7 +132,7 @@ impl Known {
         }
     }
 
-    /// The expected refusal of a write of `key`, before memory is asked for.
+    /// The expected refusal of a write of `key` by a check that comes before the allocation.
     fn foretell(&self, list: &ConcurrentSkipList, key: &[u8], value: &[u8]) -> Result<(), InsertError> {
         if self.frozen {
             return Err(InsertError::Frozen);
@@ -182,7 +182,7 @@ impl Known {
         }
     }
 
-    /// Where memory is limited, the model does not know which entries of a batch fit; so they come one by one.
+    /// If memory is limited, the model cannot predict which entries of a batch fit, so they are inserted one by one.
     fn insert_batch(&mut self, list: &ConcurrentSkipList, input: &mut Input<'_>) {
         let batch: Vec<_> = (0..input.byte() % 8).map(|_| (input.key(), input.value())).collect();
         if self.limits.memory > 0 {

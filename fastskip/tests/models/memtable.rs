@@ -16,7 +16,7 @@ use super::record::Record;
 use super::{Met, compare_walk, operations, ranges};
 
 operations! {
-    /// Operations that an input can ask of a memtable.
+    /// Operations on a memtable that an input can contain.
     MemtableOp:
         Put Delete Apply DropReservation LongestKey TooLarge Get
         Range Seek SeekForPrev WalkCursor Compare Freeze Replace
@@ -38,7 +38,7 @@ struct Pair {
     record: Record<MemtableOp>,
 }
 
-/// Runs the operations that `input` stands for, with either way of treating duplicates. The first bytes choose the other settings.
+/// Runs the operations that `input` encodes, once for each setting of duplicates. The first bytes choose the other settings.
 ///
 /// # Panics
 /// If the memtable and the map differ.
@@ -69,7 +69,7 @@ fn run(input: &[u8], duplicates: Duplicates) -> Met {
     pair.record.names()
 }
 
-/// Few numbers, so that they collide, and the largest.
+/// A sequence number: one of a few, so that they collide, or the largest.
 fn seqno(input: &mut Input<'_>) -> u64 {
     input.choose(&[0, 1, 2, 3, 4, 5, 6, 7, u64::MAX])
 }
@@ -102,7 +102,7 @@ impl Pair {
             MemtableOp::WalkCursor => self.walk_cursor(input),
             MemtableOp::Compare => {
                 self.compare();
-                // From here on, every answer must stay right, whatever hints say. Half of the tables keep an index that is whole.
+                // From here on, every answer must stay right although hints are wrong. Half of the tables keep an intact index.
                 if self.attempts % 2 == 1 {
                     self.memtable.scramble_hints(self.attempts as u64);
                     self.is_scrambled = true;
@@ -113,12 +113,12 @@ impl Pair {
         }
     }
 
-    /// The expected refusal of a reservation, before memory is asked for.
+    /// The expected refusal of a reservation by a check that comes before the allocation.
     fn foretell(&self, sizes: &[Size]) -> Result<(), InsertError> {
         self.foretell_new(sizes, sizes.len())
     }
 
-    /// The same, if only `new` of them are new entries.
+    /// As [`foretell`](Self::foretell), if only `new` of the entries are new.
     fn foretell_new(&self, sizes: &[Size], new: usize) -> Result<(), InsertError> {
         if self.frozen.is_some() {
             Err(InsertError::Frozen)
@@ -140,7 +140,7 @@ impl Pair {
         self.record.end(op, foretold, found);
     }
 
-    /// Stores a version in the map. Returns what a write of it says: how many were stored, and how many replaced.
+    /// Stores a version in the map. Returns the expected result of a write: the number of stored and of replaced versions.
     fn store(&mut self, key: &[u8], seqno: u64, value: Option<Vec<u8>>) -> (usize, usize) {
         let replaces = self.duplicates == Duplicates::Replace;
         match self.model.entry((key.to_vec(), Reverse(seqno))) {
@@ -156,7 +156,7 @@ impl Pair {
         }
     }
 
-    /// An existing version is found before room is asked for, so even a full table reports that it exists.
+    /// The table searches for an existing version before it allocates, so even a full table reports a duplicate.
     fn put(&mut self, key: &[u8], seqno: u64, value: Option<Vec<u8>>, input: &mut Input<'_>) {
         let sizes = [(key.len(), value.as_ref().map_or(0, Vec::len))];
         let is_there = self.model.contains_key(&(key.to_vec(), Reverse(seqno)));
@@ -166,7 +166,7 @@ impl Pair {
         };
         let memtable = &self.memtable;
         let found = input.somewhere(|| match &value {
-            // Half of them in parts.
+            // Half of the values are written in parts.
             Some(value) if key.len() % 2 == 1 => {
                 let ((a, b), (c, d)) = (key.split_at(key.len() / 2), value.split_at(value.len() / 2));
                 memtable.put_parts(&[a, b], seqno, &[c, d])
@@ -191,7 +191,7 @@ impl Pair {
         let first = seqno(input);
         let ops: Vec<_> = writes.iter().map(|(key, value)| operation(key, value.as_deref())).collect();
         let sizes: Vec<_> = writes.iter().map(|(key, value)| (key.len(), value.as_ref().map_or(0, Vec::len))).collect();
-        // Half of the batches go under one number, and the last write of a key wins. Some are reserved before their numbers are known.
+        // Half of the batches use one sequence number, and the last write of a key wins. Some batches are reserved before they get numbers.
         let (at_one, is_reserved) = (writes.len() % 2 == 1, writes.len() % 4 == 2);
         let mut numbered: Vec<_> =
             (0..).map(|i| if at_one { first } else { first.saturating_add(i) }).zip(&writes).collect();
@@ -212,7 +212,7 @@ impl Pair {
         self.judge(MemtableOp::Apply, foretold, found.map(|_| ()), &sizes);
         let Ok(written) = found else { return };
         if at_one && self.duplicates == Duplicates::Reject {
-            // The first that is stored stays: backwards, the last write of a key.
+            // Of equal versions the first stored one stays, so the reversed order keeps the last write of a key.
             numbered.reverse();
         }
         let (mut stored, mut replaced) = (0, 0);
@@ -304,7 +304,7 @@ impl Pair {
         }
     }
 
-    /// The moves of cursors from where a search led, forward or backward: over all versions, and over those that a reader sees at a number.
+    /// Checks the moves of cursors after a search, forward or backward: over all versions, and over those visible at `seqno`.
     fn seek(&self, key: &[u8], seqno: u64, back: bool) {
         let memtable = self.frozen.as_deref().unwrap_or(&self.memtable);
         let all: Vec<_> = versions(&self.model).map(moves::version).collect();
@@ -316,7 +316,7 @@ impl Pair {
         }
     }
 
-    /// Steps of all kinds, from either end.
+    /// Checks steps of all kinds, from either end.
     fn walk_cursor(&self, input: &mut Input<'_>) {
         let all: Vec<_> = versions(&self.model).map(moves::version).collect();
         let back = !input.byte().is_multiple_of(2);

@@ -1,5 +1,6 @@
-//! Both tables against ordinary maps. Any bytes are read as a list of operations, which a table and a map both carry out; a difference between the
-//! two is a panic. `tests/suite` draws random bytes. The crate `fuzz` includes these files, so that a fuzzer can search for bytes that fail.
+//! Compares both tables with ordinary maps. Any bytes are decoded into a list of operations, which a table and a map both carry out; a difference
+//! between the two is a panic. `tests/suite` draws random bytes. The crate `fuzz` includes these files, so that a fuzzer can search for bytes that
+//! fail.
 #![allow(unreachable_pub, reason = "`fuzz` exports them")]
 #![allow(clippy::incompatible_msrv, reason = "only the crate itself promises an older compiler")]
 
@@ -14,10 +15,10 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::ops::Bound;
 
-/// The outcomes that inputs met: the name of an operation, or `operation: refusal`.
+/// The outcomes that inputs produced: the name of an operation, or `operation: refusal`.
 pub type Met = BTreeSet<String>;
 
-/// Declares what an input can ask for.
+/// Declares the operations that an input can contain.
 macro_rules! operations {
     ($(#[$about:meta])* $name:ident: $($operation:ident)*) => {
         $(#[$about])*
@@ -41,7 +42,7 @@ fn ranges<T: Copy>(a: T, b: T) -> impl Iterator<Item = (Bound<T>, Bound<T>)> {
     ends(a).into_iter().flat_map(move |lower| ends(b).map(|upper| (lower, upper)))
 }
 
-/// Compares a walk with what it has to yield: forward, backward, and from both ends in turns.
+/// Compares a walk with its expected entries: forward, backward, and from both ends in turns.
 fn compare_walk<T, I>(walk: impl Fn() -> I, expected: &[T])
 where
     T: Debug + Copy,
@@ -58,6 +59,6 @@ where
             rest = others;
         }
     }
-    // The back first: what the front took of a key must not come again from there.
+    // The back is tried first: it must not yield a key again that the front has yielded.
     assert!(walk.next_back().is_none() && walk.next().is_none());
 }

@@ -1,4 +1,4 @@
-//! The moves of cursors, which those of both tables have in common, against positions in a sorted slice.
+//! Compares the moves that cursors of both tables have in common with positions in a sorted slice.
 
 use std::cmp::Reverse;
 
@@ -31,10 +31,11 @@ impl Step {
 pub(crate) trait Moves: Clone {
     fn shown(&self) -> (bool, Option<Shown<'_>>);
 
-    /// To the first entry or, with `back`, to the last.
+    /// Moves to the first entry or, with `back`, to the last.
     fn seek_to_end(&mut self, back: bool) -> bool;
 
-    /// To the first entry behind a place, or to the last before it; the entry at the place itself may be `included`.
+    /// Moves to the first entry behind `key` and `seqno` or, with `back`, to the last entry before them. With `included`, an entry exactly there
+    /// counts.
     fn search(&mut self, key: &[u8], seqno: u64, back: bool, included: bool) -> bool;
 
     fn step(&mut self, step: Step) -> Option<Shown<'_>>;
@@ -78,11 +79,11 @@ impl_moves!(OwnedCursor: version as version, (key, seqno) => (key, seqno));
 impl_moves!(Cursor<'_>: entry as entry, (key, _seqno) => (key));
 impl_moves!(OwnedListCursor: entry as entry, (key, _seqno) => (key));
 
-/// One more than the place of an entry; 0 is before the first one, and one more than their number behind the last one. And whether a search
-/// back, or forward, found the entry and no step took it yet: then the first step in that direction stays.
+/// One more than the index of an entry; 0 is before the first entry, and the count plus one is behind the last. The flag is set if a search
+/// (true: back) found the entry and no step yielded it yet: then the first step in that direction yields it.
 type Position = (usize, Option<bool>);
 
-/// Where a step leads.
+/// The position after a step.
 fn after(shown: &[Shown<'_>], (at, found_back): Position, step: Step) -> Position {
     let end = shown.len() + 1;
     let key = |at: usize| shown[at - 1].0;
@@ -105,8 +106,8 @@ fn after(shown: &[Shown<'_>], (at, found_back): Position, step: Step) -> Positio
     (at, None)
 }
 
-/// Checks that every search of `cursor`, which shows `shown`, finds the right entry, and every walk from there: steps of each kind to the end,
-/// and a few of each kind after one of another.
+/// Checks that every search of `cursor`, which yields `shown`, finds the right entry. Checks every walk from there: steps of each kind to the
+/// end, and a few of each kind after a step of another kind.
 pub(crate) fn compare_moves(mut cursor: impl Moves, shown: &[Shown<'_>], (key, seqno): (&[u8], u64), back: bool) {
     assert_eq!(cursor.shown(), (!shown.is_empty(), shown.first().copied()));
     let target = (key, Reverse(seqno));
@@ -121,7 +122,7 @@ pub(crate) fn compare_moves(mut cursor: impl Moves, shown: &[Shown<'_>], (key, s
     compare_walks(&cursor, shown, is_found, end(shown, back));
 }
 
-/// Checks the steps from an end of a cursor that shows `shown`.
+/// Checks the steps from an end of a cursor that yields `shown`.
 pub(crate) fn compare_steps(
     mut cursor: impl Moves,
     shown: &[Shown<'_>],
@@ -132,7 +133,7 @@ pub(crate) fn compare_steps(
     walk(cursor, shown, end(shown, back), steps);
 }
 
-/// At an end, found from beyond it.
+/// The position at an end, as a search from beyond the end leaves it.
 fn end(shown: &[Shown<'_>], back: bool) -> Position {
     (if back { shown.len() } else { 1 }, Some(back))
 }

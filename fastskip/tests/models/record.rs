@@ -1,4 +1,4 @@
-//! A cheap record of the operations and refusals that a run met.
+//! A cheap record of the operations and refusals that occurred in a run.
 
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -8,7 +8,7 @@ use fastskip::InsertError;
 
 use super::Met;
 
-/// Operations, and their refusals; each refusal with whether lack of memory was its only cause.
+/// Operations and their refusals. The flag of a refusal is set if lack of memory was its only cause.
 #[derive(Debug)]
 pub(crate) struct Record<Op>(HashSet<(Op, Option<(InsertError, bool)>)>);
 

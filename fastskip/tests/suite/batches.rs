@@ -1,4 +1,4 @@
-//! Batches into tables so large that the places of all entries are searched for at once.
+//! Batches into tables so large that a batch searches for the places of several entries at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
@@ -8,17 +8,17 @@ use fastskip::{
     Version,
 };
 
-/// More entries than a table has that is searched one by one.
+/// More entries than the largest table that is searched for one entry at a time.
 const MANY: u32 = 40_000;
-/// Batches are of all lengths below this: several groups, and parts of one.
+/// Batches have every length below this: several groups, and parts of a group.
 const LONGEST: u32 = 70;
 
-/// The `number`-th key, in no order; no two are equal, since the multiplier is odd.
+/// The `number`-th key. Keys are unordered, and no two are equal, since the multiplier is odd.
 fn key(number: u32) -> [u8; 4] {
     number.wrapping_mul(0x9e37_79b1).to_be_bytes()
 }
 
-/// Numbers of keys, in no order, and many of them several times.
+/// Numbers of keys, unordered, many of them repeated.
 fn numbers(batch: u32) -> impl Iterator<Item = u32> {
     (0..batch % LONGEST).map(move |index| (batch * 31 + index * index * 17) % (MANY + 3000))
 }
@@ -94,7 +94,7 @@ fn batches_with_versions_of_one_key_keep_them_newest_first() {
     memtable.validate();
 }
 
-/// Catches an entry that is stored behind one that was refused, and a table that is broken by a batch which fills it.
+/// Catches an entry that is stored although an earlier one of its batch was refused, and a table that is broken by a batch which fills it.
 #[test]
 fn a_batch_that_fills_the_table_stores_what_comes_first() {
     for (entries, bytes) in [(MANY as usize + 40, 0), (0, 3 << 20)] {
@@ -119,7 +119,7 @@ fn a_batch_that_fills_the_table_stores_what_comes_first() {
     }
 }
 
-/// Catches two batches that both store a key, or that both do not, when they race for the same places.
+/// Catches a race of two batches for the same places in which both store a key, or neither does.
 #[test]
 fn of_racing_batches_exactly_one_stores_each_key() {
     let list = filled_list();
@@ -149,8 +149,8 @@ fn of_racing_batches_exactly_one_stores_each_key() {
     list.validate();
 }
 
-/// Catches a reservation that wrongly believes to be alone in its shard, or wrongly believes that others have ended, when it is held over other
-/// writes, applied on another thread, or applied after a later reservation.
+/// Catches a reservation that ignores other open reservations of its shard. Reservations are held over other writes, applied on another thread,
+/// or applied after a later reservation.
 #[test]
 fn reservations_may_overlap_in_one_shard_and_be_applied_in_any_order() {
     let memtable = Memtable::builder().shards(1).build();
@@ -178,7 +178,7 @@ fn reservations_may_overlap_in_one_shard_and_be_applied_in_any_order() {
     memtable.validate();
 }
 
-/// Catches places that were searched for together and are used without a check for entries that were stored since.
+/// Catches splices that were found together and are used without a check for entries that were stored since.
 #[test]
 fn entries_of_a_batch_that_belong_behind_one_node_are_all_stored() {
     for entries in [0, 20_u32, 2000] {
@@ -195,7 +195,7 @@ fn entries_of_a_batch_that_belong_behind_one_node_are_all_stored() {
     }
 }
 
-/// Catches nodes that take more words than were reserved for them, which would lie in the next node.
+/// Catches nodes that take more words than their reservation, and so overlap the next node.
 #[test]
 fn no_batch_uses_more_than_it_reserved() {
     for seed in 0..200 {
@@ -209,8 +209,8 @@ fn no_batch_uses_more_than_it_reserved() {
     }
 }
 
-/// Catches a batch at one number that keeps the first write of a key, for any order of its keys and any number of places that are searched for
-/// together, and room that is lost with the writes that were not stored.
+/// Catches a batch at one sequence number that keeps the first write of a key, for any order of keys and any number of grouped searches. Also
+/// catches room that is lost with writes that were not stored.
 #[test]
 fn of_a_batch_at_one_number_the_last_write_of_a_key_wins() {
     for (filled, writes, keys) in [(0, 2, 1), (0, 40, 7), (MANY, 500, 90)] {
@@ -243,7 +243,7 @@ fn of_a_batch_at_one_number_the_last_write_of_a_key_wins() {
     }
 }
 
-/// Catches a batch in key order that is stored in another order, and one that would be sorted without a repeated key.
+/// Catches a sorted batch that is stored in another order, with or without a repeated key.
 #[test]
 fn a_sorted_batch_at_one_number_is_stored_whole() {
     let memtable = Memtable::builder().shards(1).build();
@@ -255,7 +255,7 @@ fn a_sorted_batch_at_one_number_is_stored_whole() {
     assert_eq!(versions, [(&b"a"[..], &b"2"[..]), (b"b", b"3"), (b"c", b"1")]);
 }
 
-/// Catches a batch that does not tell which of its entries were not stored, or gives an entry the reason of another.
+/// Catches a batch whose result does not list the entries that were not stored, or lists one with the reason of another.
 #[test]
 fn a_batch_says_which_entries_were_not_stored_and_why() {
     let list = ConcurrentSkipList::with_capacity_and_shards(0, 1, 0, 4);
@@ -275,7 +275,7 @@ fn a_batch_says_which_entries_were_not_stored_and_why() {
     assert_eq!((succeeded, rejected), (0, vec![(0, InsertError::Frozen), (1, InsertError::Frozen)]));
 }
 
-/// Catches an error that does not state the boundary that was passed.
+/// Catches an error that does not state the exceeded limit.
 #[test]
 fn what_is_too_large_is_told_the_limits() {
     let text = InsertError::TooLarge.to_string();
@@ -284,7 +284,7 @@ fn what_is_too_large_is_told_the_limits() {
     }
 }
 
-/// Catches a sum of refused sizes that overflows: the entries are refused one by one, whatever they are together.
+/// Catches an overflow of the sum of refused sizes: the entries are refused one by one, however large their sum is.
 #[test]
 fn entries_that_are_refused_may_be_larger_together_than_any_table() {
     let list = ConcurrentSkipList::builder().shards(1).max_memory_bytes(1 << 20).build();
@@ -294,7 +294,7 @@ fn entries_that_are_refused_may_be_larger_together_than_any_table() {
     assert_eq!((failed, rejected[39], list.len()), (40, (39, InsertError::TooLarge), 0));
 }
 
-/// Catches parts that are joined wrongly, at lengths around the space on the stack for keys in parts, and limits that parts can bypass.
+/// Catches parts that are joined wrongly, at lengths around the stack buffer for keys in parts, and limits that parts can bypass.
 #[test]
 fn parts_are_stored_as_if_they_were_joined() {
     let memtable = Memtable::builder().shards(1).build();
@@ -325,7 +325,7 @@ fn parts_are_stored_as_if_they_were_joined() {
     memtable.validate();
 }
 
-/// Catches a tag that is lost, or changes what a plain read answers; and a tag that does not fit.
+/// Catches a tag that is lost, that changes the result of a plain read, or that does not fit.
 #[test]
 fn tags_are_the_engines_own() {
     let memtable = Memtable::builder().shards(1).build();

@@ -1,4 +1,4 @@
-//! A table costs only as much as its contents: it reserves no address space before its first use, and takes over the pages of an earlier table.
+//! A table costs only as much as its contents: it reserves no address space before its first use, and reuses the pages of an earlier table.
 
 #[cfg(target_os = "linux")]
 use std::{env, fs, process::Command};
@@ -15,8 +15,7 @@ fn statm() -> (usize, usize) {
     (pages[0] * 4096, pages[1] * 4096)
 }
 
-/// Runs the test `name` of this program alone in a process, under `limit` KiB of address space if it is given. Returns true in that
-/// process.
+/// Runs the test `name` of this program alone in a process, with `limit` KiB of address space if given. Returns true in that process.
 #[cfg(target_os = "linux")]
 fn is_alone(name: &str, limit: Option<usize>) -> bool {
     const ALONE: &str = "FASTSKIP_ALONE";
@@ -53,7 +52,7 @@ fn untouched_tables_reserve_no_addresses() {
     assert!(tables[7].1.insert(b"k", b"v"));
 }
 
-/// Catches reads that reserve addresses for a table that nothing was stored in.
+/// Catches reads that reserve addresses for an empty table.
 #[test]
 #[cfg(target_os = "linux")]
 fn untouched_tables_that_are_read_reserve_no_addresses() {
@@ -107,7 +106,7 @@ fn readers_of_an_untouched_table_see_what_is_stored_before_a_step() {
         let (mut first, mut last) = (memtable.cursor(), memtable.cursor());
         let (mut owned, mut owned_last) = (memtable.owned_cursor(), memtable.owned_cursor());
         assert!(!first.seek_to_first() && !last.seek_to_last() && !owned_last.seek_to_last());
-        // A search that finds nothing ends behind or before all that is stored later.
+        // A search without a result leaves the cursor behind or before all later entries.
         let mut sought: [_; 4] = std::array::from_fn(|_| memtable.cursor());
         let [at, behind, at_or_before, before] = &mut sought;
         assert!(!at.seek(b"a", 9) && !behind.seek_exclusive(b"a", 9));
@@ -139,7 +138,7 @@ fn readers_of_an_untouched_table_see_what_is_stored_before_a_step() {
     }
 }
 
-/// Catches small tables that take far more than they were asked to.
+/// Catches small tables that take far more memory than their limit.
 #[test]
 #[cfg(target_os = "linux")]
 fn small_tables_take_little_more_than_was_asked() {
@@ -179,7 +178,7 @@ fn tables_leave_room_for_threads_where_addresses_are_scarce() {
     }
 }
 
-/// Catches tables that together take all addresses that there are, or all mappings, so that the next allocation ends the process.
+/// Catches tables that together take all addresses, or all mappings, so that the next allocation ends the process.
 #[test]
 #[cfg(target_os = "linux")]
 fn twenty_thousand_tables_leave_addresses_to_the_process() {
@@ -195,13 +194,14 @@ fn twenty_thousand_tables_leave_addresses_to_the_process() {
     let effective = |table: usize| tables[table].stats().effective_max_memory_bytes;
     assert!(effective(0) > 15 << 30 && effective(tables.len() - 1) > 1000 << 20, "{}", effective(tables.len() - 1));
     std::thread::spawn(|| drop(vec![1_u8; 1 << 30])).join().unwrap();
-    // A limit is kept, though the tables without one have much.
+    // A limit of 4 GiB is granted in full, although tables without a limit have taken many addresses.
     let limited = Memtable::builder().max_memory_bytes(4 << 30).try_build().unwrap();
     assert_eq!(limited.stats().effective_max_memory_bytes, 4 << 30);
     tables.iter().step_by(1000).for_each(Memtable::validate);
 }
 
-/// Catches tables that take the last of few addresses, a refusal that lasts after addresses have come back, and one that names the wrong reason.
+/// Catches tables that take the last addresses of a limited process, a refusal that lasts after addresses were returned, and a refusal with the wrong
+/// reason.
 #[test]
 #[cfg(target_os = "linux")]
 fn tables_are_full_and_open_again_where_addresses_end_and_come_back() {
@@ -215,7 +215,7 @@ fn tables_are_full_and_open_again_where_addresses_end_and_come_back() {
     let effective = short.stats().effective_max_memory_bytes;
     assert!((1 << 20..16 << 20).contains(&effective), "{effective}");
     assert_eq!(short.put(b"large", 1, &vec![0; 20 << 20]), Err(InsertError::Full), "another table would have room");
-    // Ranges of the system, and such as the allocator gives.
+    // Ranges from the system, and ranges from the allocator.
     let limits = [0, 1 << 20, 64 << 10].into_iter().cycle().take(9000);
     let tables: Vec<_> = limits.map(|limit| Memtable::builder().shards(1).max_memory_bytes(limit).build()).collect();
     let results: Vec<_> = tables.iter().map(|table| table.put(b"k", 1, b"v").map(|written| written.stored)).collect();
@@ -232,14 +232,14 @@ fn tables_are_full_and_open_again_where_addresses_end_and_come_back() {
     short.validate();
 }
 
-/// Catches a pool that hands out fresh memory, or none, and tables that show contents of an earlier table.
+/// Catches a pool that returns fresh memory, or none, and tables that show contents of an earlier table.
 #[test]
 #[cfg(target_os = "linux")]
 fn pool_hands_a_dropped_tables_pages_to_the_next() {
     if !is_alone("cheap::pool_hands_a_dropped_tables_pages_to_the_next", None) {
         return;
     }
-    // Reserved up to the limit, which one shard fills: pages that the first table touched.
+    // Its one shard fills each table to the limit, so the first table touches all pages.
     let pool = TablePool::new(1);
     let mut touched = 0;
     for round in 0..20_u64 {
@@ -261,7 +261,7 @@ fn pool_hands_a_dropped_tables_pages_to_the_next() {
     assert!(pool.is_empty() && statm().1 < touched - (12 << 20));
 }
 
-/// Catches memory that leaves the pool's table while a handle of it lives, pools that keep too much, and sizes that are mixed up.
+/// Catches memory that returns to the pool while a handle of its table lives, pools that keep too much, and memory of the wrong size.
 #[test]
 fn pool_keeps_what_it_was_told_to_and_hands_out_what_fits() {
     let pool = TablePool::new(2);
@@ -286,7 +286,7 @@ fn pool_keeps_what_it_was_told_to_and_hands_out_what_fits() {
     assert!(none.is_empty() && format!("{none:?}").contains("len: 0"));
 }
 
-/// Catches a reset that happens under another handle, keeps something, or leaves the table frozen.
+/// Catches a reset that happens while another handle exists, keeps entries, or leaves the table frozen.
 #[test]
 fn memtable_is_reset_by_its_only_handle() {
     let mut memtable = Memtable::builder().shards(2).max_entries(2).build();
@@ -315,15 +315,14 @@ fn memtable_is_reset_by_its_only_handle() {
 fn effective_limit_is_the_configured_one_or_the_range() {
     let effective = |memtable: &Memtable| memtable.stats().effective_max_memory_bytes;
     assert_eq!(effective(&Memtable::builder().max_memory_bytes(1 << 20).build()), 1 << 20);
-    // A hint is no limit.
+    // A size hint does not limit the table.
     let hinted = Memtable::builder().shards(1).size_hint(4 << 10).build();
     (0..10_000_u32).for_each(|key| assert!(hinted.put(&key.to_be_bytes(), 1, &[0; 100]).is_ok()));
     assert!(effective(&hinted) > 1 << 24 && hinted.memory_usage() > 1 << 20, "{:?}", hinted.stats());
     hinted.validate();
 }
 
-/// Catches memory of tables without a pool that is never used again or is kept without bound, and memory that is kept although addresses are
-/// scarce.
+/// For tables without a pool: catches memory that is never used again or kept without bound, and memory that is kept although addresses are scarce.
 #[test]
 #[cfg(target_os = "linux")]
 fn the_shared_pool_keeps_small_tables_and_no_large_ones() {

@@ -1,5 +1,4 @@
-//! Real threads on both tables. Values carry their key, a generation and a hash of both, so that a torn or foreign value
-//! cannot pass.
+//! Real threads on both tables. Values carry their key, a generation and a hash of both, so that a torn or foreign value cannot pass.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -36,8 +35,8 @@ fn number(key: &[u8]) -> u64 {
     u64::from_be_bytes(key.try_into().unwrap())
 }
 
-/// Catches lost, torn or misplaced versions, and reads that go back in time. For every key, a reader at a published number must see a generation at
-/// least as new as the one that it saw before, whole and under its own key.
+/// Catches lost, torn or misplaced versions, and reads that go back in time. A reader at a published sequence number must see, for every key, a
+/// whole value of this key whose generation is not older than the one it saw before.
 #[test]
 fn readers_see_whole_values_that_never_go_back() {
     let memtable = Memtable::builder().shards(3).build();
@@ -50,7 +49,7 @@ fn readers_see_whole_values_that_never_go_back() {
                     let k = step.wrapping_mul(2_654_435_761).wrapping_add(worker) % KEYS;
                     let seqno = next.fetch_add(1, Ordering::Relaxed);
                     memtable.put(&key(k), seqno, &value(k, seqno)).unwrap();
-                    // In order, as an engine does: a number is published only when all those below it are stored.
+                    // An engine publishes in order too: a sequence number is published only when all lower ones are stored.
                     while published
                         .compare_exchange_weak(seqno - 1, seqno, Ordering::Release, Ordering::Relaxed)
                         .is_err()
@@ -96,7 +95,7 @@ fn read_until_done(memtable: &Memtable, published: &AtomicU64, writers: &AtomicU
     }
 }
 
-/// Catches an entry, a refusal or a deletion that was seen live and is missing from a snapshot taken afterwards.
+/// Catches an entry, a refusal or a deletion that a live read saw and a later snapshot lacks.
 #[test]
 fn what_was_seen_is_in_every_later_snapshot() {
     let list = ConcurrentSkipList::with_shards(2);
@@ -125,7 +124,7 @@ fn what_was_seen_is_in_every_later_snapshot() {
     list.validate();
 }
 
-/// Catches tables that reserve so much address space each that thousands do not fit.
+/// Catches tables that each reserve too much address space for thousands of them.
 #[test]
 fn thousands_of_tables_can_be_open_at_once() {
     let tables: Vec<_> = (0..4000).map(|_| Memtable::new()).collect();

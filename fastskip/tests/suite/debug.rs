@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fastskip::{ConcurrentSkipList, Memtable, Op};
 
-/// Catches a type whose text says nothing of it, or grows with its contents.
+/// Catches a `{:?}` text that lacks the type's name or state, or that grows with its contents.
 #[test]
 fn debug_output_names_the_type_and_what_it_is_at() {
     let list = ConcurrentSkipList::with_shards(1);

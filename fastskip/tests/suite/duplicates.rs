@@ -1,4 +1,4 @@
-//! Tables whose last write of a key and sequence number wins.
+//! Tables in which the last write of a key and sequence number wins.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -9,7 +9,7 @@ fn table(shards: usize) -> Memtable {
     Memtable::builder().shards(shards).duplicates(Duplicates::Replace).build()
 }
 
-/// Catches a replacement that some read does not see, that changes what another read has borrowed, or that makes an entry more.
+/// Catches a replacement that some read does not see, that changes bytes which another read has borrowed, or that adds an entry.
 #[test]
 fn every_read_shows_the_last_write() {
     let memtable = table(1);
@@ -44,7 +44,7 @@ fn every_read_shows_the_last_write() {
     memtable.validate();
 }
 
-/// Catches a batch that is `Full` in every table, so that a caller who takes a fresh one never ends.
+/// Catches a batch that every table refuses as `Full`, so that a caller who retries with fresh tables never ends.
 #[test]
 fn a_batch_of_replacements_that_fits_no_table_is_too_large_at_every_door() {
     let table = Memtable::builder().duplicates(Duplicates::Replace).max_memory_bytes(20_000).max_entries(1000).build();
@@ -56,7 +56,7 @@ fn a_batch_of_replacements_that_fits_no_table_is_too_large_at_every_door() {
     assert_eq!((table.len(), table.apply_at(&ops[..100], 1).map(|written| written.stored)), (0, Ok(100)));
 }
 
-/// Catches the engine's way of writing, one number for a whole batch and item by item, that leaves an earlier item in place.
+/// Catches an earlier item that stays in place when an engine writes the items of a batch one by one under one sequence number.
 #[test]
 fn items_of_one_number_overwrite_each_other() {
     for way in 0..3 {
@@ -69,7 +69,7 @@ fn items_of_one_number_overwrite_each_other() {
                 written.fold((0, 0), |sum, written| (sum.0 + written.stored, sum.1 + written.replaced))
             }
             1 => memtable.apply_at(&ops, 3).map(|written| (written.stored, written.replaced)).unwrap(),
-            // Twice: the second batch replaces all of the first.
+            // Applied twice: the second batch replaces all entries of the first.
             _ => {
                 memtable.apply_at(&ops[..50], 3).unwrap();
                 let written = memtable.reserve(&ops).unwrap().apply_at(3);
@@ -85,8 +85,8 @@ fn items_of_one_number_overwrite_each_other() {
     }
 }
 
-/// Catches memory of replaced values that no limit counts, a limit on entries that replacements use up, and a table that replaces no longer
-/// once it was reset.
+/// Catches memory of replaced values that no limit counts, a limit on entries that replacements use up, and a table that no longer replaces
+/// after a reset.
 #[test]
 fn replacements_count_for_memory_and_not_for_entries() {
     let mut memtable =
@@ -112,7 +112,7 @@ fn replacements_count_for_memory_and_not_for_entries() {
     }
 }
 
-/// Catches room for entries that replacements take, from a table that has no more, or from a reservation for good.
+/// Catches replacements that take room for entries: from a table without room for more, or for ever from a reservation.
 #[test]
 fn replacements_are_no_entries() {
     let memtable = Memtable::builder().shards(1).max_entries(3).duplicates(Duplicates::Replace).build();
@@ -126,7 +126,7 @@ fn replacements_are_no_entries() {
     memtable.validate();
 }
 
-/// Catches a door through which a replacement counts as a new entry: then a table that has reached its limit on entries refuses it.
+/// Catches a write method that counts a replacement as a new entry: then a table at its limit on entries refuses the replacement.
 #[test]
 fn a_replacement_is_no_new_entry_at_any_door() {
     type Door = fn(&Memtable) -> Result<Written, InsertError>;
@@ -153,24 +153,24 @@ fn a_replacement_is_no_new_entry_at_any_door() {
             let written = door(&memtable).map(|written| (written.stored, written.replaced));
             assert_eq!((written, memtable.len()), (Ok((writes, writes)), 6), "door {number}, at most {max_entries}");
         }
-        // One that is new needs room, and two need more.
+        // A new entry needs room, and two new entries need more.
         let one_new = memtable.apply(&[A, C, A], 1).map(|written| (written.stored, written.replaced));
         assert_eq!(one_new, if max_entries == 6 { Err(InsertError::Full) } else { Ok((3, 2)) });
         assert_eq!(memtable.apply_at(&[A, C, B, C], 4), Err(InsertError::Full));
         assert_eq!((memtable.len(), memtable.put(b"d", 1, b"")), (max_entries, Err(InsertError::Full)));
         memtable.validate();
     }
-    // More writes of one place than the limit has entries.
+    // More writes of one key and sequence number than the limit allows entries.
     let memtable = Memtable::builder().shards(1).max_entries(1).duplicates(Duplicates::Replace).build();
     assert_eq!(memtable.apply_at(&[A, A, A], 1).map(|written| (written.stored, written.replaced)), Ok((3, 2)));
 }
 
-/// A value of one of the writers: who wrote it and how often that was, three times over.
+/// A value of a writer: the writer's number and its round, repeated three times.
 fn value(writer: u64, round: u64) -> Vec<u8> {
     [writer.to_be_bytes(), round.to_be_bytes()].concat().repeat(1 + (round % 3) as usize)
 }
 
-/// The writer and round of a value that is whole.
+/// The writer and round of a value, which must not be torn.
 fn parsed(bytes: &[u8]) -> (usize, u64) {
     let number = |at: usize| u64::from_be_bytes(bytes[at..at + 8].try_into().unwrap());
     let (writer, round) = (number(0), number(8));
@@ -178,7 +178,7 @@ fn parsed(bytes: &[u8]) -> (usize, u64) {
     (writer as usize, round)
 }
 
-/// A writer that is done when this is dropped, also by a panic: then the reader ends.
+/// Marks a writer as done when dropped, also by a panic, so that the reader ends.
 struct Done<'a>(&'a AtomicUsize);
 
 impl Drop for Done<'_> {
@@ -187,8 +187,8 @@ impl Drop for Done<'_> {
     }
 }
 
-/// Catches torn values, writes that are not seen once they have returned, and replacements that different reads order differently: of one
-/// writer's values none may be seen after a later one.
+/// Catches torn values, finished writes that a later read does not see, and replacements that different reads order differently: a read
+/// must not see an older value of a writer after a newer one.
 #[test]
 fn racing_writers_of_one_number_never_go_back() {
     const KEYS: u8 = 4;

@@ -1,4 +1,4 @@
-//! Writers against a freeze: the frozen table has every acknowledged entry, and nothing else.
+//! Writers during a freeze: the frozen table has every acknowledged entry, and nothing else.
 
 use std::cell::RefCell;
 use std::sync::Barrier;
@@ -57,7 +57,7 @@ fn frozen_table_holds_exactly_what_was_acknowledged() {
     assert!(seen > 0, "each table was frozen before anything was stored");
 }
 
-/// Catches a batch of which a freeze takes only a part, a freeze that does not wait for a reservation, and one that waits for ever for a
+/// Catches a freeze that keeps only a part of a batch, one that does not wait for a reservation, and one that waits for ever for a
 /// reservation that a panic dropped.
 #[test]
 fn freeze_waits_for_open_reservations_and_lets_none_in_after() {
@@ -98,7 +98,7 @@ fn freeze_waits_for_open_reservations_and_lets_none_in_after() {
     }
 }
 
-/// Catches refused writers that delay a freeze by trying again and again, and a second freezer that does not return.
+/// Catches refused writers that delay a freeze by endless retries, and a second call of freeze that does not return.
 #[test]
 fn freeze_returns_while_refused_writers_keep_trying() {
     let memtable = Memtable::builder().shards(1).build();
@@ -124,7 +124,7 @@ fn freeze_returns_while_refused_writers_keep_trying() {
     memtable.validate();
 }
 
-/// Catches a table that calls itself frozen too late, when writes are refused already, or final too early, when a reservation is still open.
+/// Catches a table that reports itself frozen only after it refuses writes, or drained while a reservation is still open.
 #[test]
 fn table_is_frozen_at_once_and_drained_when_the_last_writer_leaves() {
     let memtable = Memtable::builder().shards(3).build();
@@ -143,7 +143,7 @@ fn table_is_frozen_at_once_and_drained_when_the_last_writer_leaves() {
     memtable.validate();
 }
 
-/// Catches a freeze that an `unpark` ends before its time, or that takes one which its caller waits for.
+/// Catches a freeze that an `unpark` ends early, or that consumes an `unpark` for which its caller waits.
 #[test]
 fn an_unpark_neither_ends_a_freeze_nor_is_lost_in_it() {
     let memtable = Memtable::builder().shards(2).build();
@@ -154,7 +154,7 @@ fn an_unpark_neither_ends_a_freeze_nor_is_lost_in_it() {
             thread::current().unpark();
             let frozen = memtable.freeze();
             let stored = (frozen.is_drained(), frozen.len());
-            // Its own token is still there; without it, this waits for ever.
+            // The `unpark` token for this thread is still there; without it, this waits for ever.
             thread::park();
             stored
         });
@@ -172,7 +172,7 @@ fn an_unpark_neither_ends_a_freeze_nor_is_lost_in_it() {
     memtable.validate();
 }
 
-/// Catches a freeze, or a write, that needs what a thread has no more when its thread-locals are destroyed.
+/// Catches a freeze or a write that needs thread-locals while the thread destroys them.
 #[test]
 fn a_thread_freezes_while_its_thread_locals_are_destroyed() {
     struct Last(Memtable);
@@ -190,7 +190,7 @@ fn a_thread_freezes_while_its_thread_locals_are_destroyed() {
     let reservation = memtable.reserve(&ops).unwrap();
     let last = Last(memtable.clone());
     let dying = thread::spawn(move || {
-        // Registered first, destroyed last: behind whatever of the thread the standard library and this crate keep.
+        // Registered first and so destroyed last: after the thread-locals of the standard library and of this crate.
         LAST.with(|own| *own.borrow_mut() = Some(last));
         LAST.with(|own| assert!(own.borrow().as_ref().unwrap().0.put(b"first", 1, b"").is_ok()));
         thread::current().id()

@@ -1,4 +1,4 @@
-//! Lookups stay quick however full the table is and however it was filled, counted in the nodes and blocks that they look at.
+//! Lookups stay cheap however full the table is and however it was filled. The cost is the number of nodes and blocks that they read.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -17,7 +17,7 @@ const VALUE: [u8; 20] = [7; 20];
 
 type Keys = fn(u64) -> Vec<u8>;
 
-/// Orders in which keys arrive: those that fill the index's blocks well, and those that leave them almost empty.
+/// Orders in which keys arrive: some fill the index's blocks well, some leave them almost empty.
 const ORDERS: [(&str, Keys); 7] = [
     ("ascending", |i| i.to_be_bytes().to_vec()),
     ("descending", |i| (u64::MAX - i).to_be_bytes().to_vec()),
@@ -35,12 +35,12 @@ fn with_ops<R>(key: Keys, count: usize, then: impl FnOnce(&[Vec<u8>], &[Op<'_>])
     then(&keys, &ops)
 }
 
-/// The largest part of `ops`, from the first on, for which the table has room.
+/// The longest prefix of `ops` for which the table has room.
 fn largest<'a>(memtable: &Memtable, ops: &'a [Op<'a>]) -> &'a [Op<'a>] {
     &ops[..(1..=ops.len()).collect::<Vec<_>>().partition_point(|count| memtable.reserve(&ops[..*count]).is_ok())]
 }
 
-/// Validates the table, and checks that a lookup of each of `keys` looks at few nodes and blocks, and more so in the mean.
+/// Validates the table, and checks that each lookup of `keys` reads few nodes and blocks, and that their mean is lower still.
 #[track_caller]
 fn validate_quick(memtable: &Memtable, keys: &[Vec<u8>], context: &str) {
     let costs = keys.iter().map(|key| memtable.search_cost(key, u64::MAX));
@@ -55,7 +55,7 @@ fn validate_quick(memtable: &Memtable, keys: &[Vec<u8>], context: &str) {
     memtable.validate();
 }
 
-/// Catches a batch that takes all room below the limit, so that its entries find none for the index: each of them would walk over those before.
+/// Catches a batch that takes all room below the limit and leaves none for the index: each of its entries would step over those before it.
 #[test]
 fn a_batch_that_fills_the_table_leaves_lookups_quick() {
     for (limit, shards) in [(64 << 10, 1), (1 << 20, 4)] {
@@ -71,7 +71,7 @@ fn a_batch_that_fills_the_table_leaves_lookups_quick() {
                         let batch = largest(&memtable, ops);
                         assert_eq!(memtable.reserve(batch).unwrap().apply(2).stored, batch.len());
                         validate_quick(&memtable, &keys[..batch.len()], &format!("{limit} bytes, {name}, {filled}"));
-                        // What the index did not need is free again.
+                        // The room that the index did not need is free again.
                         let (used, room) = (memtable.memory_usage(), limit / 8);
                         assert!(
                             used > limit - room || memtable.put(b"last", 1, &vec![0; room - 1000]).is_ok(),
@@ -84,7 +84,7 @@ fn a_batch_that_fills_the_table_leaves_lookups_quick() {
     }
 }
 
-/// Catches a batch that fits into the chunk which its shard already has, and leaves no room to the index anywhere.
+/// Catches a batch that fits into the current chunk of its shard, and leaves no room for the index anywhere.
 #[test]
 fn a_batch_that_fills_a_chunk_leaves_lookups_quick() {
     for (name, key) in ORDERS {
@@ -105,13 +105,13 @@ fn a_batch_that_fills_a_chunk_leaves_lookups_quick() {
     }
 }
 
-/// Catches entries that take the last addresses, where the pieces that dropped reservations have left are too small for the index's blocks.
+/// Catches entries that take the last addresses while the free pieces of dropped reservations are too small for the index's blocks.
 #[test]
 fn puts_into_small_pieces_leave_lookups_quick() {
     const LIMIT: usize = 16 << 20;
     let older: Vec<_> = (0..LIMIT as u32 / 300).map(u32::to_be_bytes).collect();
     let stored: Vec<_> = older.iter().map(|key| [Op::Delete { key }]).collect();
-    // One word less than a block and what its alignment may take.
+    // One word less than a block and its largest alignment gap.
     let dropped = [Op::Put { key: b"dropped", value: &[0; 38 * 8 - 32] }];
     for (name, key) in &ORDERS[..3] {
         let memtable = Memtable::builder().shards(1).max_memory_bytes(LIMIT).build();
@@ -126,7 +126,7 @@ fn puts_into_small_pieces_leave_lookups_quick() {
     }
 }
 
-/// Catches other writers that take the room for the index of a batch, while it is applied.
+/// Catches writers that take the index room of a batch while it is applied.
 #[test]
 fn a_batch_is_applied_quickly_beside_threads_that_fill_the_table() {
     const LIMIT: usize = 1 << 20;
@@ -153,7 +153,7 @@ fn a_batch_is_applied_quickly_beside_threads_that_fill_the_table() {
     }
 }
 
-/// Catches room for the index that one of several open reservations takes from the others, or that is lost with those that are dropped.
+/// Catches an open reservation that takes the index room of others, and index room that is lost with dropped reservations.
 #[test]
 fn reservations_that_fill_the_table_together_leave_lookups_quick() {
     const LIMIT: usize = 1 << 20;
@@ -185,7 +185,7 @@ fn reservations_that_fill_the_table_together_leave_lookups_quick() {
     }
 }
 
-/// Catches entries that take the last room one by one, or the pieces that dropped reservations have left, and leave none to the index.
+/// Catches entries that take the last room, or the free pieces of dropped reservations, one by one and leave none for the index.
 #[test]
 fn puts_to_the_limit_leave_lookups_quick() {
     const LIMIT: usize = 1 << 20;

@@ -1,14 +1,14 @@
-//! Rules for the texts of sources and tests: dependencies run one way, and tests of threads check the structure.
+//! Rules for the text of sources and tests: dependencies run one way, and multi-threaded tests validate the structure.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The layers, lowest first. A file may use the layers below its own; of its own layer, it may use only its folder.
+/// The layers, lowest first. A file may use the layers below its own. In its own layer, it may use only its folder.
 const LAYERS: [&str; 9] =
     ["sync error tuning bounds", "mem", "key builder", "node", "nodes", "index", "list", "iter", "memtable skiplist"];
 
-/// The files of each folder, lowest first: a file may use those before it. `mod` is the public face of the folder: it may use all of them, and none
-/// of them uses it.
+/// The files of each folder, lowest first: a file may use those before it. `mod` is the public face of the folder: it may use all files, and no
+/// file may use it.
 const FOLDERS: [(&str, &str); 9] = [
     ("mem", "poison lanes range storage quota chunk spares arena"),
     ("node", "id write read"),
@@ -21,14 +21,14 @@ const FOLDERS: [(&str, &str); 9] = [
     ("skiplist", "stamp table entry read write"),
 ];
 
-/// The crate's paths that `source` names, from the root on, outside comments, documentation imports and tests. `own` is the
-/// path of the module that it is in.
+/// The paths of the crate that `source` uses, from the root on, outside comments, documentation imports and tests. `own` is
+/// the module path of `source`.
 fn used(source: &str, own: &[String]) -> Vec<Vec<String>> {
     let source = source.split("#[cfg(test)]").next().unwrap();
     let source = source.split("#[cfg(all(test").next().unwrap();
     let mut paths = Vec::new();
     let mut for_docs = false;
-    // Visibility names no use.
+    // A path in a visibility is not a use.
     let source = source.replace("(in crate::", "(in ");
     for line in source.lines().map(str::trim).filter(|line| !line.starts_with("//")) {
         if !for_docs {
@@ -57,7 +57,7 @@ fn names(text: &str) -> Vec<Vec<String>> {
     }
 }
 
-/// The longest beginning of `path` that is a module.
+/// The longest prefix of `path` that is a module.
 fn module(src: &Path, path: &[String]) -> Vec<String> {
     let is_module = |len: &usize| {
         let file = src.join(path[..*len].join("/"));
@@ -67,7 +67,7 @@ fn module(src: &Path, path: &[String]) -> Vec<String> {
     path[..len.unwrap_or_else(|| panic!("{path:?} names no module"))].to_vec()
 }
 
-/// Whether the module `own` may use the module `other`: itself, or a module below it. The face of a folder is above everything in it.
+/// Whether the module `own` may use the module `other`: `own` itself, or a module below it. The face of a folder (`mod`) is above all its files.
 fn may_use(own: &[String], other: &[String]) -> bool {
     let common = own.iter().zip(other).take_while(|(a, b)| a == b).count();
     let Some(mine) = own.get(common) else { return true };
@@ -93,7 +93,7 @@ fn below(folder: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Catches a test of several threads that does not check the structure afterwards.
+/// Catches a multi-threaded test that does not validate the structure at its end.
 #[test]
 fn tests_with_threads_validate_in_the_end() {
     let mut seen = 0;
@@ -127,13 +127,13 @@ fn files_use_only_what_lies_below_them() {
     assert_eq!(seen, files.count(), "files, and places in the order");
 }
 
-/// Whether a condition in `code` chains `let`: another condition before or after it.
+/// Whether `code` has a let chain: a `let` condition that `&&` joins with another condition.
 fn chains_let(code: &str) -> bool {
     let mut conditions = ["if let ", "while let "].into_iter().flat_map(|start| code.split(start).skip(1));
     code.contains("&& let ") || conditions.any(|rest| rest.split_once(" = ").is_some_and(|(_, rest)| goes_on(rest)))
 }
 
-/// Whether `&&` follows before the block does, outside of brackets.
+/// Whether `&&` comes before the block, outside of brackets.
 fn goes_on(rest: &str) -> bool {
     let mut depth = 0;
     for (at, c) in rest.char_indices() {
@@ -148,7 +148,7 @@ fn goes_on(rest: &str) -> bool {
     false
 }
 
-/// Catches syntax that the oldest compiler of `rust-version` does not know: conditions that chain `let` came with Rust 1.88.
+/// Catches syntax that the compiler of `rust-version` does not support: conditions that chain `let` came with Rust 1.88.
 #[test]
 fn sources_keep_to_the_oldest_compiler() {
     for chained in

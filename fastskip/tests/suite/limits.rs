@@ -9,8 +9,7 @@ fn key(number: usize) -> [u8; 8] {
     (number as u64).to_be_bytes()
 }
 
-/// Catches an allocation past the end of the address range, which is larger than the limit and smaller than limit and
-/// value together.
+/// Catches an allocation beyond the end of the address range. The range is larger than the limit, but smaller than limit and value together.
 #[test]
 fn entry_past_the_end_of_the_range_is_full_and_nothing_is_written() {
     let list = ConcurrentSkipList::with_capacity_and_shards(0, 1, 1 << 20, 0);
@@ -25,7 +24,7 @@ fn entry_past_the_end_of_the_range_is_full_and_nothing_is_written() {
     list.validate();
 }
 
-/// Catches writes that are accepted into the rest of a chunk, although memory is already used up past the limit.
+/// Catches writes that are accepted into the rest of a chunk although the memory limit is already exceeded.
 #[test]
 fn entry_that_passes_the_limit_is_the_last() {
     let (limit, large) = (1 << 20, vec![1; 1 << 20]);
@@ -106,7 +105,7 @@ fn reset_opens_a_full_list_again() {
     }
 }
 
-/// Catches a successor that forgets how its predecessor was made.
+/// Catches a successor without the settings of its predecessor.
 #[test]
 fn seal_keeps_every_setting() {
     let list =
@@ -133,7 +132,7 @@ fn memtable_says_when_it_is_frozen_and_when_a_limit_is_near() {
     frozen.validate();
 }
 
-/// Catches bounds of sequence numbers of one shard that another shard does not see, and a refused write that changes them.
+/// Catches statistics whose sequence number bounds ignore a shard, and a refused write that changes these bounds.
 #[test]
 fn stats_bound_the_sequence_numbers() {
     let memtable = Memtable::builder().shards(4).build();

@@ -8,7 +8,7 @@ use fastskip::{ConcurrentSkipList, Memtable, Op};
 
 const ENTRIES: u32 = 20_000;
 
-/// Keys in no order: the multiplier is odd, so no two are equal.
+/// Unordered keys. The multiplier is odd, so no two are equal.
 fn key(number: u32) -> [u8; 4] {
     number.wrapping_mul(0x9e37_79b1).to_be_bytes()
 }
@@ -76,7 +76,7 @@ fn long_walks_beside_writers_keep_order_and_miss_nothing() {
         });
         let mut is_done = false;
         while !is_done {
-            // Looked at before the walks, so that there is one at least.
+            // Read before the walks, so that at least one walk follows.
             is_done = done.load(Ordering::Acquire);
             let all: Vec<_> = memtable.all_versions().map(|version| (version.key.to_vec(), version.seqno)).collect();
             assert!(all.is_sorted_by(|a, b| a.0 < b.0));
@@ -88,8 +88,7 @@ fn long_walks_beside_writers_keep_order_and_miss_nothing() {
     memtable.validate();
 }
 
-/// Catches a step that misses an entry that its own thread stored before it, in either direction: more nodes may exist than those fetched for a
-/// walk back.
+/// Catches a step, in either direction, that misses an entry which its own thread stored before: a walk back may have fetched its nodes earlier.
 #[test]
 fn steps_see_what_was_stored_before_them() {
     for len in [2, 3, 10, 100_u8] {
@@ -99,7 +98,7 @@ fn steps_see_what_was_stored_before_them() {
             memtable.put(&[key], 1, b"").unwrap();
             assert!(list.insert(&[key], b""));
         };
-        // Even keys first. While a walk is on each of them, the next odd key is stored.
+        // Even keys are stored first. While a walk is at an even key, the next odd key is stored.
         (0..=len).for_each(|key| store(2 * key));
         let (mut cursor, mut versions, mut iter) = (list.cursor(), memtable.cursor().visible_at(1), list.iter());
         assert!(cursor.seek_to_last() && versions.seek_to_last());

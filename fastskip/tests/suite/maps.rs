@@ -1,4 +1,4 @@
-//! Both tables against ordinary maps, with operations that are drawn at random.
+//! Compares both tables with ordinary maps, with random operations.
 
 use std::env;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::models::list::skiplist_ops;
 use crate::models::memtable::memtable_ops;
 use crate::models::moves::{self, compare_moves};
 
-/// Slow machines set proptest's own `PROPTEST_CASES`.
+/// Slow machines set proptest's variable `PROPTEST_CASES`.
 fn config() -> ProptestConfig {
     if env::var_os("PROPTEST_CASES").is_some() { ProptestConfig::default() } else { ProptestConfig::with_cases(1024) }
 }
@@ -31,8 +31,7 @@ proptest! {
     }
 }
 
-/// Catches a search that follows the link at the end of a level as if it led to a node, when the key sought begins with the greatest possible
-/// bytes.
+/// Catches a search for a key of the greatest possible bytes that follows the link at the end of a level as if it led to a node.
 #[test]
 fn keys_that_look_like_the_end_of_a_level_are_found() {
     let list = ConcurrentSkipList::with_shards(1);
@@ -46,7 +45,7 @@ fn keys_that_look_like_the_end_of_a_level_are_found() {
     list.validate();
 }
 
-/// Catches a key that both ends of a range at a sequence number yield, because a newer version arrives between.
+/// Catches a key that both ends of a range yield, because a newer version of the key arrives in between.
 #[test]
 fn a_key_comes_from_one_end_though_a_newer_version_arrives() {
     for is_back_first in [false, true] {
@@ -61,8 +60,8 @@ fn a_key_comes_from_one_end_though_a_newer_version_arrives() {
     }
 }
 
-/// Catches a step by key that stops at an old version, wherever a cursor of any kind comes from: from either end, from behind it, or from an
-/// entry that a search found or a step took.
+/// Catches a step by key that stops at an old version. Cursors of all kinds start at either end, beyond it, or at an entry that a search
+/// found or a step yielded.
 #[test]
 fn steps_by_key_stop_at_the_newest_version_from_every_position() {
     let memtable = Memtable::builder().shards(1).build();

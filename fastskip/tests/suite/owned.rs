@@ -33,7 +33,7 @@ fn list(entries: u64) -> Arc<ConcurrentSkipList> {
     Arc::new(list)
 }
 
-/// Catches an owned type that cannot go to another thread, or into something that owns it for ever.
+/// Catches an owned type that is not `Send` or not `'static`.
 #[test]
 fn owned_types_go_to_any_thread_and_stay_there() {
     fn goes_anywhere<T: Send + Sync + Clone + 'static>() {}
@@ -81,7 +81,7 @@ fn owned_values_are_the_tables_bytes_and_outlive_it() {
     assert_eq!(cursor.entry_owned().unwrap().into_value(), entry.into_value());
 }
 
-/// Catches a part that is another than the slice's, or that does not keep the table.
+/// Catches a part of owned bytes that differs from the same part of the slice, or that does not keep the table alive.
 #[test]
 fn parts_of_owned_bytes_are_those_of_the_slice() {
     let memtable = Memtable::new();
@@ -99,7 +99,7 @@ fn parts_of_owned_bytes_are_those_of_the_slice() {
     assert_eq!(&*part, b"34");
 }
 
-/// Catches a reset, which writes over what an owned value shows.
+/// Catches a reset that overwrites the bytes of an owned value.
 #[test]
 fn no_table_is_reset_while_something_owned_lives() {
     let mut memtable = memtable(3);
@@ -137,7 +137,7 @@ fn no_table_is_reset_while_something_owned_lives() {
     }
 }
 
-/// Catches a lending step that counts references, and one that yields something else than a step that counts.
+/// Catches a lending step that counts references, and one that yields another entry than a step that counts references.
 #[test]
 fn lending_steps_count_no_references() {
     let list = list(100);
@@ -149,7 +149,7 @@ fn lending_steps_count_no_references() {
         let entry = owning.next_back().unwrap();
         assert_eq!(lending.next_back_ref(), Some(entry.as_entry()));
     }
-    // Spent for good, at both ends.
+    // The iterator has ended for good, at both ends.
     assert!(list.insert(&key(1000), b""));
     assert!(lending.next_ref().is_none() && lending.next_back_ref().is_none() && owning.next_back().is_none());
     let mut versions = memtable(2).owned_versions::<&[u8]>(..);
@@ -161,7 +161,7 @@ fn lending_steps_count_no_references() {
     assert!(versions.next_back_ref().is_none());
 }
 
-/// Catches a cursor or an iterator that an insert beside its position confuses, or that loses its table with the last handle.
+/// Catches a cursor or an iterator that goes wrong after an insert beside its position, or that loses its table with the last handle.
 #[test]
 fn owned_iterators_leave_their_thread_while_others_write() {
     let (memtable, list) = (memtable(1000), list(1000));
@@ -203,7 +203,7 @@ fn owned_iterators_leave_their_thread_while_others_write() {
     list.validate();
 }
 
-/// Bounds between two keys of one byte, each end closed, open or absent.
+/// Bounds of one-byte keys; each end is closed, open or absent.
 fn bounds() -> impl Strategy<Value = (Bound<Vec<u8>>, Bound<Vec<u8>>)> {
     let end = || {
         let bound = |(key, kind): (u8, u8)| match kind {
@@ -217,8 +217,8 @@ fn bounds() -> impl Strategy<Value = (Bound<Vec<u8>>, Bound<Vec<u8>>)> {
 }
 
 proptest! {
-    /// Catches bounds that end with the caller's buffers, inverted ones that yield something, ends that pass each other, and a step that
-    /// misses what was stored before it: of every mix of steps, owning and lending, at both ends, while the table grows.
+    /// Catches bounds that do not outlive the caller's buffers, inverted bounds that yield entries, ends that pass each other, and a
+    /// step that misses an earlier entry. Steps are any mix of owning and lending, at both ends, while the table grows.
     #[test]
     fn steps_at_both_ends_meet_as_those_of_a_map_do(
         first in prop::collection::btree_set(0..12_u8, 0..8),
@@ -235,10 +235,10 @@ proptest! {
             let bounds = bounds.clone();
             table.owned_range(bounds, u64::MAX)
         };
-        // What lies strictly between what the ends have taken is left, within the bounds.
+        // The remaining entries lie within the bounds, strictly between those that the two ends have yielded.
         let (mut lower, mut upper) = bounds;
         let mut is_spent = false;
-        // Keys that are there get newer versions.
+        // Existing keys get newer versions.
         let mut more = (0..12_u8).rev().cycle().zip(2..);
         for step in steps {
             if step == 4 {

@@ -18,7 +18,7 @@ fn decimal(number: usize) -> Vec<u8> {
     format!("{number:016}").into_bytes()
 }
 
-/// A path as a tree of directories has it: six names of two words each, from few words.
+/// A path like those in a tree of directories: six names of two words each, from few words.
 fn path(number: usize) -> Vec<u8> {
     const WORDS: [&str; 8] = ["archive", "assets", "backend", "block", "buffer", "common", "config", "core"];
     let word = |random: u64| WORDS[(random >> 61) as usize];
@@ -31,11 +31,11 @@ fn path(number: usize) -> Vec<u8> {
 /// The `index`-th key to be inserted.
 type Pattern = fn(usize) -> Vec<u8>;
 
-/// Keys with equal partial keys need more of the index.
+/// No bound: keys with equal partial keys need a larger index.
 const TIES: f64 = f64::INFINITY;
 
 /// Each pattern with two bounds. The first is the mean number of nodes and blocks that a lookup reads in a table that one thread filled: six where
-/// partial keys tell keys apart, more where they tie. The second is the bytes of the index for each entry, where no partial keys tie.
+/// partial keys distinguish keys, more where partial keys are equal. The second is the index bytes for each entry, where no partial keys are equal.
 const PATTERNS: [(&str, f64, f64, Pattern); 13] = [
     ("random", 6.3, 11.0, |i| mix(i as u64).to_be_bytes().to_vec()),
     ("ascending", 6.4, 8.1, decimal),
@@ -63,14 +63,14 @@ const PATTERNS: [(&str, f64, f64, Pattern); 13] = [
     ("reversed bits", 6.3, 11.4, |i| (i as u64).reverse_bits().to_be_bytes().to_vec()),
 ];
 
-/// How the keys are divided among threads.
+/// The division of the keys among threads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Share {
     Ranges,
     Turns,
 }
 
-/// A table of the keys, from `threads` threads, one by one or in batches.
+/// A table of the keys that `threads` threads stored one by one or in batches.
 fn filled(keys: &[Vec<u8>], threads: usize, share: Share, batch: usize) -> Memtable {
     let memtable = Memtable::builder().shards(2).build();
     thread::scope(|scope| {
@@ -99,7 +99,7 @@ fn cost(memtable: &Memtable, keys: &[Vec<u8>]) -> f64 {
     keys.iter().map(|key| looks_at(memtable, key, u64::MAX)).sum::<usize>() as f64 / ENTRIES as f64
 }
 
-/// Checks the keys of every pattern, written one by one and in batches. It uses threads, because there is much to do.
+/// Checks the keys of every pattern, written one by one and in batches; on several threads, to save time.
 fn each_pattern(check: impl Fn((&str, f64, f64), &[Vec<u8>], usize) + Sync) {
     thread::scope(|scope| {
         for batch in [1, 64] {
@@ -113,8 +113,8 @@ fn each_pattern(check: impl Fn((&str, f64, f64), &[Vec<u8>], usize) + Sync) {
     });
 }
 
-/// Catches hints that are left out, false or read in vain: the answers would be right, but cost more. Also catches blocks that have rows for ties
-/// where no keys tie: the index would be half as large again.
+/// Catches hints that are missing, false or read without use: the answers would be right, but cost more. Also catches blocks with rows for equal
+/// partial keys where there are none: the index would be half as large again.
 #[test]
 fn lookups_cost_no_more_than_the_bound_of_the_pattern() {
     each_pattern(|(name, bound, index_bound), keys, batch| {
@@ -125,9 +125,9 @@ fn lookups_cost_no_more_than_the_bound_of_the_pattern() {
     });
 }
 
-/// Catches lookups that become linear where threads append side by side, or where partial keys of keys are equal. Every key is looked up once,
-/// which mends what writers had to leave. After that, a lookup reads at most one and a half times as many nodes and blocks as in a table that one
-/// thread filled.
+/// Catches lookups that become linear where several threads append, or where partial keys are equal. First every key is looked up once, which
+/// adds the hints that writers had to skip. After that, a lookup reads at most one and a half times as many nodes and blocks as in a table that
+/// one thread filled.
 #[test]
 fn lookups_cost_the_same_whoever_filled_the_table() {
     each_pattern(|(name, ..), keys, batch| {
@@ -162,7 +162,7 @@ fn versions_of_a_hot_key_are_found_whatever_their_number() {
             seqno += memtable.reserve(&ops).unwrap().apply(seqno).stored as u64;
         }
         memtable.validate();
-        // Every other write is one of the hot key, from 1 on.
+        // Every second write, from sequence number 1 on, writes the hot key.
         let seqnos: Vec<_> = (1..2 * versions).step_by(61).chain([2 * versions, u64::MAX]).collect();
         for &at in &seqnos {
             let newest = (at.min(2 * versions) - 1) | 1;

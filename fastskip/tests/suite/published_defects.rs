@@ -1,6 +1,6 @@
 //! The defects of the published fastskip 0.1.1: one test for each, named after the right behaviour. Seven more defects have no test here, because
-//! other tests would find them: `maps` (snapshots that show later deletions, cursors on an empty list, tombstones of absent keys, refusals under
-//! another's name, full lists that open again), or shuttle's programs (snapshots that change, a length below zero).
+//! other tests catch them. `maps` catches snapshots that show later deletions, cursors on an empty list, tombstones of absent keys, refusals with
+//! the wrong error, and full lists that open again. Shuttle's programs catch snapshots that change, and a length below zero.
 
 use std::thread;
 
@@ -41,7 +41,7 @@ fn lists_that_come_and_go_under_living_threads_keep_their_own_entries() {
     }
 }
 
-/// Catches the same with threads that live longer than the lists and write to several in turn.
+/// Catches such per-thread state with threads that outlive the lists and write to several in turn.
 #[test]
 fn one_thread_may_write_to_any_number_of_lists_in_turn() {
     let lists: Vec<_> = (0..1000).map(|_| ConcurrentSkipList::with_shards(3)).collect();
@@ -74,7 +74,7 @@ fn one_shard_serves_any_number_of_threads() {
     }
 }
 
-/// Catches an iterator that follows the end of the list.
+/// Catches an iterator that dereferences the end of the list.
 #[test]
 fn next_after_the_end_stays_none() {
     let list = ConcurrentSkipList::new();
@@ -126,7 +126,7 @@ fn a_cursor_over_a_frozen_table_can_seek_any_number_of_times() {
     }
 }
 
-/// Catches a success that stored nothing.
+/// Catches a successful result of a write that stored nothing.
 #[test]
 fn get_or_insert_reports_only_what_it_stored() {
     let list = ConcurrentSkipList::with_capacity_and_shards(0, 1, 0, 1);
@@ -168,7 +168,7 @@ fn limits_are_passed_by_at_most_one_entry_a_thread() {
             scope.spawn(move || (0..1000).filter(|i| list.insert(&key(i * threads + worker), b"")).count());
         }
     });
-    // Refused while another thread was moving the last leases: those few entries can still be stored.
+    // Some inserts were refused while another thread moved the last leases, so a few entries can still be stored.
     assert!((9000..10_001).any(|i| !list.insert(&key(i), b"")));
     assert_eq!(list.len(), 1000);
     list.validate();
@@ -194,7 +194,7 @@ fn backpressure_begins_at_nine_tenths_and_never_ends() {
     assert!(pressed);
 }
 
-/// Catches figures that contradict each other or themselves.
+/// Catches statistics that contradict each other.
 #[test]
 fn memory_figures_have_one_meaning() {
     let list = ConcurrentSkipList::with_shards(3);
@@ -216,7 +216,7 @@ fn memory_figures_have_one_meaning() {
     assert!((24.0..42.0).contains(&overhead), "{overhead} bytes an entry");
 }
 
-/// Catches memory that grows from one empty seal to the next.
+/// Catches memory use that grows with each seal of an empty list.
 #[test]
 fn empty_seals_and_resets_cost_no_memory() {
     let mut list = ConcurrentSkipList::with_capacity_and_shards(4096, 2, 1 << 20, 0);
@@ -234,8 +234,8 @@ fn empty_seals_and_resets_cost_no_memory() {
     assert_eq!(list.get_live(b"k"), Some(&b"w"[..]));
 }
 
-/// Catches an order that is inverted, hints that are, and nodes lost when a link is contended: `validate` checks the order of nodes
-/// and of hints, partial keys, and that the words used are those of linked nodes and blocks.
+/// Catches nodes or hints in the wrong order, and nodes that are lost when a link is contended. `validate` checks the order of
+/// nodes and of hints, the partial keys, and that all used words belong to linked nodes and blocks.
 #[test]
 fn contended_links_keep_the_list_sorted_and_lose_no_node() {
     for round in 0..30 {

@@ -75,8 +75,8 @@ fn reservations_dropped_in_any_order_leave_their_room() {
     }
 }
 
-/// Catches pieces that collect unused and are lost, if an entry is stored behind each reservation before it is dropped. Also catches chunks that
-/// are made of small returned pieces, so that the rest of the previous chunk is wasted each time.
+/// Catches returned pieces that are never used again, if an entry is stored behind each reservation before it is dropped. Also catches small
+/// returned pieces that become chunks, which wastes the rest of the previous chunk each time.
 #[test]
 fn reservations_dropped_behind_entries_leave_their_room() {
     const LIMIT: usize = 4 << 20;
@@ -112,7 +112,7 @@ fn fills(memtable: &Memtable, limit: usize, context: &str) {
     memtable.validate();
 }
 
-/// Catches addresses that are lost where many reservations are held at once: their pieces neither join nor are they all kept.
+/// Catches addresses that are lost where many reservations are held at once: their pieces do not join, and not all are kept.
 #[test]
 fn many_reservations_dropped_in_any_order_leave_their_room() {
     const LIMIT: usize = 16 << 20;
@@ -123,7 +123,7 @@ fn many_reservations_dropped_in_any_order_leave_their_room() {
         for (name, order) in orders {
             let memtable = Memtable::builder().shards(1).max_memory_bytes(LIMIT).build();
             for round in 0..100 {
-                // Larger from round to round: what was given back fits only where it was joined.
+                // The value grows from round to round, so it fits only into returned pieces that were joined.
                 let value = vec![1; 600 + 11 * round];
                 let ops = [Op::Put { key: b"a", value: &value }];
                 let mut reserved: Vec<_> = (0..held).map(|index| (order(index), memtable.reserve(&ops))).collect();
@@ -136,7 +136,7 @@ fn many_reservations_dropped_in_any_order_leave_their_room() {
     }
 }
 
-/// Catches the same where some of them are applied, so that what is dropped lies between entries, and where several threads do it.
+/// Catches lost addresses where some reservations are applied, so that dropped ones lie between entries, and where several threads do this.
 #[test]
 fn reservations_dropped_between_entries_leave_their_room() {
     const LIMIT: usize = 16 << 20;
@@ -169,7 +169,7 @@ fn reservations_dropped_between_entries_leave_their_room() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Catches whatever sequence of reserving, dropping and applying loses room.
+    /// Catches any sequence of reserving, dropping and applying that loses room.
     #[test]
     fn whatever_is_reserved_and_dropped_the_limit_is_stored(
         steps in prop::collection::vec((0..3_u8, 1..1500_usize, any::<prop::sample::Index>()), 1..3000)
@@ -197,7 +197,7 @@ proptest! {
     }
 }
 
-/// Catches the room of a batch that stored nothing because all of it was there, and that is lost.
+/// Catches lost room of a batch that stored nothing because all its entries existed.
 #[test]
 fn batch_of_duplicates_gives_its_room_back() {
     let memtable = Memtable::builder().shards(4).max_memory_bytes(4 << 20).build();
@@ -211,8 +211,7 @@ fn batch_of_duplicates_gives_its_room_back() {
     memtable.validate();
 }
 
-/// Catches room that idles in other shards' chunks while a value as large as all of it is refused, and a table that such a
-/// refusal closes.
+/// Catches a value that is refused although the unused room in other shards' chunks is as large, and a table that is closed by such a refusal.
 #[test]
 fn large_value_finds_the_room_that_other_shards_hold() {
     for large in [30_000, 200_000] {
@@ -235,11 +234,11 @@ fn large_value_finds_the_room_that_other_shards_hold() {
     }
 }
 
-/// Catches a value that does not fit, and whose refusal ends a table that has room for others.
+/// Catches a refusal of a large value that closes a table which has room for smaller ones.
 #[test]
 fn refused_value_leaves_the_table_open() {
     let memtable = spread(16, 1 << 20);
-    // Nothing may pass the limit but the last entry, so what comes before it must fit.
+    // Only the last entry may exceed the limit, so the entries before it must fit.
     let (most, huge) = (vec![1; 600_000], vec![1; 500_000]);
     memtable.put(b"most", 1, &most).unwrap();
     let ops = [Op::Put { key: b"huge", value: &huge }, put(b"last", b"")];
@@ -251,12 +250,12 @@ fn refused_value_leaves_the_table_open() {
     memtable.validate();
 }
 
-/// Catches a batch that asks for too many entries and closes the table to all.
+/// Catches a batch of too many entries whose refusal closes the table.
 #[test]
 fn batch_refused_for_its_entry_count_closes_nothing() {
     let memtable = Memtable::builder().shards(4).max_entries(1000).max_memory_bytes(1 << 20).build();
     let ops: Vec<_> = (0..600).map(|_| put(b"k", b"")).collect();
-    // Nearly all memory lies in chunks, which says nothing of the entries.
+    // Nearly all memory is reserved in chunks, although there is only one entry.
     memtable.put(b"large", 1, &vec![1; 990_000]).unwrap();
     assert_eq!(memtable.reserve(&ops).unwrap().apply(2).stored, 600);
     for _ in 0..3 {
@@ -270,7 +269,7 @@ fn batch_refused_for_its_entry_count_closes_nothing() {
     memtable.validate();
 }
 
-/// Catches a reservation that passed the limit, by memory or to the last entry, and closes the table though it stores nothing.
+/// Catches a reservation that reaches the limit on memory or entries, is dropped, and still closes the table.
 #[test]
 fn reservation_past_the_limit_that_is_dropped_leaves_the_table_open() {
     let memtable = Memtable::builder().shards(2).max_memory_bytes(1 << 20).max_entries(1000).build();
@@ -290,7 +289,7 @@ fn reservation_past_the_limit_that_is_dropped_leaves_the_table_open() {
     memtable.validate();
 }
 
-/// Catches an engine's group of writes that is refused as a whole, and then one by one, though the first of them fit.
+/// Catches a group of writes that is refused as a whole and then also one by one, although the first of them fit.
 #[test]
 fn group_that_is_refused_is_stored_one_by_one_as_far_as_it_fits() {
     for (bytes, entries) in [(1 << 20, 0), (0, 150)] {
@@ -309,7 +308,7 @@ fn group_that_is_refused_is_stored_one_by_one_as_far_as_it_fits() {
     }
 }
 
-/// Catches a table that says "full" to a delete while it has room for an insert.
+/// Catches a table that refuses a delete as full while it has room for an insert.
 #[test]
 fn refused_insert_does_not_stop_deletes() {
     let list = ConcurrentSkipList::with_capacity_and_shards(0, 1, 1 << 20, 0);

@@ -1,4 +1,4 @@
-//! Both tables beside an index that is corrupted again and again: hints name arbitrary nodes, partial keys and prefixes are false, blocks are lost.
+//! Both tables with an index that is corrupted again and again: hints name arbitrary nodes, partial keys and prefixes are false, blocks are lost.
 //! Answers come from the list alone, so they must not change.
 
 use std::collections::BTreeMap;
@@ -10,13 +10,13 @@ use proptest::prelude::*;
 enum Operation {
     /// Keys, stored one by one or, with `true`, as a batch.
     Store(Vec<Vec<u8>>, bool),
-    /// Ascending keys behind a beginning: leaves and the blocks above them are split.
+    /// Ascending keys with a common prefix: leaves and the blocks above them are split.
     Run(Vec<u8>, u16, bool),
     Scramble(u64),
 }
 
-/// Short keys over few bytes, so that they are prefixes of each other and end in zeros, behind beginnings as long as partial
-/// keys leave out at most, and longer.
+/// Short keys of few distinct bytes, so that they are prefixes of each other and end in zeros. They follow common prefixes
+/// that are as long as partial keys can skip, or longer.
 fn key() -> impl Strategy<Value = Vec<u8>> {
     let begin = prop_oneof![6 => Just(0_usize), 2 => Just(5), 1 => Just(254), 1 => Just(300)];
     let end = prop::collection::vec(prop_oneof![Just(0_u8), Just(1), Just(b'a'), Just(255), any::<u8>()], 0..6);
@@ -33,19 +33,19 @@ fn step() -> impl Strategy<Value = Operation> {
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Stores what a step says in both tables and the map.
+/// Stores the keys of a step in both tables and the map.
 fn store(memtable: &Memtable, list: &ConcurrentSkipList, model: &mut Model, keys: &[Vec<u8>], batch: bool) {
     let ops: Vec<_> = keys.iter().map(|key| Op::Put { key, value: key }).collect();
     if batch {
         let stored = memtable.reserve(&ops[..]).unwrap().apply((1 << 20) + memtable.len() as u64).stored;
-        // Each write of a batch has a number of its own, so none is a duplicate.
+        // Each write of a batch has its own sequence number, so none is a duplicate.
         assert_eq!(stored, keys.len());
         let entries: Vec<_> = keys.iter().map(|key| (key, key)).collect();
         let _ = list.insert_batch(&entries);
     } else {
         for key in keys {
             let is_new = model.insert(key.clone(), key.clone()).is_none();
-            // A batch may have stored the key under another number.
+            // A batch may have stored the key under another sequence number.
             let put = memtable.put(key, 1, key);
             assert!(put.is_ok() || !is_new && put == Err(InsertError::DuplicateKey), "{key:?}: {put:?}");
             assert_eq!(list.insert(key, key), is_new, "{key:?}");

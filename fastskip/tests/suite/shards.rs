@@ -8,7 +8,7 @@ use fastskip::ConcurrentSkipList;
 /// The size of a shard's first chunk, in bytes.
 const CHUNK: usize = 64 << 10;
 
-/// Chunks that are reserved once `threads` threads, all there at once, have stored an entry each.
+/// The number of chunks that are reserved after `threads` concurrent threads have each stored an entry.
 fn reserved(list: &ConcurrentSkipList, threads: u8) -> usize {
     let barrier = Barrier::new(threads.into());
     thread::scope(|scope| {
@@ -22,11 +22,11 @@ fn reserved(list: &ConcurrentSkipList, threads: u8) -> usize {
         }
     });
     list.validate();
-    // Blocks of the index may be reserved beside: how many depends on how threads meet.
+    // The index may have reserved blocks too; their number depends on the interleaving of threads.
     list.stats().memory_reserved / CHUNK
 }
 
-/// Catches threads that all write to one shard, and a number of shards that is not the one asked for.
+/// Catches threads that all write to one shard, and a number of shards other than the configured one.
 #[test]
 fn threads_have_shards_of_their_own_as_far_as_there_are_any() {
     assert_eq!(reserved(&ConcurrentSkipList::with_shards(1), 1), 1);

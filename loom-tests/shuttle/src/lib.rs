@@ -1,8 +1,8 @@
 //! `fastskip` under random schedules: its production sources, compiled against shuttle's atomics and locks.
 //!
-//! loom, one folder up, runs every execution of programs that are small enough, weak memory included. Here memory is sequentially consistent, and
-//! the schedules are random: they look for mistakes of logic among four threads that do more than loom could follow. As with loom, `sync`,
-//! `storage` and `tuning` are not the shipped modules; every other module is.
+//! The loom models, one folder up, run every execution of small programs, weak memory included. Here memory is sequentially consistent, and the
+//! schedules are random: they search for logic errors in programs of four threads, which are too large for loom. As with loom, `sync`, `storage`
+//! and `tuning` are not the shipped modules; every other module is.
 //!
 //! The schedules are drawn evenly or by priorities (PCT: Burckhardt, Kothari, Musuvathi and Nagarakatte, "A randomized
 //! scheduler with probabilistic guarantees of finding bugs", 2010).

@@ -30,7 +30,7 @@ pub enum Draw {
 }
 
 impl<T: Send + Sync + 'static, S: Send + 'static> Program<T, S> {
-    /// Runs it in `count` schedules drawn from `seed`; returns how many there were.
+    /// Runs the program in `count` schedules drawn from `seed`; returns the number of schedules.
     ///
     /// # Panics
     /// If an assertion fails or the threads deadlock; prints the schedule first.

@@ -20,7 +20,7 @@ pub(crate) fn overwrite(word: &AtomicU64, value: u64, ordering: Ordering) {
     word.store(value, ordering);
 }
 
-/// Watches nothing: where memory is sequentially consistent, bytes are published by being written.
+/// Does nothing: in sequentially consistent memory, a write publishes its bytes.
 pub(crate) struct Watch<T>(PhantomData<T>);
 
 impl<T> Watch<T> {

@@ -1,4 +1,4 @@
-//! Runs one model: `model NAME [--quick | --preemptions N] [--weaken SITE=ORDERING]`. Without a name, lists them. Without a
+//! Runs one model: `model NAME [--quick | --preemptions N] [--weaken SITE=ORDERING]`. Without NAME, lists all models. Without a
 //! bound, explores every execution.
 
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
-//! I6: the arena hands out no word twice and loses none, limits hold, and figures do not contradict each other while chunks are fetched. The
-//! storage checks that pieces do not overlap.
+//! I6: the arena allocates no word twice and loses none, limits hold, and statistics are consistent while chunks are fetched. The storage
+//! checks that pieces do not overlap.
 
 use core::fmt;
 
@@ -9,12 +9,12 @@ use crate::mem::arena::{Arena, Layout, Usage};
 use crate::models::table::{config, limited, through, unhinted};
 use crate::{ConcurrentSkipList, InsertError, Memtable};
 
-/// The words that one-byte keys without values take in a memtable: a link, the number, the bytes.
+/// The words of a memtable entry with a one-byte key and no value: a link, the sequence number, the bytes.
 const NODE: usize = 3;
-/// The words of the smallest chunk, which is also every model's limit on memory.
+/// The words of the smallest chunk, which is also the memory limit of every model.
 const CHUNK: usize = 32;
 
-/// Fills shard 0 with `count` nodes: the versions of one key, behind all that comes, so that no search walks over them.
+/// Fills shard 0 with `count` nodes: versions of one key that is greater than all other keys, so that no search steps over them.
 fn filled(config: Config, count: usize) -> Memtable {
     let memtable: Memtable = unhinted(config);
     for seqno in 0..count as u64 {
@@ -23,13 +23,13 @@ fn filled(config: Config, count: usize) -> Memtable {
     memtable
 }
 
-/// What a write came to, in a word.
+/// The result of a write as a word.
 fn said<T: fmt::Debug>(result: Result<T, InsertError>) -> &'static str {
     assert!(matches!(result, Ok(_) | Err(InsertError::Full)), "{result:?}");
     if result.is_ok() { "stored" } else { "full" }
 }
 
-/// Stores one of two keys, which another thread stores through another shard.
+/// Stores one of two keys; another thread stores the other key in another shard.
 fn store(memtable: &Memtable, number: usize) -> &'static str {
     said(memtable.put([b"k", b"l"][number], 1, b""))
 }
@@ -46,7 +46,7 @@ impl Pieces {
         Self(Arena::new(layout, None).expect("the model's storage refuses nothing"))
     }
 
-    /// Takes a piece, if there is one within the limit.
+    /// Allocates a piece, if the limit allows one.
     fn take(&self, words: usize) -> bool {
         let Some(off) = self.0.alloc(0, words as u32, 0) else { return false };
         self.write(off, words);
@@ -66,14 +66,14 @@ impl Pieces {
         self.0.give_back(0, off, off + words);
     }
 
-    /// The figures at some moment.
+    /// The statistics at some moment.
     fn look(&self) -> String {
         let Usage { reserved, idle, .. } = self.0.usage();
         assert!(idle <= reserved, "I6 broken: {idle} words idle of {reserved} reserved");
         format!("{idle} idle of {reserved}")
     }
 
-    /// Checks the reserved and wasted words; the rest must be `count` nodes, and idle words.
+    /// Returns the reserved and wasted words, and checks that all other words are `count` nodes and idle words.
     fn balance(&self, count: usize) -> String {
         let Usage { reserved, idle, wasted, .. } = self.0.usage();
         assert_eq!(reserved - idle - wasted, (count * NODE) as u64, "I6 broken: words used, and words handed out");
@@ -81,7 +81,7 @@ impl Pieces {
     }
 }
 
-/// Threads need the next chunk of one shard; it had none before, or a full one.
+/// All threads need the next chunk of one shard, which has no chunk yet, or (`had_one`) a full one.
 pub(super) fn refill(threads: usize, had_one: bool) -> Program<Pieces> {
     let before = if had_one { CHUNK / NODE } else { 0 };
     Program::new(move || {
@@ -92,11 +92,11 @@ pub(super) fn refill(threads: usize, had_one: bool) -> Program<Pieces> {
     .threads(threads, |pieces, _| assert!(pieces.take(NODE)))
     .at_rest(move |pieces| pieces.balance(before + threads))
     .expects(match (threads, had_one) {
-        // One thread fetches the chunk and the other takes from it, or meanwhile takes a piece outside of the shard.
+        // One thread fetches the chunk. The other allocates from it, or meanwhile allocates outside of the shard.
         (_, false) => &["32 reserved, 0 wasted", "35 reserved, 0 wasted"],
-        // The rest of the old chunk is lost if a piece that was taken outside of the shard lies between.
+        // The rest of the old chunk is lost if a piece outside of the shard was allocated right behind that chunk.
         (2, true) => &["64 reserved, 0 wasted", "67 reserved, 0 wasted", "67 reserved, 2 wasted"],
-        // The same as with two threads; the third takes a piece in either way.
+        // The outcomes are those of two threads; the third allocates in either way.
         (_, true) => &[
             "64 reserved, 0 wasted",
             "67 reserved, 0 wasted",
@@ -107,25 +107,24 @@ pub(super) fn refill(threads: usize, had_one: bool) -> Program<Pieces> {
     })
 }
 
-/// Words of a piece that is taken from no chunk, and of one so large that pieces are joined before the range grows.
+/// The words of a piece that is too large for a chunk, and of one so large that pieces are joined before the range grows.
 const SMALL: u32 = 20;
 const LARGE: u32 = 300;
 
-/// The way in which returned pieces reach the thread that stores in them.
+/// The way in which a returned piece is allocated again.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Spare {
-    /// Unchanged.
+    /// The piece is allocated unchanged.
     Alone,
-    /// Joined, as parts of a shard's chunk.
+    /// Pieces are joined as parts of a shard's chunk.
     InAChunk,
-    /// Joined, from behind the frontier.
+    /// Pieces are joined by an allocation at the arena's frontier.
     BehindTheFrontier,
 }
 
-/// Thread 0 returns a piece, takes it again and returns it once more, now to the chunk that continues behind it; thread 1 takes a piece from the
-/// chunk and stores in it.
+/// Thread 0 returns a piece, allocates it again and returns it, now to the chunk behind it. Thread 1 allocates from the chunk and writes.
 pub(super) fn spare_before_a_chunk() -> Program<(Pieces, [u32; 2])> {
-    // More than the chunk has.
+    // More words than a chunk has.
     const BEFORE: u32 = CHUNK as u32 + 8;
     Program::new(|| {
         let pieces = Pieces::of(ONE_SHARD);
@@ -147,11 +146,11 @@ pub(super) fn spare_before_a_chunk() -> Program<(Pieces, [u32; 2])> {
     .expects(&["the chunk", "the piece"])
 }
 
-/// Thread 0 returns pieces, which are written to as spare pieces; thread 1 takes a piece and stores in it.
+/// Thread 0 returns pieces, and the arena writes its bookkeeping into them as spare pieces. Thread 1 allocates a piece and writes to it.
 pub(super) fn spare(how: Spare) -> Program<(Pieces, [u32; 3])> {
     Program::new(|| {
         let pieces = Pieces::of(ONE_SHARD);
-        // A full chunk, then three pieces that touch.
+        // A full chunk, then three adjacent pieces.
         let _ = pieces.alloc(CHUNK as u32);
         let three = [SMALL, LARGE, SMALL].map(|words| pieces.alloc(words));
         (pieces, three)
@@ -163,17 +162,17 @@ pub(super) fn spare(how: Spare) -> Program<(Pieces, [u32; 3])> {
             pieces.give_back(*last, SMALL);
         }
         if how != Spare::Alone {
-            // None fits: they are joined.
+            // No piece is large enough, so they are joined.
             let joined = pieces.alloc(LARGE + 1);
             pieces.give_back(joined, LARGE + 1);
         }
         if how == Spare::InAChunk {
-            // Becomes the first of a chunk.
+            // Becomes the beginning of a chunk.
             pieces.write(pieces.alloc(5), 5);
         }
     })
     .thread(move |(pieces, [.., last])| {
-        // Where pieces were joined, this is more than the first of them has.
+        // Joined pieces have more words than the first of them had.
         let words = match how {
             Spare::Alone => 5,
             Spare::InAChunk => SMALL,
@@ -187,8 +186,8 @@ pub(super) fn spare(how: Spare) -> Program<(Pieces, [u32; 3])> {
     .expects(&["a spare piece", "the range"])
 }
 
-/// Two threads of different shards write. Within the limit there is room for one more node, mostly in the chunk of one of them; or only for the one
-/// that may exceed the limit.
+/// Two threads of different shards write. The limit leaves room for one more node, mostly in the chunk of one of them; or, if the last node
+/// `passes`, only for a node that may exceed the limit.
 pub(super) fn last_place(passes: bool) -> Program<Memtable> {
     let max_memory_bytes = if passes { CHUNK * 8 } else { CHUNK * 8 + 8 };
     Program::new(move || filled(limited(2, max_memory_bytes), CHUNK / NODE))
@@ -199,7 +198,7 @@ pub(super) fn last_place(passes: bool) -> Program<Memtable> {
             let used = memtable.memory_usage() / 8;
             assert!(used <= CHUNK + 1 + NODE, "the limit is passed by more than one node");
         })
-        // Taking back the rests of all chunks needs many steps.
+        // Limited, because it takes many steps to take back the rests of all chunks.
         .most(Most { preemptions: 2, executions: 40_000 })
         .expects(&["full | stored", "stored | full"])
 }
@@ -209,11 +208,11 @@ pub(super) fn one_chunk() -> Program<Memtable> {
     Program::new(|| unhinted(limited(2, CHUNK * 8)))
         .threads(2, store)
         .at_rest(Memtable::validate)
-        // A thread that asks while the other one fetches the last chunk may be refused.
+        // A thread that allocates while the other one fetches the last chunk may be refused.
         .expects(&["full | stored", "stored | full", "stored | stored"])
 }
 
-/// Two threads store where `room` entries are left of the limit.
+/// Two threads store while the limit leaves room for `room` entries.
 pub(super) fn entries(room: usize) -> Program<Memtable> {
     Program::new(move || filled(Config { max_entries: 1 + room, ..config(2) }, 1))
         .threads(2, store)
@@ -224,7 +223,7 @@ pub(super) fn entries(room: usize) -> Program<Memtable> {
         .expects(if room == 1 { &["full | stored", "stored | full"] } else { &["stored | stored"] })
 }
 
-/// Thread 0 fetches a chunk; thread 1 reads the figures.
+/// Thread 0 fetches a chunk; thread 1 reads the statistics.
 pub(super) fn figures() -> Program<Pieces> {
     Program::new(|| Pieces::of(ONE_SHARD))
         .thread(|pieces| assert!(pieces.take(NODE)))
@@ -238,7 +237,7 @@ pub(super) fn figures() -> Program<Pieces> {
         ])
 }
 
-/// Thread 0 needs more than the idle words of the chunk, and so passes the limit; thread 1 reads the figures.
+/// Thread 0 needs more than the idle words of the chunk, and so exceeds the limit; thread 1 reads the statistics.
 pub(super) fn taken_back() -> Program<Pieces> {
     const WORDS: u32 = CHUNK as u32 - 2;
     Program::new(|| {
@@ -255,7 +254,7 @@ pub(super) fn taken_back() -> Program<Pieces> {
     .expects(&[""])
 }
 
-/// Thread 0 stores an entry; thread 1 reads all figures.
+/// Thread 0 stores an entry; thread 1 reads all statistics.
 pub(super) fn counted() -> Program<Memtable> {
     Program::new(|| unhinted(config(2)))
         .thread(|memtable| store(memtable, 0))
@@ -272,18 +271,18 @@ pub(super) fn counted() -> Program<Memtable> {
         .expects(&["stored | 0 counted", "stored | 1 counted"])
 }
 
-/// Threads 0 and 1 want pieces of one shard. The limit allows either of them, but not both. A thread that finds the smaller chunk of the other too
-/// small claims it, is refused, and puts it back. Thread 2 reads the figures.
+/// Threads 0 and 1 allocate pieces from one shard. The limit allows either piece, but not both. A thread for which the other's smaller chunk is
+/// too small claims this chunk, is refused, and puts the chunk back. Thread 2 reads the statistics.
 pub(super) fn put_back() -> Program<Pieces> {
-    // Chunks so large that a piece of nearly the limit is not fetched past the shard.
+    // Chunks so large that even a piece that is nearly as large as the limit is allocated from a chunk of the shard.
     let layout = Layout { chunk_bytes: 4 * CHUNK * 8, max_memory_bytes: CHUNK * 8, ..ONE_SHARD };
     Program::new(move || Pieces::of(layout))
         .thread(|pieces| if pieces.take(NODE) { "small" } else { "" })
         .thread(|pieces| if pieces.take(CHUNK - NODE + 1) { "large" } else { "" })
         .thread(Pieces::look)
         .at_rest(Pieces::look)
-        // The stored entries, the figures seen meanwhile, and the remaining chunks. No chunk remains if one thread took its piece outside of the
-        // shard while the other was refused the chunk that it had claimed.
+        // The stored entries, the statistics seen meanwhile, and the remaining chunks. No chunk remains if one thread allocated outside of the
+        // shard while the other was refused after it claimed the chunk.
         .expects(&[
             "large | 0 idle of 0 | 2 idle of 32",
             "large | 0 idle of 32 | 2 idle of 32",
@@ -298,7 +297,7 @@ pub(super) fn put_back() -> Program<Pieces> {
         ])
 }
 
-/// Thread 0 fetches the only chunk within the limit; thread 1 asks whether the limit is near, or reached.
+/// Thread 0 fetches the only chunk that the limit allows; thread 1 checks whether the limit is near, or reached.
 pub(super) fn pressure() -> Program<ConcurrentSkipList> {
     Program::new(|| unhinted(limited(2, CHUNK * 8)))
         .thread(|list: &ConcurrentSkipList| said(list.try_insert(b"k", b"")))

@@ -1,10 +1,10 @@
-//! I5, where loom cannot look: a thread that sees an entry and then takes a snapshot finds the entry there.
+//! I5, for executions that loom cannot run: a thread that sees an entry and then takes a snapshot finds the entry in the snapshot.
 //!
-//! loom runs steps one after the other. So a thread that reads a stamp and then steps the clock always steps it beyond the value at which the stamp
-//! was taken. C++ and the machines promise this only if the orderings demand it. So this model enumerates executions and does not run them: every
-//! order of the clock's steps, and every value that the load may return. It keeps an execution if the axioms of C++ allow it (happens-before has no
-//! cycle and does not contradict what a word's steps read from each other). The model has three threads that do what `stamp.rs` does, with the
-//! orderings that are read from its text:
+//! loom runs steps one after the other. So a thread that reads a stamp and then increments the clock always gets a value beyond the one that the
+//! stamp holds. C++ and the processors guarantee this only if the orderings demand it. So this model does not run executions. It enumerates them:
+//! every order of the clock's increments, and every value that the load may return. The model keeps an execution if the axioms of C++ allow it
+//! (happens-before has no cycle and does not contradict the reads-from relation of a word's steps). Its three threads do the steps of `stamp.rs`,
+//! with the orderings that are parsed from the text of that file:
 //!
 //! ```text
 //!   someone: clock +1               writer: a = clock +0       reader: s = load stamp
@@ -26,10 +26,10 @@ const READ_STAMP: usize = 3;
 const OWN_SNAPSHOT: usize = 4;
 const STEPS: usize = 5;
 
-/// Which of two steps comes before the other, in one of the relations.
+/// A relation between steps: `relation[a][b]` if step `a` comes before step `b`.
 type Relation = [[bool; STEPS]; STEPS];
 
-/// The clock's first value, and the value of a stamp before it is set.
+/// The clock's first value; a stamp that is not set yet is 0.
 const FIRST: u64 = 2;
 const UNSTAMPED: u64 = 0;
 
@@ -37,7 +37,7 @@ const UNSTAMPED: u64 = 0;
 pub(super) struct SeenEntry;
 
 impl SeenEntry {
-    /// Enumerates everything, whatever the depth of the run.
+    /// Enumerates all executions, at any depth.
     ///
     /// # Panics
     /// If an execution that the axioms allow has a snapshot that lacks an entry which its thread saw before.
@@ -76,12 +76,12 @@ fn acquires(ordering: Ordering) -> bool {
     matches!(ordering, Ordering::Acquire | Ordering::AcqRel)
 }
 
-/// Whether the clock's steps can come in this order while the stamp is seen, or not.
+/// Whether the axioms allow this order of the clock's increments together with a load that sees the stamp or does not.
 fn is_allowed(orderings: &[Ordering; STEPS], clock: [usize; 3], sees_stamp: bool) -> bool {
     let (mut happens, mut communicates): (Relation, Relation) = Default::default();
     happens[READ_CLOCK][SET] = true;
     happens[READ_STAMP][OWN_SNAPSHOT] = true;
-    // Every step of the clock reads what the one before it wrote, so a release reaches all later steps.
+    // Every increment of the clock reads the value of the one before it, so a release reaches all later increments.
     for (place, earlier) in clock.into_iter().enumerate() {
         for later in clock.into_iter().skip(place + 1) {
             communicates[earlier][later] = true;

@@ -1,4 +1,4 @@
-//! I6: the counts of a table never contradict what it held.
+//! I6: the counts of a table always match contents that the table had.
 
 use crate::ConcurrentSkipList;
 use crate::check::Program;
@@ -12,7 +12,7 @@ pub(super) fn deleted() -> Program<ConcurrentSkipList> {
         list
     })
     .thread(|list| assert!(list.insert(b"b", b"")))
-    // The list holds "b", or "a".
+    // "a" is deleted only once "b" is there, so the list always holds a live key.
     .thread(|list| _ = list.contains_key(b"b") && list.delete(b"a"))
     .thread(|list| {
         let stats = list.stats();

@@ -1,15 +1,15 @@
-//! I1, I3, I4: batches and lookups whose searches are interleaved, beside other writers.
+//! I1, I3, I4: batches and lookups whose searches are interleaved, concurrent with other writers.
 
 use crate::check::Program;
 use crate::models::table::{config, holding, put, settled, table, through};
 use crate::sync::{AtomicU64, Ordering};
 use crate::{BatchError, ConcurrentSkipList, Lookup, Memtable, Op};
 
-/// Two threads store batches whose keys alternate, each through a shard of its own, then each looks for the other's.
+/// Two threads store batches with alternating keys, each in a shard of its own. Then each searches for the other's keys.
 pub(super) fn groups() -> Program<Memtable> {
     const KEYS: [[&[u8]; 2]; 2] = [[b"b", b"e"], [b"c", b"f"]];
     Program::new(|| {
-        // The last node of each shard is behind all later ones, so that no batch follows a run. No search walks far.
+        // The last node of each shard is behind all later nodes, so that no batch follows a run. Searches step over few nodes.
         let memtable = holding(2, &[b"d", b"y"]);
         through(1, || put(&memtable, b"z", b""));
         memtable
@@ -21,8 +21,8 @@ pub(super) fn groups() -> Program<Memtable> {
         met.count().to_string()
     })
     .at_rest(|memtable| assert_eq!(settled(memtable), "bcdefyz"))
-    // How many of the other's keys each thread found. A thread that misses one looked before the other linked it, but after linking its own keys:
-    // so the other found both.
+    // The number of the other's keys that each thread found. A thread that misses a key has searched before the other linked it, but after
+    // linking its own keys. So the other thread found both keys.
     .expects(&["0 | 2", "1 | 2", "2 | 0", "2 | 1", "2 | 2"])
 }
 
@@ -50,7 +50,7 @@ pub(super) fn same_keys() -> Program<ConcurrentSkipList> {
     .expects(&["0 | 2", "1 | 1", "2 | 0"])
 }
 
-/// Thread 0 stores an entry; thread 1 looks for it twice, among more keys than one group of searches has.
+/// Thread 0 stores an entry; thread 1 searches for the entry twice, together with more keys than one group of searches has.
 pub(super) fn lookups() -> Program<Memtable> {
     let look = |memtable: &Memtable| match memtable.get_many(&["a", "k", "x", "z"], 9)[..] {
         [Lookup::Value(b""), Lookup::Value(b"a longer value"), Lookup::Absent, Lookup::Value(b"")] => "there",
@@ -67,15 +67,15 @@ pub(super) fn lookups() -> Program<Memtable> {
         .expects(&["absent absent", "absent there", "there there"])
 }
 
-/// A table, and the last number that is published.
+/// A table, and the last published sequence number.
 pub(super) type Published = (Memtable, AtomicU64);
 
-/// Thread 0 applies a batch and publishes its last number, as an engine does; thread 1 reads at the published number that it finds. The places of
-/// the batch are searched for as a group; if it follows a `run`, it goes behind the last entries of its shard.
+/// Thread 0 applies a batch and publishes its last sequence number, as an engine does; thread 1 reads at the published number. The batch searches
+/// for its places as a group or, with `run`, is appended behind the last entries of its shard.
 pub(super) fn batch(run: bool) -> Program<Published> {
     Program::new(move || {
         let memtable: Memtable = table(config(1));
-        // A run, or a node behind all later ones, so that the batch follows none.
+        // A run, or a node behind all later nodes, so that the batch does not follow a run.
         let keys: [(&[u8], &[u8]); 2] = if run { [(b"A", b""), (b"a", b"1")] } else { [(b"a", b"1"), (b"z", b"")] };
         through(0, || keys.into_iter().for_each(|(key, value)| put(&memtable, key, value)));
         (memtable, AtomicU64::new(1))

@@ -1,5 +1,5 @@
-//! I2, I3: the index beside its writers. A hint leads to a node that was written and linked, whatever else happens to its block; and every key is
-//! found, whatever the index says.
+//! I2, I3: the index under concurrent writers. A hint leads to a written and linked node, despite other changes to its block. A search finds every
+//! key, whatever the index contains.
 
 use crate::check::{Most, Program};
 use crate::index::Ties;
@@ -9,14 +9,14 @@ use crate::tuning::SLOTS;
 pub(super) use crate::tuning::STUCK_LOOKS;
 use crate::{InsertError, Lookup, Memtable, Stats};
 
-/// Keys that fill the first leaf, beside the head. All have hints.
+/// Keys that fill the first leaf, together with the head. All have hints.
 const LEAF: &[u8] = b"dhl";
 
-/// Models of two threads that both change the tree (a reader that mends it does so too) have too many executions. Shuttle runs them
-/// (`loom-tests/shuttle`).
+/// Models with two threads that both change the tree have too many executions; a reader that repairs the tree changes it too.
+/// Shuttle runs such programs (`loom-tests/shuttle`).
 const MOST: Most = Most { preemptions: 2, executions: 20_000 };
 
-/// A memtable whose leaves have room for no more.
+/// A memtable with full leaves.
 fn full() -> Memtable {
     let memtable = with(2, LEAF);
     assert!(are_hinted(&memtable, LEAF), "the models below need a leaf that is full");
@@ -36,7 +36,7 @@ fn put(memtable: &Memtable, key: u8) {
 /// The keys that [`full`] holds, and a key that splits its leaf.
 const SPLIT: &[u8] = b"dhjl";
 
-/// Panics unless the key is there with its stored value.
+/// Panics unless a lookup finds the key with its stored value.
 fn find(memtable: &Memtable, key: u8) {
     assert_eq!(memtable.get(&[key], 1), Lookup::Value(&[key; 9]), "I3 broken: {}", char::from(key));
 }
@@ -45,8 +45,8 @@ fn target(key: &[u8]) -> Target<'_> {
     Target { key, version: u64::MAX }
 }
 
-/// The names in the leaves, from the first leaf on by `next`: keys, and a question mark for an empty slot. A block that was never put into the tree
-/// may lie on the way.
+/// The slots of the leaves, from the first leaf on along `next`: keys, and a question mark for an empty slot. The chain may contain a block that
+/// was never put into the tree.
 fn leaves(memtable: &Memtable) -> String {
     let list = memtable.list.made().expect("a model makes its table at once");
     let mut named = String::new();
@@ -70,8 +70,7 @@ fn are_hinted(memtable: &Memtable, keys: &[u8]) -> bool {
     keys.iter().all(|key| memtable.search_cost(&[*key], 1).nodes == 1)
 }
 
-/// Checks a table at rest that got `keys`. Returns whether all have hints: upkeep that meets a lock, or a replaced block, leaves some keys without
-/// hints.
+/// Checks a table at rest that holds `keys`. Returns whether all have hints: a writer that finds a locked or replaced block adds no hints.
 fn settle(memtable: &Memtable, keys: &[u8]) -> &'static str {
     memtable.validate();
     let mut sorted = keys.to_vec();
@@ -85,8 +84,8 @@ fn settle(memtable: &Memtable, keys: &[u8]) -> &'static str {
     if are_hinted(memtable, keys) { "all hinted" } else { "some without" }
 }
 
-/// Thread 0 stores a key, with a hint for it and, if it `splits`, a new leaf under a new root. Thread 1 looks for it.
-/// Catches a hint or a block that is seen before it is written.
+/// Thread 0 stores a key, with a hint and, if it `splits`, a new leaf under a new root. Thread 1 searches for the
+/// key. Catches a hint or a block that is seen before it is written.
 pub(super) fn written(splits: bool) -> Program<Memtable> {
     Program::new(move || if splits { full() } else { with(2, b"d") })
         .thread(|memtable| put(memtable, b'j'))
@@ -100,7 +99,7 @@ pub(super) fn written(splits: bool) -> Program<Memtable> {
         .expects(&["absent", "there"])
 }
 
-/// A full leaf that thread 0 splits, beside a thread that does something else.
+/// Thread 0 splits a full leaf, while another thread runs `other`.
 fn beside_split(other: impl Fn(&Memtable) + Send + Sync + 'static) -> Program<Memtable> {
     Program::new(full)
         .thread(|memtable| put(memtable, b'j'))
@@ -109,7 +108,7 @@ fn beside_split(other: impl Fn(&Memtable) + Send + Sync + 'static) -> Program<Me
         .most(Most { preemptions: 1, ..MOST })
 }
 
-/// Thread 0 splits the last leaf; thread 1 follows the leaves as readahead does. Catches a leaf that is followed before it is written.
+/// Thread 0 splits the last leaf; thread 1 follows the chain of leaves as readahead does. Catches a leaf that can be reached before it is written.
 pub(super) fn readahead() -> Program<Memtable> {
     beside_split(|memtable| {
         let leaves = leaves(memtable);
@@ -117,14 +116,14 @@ pub(super) fn readahead() -> Program<Memtable> {
     })
 }
 
-/// Thread 0 splits a leaf; thread 1 looks for a key with a hint in it. Catches a step of a split that leads a search to something that is no block,
-/// or to a slot behind its key.
+/// Thread 0 splits a leaf; thread 1 searches for a key with a hint in that leaf. Catches a step of a split that leads a search to an offset that is
+/// no block, or to a slot behind the key.
 pub(super) fn search_beside_split(key: u8) -> Program<Memtable> {
     beside_split(move |memtable| find(memtable, key))
 }
 
-/// Two threads add a hint each to one leaf. A thread that finds it locked leaves its key without a hint. Catches a hint that is overwritten, and
-/// one that is put into a slot that another writer is moving.
+/// Two threads add a hint each to one leaf. A thread that finds the leaf locked leaves its key without a hint. Catches a hint that is
+/// overwritten, and one that is put into a slot that another writer is moving.
 pub(super) fn two_hints() -> Program<Memtable> {
     Program::new(|| with(2, b"h"))
         .threads(2, |memtable, number| put(memtable, b"dl"[number]))
@@ -133,8 +132,8 @@ pub(super) fn two_hints() -> Program<Memtable> {
         .expects(&["all hinted", "some without"])
 }
 
-/// Two threads store into one full leaf, so that each tries to split it. A thread that finds a lock taken leaves its key without a hint. Catches
-/// splits that do not exclude each other: a slot that is lost, doubled or empty.
+/// Two threads store into one full leaf, so that each tries to split it. A thread that finds a block locked leaves its key without a hint.
+/// Catches concurrent splits that lose, double or empty a slot.
 pub(super) fn two_splits() -> Program<Memtable> {
     Program::new(full)
         .threads(2, |memtable, number| put(memtable, b"bj"[number]))
@@ -142,10 +141,10 @@ pub(super) fn two_splits() -> Program<Memtable> {
         .most(MOST)
 }
 
-/// Thread 0 stores a key that splits a leaf under a tied root; thread 1 looks for a key behind it. Catches a slot of the root that is seen before
-/// the block, or the node, that it names, and ties that another key's slot decides permanently.
+/// Thread 0 stores a key that splits a leaf under a tied root; thread 1 searches for a key behind it. Catches a slot of the root that is visible
+/// before its block or its node, and a tie that another key's slot decides permanently.
 pub(super) fn beside_ties() -> Program<Memtable> {
-    // They share more bytes than a partial key has, next to a key that shares none: so the root is tied.
+    // These keys share more bytes than a partial key has, next to a key that shares none: so the root is tied.
     const TIED: [&[u8]; 7] = [b"z", b"common b", b"common d", b"common f", b"common h", b"common j", b"common l"];
     const NEW: &[u8] = b"common i";
     let find = |memtable: &Memtable, key: &[u8]| {
@@ -169,10 +168,10 @@ pub(super) fn beside_ties() -> Program<Memtable> {
     .most(Most { preemptions: 1, ..MOST })
 }
 
-/// Thread 0 adds a hint to a leaf, which it may split. Thread 1 mends the index `looks` times. If it finds a lock taken in the same hold
-/// [`STUCK_LOOKS`] times, it replaces the block by a copy, while the other thread changes it. Catches a copy with a slot that is lost, false or
-/// empty, and a holder that continues in a replaced block and damages the tree. With too few looks, catches a block that is replaced, and a look
-/// that overwrites the unlocking, so that the lock stays taken.
+/// Thread 0 adds a hint to a leaf, and may split it. Thread 1 repairs the index `looks` times. If it finds a block [`STUCK_LOOKS`] times under the
+/// same lock acquisition, it replaces the block by a copy, while the other thread changes the block. Catches a copy with a slot that is lost, false
+/// or empty, and a lock holder that continues in a replaced block and damages the tree. With fewer `looks`, catches a replacement that comes
+/// too early, and a look that overwrites the unlocking, so that the block stays locked.
 pub(super) fn replaced(splits: bool, looks: u64) -> Program<Memtable> {
     Program::new(move || if splits { full() } else { with(2, b"dh") })
         .thread(|memtable| put(memtable, b'j'))
@@ -184,7 +183,7 @@ pub(super) fn replaced(splits: bool, looks: u64) -> Program<Memtable> {
         })
         .at_rest(move |memtable| {
             settle(memtable, if splits { SPLIT } else { b"dhj" });
-            // If there is a split, the ends of chunks are waste too.
+            // With a split, the ends of chunks are waste too.
             match memtable.stats().memory_wasted {
                 _ if splits => "",
                 0 => "kept",
@@ -200,8 +199,8 @@ pub(super) fn replaced(splits: bool, looks: u64) -> Program<Memtable> {
         })
 }
 
-/// Thread 0 stores into a full leaf, thread 1 freezes. Catches a writer that leaves its gate before its split has ended: the
-/// frozen table's index still changes.
+/// Thread 0 stores into a full leaf, thread 1 freezes. Catches a writer that leaves its gate before its split has ended, so
+/// that the frozen table's index still changes.
 pub(super) fn frozen() -> Program<Memtable> {
     Program::new(full)
         .thread(|memtable| {
@@ -211,7 +210,7 @@ pub(super) fn frozen() -> Program<Memtable> {
         })
         .thread(|memtable| {
             memtable.freeze().validate();
-            // Attempts that are refused still count.
+            // `total_inserts` is left out, because refused attempts count too.
             let look = || (leaves(memtable), Stats { total_inserts: 0, ..memtable.stats() });
             let then = look();
             assert_eq!(look(), then, "I7 broken: the frozen table's index changed");
@@ -221,6 +220,6 @@ pub(super) fn frozen() -> Program<Memtable> {
             memtable.validate();
             leaves(memtable)
         })
-        // The last slot, which has no other beside it, is not named.
+        // The list omits the last slot, which has no neighbour.
         .expects(&["refused | dhl | dhl", "stored | dhj | dhj"])
 }

@@ -1,10 +1,10 @@
-//! I1, I3, I9: the list after writers met at one place, and what a reader sees meanwhile.
+//! I1, I3, I9: the list after a race of writers for one place, and the reads during the race.
 
 use crate::check::Program;
 use crate::models::table::{MEETINGS, holding_each, keys, put, settled, store_and_look};
 use crate::{InsertError, Lookup, Memtable};
 
-/// Two threads store neighbours, then each looks for the other's. The thread whose CAS came second finds the other's key.
+/// Two threads store neighbouring keys, then each searches for the other's key. The thread whose CAS came second finds that key.
 pub(super) fn adjacent() -> Program<Memtable> {
     Program::new(|| holding_each([b"a", b"z"]))
         .threads(2, |memtable, number| store_and_look(memtable, [b"b", b"c"], number))
@@ -12,7 +12,7 @@ pub(super) fn adjacent() -> Program<Memtable> {
         .expects(MEETINGS)
 }
 
-/// Two threads store different values under one key and number: one of them succeeds, and the other is refused.
+/// Two threads store different values under one key and sequence number: one thread succeeds, and the other is refused.
 pub(super) fn same_key() -> Program<Memtable> {
     Program::new(|| holding_each([b"a", b"z"]))
         .threads(2, |memtable, number| {
@@ -28,21 +28,21 @@ pub(super) fn same_key() -> Program<Memtable> {
         .expects(&["loses | wins", "wins | loses"])
 }
 
-/// Two threads store neighbours; a third scans twice.
+/// Two threads store neighbouring keys; a third scans twice.
 pub(super) fn scans() -> Program<Memtable> {
     Program::new(|| holding_each([b"a", b"z"]))
         .threads(2, |memtable, number| put(memtable, [b"b", b"c"][number], b"v"))
         .thread(|memtable| format!("{} {}", keys(memtable), keys(memtable)))
         .at_rest(|memtable| assert_eq!(settled(memtable), "abcz"))
-        // Sorted, and the second has all that the first had.
+        // Both scans are sorted, and the second has all keys of the first.
         .expects(&["abcz abcz", "abz abcz", "abz abz", "acz abcz", "acz acz", "az abcz", "az abz", "az acz", "az az"])
 }
 
 /// Two keys.
 type Keys = [&'static [u8]; 2];
 
-/// The existing keys, and the keys that two threads store. The partial keys of the changed links say that the successor shares no byte, one byte,
-/// two bytes, or the whole key, and then continue with zeros.
+/// The existing keys, and the keys that two threads store. The partial keys of the changed links encode that the successor shares no byte, one
+/// byte, two bytes, or the whole key; then they continue with zeros.
 pub(super) const SHARE_NOTHING: [Keys; 2] = [[b"aa", b"c"], [b"ab", b"b"]];
 pub(super) const SHARE_MUCH: [Keys; 2] = [[b"abca", b"abcz"], [b"abcc", b"abcccccc"]];
 pub(super) const ZEROS: [Keys; 2] = [[b"a", b"a\0\0\0b"], [b"a\0", b"a\0\0"]];

@@ -1,4 +1,4 @@
-//! Programs that break a rule of the storage. Each must panic; if one does not, the other models see nothing.
+//! Programs that break a rule of the storage. Each must panic; if one does not, the other models would miss such defects.
 
 use crate::check::{Depth, Program};
 use crate::mem::storage::Storage;
@@ -8,7 +8,7 @@ use crate::sync::Ordering;
 /// does `second`. So `second` comes later, but does not happen after `first`.
 #[derive(Debug, Clone, Copy)]
 pub struct Misuse {
-    /// The rule that it breaks.
+    /// The rule that the misuse breaks.
     pub name: &'static str,
     /// The expected panic message.
     pub complaint: &'static str,
@@ -47,7 +47,7 @@ impl Misuse {
 }
 
 fn write(storage: &Storage, at: usize, bytes: &[u8]) {
-    // SAFETY: inside the range; any other unsound access is noticed, or the model fails to show it.
+    // SAFETY: inside the range; the storage panics at any other unsound access before it happens, or this program fails.
     unsafe { storage.write(FREE, at, bytes) };
 }
 

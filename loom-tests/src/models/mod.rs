@@ -30,11 +30,11 @@ use walk::From;
 pub struct Model {
     /// Its name: the property that it shows, and the number of the invariant.
     pub name: &'static str,
-    /// Explores it, and panics if its property does not hold; see [`explore`](crate::check::Program::explore).
+    /// Explores the model, and panics if its property does not hold; see [`explore`](crate::check::Program::explore).
     pub run: fn(Depth) -> Report,
 }
 
-/// Hands every model to the macro `$with`: its name, and its program.
+/// Passes every model to the macro `$with`: its name, and its program.
 #[macro_export]
 macro_rules! every_model {
     ($with:ident) => {

@@ -1,4 +1,4 @@
-//! Q1 to Q6: the engine publishes writes in the order of their tickets, beside rotations and syncs.
+//! Q1 to Q6: the engine publishes writes in the order of their tickets, during rotations and syncs.
 
 use crate::check::Program;
 use crate::group_commit::GroupCommit;
@@ -12,13 +12,12 @@ fn places<const N: usize>() -> Places<N> {
     std::array::from_fn(|_| AtomicU64::new(0))
 }
 
-/// How many places are filled, from the first on.
+/// The number of filled places, from the first place up to the first gap.
 fn filled<const N: usize>(places: &Places<N>) -> usize {
     places.iter().take_while(|place| place.load(Ordering::Relaxed) != 0).count()
 }
 
-/// Writers that got their tickets, and a reader. The second of three writers may publish its own ticket after the third has published the ticket of
-/// the first.
+/// Writers that already have tickets, and a reader. The second of three writers may publish its ticket after the third has published the first's.
 pub(super) fn in_order<const WRITERS: usize>(visible: &[&str]) -> Program<(Publication<4>, Places<WRITERS>)> {
     Program::new(|| (Publication::new(0), places::<WRITERS>()))
         .threads(WRITERS, |(publication, places), number| {
@@ -43,7 +42,7 @@ pub(super) fn sleepers() -> Program<Publication<2>> {
         .threads(2, |publication: &Publication<2>, number| {
             let own = number as u64 + 1;
             publication.complete(number as u64, own);
-            // A forgotten thread sleeps for ever, which loom reports.
+            // A thread that is never woken sleeps for ever, which loom reports as a deadlock.
             assert!(publication.wait(own, || false));
             own.to_string()
         })
@@ -109,27 +108,27 @@ pub(super) fn rotation() -> Program<Writers> {
         })
         .at_rest(|writers| {
             assert_eq!(writers.publication.visible(), 2);
-            // A load follows, which waits as the rotation does.
+            // A bulk load follows, which waits as the rotation does.
             writers.publication.raise(5);
             assert_eq!(writers.publication.visible(), 5);
         })
         .expects(&["0", "1", "2"])
 }
 
-/// Two writers; one of them, or each, makes the frames durable. Returns how many frames are on the device.
+/// Two writers; one or both make the frames durable. Returns the number of durable frames.
 pub(super) fn group_sync() -> Program<(Writers, GroupCommit, AtomicU64)> {
     Program::new(|| (Writers::new(), GroupCommit::new(0), AtomicU64::new(0)))
         .threads(2, |(writers, commit, durable), _| {
             let ticket = writers.write();
             assert!(writers.publication.wait(ticket + 1, || false));
             commit.complete(ticket + 1);
-            // The device makes durable what it finds in the log when it begins.
+            // The device makes the frames durable that are in the log when the sync begins.
             let device = || {
                 durable.store(filled(&writers.places) as u64, Ordering::Relaxed);
                 Ok::<_, ()>(())
             };
             let called = commit.turn().sync(device).expect("the device does not fail");
-            // In this order: the other thread may sync in between.
+            // Read in this order: the other thread may sync in between.
             let synced = commit.synced();
             assert!(synced > ticket, "acknowledged before it is synced");
             assert!(synced <= durable.load(Ordering::Relaxed), "a sync that claims a hole");

@@ -1,14 +1,14 @@
-//! I3, I4: an entry is there as a whole or not at all, and once there it stays.
+//! I3, I4: a reader sees an entry whole or not at all, and once visible an entry stays.
 
 use crate::check::Program;
 use crate::models::table::{config, hinted, put, through};
 use crate::{Kind, Lookup, Memtable, Version};
 
-/// Longer than two words, so that it spans some that are only bytes of the value.
+/// Longer than two words, so that some words contain only bytes of the value.
 const VALUE: &[u8] = b"a value longer than two words";
 const SEQNO: u64 = 7;
 
-/// Thread 0 stores an entry; thread 1 looks for it twice.
+/// Thread 0 stores an entry; thread 1 searches for it twice.
 pub(super) fn publish() -> Program<Memtable> {
     Program::new(|| {
         let memtable = hinted(config(1));

@@ -1,15 +1,15 @@
-//! I10: in a table whose last write of a key and number wins, each reader sees one write or another, as a whole.
+//! I10: in a table in which the last write of a key and sequence number wins, each reader sees exactly one whole write.
 
 use crate::builder::Config;
 use crate::check::Program;
 use crate::models::table::{config, put, through, unhinted};
 use crate::{Duplicates, InsertError, Lookup, Memtable};
 
-/// Values of two writers, and the one before them: of different lengths, so that what is counted differs too.
+/// The values of two writers, and the value before them. Their lengths differ, so that their counted bytes differ too.
 const OLD: &[u8] = b"old";
 const VALUES: [&[u8]; 2] = [b"a value of more than a word", b"another"];
 
-/// A table that replaces, with two entries and, if `is_there`, one between them. A limit of 0 entries is none.
+/// A table that replaces, with two entries and, if `is_there`, one between them. `max_entries` of 0 means no limit.
 fn table(is_there: bool, max_entries: usize) -> Memtable {
     let memtable: Memtable = unhinted(Config { duplicates: Duplicates::Replace, max_entries, ..config(2) });
     through(0, || {
@@ -22,7 +22,7 @@ fn table(is_there: bool, max_entries: usize) -> Memtable {
     memtable
 }
 
-/// Which of the writers' values there is.
+/// The name of the value that a lookup finds.
 fn which(memtable: &Memtable) -> &'static str {
     let Lookup::Value(found) = memtable.get(b"k", 1) else { panic!("the key is not there") };
     let scanned = memtable.iter(1).nth(1).expect("the key is there");
@@ -34,7 +34,7 @@ fn which(memtable: &Memtable) -> &'static str {
     }
 }
 
-/// Thread 0 replaces a value; thread 1 looks twice.
+/// Thread 0 replaces a value; thread 1 reads it twice.
 pub(super) fn value() -> Program<Memtable> {
     Program::new(|| table(true, 0))
         .thread(|memtable| put(memtable, b"k", VALUES[0]))
@@ -46,8 +46,8 @@ pub(super) fn value() -> Program<Memtable> {
         .expects(&["0 0 | 0", "old 0 | 0", "old old | 0"])
 }
 
-/// Two threads write different values under one key and number, each through a shard of its own, then look. One value stays; a thread
-/// that sees the other's comes first. What it replaces was counted before. Of the limit, the key takes one entry, whoever links it.
+/// Two threads write different values under one key and sequence number, each in a shard of its own, and then read. One value stays; a thread that
+/// reads the other's value wrote first. A replaced value was counted before. The key takes one entry of the limit, whichever thread links it.
 pub(super) fn writers(is_there: bool) -> Program<Memtable> {
     Program::new(move || table(is_there, 4))
         .threads(2, |memtable, number| {

@@ -1,4 +1,4 @@
-//! I6: room that a reservation did not use is handed out again or counted as waste, and never both. The storage checks that pieces do not overlap.
+//! I6: room that a reservation did not use is allocated again or counted as waste, and never both. The storage checks that pieces do not overlap.
 
 use crate::check::Program;
 use crate::models::table::{config, put, through, unhinted};
@@ -6,13 +6,13 @@ use crate::{Memtable, Op};
 
 const BATCH: [Op<'_>; 2] = [Op::Put { key: b"k", value: b"v" }, Op::Delete { key: b"l" }];
 
-/// Thread 0 reserves room and drops it, then reserves again and stores; thread 1 stores through the same shard. If the shard's chunk is
-/// nearly full, it ends meanwhile.
+/// Thread 0 reserves room and drops it, then reserves again and stores; thread 1 stores in the same shard. If the shard's chunk is
+/// `nearly_full`, it runs out meanwhile.
 pub(super) fn give_back(nearly_full: bool) -> Program<Memtable> {
     let before = if nearly_full { 6 } else { 1 };
     Program::new(move || {
         let memtable: Memtable = unhinted(config(1));
-        // A node behind all later ones, so that no search walks over its versions.
+        // A key behind all later ones, so that no search steps over its versions.
         for seqno in 0..before {
             through(0, || memtable.put(b"z", seqno, b"")).expect("the table has room");
         }
@@ -27,7 +27,7 @@ pub(super) fn give_back(nearly_full: bool) -> Program<Memtable> {
     .at_rest(move |memtable| {
         memtable.validate();
         assert_eq!(memtable.len() as u64, before + 3);
-        // A rest that cannot go back to the chunk, because the other thread has taken room in between, becomes a spare piece.
+        // If the other thread has allocated in between, the returned room cannot rejoin the chunk and becomes a spare piece.
         assert_eq!(memtable.stats().memory_wasted, 0);
     })
 }

@@ -9,7 +9,7 @@ fn keys(list: &ConcurrentSkipList) -> String {
     list.iter().flat_map(|entry| entry.key).copied().map(char::from).collect()
 }
 
-/// Each of the writers inserts keys of its own until it is refused, all through one gate; one more thread freezes and reads.
+/// Each writer inserts its own keys until it is refused, all through one gate; one more thread freezes and reads.
 pub(super) fn seal(writers: &'static [&'static [u8]]) -> Program<ConcurrentSkipList> {
     let program = Program::new(|| {
         let list: ConcurrentSkipList = table(config(1));
@@ -43,19 +43,19 @@ pub(super) fn seal(writers: &'static [&'static [u8]]) -> Program<ConcurrentSkipL
         })
 }
 
-/// The end of a reservation beside a freeze.
+/// The way in which a reservation ends while other threads freeze.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Fate {
     Dropped,
-    /// It is applied as a group.
+    /// The batch is applied with a grouped search.
     Applied,
-    /// It is applied behind the last entries of the shard.
+    /// The batch is appended behind the last entries of the shard.
     Follows,
 }
 
-/// Thread 0 reserves room for a batch; this many others freeze.
+/// Thread 0 reserves room for a batch; `freezers` other threads freeze.
 pub(super) fn drain(fate: Fate, freezers: usize) -> Program<Memtable> {
-    // A run, or a node behind all later ones, so that a batch follows none.
+    // A run, or a node behind all later nodes, so that a batch does not follow a run.
     Program::new(move || holding(2, if fate == Fate::Follows { &[b"a", b"b"] } else { &[b"b", b"z"] }))
         .thread(move |memtable| {
             match memtable.reserve(&[Op::Put { key: b"k", value: b"v" }, Op::Delete { key: b"l" }]) {
@@ -90,8 +90,8 @@ pub(super) fn drain(fate: Fate, freezers: usize) -> Program<Memtable> {
 /// A table, and whether its successor is published.
 pub(super) type Published = (Memtable, AtomicU32);
 
-/// Thread 0 publishes something, as an engine publishes its next table, and freezes. Thread 1 learns by `learns` that the table is frozen; it must
-/// then see what was published.
+/// Thread 0 publishes a value, as an engine publishes its next table, and freezes. Once `learns` returns true for the frozen table, thread 1 must
+/// see the published value.
 pub(super) fn successor(learns: fn(&Memtable) -> bool) -> Program<Published> {
     Program::new(|| (table(config(2)), AtomicU32::new(0)))
         .thread(|(memtable, published): &Published| {

@@ -1,12 +1,12 @@
-//! I5: a snapshot shows the same entries at every read, and has what its thread saw before it. A reader that sees a deletion also sees what came
-//! before the deletion.
+//! I5: a snapshot shows the same entries at every read, and includes all that its thread saw before. A reader that sees a deletion also sees the
+//! writes before the deletion.
 
 use crate::check::Program;
 use crate::models::table::{config, table, through};
 use crate::sync::{AtomicU32, Ordering};
 use crate::{ConcurrentSkipList, Snapshot};
 
-/// The result of a read of the key "k".
+/// The name for the result of a read of the key "k".
 fn shown(found: Option<bool>) -> &'static str {
     match found {
         None => "absent",
@@ -15,7 +15,7 @@ fn shown(found: Option<bool>) -> &'static str {
     }
 }
 
-/// The result of `snapshot` for the key "k": in a scan, and by itself.
+/// The result of `snapshot` for the key "k", which a scan and a lookup must share.
 fn look(snapshot: &Snapshot<'_>) -> &'static str {
     let scanned = snapshot.iter().find(|entry| entry.key == b"k").map(|entry| entry.is_tombstone);
     let found = snapshot.get(b"k").map(|(_, is_tombstone)| is_tombstone);
@@ -29,14 +29,14 @@ fn holding(key: &[u8]) -> ConcurrentSkipList {
     list
 }
 
-/// Whether one more thread reads meanwhile, and so stamps an entry before its writer does.
+/// Whether one more thread reads concurrently, and so may stamp an entry before its writer does.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Help {
     None = 0,
     Looks = 1,
 }
 
-/// Thread 0 inserts or, if it `deletes`, deletes; thread 1 takes a snapshot and reads it twice.
+/// Thread 0 inserts or, with `deletes`, deletes a key; thread 1 takes a snapshot and reads it twice.
 pub(super) fn change(deletes: bool, help: Help) -> Program<ConcurrentSkipList> {
     Program::new(move || holding(if deletes { b"k" } else { b"a" }))
         .thread(move |list| assert!(if deletes { list.delete(b"k") } else { list.insert(b"k", b"") }))
@@ -65,7 +65,7 @@ pub(super) fn seen_before() -> Program<ConcurrentSkipList> {
         .expects(&["absent absent", "absent dead", "absent live", "dead dead", "live dead", "live live"])
 }
 
-/// Two threads delete one key: one call does it.
+/// Two threads delete one key: exactly one call succeeds.
 pub(super) fn two_deletions() -> Program<ConcurrentSkipList> {
     Program::new(|| holding(b"k"))
         .threads(2, |list, _| {
@@ -80,10 +80,10 @@ pub(super) fn two_deletions() -> Program<ConcurrentSkipList> {
         .expects(&["false | true", "true | false"])
 }
 
-/// A list, and whether something was written elsewhere.
+/// A list, and a word of data outside of the list.
 pub(super) type Witnessed = (ConcurrentSkipList, AtomicU32);
 
-/// Thread 0 writes something elsewhere, then deletes; a thread that sees the deletion also sees that write.
+/// Thread 0 writes the other word, then deletes; a thread that sees the deletion also sees that write.
 pub(super) fn witness(help: Help) -> Program<Witnessed> {
     Program::new(|| (holding(b"k"), AtomicU32::new(0)))
         .thread(|(list, written): &Witnessed| {

@@ -1,4 +1,4 @@
-//! I1: walks that fetch the next entries in advance, beside a writer: they keep the order, yield nothing twice, and miss nothing that was there
+//! I1: walks that fetch the next entries in advance, during writes: they keep the order, yield nothing twice, and miss nothing that was there
 //! when they began.
 
 use crate::Memtable;

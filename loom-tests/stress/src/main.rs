@@ -1,9 +1,9 @@
 //! Both tables under real threads, for sanitizers: `stress [SECONDS [SEED]]`.
 //!
-//! Thread sanitizer follows only code that is built for it, and the standard library is not. So this program has a `main` of its own and uses
-//! nothing of that library but joined threads, `Arc` and atomics, and the lock at which a freezing thread and the last writer meet. Tables
-//! reserve their memory when they are built, because a table that is made at first use needs the library's `OnceLock`. Each value names its
-//! key, so the program is a test without a sanitizer too.
+//! Thread sanitizer follows only code that is built for it, and the standard library is not. So this program has a `main` of its own. From
+//! the library it uses only joined threads, `Arc`, atomics, and the lock that a freezing thread shares with the last writer. Tables reserve
+//! their memory when they are built, because a table that is made at first use needs the library's `OnceLock`. Each value contains its key,
+//! so the program is a test without a sanitizer too.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const WRITERS: u64 = 2;
 const READERS: u64 = 2;
 /// Writes of a batch.
 const BATCH: usize = 24;
-/// The number of all writes that replace each other.
+/// The sequence number of all writes that replace each other.
 const REPLACED: u64 = 7;
 
 /// The data that the threads of a round share.
@@ -47,7 +47,7 @@ impl Random {
     }
 }
 
-/// A key of 8 to 15 bytes that begins as many others do.
+/// A key of 8 to 15 bytes that shares its beginning with many others.
 fn key(number: u64) -> Vec<u8> {
     let mut key = (number % 5000).to_be_bytes().to_vec();
     key.resize(8 + number as usize % 8, 7);
@@ -85,7 +85,7 @@ impl Round {
     fn new(random: &mut Random) -> Self {
         let shape = random.next();
         let shards = 1 + shape as usize % 3;
-        // One round in four grows past the size from which searches are interleaved.
+        // One round in four grows beyond the size from which searches are interleaved.
         let writes = if shape >> 8 & 3 == 0 { 12_000 } else { 1500 };
         let memtable = Memtable::builder().shards(shards).arena_bytes_per_shard(256);
         let list = ConcurrentSkipList::builder().shards(shards).arena_bytes_per_shard(256);
@@ -105,7 +105,7 @@ impl Round {
         self.next.fetch_add(count as u64, Ordering::Relaxed)
     }
 
-    /// Writes until all is written, or refused.
+    /// Writes until all entries are written, or refused.
     fn write(&self, number: u64) {
         let mut random = Random(self.seed ^ number);
         let mut written = 0;
@@ -127,10 +127,10 @@ impl Round {
             Ok(dropped) if first.is_multiple_of(8) => drop(dropped),
             Ok(reservation) => assert_eq!(reservation.apply(self.numbers(BATCH)).stored, BATCH),
         }
-        // A refused write is a duplicate, or the next write is refused as well.
+        // A refused write is a duplicate, or the table is frozen and refuses the next write as well.
         let _ = self.list.insert_batch(&entries);
         let (one, other) = (key(random.next()), &keys[0]);
-        // Few keys, so that threads often replace what the other is replacing.
+        // Few keys, so that threads often replace the same entry at once.
         let hot = key(random.next() % 16);
         is_open(self.replacing.apply_at(&ops, REPLACED))
             && is_open(self.replacing.put(&hot, REPLACED, &value(&hot, first)))
@@ -176,7 +176,7 @@ impl Round {
         assert!(back.is_sorted_by(|a, b| a >= b), "keys out of order");
     }
 
-    /// By what owns its table: iterators, counted and lent entries of either end, and a cursor.
+    /// Reads through types that own their table: iterators, with counted and lent entries at either end, and a cursor.
     fn read_replacing(&self, random: &mut Random) {
         let hot = key(random.next() % 16);
         if let Some(version) = self.replacing.get_owned(&hot, REPLACED) {
@@ -247,7 +247,7 @@ fn main() -> ExitCode {
         eprintln!("usage: stress [SECONDS [SEED]]");
         return ExitCode::from(2);
     };
-    // Before anything can fail: the same seed draws the same rounds.
+    // Printed before anything can fail, so that a failed run can be repeated: the same seed draws the same rounds.
     println!("stress {seconds} {seed}");
     let began = Instant::now();
     let mut random = Random(seed);

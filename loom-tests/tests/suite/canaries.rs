@@ -1,5 +1,5 @@
-//! Executions that are known to exist must be found. loom 0.7.2 alone skips executions where one thread loads a value and then swaps by CAS what
-//! another thread has loaded. The layout of `check` makes up for that; without it, these tests would fail.
+//! Checks that the models find executions that are known to exist. loom 0.7.2 alone skips executions in which one thread loads a word and then
+//! changes it by CAS after another thread has loaded it. `check` finds them by every order of spawning; otherwise these tests would fail.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release};
@@ -18,7 +18,7 @@ fn set(outcomes: &[&str]) -> BTreeSet<String> {
     outcomes.iter().map(|outcome| (*outcome).to_owned()).collect()
 }
 
-/// Loads, and swaps in one more, until no other thread comes between.
+/// Increments the word by load and CAS, and repeats if another thread came in between.
 fn count(word: &AtomicU32) {
     let mut seen = word.load(Acquire);
     while let Err(now) = word.compare_exchange(seen, seen + 1, AcqRel, Acquire) {
@@ -26,7 +26,7 @@ fn count(word: &AtomicU32) {
     }
 }
 
-/// This many threads count; another one reads twice.
+/// `count` threads increment the word; another one reads it twice.
 fn counters(count: u32) -> Program<AtomicU32> {
     Program::new(|| AtomicU32::new(0))
         .threads(count as usize, |word, _| self::count(word))
@@ -43,14 +43,14 @@ fn a_reader_beside_a_load_and_cas_sees_both_values() {
     assert_eq!(outcomes(counters(1)), set(&["00", "01", "11"]));
 }
 
-/// Catches skipped executions among two threads that load and swap, and one that reads.
+/// Catches skipped executions of two threads that increment, and one that reads.
 #[test]
 fn a_reader_beside_two_counters_sees_every_pair() {
     assert_eq!(outcomes(counters(2)), set(&["00", "01", "02", "11", "12", "22"]));
 }
 
-/// Catches a model that is sequentially consistent where the machine is not. Each thread swaps its own word by CAS, then reads the other's, as an
-/// insert does beside a snapshot made of two words; both may miss each other.
+/// Catches a model that is sequentially consistent where the machine is not. Each thread changes its own word by CAS, then reads the other's,
+/// like an insert concurrent with a snapshot that consists of two words. Both threads may miss the other's change.
 #[test]
 fn both_sides_of_a_store_buffer_can_miss_each_other() {
     let program = Program::new(|| [AtomicU32::new(0), AtomicU32::new(0)]).threads(2, |words, number| {
@@ -60,8 +60,8 @@ fn both_sides_of_a_store_buffer_can_miss_each_other() {
     assert_eq!(outcomes(program), set(&["0 | 0", "0 | 1", "1 | 0", "1 | 1"]));
 }
 
-/// Catches a `repaired-loom` that is not repaired: with the reader spawned first, loom 0.7.2 finds one outcome of three. And a loom that does
-/// not need the repair any more, nor the orders of `check`.
+/// Catches a `repaired-loom` that is not repaired: with the reader spawned first, loom 0.7.2 finds one outcome of three. Also catches a newer
+/// loom that needs neither the repair nor the spawn orders of `check`.
 #[test]
 fn a_reader_that_is_spawned_first_is_hidden_by_loom_alone() {
     let found = Arc::new(Mutex::new(BTreeSet::new()));
@@ -86,7 +86,7 @@ fn a_reader_that_is_spawned_first_is_hidden_by_loom_alone() {
     assert_eq!(*found.lock().unwrap(), expected);
 }
 
-/// Thread 0 writes a message and publishes it by load and CAS; thread 1 looks for the sign, then for the message.
+/// Thread 0 writes a message and publishes it by load and CAS of a flag; thread 1 reads the flag, then the message.
 fn message(release: Ordering, acquire: Ordering) -> Program<[AtomicU32; 2]> {
     Program::new(|| [AtomicU32::new(0), AtomicU32::new(0)])
         .thread(move |[message, sign]| {
@@ -107,7 +107,7 @@ fn a_message_can_be_missed_unless_it_is_published() {
     assert_eq!(outcomes(message(Relaxed, Relaxed)), set(&["00", "01", "10", "11"]));
 }
 
-/// Thread 0 locks a word and unlocks it, thread 1 changes the locked word if it sees that.
+/// Thread 0 locks a word and unlocks it; thread 1 changes the word if it sees it locked.
 fn lock(unlocks_by_store: bool, changes_by_store: bool) -> Program<AtomicU32> {
     const FREE: u32 = 0;
     const LOCKED: u32 = 1;
@@ -126,8 +126,8 @@ fn lock(unlocks_by_store: bool, changes_by_store: bool) -> Program<AtomicU32> {
         .at_rest(|word| if word.load(Acquire) == UNLOCKED { "unlocked" } else { "locked" })
 }
 
-/// Catches a loom that is more exact than `sync::overwrite` assumes; that could then be a store, as in the shipped build. A change by CAS reads the
-/// value right before it, the locking, so it cannot come after the unlocking. Also catches models that would not notice a lost unlocking.
+/// Catches a loom that is more exact than `sync::overwrite` assumes; then `overwrite` could be a store, as in the shipped build. A change by CAS
+/// directly follows the value that it reads, the locked word, so it cannot come after the unlocking. Also catches models that miss a lost unlocking.
 #[test]
 fn a_change_of_a_locked_word_comes_behind_the_unlocking_in_loom_alone_or_by_mistake() {
     assert_eq!(outcomes(lock(true, false)), set(&["locked", "unlocked"]), "in loom alone");

@@ -1,4 +1,4 @@
-//! Compares the page `docs/src/memory-ordering.md` with the sources and the models: it must say the same of every atomic access.
+//! Compares the page `docs/src/memory-ordering.md` with the sources and the models: they must agree on every atomic access.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use loom_tests::sources::{bare, sites};
 
 const PAGE: &str = include_str!("../../../docs/src/memory-ordering.md");
 
-/// The cells of the rows below the heading `section`, code marks taken off.
+/// The cells of the rows below the heading `section`, without backticks.
 fn rows(section: &str) -> Vec<Vec<String>> {
     let (_, below) = PAGE.split_once(&format!("\n## {section}\n")).expect("the page has the section");
     let lines = below.lines().take_while(|line| !line.starts_with("## "));

@@ -1,4 +1,4 @@
-//! The models' storage notices every breach of its rules.
+//! The models' storage panics at every breach of its rules.
 
 use std::panic::catch_unwind;
 
@@ -6,7 +6,7 @@ use loom_tests::models::misuse;
 
 #[test]
 fn every_misuse_of_the_storage_is_noticed() {
-    // Catches models that see nothing.
+    // Catches a storage that misses a breach, and so models that miss defects.
     for misuse in misuse::ALL {
         let noticed = catch_unwind(|| misuse.run()).expect_err(misuse.name);
         let text = noticed.downcast_ref::<String>().map(String::as_str);

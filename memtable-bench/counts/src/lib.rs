@@ -1,4 +1,4 @@
-//! Counts an operation: read from what callgrind wrote, and held against those that are recorded. `benches/counts` has the cases.
+//! The counts of an operation: read from callgrind's profile, and compared with the recorded ones. `benches/counts` has the cases.
 
 mod profile;
 mod record;

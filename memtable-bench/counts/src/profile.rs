@@ -1,18 +1,18 @@
-//! What callgrind wrote for one case, with a line for each instruction.
+//! Reads the profile that callgrind wrote for one case, with a line for each instruction.
 
 use std::collections::HashSet;
 
-/// How often instructions were executed.
+/// Counts of executed instructions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Executed {
-    /// All of them, those of libraries included.
+    /// All executed instructions, including those of libraries.
     pub instructions: u64,
     /// Atomic read-modify-writes of the program itself.
     pub atomics: u64,
 }
 
-/// The addresses of atomic read-modify-writes of x86-64 in a listing by `objdump -d --no-show-raw-insn`: what has the prefix `lock`, full fences
-/// among it, and exchanges with memory, which lock without a prefix.
+/// The addresses of x86-64 atomic read-modify-writes in a listing by `objdump -d --no-show-raw-insn`: instructions with the prefix `lock` (also
+/// full fences), and exchanges with memory, which lock without a prefix.
 pub fn atomics(listing: &str) -> HashSet<u64> {
     let instructions = listing.lines().filter_map(|line| line.trim_start().split_once(":\t"));
     let is_atomic = |instruction: &str| {
@@ -22,8 +22,8 @@ pub fn atomics(listing: &str) -> HashSet<u64> {
     addresses.filter_map(|(address, _)| u64::from_str_radix(address, 16).ok()).collect()
 }
 
-/// The counts of a profile that callgrind wrote with `--dump-instr=yes`, names and positions not compressed. The addresses of `atomics` are those
-/// of the object `program`.
+/// The counts of a profile that callgrind wrote with `--dump-instr=yes`, names and positions not compressed. The addresses `atomics` belong to
+/// the object `program`.
 pub fn executed(profile: &str, program: &str, atomics: &HashSet<u64>) -> Option<Executed> {
     let total = profile.lines().find_map(|line| line.strip_prefix("summary: "));
     let mut executed = Executed { instructions: total?.parse().ok()?, atomics: 0 };
@@ -33,7 +33,7 @@ pub fn executed(profile: &str, program: &str, atomics: &HashSet<u64>) -> Option<
         if let Some(name) = line.strip_prefix("ob=") {
             object = name;
         } else if line.starts_with("calls=") {
-            // The costs of the callee, which has lines of its own.
+            // Skips the costs of the callee, whose instructions have lines of their own.
             lines.next();
         } else if let Some(costs) = line.strip_prefix("0x").filter(|_| object == program) {
             let mut fields = costs.split(' ');

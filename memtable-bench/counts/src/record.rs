@@ -1,14 +1,14 @@
-//! The recorded counts: a line of text for each case, and the compiler that they are of, since another one may inline what this one does not.
+//! The recorded counts: a line of text for each case, and the compiler, since another compiler may inline other functions.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Counts may grow and shrink by as much.
+/// The relative growth and shrinkage of counts that is allowed.
 const TOLERATED: f64 = 0.03;
-/// Recorded counts are rounded.
+/// The largest rounding error of recorded counts.
 const ROUNDED: f64 = 0.006;
 
-/// Of one operation.
+/// The counts of one operation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Counts {
     /// Executed instructions.
@@ -20,18 +20,18 @@ pub struct Counts {
 /// The counts of all cases.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// As `rustc --version` has it.
+    /// The version of the compiler, as `rustc --version` prints it.
     pub compiler: String,
-    /// By the names of cases.
+    /// The counts of each case, by its name.
     pub cases: BTreeMap<String, Counts>,
 }
 
-/// How found counts differ from recorded ones: a sentence for each.
+/// The differences between measured and recorded counts, as sentences.
 #[derive(Debug, Default, PartialEq)]
 pub struct Comparison {
-    /// What grew, is not recorded, or was not counted.
+    /// Counts that grew, are not recorded, or were not measured.
     pub wrong: Vec<String>,
-    /// What shrank, so that the record allows more than it should.
+    /// Counts that shrank, so that the record is too generous.
     pub shrunk: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ impl Record {
         Ok(Self { compiler, cases: cases.collect::<Result<_, _>>()? })
     }
 
-    /// Holds `found` against this record. If only a part of the cases was counted, the others are not missed.
+    /// Compares `found` with this record. If only a part of the cases was counted (`is_part`), the others may be absent.
     pub fn compare(&self, found: &Self, is_part: bool) -> Comparison {
         let mut comparison = Comparison::default();
         for (name, now) in &found.cases {
@@ -98,8 +98,8 @@ mod tests {
 
     #[test]
     fn growth_beyond_three_per_cent_is_wrong_and_names_figure_recorded_and_found() {
-        // Catches a limit that lets growth pass, or fails on what rounding does; an atomic operation that comes to none; and a case that is no
-        // longer counted.
+        // Catches a limit that accepts growth, or that rounding exceeds; a count of atomic operations that is rounded to zero; and a case that
+        // is no longer counted.
         let recorded = record(&[("get", 400.0, 0.0), ("insert", 1000.0, 4.0)]);
         let compare =
             |get, atomics| recorded.compare(&record(&[("get", get, atomics), ("insert", 1000.0, 4.004)]), false);
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_record_is_read_as_it_was_written() {
-        // Catches a renewed record that the next run cannot read, and a line that is passed over.
+        // Catches a new record that the next run cannot read, and a line that is skipped.
         let written = record(&[("list/get.random", 772.1, 0.0), ("list/insert.random", 1725.3, 4.25)]);
         assert_eq!(Record::parse(&format!("# What it is.\n\n{written}")), Ok(written));
         assert!(Record::parse("").is_err() && Record::parse("rustc 1.95.0\nlist/get.random 772.1\n").is_err());

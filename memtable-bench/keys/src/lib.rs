@@ -1,7 +1,7 @@
 //! The keys that subjects store: each set maps an index to a key, and no key comes twice.
 //!
-//! Keys at even indices are stored; a search misses those at odd ones. So misses end anywhere among the stored keys, and
-//! differ from their neighbours as late as hits do. Keys that are written after the table is filled continue the stored ones.
+//! Keys at even indices are stored, keys at odd indices are absent. So a search for an absent key can end anywhere among the stored keys, and the key
+//! differs from its neighbours as late as a stored one. Keys that are written after the table is filled continue the stored ones.
 
 mod paths;
 mod random;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use random::{SEED, rng};
 
-/// The shortest keys that can all be distinct.
+/// The least length of keys with which all of them can be distinct.
 pub const SHORTEST_KEY: usize = 16;
 
 /// The longest path of trees up to 200 million files, in bytes.
@@ -23,7 +23,7 @@ const LONGEST_PATH: usize = 128;
 /// The first of descending keys: it has as many digits as the shortest key.
 const LAST: u64 = 9_999_999_999_999_999;
 
-/// How keys look, and in which order they come.
+/// The form of the keys, and the order in which they are generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KeySet {
@@ -40,24 +40,23 @@ pub enum KeySet {
 }
 
 impl KeySet {
-    /// Whether all its keys have one length, which can be chosen.
+    /// Whether all keys of the set have one length, which arguments can choose.
     pub fn has_one_length(self) -> bool {
         !matches!(self, Self::Paths | Self::Urls)
     }
 
-    /// The most bytes of a key, `len` where that can be chosen.
+    /// The length of the longest key: `len` if the length can be chosen.
     pub fn longest(self, len: usize) -> usize {
         if self.has_one_length() { len } else { LONGEST_PATH }
     }
 }
 
-/// The keys at `range` of those that are stored, in the order of their inserts: of `len` bytes, where that can be chosen, and as if for a table of
-/// `entries`.
+/// The stored keys at `range`, in the order of their inserts, as for a table of `entries`. They have `len` bytes if the length can be chosen.
 pub fn stored(set: KeySet, len: usize, entries: usize, range: Range<usize>) -> Keys {
     made(set, len, entries, range, 0)
 }
 
-/// As many keys as there are `entries`, none of which is stored.
+/// `entries` keys, none of which is stored.
 pub fn absent(set: KeySet, len: usize, entries: usize) -> Keys {
     made(set, len, entries, 0..entries, 1)
 }
@@ -103,7 +102,7 @@ impl Keys {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -114,7 +113,7 @@ impl Keys {
         &self.bytes[start..self.ends[index]]
     }
 
-    /// All of them.
+    /// An iterator over all keys.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.len()).map(|index| self.get(index))
     }
@@ -137,9 +136,9 @@ mod tests {
 
     #[test]
     fn keys_are_distinct_and_the_same_each_time_and_have_the_length_and_order_of_their_set() {
-        // Catches a generator that repeats itself (subjects would refuse the duplicate, and misses would hit), and one with
-        // state of its own: rounds would not be comparable. Keys longer than the estimate of memory allows for; padding that
-        // puts decimals out of order, random inserts that all go to the end, and absent keys that all lie behind one end.
+        // Catches a generator that repeats keys (subjects would refuse the duplicate, and misses would hit), and one with hidden
+        // state (rounds would not be comparable). Also catches keys longer than the estimate of memory assumes, padding that puts
+        // decimals out of order, random inserts that all go to the end, and absent keys that all lie beyond one end.
         for (&set, len) in iproduct!(KeySet::value_variants(), [SHORTEST_KEY, 20, 64]) {
             let of = |range| super::stored(set, len, 20_000, range);
             let (stored, absent) = (of(0..30_000), super::absent(set, len, 20_000));
@@ -153,10 +152,10 @@ mod tests {
             let (first, last) = (stored.iter().min(), stored.iter().max());
             let inside = absent.iter().filter(|key| (first..last).contains(&Some(*key))).count();
             assert!(inside >= 19_990, "{set:?}: {inside} of 20000");
-            // Keys that are random at their beginning only.
+            // Catches keys that are random only at their beginning.
             let ends: HashSet<_> = stored.iter().map(|key| &key[key.len() - 4..]).collect();
             assert!(set != KeySet::Random || ends.len() > 29_900, "{} of 30000 (seed {SEED:#x})", ends.len());
-            // Sequences that break off where later keys begin, and lookups whose keys and values drift apart.
+            // Catches sequences that end where later keys begin, and lookups whose keys and values do not match.
             let (first, rest) = (of(0..20_000), of(20_000..30_000));
             assert!(first.iter().chain(rest.iter()).eq(stored.iter()), "{set:?}");
             assert!(stored.pick(&[7, 0, 3]).iter().eq([7, 0, 3].map(|index| stored.get(index))));

@@ -1,5 +1,5 @@
-//! Paths as a file system has them: a tree of directories with about a dozen files in each, and names from few words.
-//! Neighbours in order share most of their bytes, and differ in a few near the end.
+//! Paths like those of a file system: a tree of directories with about a dozen files in each, and names from few
+//! words. Neighbours in order share most of their bytes, and differ in a few near the end.
 //!
 //! Directory `d` below the eight roots is one of the eight children of directory `d / 8 - 1`, as in a heap. Siblings get
 //! different words, so all directories differ. A file's name ends in its number, so all files of a directory differ.
@@ -41,7 +41,7 @@ impl Tree {
         push_directory(directory, out);
         out.push(b'/');
         let mut in_directory = rng(!directory);
-        // Four stems a directory: siblings share their first word.
+        // Each directory has four stems, so that siblings share their first word.
         push_word(in_directory.next_u64().wrapping_add(random.random_range(0..4)), out);
         out.push(b'-');
         push_word(random.next_u64(), out);
@@ -93,8 +93,8 @@ mod tests {
 
     #[test]
     fn paths_are_40_to_110_bytes_long_and_share_most_of_them_with_their_neighbours() {
-        // Catches a tree whose depth makes paths longer than any file system of that size has, and one so flat that the first
-        // bytes tell keys apart: goal N8 would be met for nothing.
+        // Catches a tree so deep that paths are longer than in any file system of that size, and one so flat that the first
+        // bytes distinguish keys: goal N8 would be met without merit.
         for files in [10, 2000, 20_000, 10_000_000] {
             let tree = Tree::for_files(files);
             let path = |file| {

@@ -1,4 +1,4 @@
-//! The goals themselves, and the numbers that they ask for.
+//! The goals and their required numbers.
 
 use super::measure::Bound::{AtLeast, AtMost};
 use super::measure::{Goal, Measure, Measurement};
@@ -27,7 +27,7 @@ const fn random(entries: usize, threads: usize) -> Shape {
     Shape::new(Random, entries).with_threads(threads)
 }
 
-/// From tables that the second cache holds to those that no cache does. 480,000 entries fill a memtable of 64 MiB.
+/// From tables that fit into the second-level cache to tables that fit into no cache. 480,000 entries fill a memtable of 64 MiB.
 const SIZES: &[Shape] = &[
     random(1000, 1),
     random(100_000, 1),

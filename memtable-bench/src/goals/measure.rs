@@ -1,4 +1,4 @@
-//! Measurements that goals may ask for, and how to get them from a run. Every check compares medians of one run.
+//! The measurements of the goals, and how to get them from a run. Every check compares medians of one run.
 
 use crate::results::{CellResults, Figure};
 use crate::round::{Fact, Percentile};
@@ -11,7 +11,8 @@ pub(crate) struct Goal {
     pub(super) rows: &'static [Row],
 }
 
-/// A check for each of these shapes, workloads, and subjects that can do the workload. Two threads store keys in order in ranges of their own.
+/// A check for each of these shapes and workloads, and for each subject that can do the workload. With ordered keys, two threads store in ranges of
+/// their own.
 pub(super) type Row = (&'static [Subject], &'static [Workload], &'static [Shape], &'static [(Measure, Bound)]);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,7 +28,7 @@ pub(super) struct Measure {
     pub(super) of: fn(&Measurement<'_>) -> Option<f64>,
 }
 
-/// Where it is measured: a subject at a workload, in a cell of a run.
+/// The measurements of a subject at a workload, in a cell of a run.
 pub(super) struct Measurement<'r> {
     pub(super) run: &'r [CellResults],
     pub(super) cell: &'r CellResults,
@@ -65,7 +66,7 @@ impl Measurement<'_> {
         Some(self.cell.nanos(other, workload)? / self.nanos()?)
     }
 
-    /// This time divided by the total time of all the others.
+    /// This time divided by the total time of all `others`.
     pub(super) fn share(&self, others: &[(Subject, Workload)]) -> Option<f64> {
         let others = others.iter().map(|&(other, workload)| self.cell.nanos(other, workload));
         Some(self.nanos()? / others.sum::<Option<f64>>()?)
@@ -76,8 +77,8 @@ impl Measurement<'_> {
         self.run.iter().filter(|of| of.cell.shape == shape).find_map(|of| of.nanos(self.subject, self.workload))
     }
 
-    /// The time of the slower of two floors, divided by this time. The floors are the memtable without a log, and a log of as many bytes as went to
-    /// the disk.
+    /// The time of the slower of two lower bounds, divided by this time. The bounds are the memtable without a log, and a bare log of as many bytes
+    /// as went to the disk.
     pub(super) fn of_floors(&self) -> Option<f64> {
         let log_bytes = self.cell.fact(Subject::Log, self.workload, Fact::DiskBytes)?;
         let log = self.cell.nanos(Subject::Log, self.workload)? / log_bytes * self.fact(Fact::DiskBytes)?;

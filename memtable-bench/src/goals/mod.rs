@@ -1,5 +1,5 @@
-//! The project's goals for its tables and its engine: `list` has them, `measure` has the measurements that they may ask for, `checks` compares a
-//! run with them.
+//! The project's goals for its tables and its engine: `list` has the goals, `measure` their measurements, and `checks` compares a run with the
+//! goals.
 
 mod checks;
 mod list;

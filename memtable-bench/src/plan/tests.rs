@@ -26,15 +26,15 @@ fn only_cell(line: &str) -> Cell {
     cells.remove(0)
 }
 
-/// The subjects that this program has.
+/// The subjects that this build contains.
 fn built(store: Store) -> Vec<Subject> {
     Subject::of(store).filter(|subject| subject.missing_feature().is_none()).collect()
 }
 
 #[test]
 fn everything_is_measured_once_unless_arguments_say_otherwise() {
-    // Catches defaults that leave a subject out or have no work for one, --quick that overrules what is asked for, a combination
-    // that is left out or measured twice, and hours spent on inserts that search from the head.
+    // Catches defaults that leave a subject out or have no work for one, --quick that overrides explicit arguments, a
+    // combination that is left out or measured twice, and hours spent on inserts that search from the head.
     let all = only_cell("--entries 10K");
     assert_eq!((all.subjects, all.workloads), (built(Store::Table), Workload::of(Store::Table).collect()));
     let shapes = ["", "--quick", "--quick --entries 2K"].map(|line| only_cell(line).shape);
@@ -51,8 +51,8 @@ fn everything_is_measured_once_unless_arguments_say_otherwise() {
 
 #[test]
 fn presets_can_be_done_narrowed_and_made_small() {
-    // Catches a preset that is refused when somebody at last has the hours for it, a narrowed one with cells of nothing, small ones
-    // that measure the same table many times or leave out a workload, and subjects that this program lacks.
+    // Catches a preset that is refused, a narrowed preset with empty cells, small presets that measure the same table many times or
+    // leave out a workload, and subjects that this build lacks.
     for (line, preset) in [
         ("memtable --preset published", "published"),
         ("memtable --preset goals", "goals"),
@@ -87,9 +87,9 @@ fn presets_can_be_done_narrowed_and_made_small() {
 
 #[test]
 fn what_cannot_be_measured_is_refused() {
-    // Catches a run without rounds, which would print an empty table, a machine that swaps an hour later, also where the estimate
-    // itself overflows, a result that is lost after the run, a unit that is off by a factor, and 0 that gets through by its unit;
-    // and a matrix that a preset overrules.
+    // Catches a run without rounds, a cell too large for the memory (also if the estimate overflows), and a file that turns out
+    // to be unwritable after the run. Also catches a unit that is off by a factor, an accepted 0 with a unit, and matrix
+    // arguments that a preset silently overrides.
     let directory = tempfile::tempdir().expect("a directory");
     let directory = directory.path().display();
     let skl = if cfg!(feature = "skl") { "100000 entries are too many for subject skl" } else { "add --features skl" };

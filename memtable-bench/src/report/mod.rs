@@ -40,9 +40,9 @@ pub(crate) struct ReportArgs {
     readme: bool,
 }
 
-/// Draws what `args` ask for.
+/// Makes the output that `args` request.
 pub(crate) fn run(args: &ReportArgs) -> Result<(), Error> {
-    // A file that cannot be read or is not one of ours is wrong use: nothing has been written.
+    // An unreadable or foreign file is a wrong argument: nothing has been written yet.
     let runs = args.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
     let results = Results::new(runs)?;
     match &args.out {

@@ -1,4 +1,4 @@
-//! Plots as SVG: bars for subjects side by side, lines for cost and throughput as something grows.
+//! Plots as SVG: bars that compare subjects, and lines for cost and throughput against size or threads.
 
 use std::error::Error;
 
@@ -16,13 +16,13 @@ const BAR_STEP: u32 = 28;
 const TIMELINE_STEP: u32 = 44;
 const LEGEND_WIDTH: i32 = 190;
 const LEGEND_STEP: i32 = 20;
-/// The place for labels beside the plotting area: enough for the longest name of ours.
+/// The width for labels beside the plotting area: enough for the longest name of our subjects.
 const LABELS: u32 = 180;
 const INK: RGBColor = RGBColor(27, 31, 36);
 const SOFT: RGBColor = RGBColor(89, 99, 110);
 const GRID: RGBColor = RGBColor(223, 227, 232);
 
-/// A plot that is finished.
+/// A finished plot.
 #[derive(Debug, Serialize)]
 pub(super) struct Plot {
     /// The name of its file, without extension.
@@ -36,13 +36,13 @@ pub(super) struct Bar {
     pub(super) subject: Subject,
     pub(super) label: String,
     pub(super) value: f64,
-    /// From the least to the most, if it was measured more than once.
+    /// The smallest and the largest measurement, if there were several.
     pub(super) spread: Option<(f64, f64)>,
-    /// Beside it.
+    /// The text beside the bar.
     pub(super) note: String,
 }
 
-/// One line: where it is known, from left to right.
+/// One line of a plot: a subject and its points, from left to right.
 pub(super) type Series = (Subject, Vec<(f64, f64)>);
 
 fn colour(subject: Subject) -> RGBColor {
@@ -56,7 +56,7 @@ fn text(size: i32, colour: RGBColor) -> TextStyle<'static> {
     ("sans-serif", size).into_font().color(&colour)
 }
 
-/// Draws into a picture with a title and a line of explanation; `None` if that fails, which a test shows does not happen.
+/// Draws into a picture with a title and a line of explanation; `None` if that fails (a test checks that it does not).
 fn draw(
     name: &str,
     title: &str,
@@ -80,7 +80,7 @@ fn draw(
 
 /// Draws bars; `None` if there are none.
 pub(super) fn bars(name: &str, title: &str, unit: &str, bars: &[Bar]) -> Option<Plot> {
-    // The notes stand behind the bars. Whiskers may end where the picture does: one slow round must not make all bars short.
+    // The notes are right of the bars. The picture may cut whiskers off, so that one slow round does not make all bars short.
     let longest = bars.iter().map(|bar| bar.value).max_by(f64::total_cmp).filter(|longest| *longest > 0.0)?;
     let (end, notes) = (longest * 1.7, longest * 1.15);
     draw(name, title, unit, 64 + BAR_STEP * bars.len() as u32, |area| {
@@ -109,14 +109,14 @@ pub(super) fn bars(name: &str, title: &str, unit: &str, bars: &[Bar]) -> Option<
     })
 }
 
-/// Our names stand out.
+/// The label style, which emphasises our subjects.
 fn style(subject: Subject) -> TextStyle<'static> {
     let font = ("sans-serif", 14).into_font();
     let font = if subject.role() == Role::Own { font.style(FontStyle::Bold) } else { font };
     font.color(&INK)
 }
 
-/// Draws lines over `ticks`, the values across and their names; `None` unless there is a line to draw. Both axes are logarithmic.
+/// Draws lines over `ticks`, the values of the x axis and their names; `None` unless there is a line to draw. Both axes are logarithmic.
 pub(super) fn lines(
     [name, title, unit, across]: [&str; 4],
     ticks: &[(f64, String)],
@@ -158,7 +158,7 @@ pub(super) fn lines(
     })
 }
 
-/// Draws a row for each subject, over the same time and to the same height, so that a stall shows as a gap; `None` without any.
+/// Draws a row for each subject, all with the same time span and height, so that a stall shows as a gap; `None` without subjects.
 pub(super) fn timelines(name: &str, title: &str, series: &[Series]) -> Option<Plot> {
     let points = || series.iter().flat_map(|(_, points)| points);
     let end = points().map(|point| point.0).max_by(f64::total_cmp)?;
@@ -193,8 +193,8 @@ mod tests {
 
     #[test]
     fn bars_are_as_long_and_lines_as_high_as_their_values_say() {
-        // Catches bars that do not begin at zero, where ratios could not be seen, an axis upside down, a scale that is not the one
-        // named, text that breaks the page, and two lines that nobody can tell apart.
+        // Catches bars that do not begin at zero (which would hide ratios), a reversed axis, a scale other than the named one,
+        // text that breaks the page, and two lines that look alike.
         let bar = |value| {
             let (label, note) = ("m".into(), "</text><script>".into());
             Bar { subject: Subject::Memtable, label, value, spread: Some((value / 2.0, value * 100.0)), note }

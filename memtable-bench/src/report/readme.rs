@@ -1,10 +1,10 @@
-//! The README's table: the headline's figures as Markdown, and the run that they come from.
+//! The README's table: the headline's figures as Markdown, and the run that measured them.
 
 use crate::results::{Results, Run};
 use crate::spec::{Role, Shape, Subject, Workload};
 use crate::text::{Sheet, name, nanos, or_dash};
 
-/// The measurement of a row of the README's table and of a tile of the page, one by one or in batches.
+/// The measurement of a row of the README's table and of a tile of the page: a workload, whether it runs in batches, and a title.
 pub(super) type Headline = (Workload, bool, &'static str);
 
 pub(super) const HEADLINES: [Headline; 9] = [
@@ -19,7 +19,7 @@ pub(super) const HEADLINES: [Headline; 9] = [
     (Workload::Delete, false, "delete"),
 ];
 
-/// Fails if there is nothing to compare with.
+/// The table as Markdown. Fails if the results have no peers.
 pub(super) fn table(results: &Results) -> Result<String, String> {
     let shape = results.headline();
     let shape =
@@ -27,7 +27,7 @@ pub(super) fn table(results: &Results) -> Result<String, String> {
     let of = |subject: Option<Subject>, workload| {
         results.figures(&shape, workload).into_iter().find(|figure| Some(figure.subject) == subject)
     };
-    // Floors have no part in a comparison, and batches of ours are in the column of the same table.
+    // Floors are not compared, and the batches of our tables share the column of their table.
     let has_column = |subject: &Subject| {
         let is_shown = subject.role() != Role::Floor && !subject.is_batched();
         is_shown && HEADLINES.iter().any(|(workload, ..)| of(Some(*subject), *workload).is_some())
@@ -42,7 +42,7 @@ pub(super) fn table(results: &Results) -> Result<String, String> {
         let times = or_dash(best.times_close_peer, |times| format!("**{times:.1}x**"));
         Some([title.to_owned()].into_iter().chain(subjects.iter().map(cell)).chain([times]).collect())
     };
-    // Often there is only one, and then the ratio says nothing of any other.
+    // Often there is only one skip list, so the text names the skip lists behind the ratio.
     let skip_lists: Vec<_> = subjects.iter().filter(|of| of.role() == Role::ClosePeer).copied().map(name).collect();
     let mut head = vec!["ns per operation".to_owned()];
     head.extend(subjects.iter().copied().map(name));

@@ -11,7 +11,7 @@ use crate::spec::Workload::{self, Delete, FrozenScan, Get, Insert, Miss, Mixed, 
 use crate::spec::{KeySet, Role, Shape, Store, Subject};
 use crate::text::{micros, name, nanos, short};
 
-/// The plots of each section of the page, by the name that the page's template knows it by.
+/// The plots of each section of the page, by the section's name in the page's template.
 pub(super) type Sections = BTreeMap<&'static str, Vec<Plot>>;
 
 pub(super) fn all(results: &Results) -> Sections {
@@ -26,7 +26,7 @@ pub(super) fn all(results: &Results) -> Sections {
     .into()
 }
 
-/// Bars of figures, each with its time and how many times that of `unit` it is.
+/// Bars of figures, each with its time and the ratio of that time to the time of `unit`.
 fn bars(
     [file, title, explanation]: [&str; 3],
     figures: &[Figure],
@@ -60,7 +60,7 @@ fn side_by_side(results: &Results) -> Vec<Plot> {
 fn growth(results: &Results) -> Vec<Plot> {
     let keys = [(KeySet::Random, "random keys"), (KeySet::Sequential, "keys in order"), (KeySet::Paths, "paths")];
     let plot = |((keys, spoken), workload): ((KeySet, &str), Workload)| {
-        // A cell without peers would make a tick without most of the lines.
+        // A cell without peers would add a tick at which most lines have no point.
         let has_peers =
             |shape: &Shape| results.figures(shape, workload).iter().any(|of| of.subject.role() != Role::Own);
         let shapes: Vec<_> = results.sizes(keys).into_iter().filter(has_peers).collect();
@@ -83,7 +83,7 @@ fn threads(results: &Results) -> Vec<Plot> {
     [Insert, Get, Mixed, Mixed95, Delete, Scan].into_iter().filter_map(plot).collect()
 }
 
-/// A line for each subject, and for each way it does the workload, over the shapes that were measured.
+/// A line for each subject and each variant of the workload, over the measured shapes.
 fn curves(
     results: &Results,
     shapes: &[Shape],
@@ -98,10 +98,10 @@ fn curves(
         let point = |shape: &&Shape| Some((across(shape) as f64, up(&figure(shape)?)));
         (subject, shapes.iter().filter_map(point).collect())
     };
-    // A frozen table is drawn among the bars.
+    // The bars already show frozen tables.
     let ways: Vec<_> = workload.family().filter(|way| *way != FrozenScan).collect();
     let all = iproduct!(Subject::all(), ways).map(line);
-    // One point is no line.
+    // A line needs two points.
     let series: Vec<Series> = all.filter(|(_, points): &Series| points.len() > 1).collect();
     let ticks: Vec<_> = shapes.iter().map(|shape| (across(shape) as f64, short(across(shape)))).collect();
     plots::lines(texts, &ticks, &series)
@@ -122,7 +122,7 @@ fn memory(results: &Results) -> Option<Plot> {
     plots::bars("memory", &title, "bytes an entry, lower is better; own: the table's own account", &bars)
 }
 
-/// The cell of engines that shows most at `workload`: random keys and one thread rather than others, then the most entries.
+/// The best cell of engines for `workload`: prefers random keys and one thread, then the most entries.
 fn of_engines(results: &Results, workload: Workload) -> Option<&CellResults> {
     let is_usual = |shape: &Shape| shape.keys == KeySet::Random && shape.threads == 1;
     let shown = |of: &CellResults| (is_usual(&of.cell.shape), of.figures_at(workload).count(), of.cell.shape.entries);
@@ -142,14 +142,14 @@ fn engines(results: &Results) -> Vec<Plot> {
     Workload::of(Store::Engine).filter_map(plot).collect()
 }
 
-/// Operations a second over time, where they may wait for flushes and compactions.
+/// Operations a second over time, for workloads that may wait for flushes and compactions.
 fn stalls(results: &Results) -> Vec<Plot> {
     let plot = |workload: Workload| {
         let of = of_engines(results, workload)?;
         let line = |&subject: &Subject| {
             let timeline = of.timeline(subject, workload)?;
             let seconds = timeline.moment_ms as f64 / 1e3;
-            // A step for each moment, so that a round of a single moment is seen too.
+            // A step for each moment, so that even a round of a single moment is visible.
             let step = |(at, &operations): (usize, &u64)| {
                 [at, at + 1].map(|edge| (edge as f64 * seconds, operations as f64 / seconds))
             };

@@ -4,7 +4,7 @@ use super::cell::{CellResults, Figure};
 use super::run::Run;
 use crate::spec::{KeySet, Role, Shape, Subject, Workload};
 
-/// The size that headlines speak of, if it is there.
+/// The largest size for headlines.
 const HEADLINE_ENTRIES: usize = 3_000_000;
 
 /// All files of a report.
@@ -22,15 +22,15 @@ impl Results {
         if cells.is_empty() { Err("the files hold no measurement".into()) } else { Ok(Self { runs, cells }) }
     }
 
-    /// The cell of this shape that shows most at `workload`; ratios need peers in the same run.
+    /// The cell of this shape with the most subjects at `workload`: ratios need peers in the same run.
     pub(crate) fn find(&self, shape: &Shape, workload: Workload) -> Option<&CellResults> {
         let shown = |of: &&CellResults| of.figures_at(workload).count();
         let candidates = self.cells.iter().filter(|of| of.cell.shape == *shape && shown(of) > 0);
-        // Searches from the end, so that the last of several largest is found.
+        // Of equal maxima `max_by_key` returns the last, so the reversed order gives the first.
         candidates.rev().max_by_key(shown)
     }
 
-    /// The shapes that `like` does not change, in the order of `key`.
+    /// The shapes for which `like` returns the shape itself, in the order of `key`.
     fn shapes(&self, like: impl Fn(&Shape) -> Shape, key: fn(&Shape) -> usize) -> Vec<Shape> {
         let all = self.cells.iter().map(|of| of.cell.shape);
         let mut shapes: Vec<_> = all.filter(|shape| *shape == like(shape)).collect();
@@ -39,12 +39,12 @@ impl Results {
         shapes
     }
 
-    /// The shapes of one thread and uniform access for these keys, by size.
+    /// The shapes with these keys, one thread and uniform access, by size.
     pub(crate) fn sizes(&self, keys: KeySet) -> Vec<Shape> {
         self.shapes(|shape| Shape::new(keys, shape.entries), |shape| shape.entries)
     }
 
-    /// Shapes of random keys that differ in their threads, for the size that has most of them.
+    /// The shapes of random keys that differ only in their threads, at the size with the most such shapes.
     pub(crate) fn threads(&self) -> Vec<Shape> {
         let of_size = |size: Shape| self.shapes(|shape| size.with_threads(shape.threads), |shape| shape.threads);
         let sizes = self.sizes(KeySet::Random).into_iter().map(of_size);
@@ -69,7 +69,7 @@ impl Results {
         figures
     }
 
-    /// The fastest of ours at a workload, one by one or in batches.
+    /// The fastest of our subjects at a workload, one by one or `batched`.
     pub(crate) fn best_own(&self, shape: &Shape, workload: Workload, batched: bool) -> Option<Figure> {
         let is_own = |subject: Subject| subject.role() == Role::Own && subject.is_batched() == batched;
         self.figures(shape, workload).into_iter().find(|figure| is_own(figure.subject))
@@ -90,8 +90,8 @@ mod tests {
 
     #[test]
     fn headlines_speak_of_three_million_random_keys_and_curves_have_every_size_and_thread_count_once() {
-        // Catches a headline of a table that fits in a cache, and a point drawn twice where two cells measured it or left out; and a
-        // plot of our own subjects alone, where another cell has the peers as well.
+        // Catches a headline of a table that fits in a cache, a point that is drawn twice or not at all when two cells measured it,
+        // and a plot of our subjects alone when another cell also has the peers.
         let ours = [Subject::Fastskip, Subject::MemtableBatch];
         let shapes = [10_000, 3_000_000, 100_000, 10_000_000, 1_000_000].map(|size| Shape::new(KeySet::Random, size));
         let threads = [4, 2, 1].map(|threads| shapes[4].with_threads(threads));

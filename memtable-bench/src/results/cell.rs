@@ -1,12 +1,11 @@
-//! Every round of a cell, and the figures that all rounds give together: for each workload and subject a median, its spread, and ratios to the best
-//! peers.
+//! Every round of a cell, and the figures over all rounds: for each workload and subject a median, its spread, and ratios to the best peers.
 
 use serde::{Deserialize, Serialize};
 
 use crate::round::{Fact, Percentile, Sample, Timeline};
 use crate::spec::{Cell, Role, Subject, Workload};
 
-/// One round of one subject. One that failed has no samples.
+/// One round of one subject. A failed round has no samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Turn {
     pub(crate) round: u32,
@@ -24,7 +23,7 @@ impl Turn {
     }
 }
 
-/// Everything that was measured of a cell.
+/// All measurements of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CellResults {
     #[serde(flatten)]
@@ -33,7 +32,7 @@ pub(crate) struct CellResults {
     pub(crate) rounds: Vec<Turn>,
 }
 
-/// The median and the ends of some measurements. One slow round moves no median.
+/// The median, the minimum and the maximum of some measurements. One slow round does not move the median.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -59,9 +58,9 @@ pub(crate) struct Figure {
     pub(crate) subject: Subject,
     /// Nanoseconds per operation in the rounds that did not fail.
     pub(crate) nanos: Spread,
-    /// How many times as fast as the best peer that is built alike: that one's median divided by this one's.
+    /// The ratio of the time of the best similar peer (a close peer) to this time, from medians.
     pub(crate) times_close_peer: Option<f64>,
-    /// How many times as fast as the best peer.
+    /// The ratio of the best peer's time to this time.
     pub(crate) times_best_peer: Option<f64>,
 }
 
@@ -100,7 +99,7 @@ impl CellResults {
         Some(Figure { workload, subject, nanos, times_close_peer, times_best_peer })
     }
 
-    /// The figures of a workload that are there, in the order of the subjects.
+    /// The existing figures of a workload, in the order of the subjects.
     pub(crate) fn figures_at(&self, workload: Workload) -> impl Iterator<Item = Figure> {
         self.cell.subjects.iter().filter_map(move |&subject| self.figure(subject, workload))
     }
@@ -115,13 +114,13 @@ impl CellResults {
         Some(self.spread(subject, workload, |sample| sample.facts.get(&of).copied())?.median)
     }
 
-    /// When `subject` did how much, in its first round that did not fail.
+    /// The timeline of `subject`, from its first round that did not fail.
     pub(crate) fn timeline(&self, subject: Subject, workload: Workload) -> Option<&Timeline> {
         self.samples(subject, workload).next()?.timeline.as_ref()
     }
 }
 
-/// Subjects whose rounds failed in any of the cells, with how many did, of how many, and the first reason.
+/// Subjects with failed rounds in any of the cells: the number of failed rounds, of all rounds, and the first reason.
 pub(crate) fn failures(cells: &[CellResults]) -> Vec<(Subject, usize, usize, &str)> {
     let of = |&subject: &Subject| {
         let turns = cells.iter().flat_map(|of| &of.rounds).filter(|turn| turn.subject == subject);
@@ -141,7 +140,7 @@ mod tests {
     use super::*;
     use crate::spec::{KeySet, Shape};
 
-    /// Rounds of a subject with these nanoseconds per operation at a workload. One of no time failed.
+    /// Rounds of a subject with these nanoseconds per operation at a workload. A round of 0 ns has failed.
     fn turns(subject: Subject, workload: Workload, nanos: &[u64]) -> Vec<Turn> {
         let turn = |&ns: &u64| {
             let facts = [(Fact::FailedCas, ns as f64)].into();
@@ -154,8 +153,8 @@ mod tests {
 
     #[test]
     fn the_median_is_the_middle_of_sorted_rounds() {
-        // Catches a median of unsorted rounds, one that an outlier moves, the upper or lower of two in the middle taken, and
-        // an index past the end where all rounds failed.
+        // Catches a median of unsorted rounds, a median that an outlier moves, a median of an even number that is not the
+        // mean of the middle two, and an index past the end where all rounds failed.
         let spread = |median, min, max| Some(Spread { median, min, max });
         assert_eq!(Spread::of([9.0, 1.0, 1000.0, 3.0, 2.0]), spread(3.0, 1.0, 1000.0));
         assert_eq!(Spread::of([4.0, 1.0, 2.0, 10.0]), spread(3.0, 1.0, 10.0));
@@ -164,8 +163,8 @@ mod tests {
 
     #[test]
     fn ratios_are_to_the_fastest_peer_that_ended_and_above_one_when_faster() {
-        // Catches ratios upside down, to a subject of our own, to the map without order, or to a peer that never finished; a
-        // crash counted as a fast round or as one without failed swaps; and a get-many without a ratio.
+        // Catches inverted ratios, and ratios to our own subjects, to the unordered map, or to a peer that never finished.
+        // Also catches a crash counted as a fast round or as one without failed swaps, and a get-many without a ratio.
         for (subject, workload, nanos, skip_list, peer) in [
             (Fastskip, Insert, &[100, 110, 90][..], Some(3.0), Some(2.0)),
             (Ours, Insert, &[50], Some(6.0), Some(4.0)),

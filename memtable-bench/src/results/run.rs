@@ -11,17 +11,17 @@ use super::cell::CellResults;
 use crate::allocator;
 use crate::machine::{self, Machine, OPTIMISED};
 
-/// The two kinds of run that a file may name: of tables or of engines.
+/// The possible values of `benchmark` in a file: the run measures tables or engines.
 const BENCHMARKS: [&str; 2] = ["memtable", "engine"];
 
-/// The results of one run: where they come from, what was asked, and every round.
+/// The results of one run: the machine and the commit, the arguments, and every round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Run {
     pub(crate) benchmark: String,
     pub(crate) date: String,
     pub(crate) commit: Option<String>,
     pub(crate) optimised: bool,
-    /// That of every subject's process: `mimalloc`, or the system's where nothing is said.
+    /// The allocator of every subject's process: `mimalloc`, or `None` for the system's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) allocator: Option<String>,
     pub(crate) machine: Machine,
@@ -53,7 +53,7 @@ impl Run {
         self.benchmark == BENCHMARKS[1]
     }
 
-    /// Reads the run from a file's text, or says what is wrong with the text.
+    /// Parses a run from a file's text; the error describes what is wrong with the text.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let run: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if !BENCHMARKS.contains(&&*run.benchmark) {
@@ -62,7 +62,7 @@ impl Run {
         Ok(run)
     }
 
-    /// Compact JSON: a line for the run, one for each cell.
+    /// Compact JSON: one line for the run, and one for each cell.
     fn to_json(&self) -> io::Result<String> {
         let run = serde_json::to_string(&Self { cells: Vec::new(), ..self.clone() })?;
         let cells = self.cells.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
@@ -70,8 +70,8 @@ impl Run {
         Ok(format!("{run}\n{}\n]}}\n", cells.join(",\n")))
     }
 
-    /// Writes it to `path`, which then holds either its old contents or all of the new, even if this process is stopped
-    /// meanwhile.
+    /// Writes the run to `path`. Even if this process is stopped meanwhile, `path` has its old contents or all of the
+    /// new.
     pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
         let mut unfinished = path.as_os_str().to_owned();
         unfinished.push(".unfinished");
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_file_is_read_as_it_was_written() {
-        // Catches a field that is written under one name and read under another, and files that grow by whitespace.
+        // Catches a field that is written under one name and read under another, and whitespace in the file.
         let cell = Cell::new(Shape::new(KeySet::Random, 10), &[], &[]);
         let written = measured_run(2, &[cell.clone(), cell]);
         let directory = tempfile::tempdir().expect("a directory");

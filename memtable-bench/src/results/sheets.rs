@@ -51,7 +51,7 @@ pub(crate) fn heading(run: &Run) -> String {
     )
 }
 
-/// The results of a cell: times and ratios by workload, latencies, what was taken beside time, and rounds that failed.
+/// The results of a cell: times and ratios by workload, latencies, costs other than time, and failed rounds.
 pub(crate) fn cell_text(results: &CellResults) -> String {
     let cell = &results.cell;
     let close = if cell.shape.store.is_table() { "skip list peer" } else { "LSM peer" };
@@ -77,18 +77,18 @@ pub(crate) fn cell_text(results: &CellResults) -> String {
     format!("\n{}\n{}", cell.shape, sheets.chain(failed).collect::<String>())
 }
 
-/// The latency of single operations in these cells, in nanoseconds, and that of reading the clock.
+/// The latency of single operations in these cells, in nanoseconds, and the latency of reading the clock.
 pub(crate) fn latencies<'c>(cells: impl IntoIterator<Item = &'c CellResults>) -> Sheet {
     let show = |of, value| if of == Percentile::TailRatio { format!("{value:.2}x") } else { nanos(value) };
     medians("ns", cells, CellResults::latency, show)
 }
 
-/// The figures of each subject in these cells beside time.
+/// The figures other than time of each subject in these cells.
 pub(crate) fn facts<'c>(cells: impl IntoIterator<Item = &'c CellResults>) -> Sheet {
     medians("beside time", cells, CellResults::fact, |_, fact| format!("{fact:.2}"))
 }
 
-/// A row for each workload of a subject, a column for each figure that is known of any.
+/// A row for each workload of a subject, and a column for each figure that any of them has.
 fn medians<'c, K: ValueEnum + Copy>(
     title: &str,
     cells: impl IntoIterator<Item = &'c CellResults>,
@@ -112,7 +112,7 @@ fn medians<'c, K: ValueEnum + Copy>(
     Sheet::new(head.into_iter().chain(columns.iter().map(|(_, key)| name(**key))), all.iter().map(row))
 }
 
-/// Every workload of our engine, and how many times as fast it is as each peer, in these cells.
+/// Every workload of our engine in these cells, with its speed relative to each peer.
 pub(crate) fn ratios<'c>(cells: impl IntoIterator<Item = &'c CellResults>) -> Sheet {
     let cells: Vec<_> = cells.into_iter().filter(|of| !of.cell.shape.store.is_table()).collect();
     let is_peer = |subject: &Subject| matches!(subject.role(), Role::ClosePeer | Role::OtherPeer);

@@ -6,7 +6,7 @@ use super::{CellResults, Run, Turn};
 use crate::round::{Fact, Percentile, Sample};
 use crate::spec::{Cell, Role, Subject};
 
-/// The results of a cell in which every operation takes `nanos`; the tail ratio is a tenth of that number, and every fact a
+/// The results of a cell in which every operation takes `nanos`. The tail ratio is a tenth of that number, and every fact a
 /// sixtieth.
 pub(crate) fn measured(cell: &Cell, nanos: impl Fn(Subject) -> f64) -> CellResults {
     let operations = 1000;
@@ -23,7 +23,7 @@ pub(crate) fn measured(cell: &Cell, nanos: impl Fn(Subject) -> f64) -> CellResul
     CellResults { cell: cell.clone(), rounds: cell.subjects.iter().map(turn).collect() }
 }
 
-/// A run of these cells: ours take 400 ns, all others 1200.
+/// A run of these cells, in which our subjects take 400 ns and all others 1200 ns.
 pub(crate) fn measured_run(rounds: u32, cells: &[Cell]) -> Run {
     let nanos = |subject: Subject| if subject.role() == Role::Own { 400.0 } else { 1200.0 };
     Run { cells: cells.iter().map(|cell| measured(cell, nanos)).collect(), ..Run::new(None, rounds, false) }

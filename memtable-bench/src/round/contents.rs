@@ -1,5 +1,5 @@
-//! The contents of a subject, and the operations of a workload with their expected results, both made before the clock starts. To find the results,
-//! the contents go through the same operations in order. So a workload that reads its own writes cannot be divided among threads.
+//! The contents of a subject, and the operations of a workload with their expected results, both made before the clock starts. The expected results
+//! come from the same operations on the contents, in order. So a workload that reads its own writes cannot be divided among threads.
 
 use bench_keys::{Keys, rng};
 use rand::RngExt;
@@ -10,7 +10,7 @@ use crate::spec::{Shape, Workload};
 
 /// Streams of random numbers, separate from those of the input.
 const DRAW_STREAM: u64 = (1 << 63) + 1000;
-/// Enough reads to measure how long a read of an engine takes.
+/// The most reads of an engine: enough to measure the time of a read.
 const MOST_READS: usize = 500_000;
 /// A number that no record has.
 const NONE: usize = usize::MAX;
@@ -21,14 +21,14 @@ pub(super) enum Op {
     Get,
     /// Stores the value of the record with this number.
     Put(usize),
-    /// Reads this many entries from the key on.
+    /// Reads the given number of entries from the key on.
     Scan(usize),
     /// Reads, then stores the value of the record with this number.
     Update(usize),
     Delete,
 }
 
-/// Operations, with their keys one after the other. Operations that read everything have no key.
+/// Operations, with their keys stored one after the other. Operations that read everything have no key.
 #[derive(Debug, Default)]
 pub(super) struct Ops {
     pub(super) count: usize,
@@ -46,7 +46,7 @@ pub(super) struct Contents<'i> {
     next: [usize; 2],
 }
 
-/// Records with new keys that these workloads need at most.
+/// The most records with new keys that these workloads need.
 pub(super) fn later(shape: &Shape, workloads: &[Workload]) -> usize {
     let needs = |workload: &Workload| match workload {
         Workload::Mixed => shape.entries * 11 / 20 + 100,
@@ -80,7 +80,7 @@ impl<'i> Contents<'i> {
         filled
     }
 
-    /// The indices of the keys that are stored, in the order `order` of all keys.
+    /// The indices of the stored keys, in the order that `order` gives to all keys.
     fn there<'s>(&'s self, order: &'s [usize]) -> impl Iterator<Item = usize> {
         order.iter().copied().filter(|&key| self.newest[key] != NONE)
     }
@@ -117,7 +117,7 @@ impl<'i> Contents<'i> {
         Err(format!("expected {expected} entries in order, {found}").into())
     }
 
-    /// The operations of `workload`. The contents become those after them.
+    /// The operations of `workload`. Changes the contents to those after the operations.
     pub(super) fn operations(&mut self, workload: Workload) -> Ops {
         let (shape, stored) = (self.input.shape, self.input.stored());
         let few = |divisor: usize| stored.len().div_ceil(divisor);
@@ -168,11 +168,11 @@ impl<'i> Contents<'i> {
         };
         let ranks = self.input.skewed(count, DRAW_STREAM + 100 + workload as u64);
         let shuffled = self.input.shuffled(DRAW_STREAM);
-        // With new keys, the last inserted keys are the hot ones: there the rank counts back from the newest.
+        // In YCSB D the newest keys are the hot ones, so the rank counts back from the newest key.
         self.mix(workload, ranks.map(|rank| if workload == Workload::YcsbD { rank } else { shuffled[rank] }), writes)
     }
 
-    /// An operation for each of `keys`; `writes` of a hundred are writes.
+    /// An operation for each of `keys`; `writes` per cent of them are writes.
     fn mix(&mut self, workload: Workload, keys: impl Iterator<Item = usize>, writes: u32) -> Ops {
         use Workload::{Mixed, Mixed95, YcsbD, YcsbE, YcsbF};
         let mut draw = rng(DRAW_STREAM + 1 + workload as u64);
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn lookups_are_all_keys_in_another_order() {
-        // Catches searches that follow the order of inserts, where caches answer, and an expectation that is itself incomplete.
+        // Catches searches in the order of the inserts, which caches would speed up, and an incomplete expectation.
         let input = Input::new(&Shape::new(KeySet::Paths, 3000), 0);
         let mut contents = Contents::filled(&input);
         let gets = contents.operations(Workload::Get);
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn mixes_have_their_share_of_writes_each_of_a_new_key() {
-        // Catches writes that overwrite, which some tables refuse, reads of what is not there yet, and a wrong share.
+        // Catches overwrites, which some tables refuse, reads of keys that are not stored yet, and a wrong share of writes.
         let shape = Shape { access: Access::Zipfian, ..Shape::new(KeySet::Random, 10_000) };
         let both = [Workload::Mixed, Workload::Mixed95];
         let input = Input::new(&shape, later(&shape, &both));
@@ -281,8 +281,7 @@ mod tests {
 
     #[test]
     fn what_is_compared_is_every_record_whatever_the_order_of_the_operations() {
-        // Catches expectations that an engine has to meet which are not those of a sorted map, and inserts of YCSB that are not there
-        // when they are read.
+        // Catches expectations that differ from a sorted map's, and reads of YCSB inserts that are not stored yet.
         let shape = Shape::new(KeySet::Random, 2000).in_store(Store::Engine);
         let input = Input::new(&shape, later(&shape, &[Workload::YcsbD, Workload::YcsbE]));
         let mut contents = Contents::empty(&input);
@@ -299,7 +298,7 @@ mod tests {
             let (all, puts, found) = counts(workload, &mut contents);
             assert!(all == 400 && puts.abs_diff(4 * share) <= 30 && found == 400, "{workload:?}: {puts}, {found}");
         }
-        // An update reads, too; a scan of 1 to 100 finds 50 in the mean.
+        // An update reads, too; a scan of 1 to 100 entries reads 50 on average.
         let (all, updates, found) = counts(Workload::YcsbF, &mut contents);
         assert_eq!((all + updates) as u128, found);
         let (all, inserts, found) = counts(Workload::YcsbE, &mut contents);

@@ -4,7 +4,7 @@
 use crate::spec::Workload;
 use crate::text::name;
 
-/// The count in the upper bits, the sum of values in the lower: four billion of them do not reach the count.
+/// The count is in the upper bits, the sum of values in the lower: the sum of four billion values does not reach the count.
 pub(super) type Digest = u128;
 
 const ONE: Digest = 1 << 96;
@@ -13,7 +13,7 @@ pub(super) fn count(digest: Digest) -> u128 {
     digest / ONE
 }
 
-/// Operations that give nothing back.
+/// The digest of operations that return no data.
 pub(super) fn of_count(count: usize) -> Digest {
     count as u128 * ONE
 }
@@ -28,13 +28,13 @@ pub(super) fn of_entry(key: &[u8], value: &[u8]) -> Digest {
     of_value(value) + key.last().map_or(0, |byte| Digest::from(*byte))
 }
 
-/// Adds each entry that it is called with.
+/// A function that adds each entry to `sum`.
 #[inline]
 pub(super) fn adder(sum: &mut Digest) -> impl FnMut(&[u8], &[u8]) {
     |key, value| *sum += of_entry(key, value)
 }
 
-/// Compares what the operations of `workload` found with what they must find.
+/// Compares the results of the operations of `workload` with the expected ones.
 pub(super) fn compare(workload: Workload, found: Digest, expected: Digest) -> Result<(), String> {
     if found == expected {
         return Ok(());

@@ -1,8 +1,8 @@
 //! One round of an engine: databases in directories of their own. A workload that fills a database begins with an empty directory. A workload that
-//! reads begins with a full database at rest: flushed, compacted, and read once, so that its cache holds as much as fits. Before the first scans it
-//! was scanned often, and has come to rest again.
+//! reads begins with a full database at rest: flushed, compacted, and read once, so that its cache holds as much as fits. Before the first measured
+//! scans, the database was scanned often and has come to rest again.
 //!
-//! Every result of an operation is compared with the input, and so are the contents at the end of each database.
+//! Every result of an operation is compared with the input, and so are the contents of each database at its end.
 
 use std::fs;
 use std::io;
@@ -23,10 +23,10 @@ use crate::machine::{self, Io};
 use crate::spec::Workload;
 use crate::subjects::store::{Done, Store};
 
-/// How often memory is looked at.
+/// The interval between measurements of memory.
 const LOOK: Duration = Duration::from_millis(20);
-/// Scans before the first one that is measured, at least, unless there are fewer entries: those of a small database make an engine do nothing, and as
-/// many of them would take a loaded machine longer than a round may.
+/// The least scans before the first measured one, or one for each entry of a smaller database. Scans of a small database cause no work in an engine,
+/// and `SCANS_BEFORE` of them could take longer than a round's time limit on a loaded machine.
 const SCANS_BEFORE: usize = 20_000;
 
 pub(super) fn run<S: Store>(work: &Work<'_>, wanted: &[Workload]) -> Done<Vec<Sample>> {
@@ -49,14 +49,14 @@ pub(super) fn run<S: Store>(work: &Work<'_>, wanted: &[Workload]) -> Done<Vec<Sa
 
 struct Round<'w> {
     work: &'w Work<'w>,
-    /// For the directories. Removed with everything in it.
+    /// The parent of the directories; removed with everything in it.
     places: TempDir,
-    /// Anonymous memory before there was a database.
+    /// Anonymous memory before the database was opened.
     anonymous: u64,
     samples: Vec<Sample>,
 }
 
-/// The system's and the engine's accounts at one time.
+/// The counters of the system and of the engine at one time.
 struct Account {
     io: Option<Io>,
     metrics: Option<Metrics>,
@@ -69,7 +69,7 @@ impl Account {
 }
 
 impl Round<'_> {
-    /// Opens the database in `dir`, which is made if it is not there.
+    /// Opens the database in `dir`, or creates it.
     fn open<S: Store>(&mut self, dir: &str, synced: bool) -> Done<S> {
         let dir = self.places.path().join(dir);
         fs::create_dir_all(&dir)?;
@@ -81,7 +81,7 @@ impl Round<'_> {
         Ok(fs::remove_dir_all(self.places.path().join(dir))?)
     }
 
-    /// Fills an empty database by `workload`; by put until it is flushed, too.
+    /// Fills an empty database by `workload`; for put, also waits for the flush.
     fn fill<S: Store>(&mut self, workload: Workload) -> Done {
         let mut contents = Contents::empty(self.work.input);
         let ops = contents.operations(workload);
@@ -102,7 +102,7 @@ impl Round<'_> {
         self.discard("filled")
     }
 
-    /// Opens a copy of a database of which all is in the log.
+    /// Opens a copy of a database with all its data in the log.
     fn replay<S: Store>(&mut self) -> Done {
         let mut contents = Contents::empty(self.work.input);
         let ops = contents.operations(Workload::Replay);
@@ -114,7 +114,7 @@ impl Round<'_> {
         self.time_open::<S>(Workload::Replay, "copy", &contents)
     }
 
-    /// Times until the database in `dir` is open and has found a key. Replay counts the records, open itself.
+    /// Times the open of the database in `dir` and the first get. For replay an operation is a record, for open it is the whole open.
     fn time_open<S: Store>(&mut self, workload: Workload, dir: &str, contents: &Contents<'_>) -> Done {
         let operations = if workload == Workload::Open { 1 } else { self.work.shape().entries };
         let begun = Instant::now();
@@ -128,13 +128,13 @@ impl Round<'_> {
         self.discard(dir)
     }
 
-    /// Does what is to be done with a full database at rest.
+    /// Runs the workloads that need a full database at rest.
     fn at_rest<S: Store>(&mut self, workloads: &[Workload]) -> Done {
         let mut contents = Contents::empty(self.work.input);
         let fill = contents.operations(Workload::PutBatch);
         let warm_up = contents.operations(Workload::Get);
         let scans = contents.operations(Workload::Scan10);
-        // All of it before the database is there: what it takes is no memory of the database.
+        // All operations are made before the database is opened, so that they do not count as its memory.
         let plan: Vec<_> = workloads.iter().map(|&of| (of, contents.operations(of))).collect();
         let db: S = self.open("at-rest", false)?;
         self.work.perform(&db, Workload::PutBatch, &fill)?;
@@ -163,7 +163,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Lets an engine do what it does because of many scans, such as merging runs, before scans are measured. Then all is read once more.
+    /// Lets an engine react to many scans, for instance by merging runs, before scans are measured. Then reads everything once more.
     fn scan_often<S: Store>(&mut self, db: &S, scans: &Ops, reads: &Ops) -> Done {
         let entries = self.work.shape().entries;
         let enough = SCANS_BEFORE.max(entries / 20).min(entries);
@@ -175,7 +175,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Measures a workload: the time, the accounts, and the most memory it took.
+    /// Measures a workload: its time, the counters, and its peak of memory.
     fn time<S: Store>(&mut self, db: &S, workload: Workload, ops: &Ops) -> Done {
         let before = Account::of(db);
         let (sample, peak) = watched(|| self.work.perform(db, workload, ops))?;
@@ -198,10 +198,10 @@ impl Round<'_> {
         sample.facts.extend(facts.into_iter().flatten());
     }
 
-    /// One thread reads while another one stores what is there already, as fast as it can.
+    /// One thread reads while another one overwrites records with equal ones, as fast as it can.
     fn read_while_writing<S: Store>(&mut self, db: &S, ops: &Ops) -> Done {
         let (first, begun) = mpsc::channel();
-        // Closed when everything was read, or reading has panicked.
+        // Closed when all reads are done, or a read has panicked.
         let (open, closed) = mpsc::channel::<()>();
         let input = self.work.input;
         let write = move || {
@@ -212,14 +212,14 @@ impl Round<'_> {
                 }
                 db.put(input.record(record, input.keys.get(record)))?;
                 written += 1;
-                // The reader waits for the first one only.
+                // The reader waits for the first write only.
                 let _ = first.send(());
             }
             Done::Ok(written)
         };
         let (sample, written) = thread::scope(|scope| {
             let writer = scope.spawn(write);
-            // A writer that fails lets it go on, too.
+            // If the writer fails, the reader goes on, too.
             let _ = begun.recv();
             drop(begun);
             let read = self.work.perform(db, Workload::ReadWhileWriting, ops);
@@ -233,7 +233,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Overwrites, waits until no compaction is due, and reads: the amplifications.
+    /// Measures the amplifications: overwrites, waits until no compaction is due, and reads.
     fn overwrite<S: Store>(&mut self, db: &S, ops: &Ops, reads: &Ops) -> Done {
         let before = Account::of(db);
         self.time(db, Workload::Overwrite, ops)?;
@@ -271,7 +271,7 @@ impl Round<'_> {
     }
 }
 
-/// Does `work`, and watches for the most anonymous memory meanwhile.
+/// Runs `work`, and measures the peak of anonymous memory meanwhile.
 fn watched<R>(work: impl FnOnce() -> Done<R>) -> Done<(R, Option<u64>)> {
     thread::scope(|scope| {
         // Closed when the work is done, or has panicked.
@@ -289,8 +289,8 @@ fn watched<R>(work: impl FnOnce() -> Done<R>) -> Done<(R, Option<u64>)> {
     })
 }
 
-/// Copies a directory and all that is below it, as a kill would leave it: the engine that has it open may remove or rename a file meanwhile, such as
-/// the log that it makes ready for later. If one is missing that is needed, the check of the copy fails.
+/// Copies a directory and everything below it, as a kill would leave it. The engine that has the directory open may remove or rename a file
+/// meanwhile, such as the log that it prepares for later. If the copy lacks a needed file, the check of the copy fails.
 fn copy(from: &Path, to: &PathBuf) -> Done {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {

@@ -10,11 +10,11 @@ use rand_distr::{Distribution, Zipf};
 use crate::spec::{Access, Shape};
 use crate::subjects::store::Record;
 
-/// Values are windows into so many random bytes: few enough to stay in a cache, so that tables only pay for their own misses.
+/// The size of the pool of random bytes into which values are windows. It stays in a cache, so that tables only pay for their own misses.
 const POOL: usize = 1 << 20;
-/// The windows of neighbouring records begin so far apart.
+/// The distance between the windows of neighbouring records.
 const STRIDE: usize = 8;
-/// The skew of zipfian access: that of YCSB.
+/// The skew of zipfian access, as in YCSB.
 const THETA: f64 = 0.99;
 
 /// Streams of random numbers, apart from those of the keys.
@@ -29,13 +29,13 @@ pub(super) struct Input {
     pub(super) keys: Keys,
     /// The index of each key, in the order of the keys.
     pub(super) sorted: Vec<usize>,
-    /// Where in that order each key is.
+    /// The position of each key in that order.
     place: Vec<usize>,
     pool: Vec<u8>,
 }
 
 impl Input {
-    /// With so many records that are written later.
+    /// The input with `later` records that are written later.
     pub(super) fn new(shape: &Shape, later: usize) -> Self {
         let mut pool = vec![0; POOL + shape.value_len];
         rng(POOL_STREAM).fill(&mut pool[..]);
@@ -57,17 +57,17 @@ impl Input {
         0..self.keys.len()
     }
 
-    /// The indices of all keys from that of `index` on, in order.
+    /// The indices of all keys from the key of `index` on, in key order.
     pub(super) fn sorted_from(&self, index: usize) -> &[usize] {
         &self.sorted[self.place[index]..]
     }
 
-    /// Record `index`, whose key the caller has at hand.
+    /// Record `index`, whose key the caller passes.
     pub(super) fn record<'a>(&'a self, index: usize, key: &'a [u8]) -> Record<'a> {
         Record { number: index as u64, key, value: self.value(index) }
     }
 
-    /// The value of record `index`: any number has one.
+    /// The value of record `index`, which may be any number.
     pub(super) fn value(&self, index: usize) -> &[u8] {
         let start = index * STRIDE % POOL;
         &self.pool[start..start + self.shape.value_len]
@@ -94,10 +94,10 @@ impl Input {
         self.skewed(shuffled.len(), ZIPF_STREAM).map(|rank| shuffled[rank]).collect()
     }
 
-    /// Ranks of stored records, low ones more often than others.
+    /// Ranks of stored records; low ranks are more frequent than others.
     pub(super) fn skewed(&self, count: usize, stream: u64) -> impl Iterator<Item = usize> + use<> {
         let zipf = Zipf::new(self.shape.entries as f64, THETA).expect("there is at least one entry");
-        // They begin at 1.
+        // The distribution's ranks begin at 1.
         zipf.sample_iter(rng(stream)).map(|rank| rank as usize - 1).take(count)
     }
 }
@@ -113,8 +113,8 @@ mod tests {
 
     #[test]
     fn zipfian_lookups_repeat_a_few_keys_that_lie_apart() {
-        // Catches hot keys that are neighbours, which one cache line would serve, a skew that is not there, ranks that are off
-        // by one, and tables of a few keys that have no rank to draw.
+        // Catches neighbouring hot keys (which would share a cache line), a missing skew, ranks that are off by one, and a
+        // failure for tables of a few keys.
         let zipfian =
             |entries| Input::new(&Shape { access: Access::Zipfian, ..Shape::new(KeySet::Random, entries) }, 0);
         let input = zipfian(10_000);

@@ -1,4 +1,4 @@
-//! Latencies of single operations, whose slowest ones a mean would hide, and the number of operations done in each moment. A stall shows in both.
+//! Latencies of single operations, since a mean would hide slow ones, and the number of operations in each moment. A stall shows in both.
 
 use std::collections::BTreeMap;
 use std::ops::Sub;
@@ -8,16 +8,16 @@ use clap::ValueEnum;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// The moments of a recorder.
+/// The length of a recorder's moments.
 const MOMENT: Duration = Duration::from_millis(10);
 /// A timeline has no more moments than this.
 const MOMENTS: usize = 120;
-/// Readings of the clock that show what it costs.
+/// The number of clock readings that measure the clock's cost.
 const CLOCK_READINGS: usize = 10_000;
-/// Percentiles are right to a hundredth. With more digits the counters take the first-level cache from the table.
+/// Percentiles are right to one per cent. With more digits the counters would displace the table from the first-level cache.
 const DIGITS: u8 = 2;
 
-/// In nanoseconds. Nothing subtracts the clock's own cost, which pairs of readings with nothing between them show.
+/// Latencies in nanoseconds. They include the clock's own cost, which is measured by pairs of readings with no operation in between.
 pub(crate) type Latency = BTreeMap<Percentile, f64>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub(crate) enum Percentile {
     TailRatio,
 }
 
-/// How many operations all threads together finished in each moment.
+/// The number of operations that all threads together finished in each moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Timeline {
     /// The length of a moment in milliseconds.
@@ -68,7 +68,7 @@ impl Recorder {
         clock
     }
 
-    /// Times `work` by itself, between two readings of the clock. Recording it is not part of any time.
+    /// Times `work` between two readings of the clock. No time includes the recording.
     #[inline(always)]
     pub(super) fn time<R, I: Sub<Output = Duration>>(&mut self, now: impl Fn() -> I, work: impl FnOnce() -> R) -> R {
         let begun = now();
@@ -77,7 +77,7 @@ impl Recorder {
         made
     }
 
-    /// Notes the end of an operation on `records` records. It began at the end of the one before, so the clock is read once for each.
+    /// Records the end of an operation on `records` records. The operation began at the end of the one before, so each needs only one clock reading.
     #[inline]
     pub(super) fn tick(&mut self, records: u64) {
         let now = Instant::now();
@@ -104,7 +104,7 @@ pub(super) fn latency(threads: &[Recorder], clock: &Recorder) -> Latency {
     let at = |times: &Histogram<u64>, quantile| times.value_at_quantile(quantile) as f64;
     let of_all = [(P50, 0.5), (P99, 0.99), (P999, 0.999), (P9999, 0.9999), (Max, 1.0)].map(|(of, q)| (of, at(&all, q)));
     let of_clock = [(ClockP50, 0.5), (ClockP999, 0.999)].map(|(of, q)| (of, at(&clock.times, q)));
-    // A coarse clock may see no time at all.
+    // With a coarse clock, the median may be 0.
     let ratio = (TailRatio, at(&all, 0.999) / at(&all, 0.5).max(1.0));
     of_all.into_iter().chain(of_clock).chain([ratio]).collect()
 }
@@ -117,7 +117,7 @@ pub(super) fn timeline(threads: &[Recorder]) -> Timeline {
     for (at, count) in threads.iter().flat_map(|of| of.moments.iter().enumerate()) {
         operations[at / joined] += count;
     }
-    // The last one is shorter than the others.
+    // The last moment is shorter than the others.
     if operations.len() > 1 {
         operations.pop();
     }
@@ -131,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    /// A thread of operations that take these nanoseconds, by a clock of which each reading takes 10.
+    /// A recorder of operations that take these nanoseconds, with a clock whose readings take 10 ns each.
     fn timed(operations: impl IntoIterator<Item = u64>) -> Recorder {
         let now = Cell::new(Duration::ZERO);
         let pass = |ns| now.set(now.get() + Duration::from_nanos(ns));
@@ -149,8 +149,8 @@ mod tests {
 
     #[test]
     fn percentiles_are_those_of_single_operations_of_all_threads_with_the_clocks_own_cost_beside() {
-        // Catches times of all operations so far, the time between them counted as theirs, a percentile under another's name, a
-        // thread left out, the clock's cost among the operations, and a ratio upside down.
+        // Catches cumulative times, the time between operations that counts as a part of them, a percentile under another's name, an
+        // omitted thread, the clock's cost among the operations, and an inverted ratio.
         let slow = [(9890, 90), (99, 390), (9, 890), (1, 1990), (1, 7_999_990)];
         let threads = slow.map(|(times, ns)| timed(repeat_n(ns, times)));
         let all = latency(&threads, &timed([0; 20_000]));
@@ -163,8 +163,8 @@ mod tests {
 
     #[test]
     fn a_timeline_adds_threads_up_and_shows_a_stall_as_a_gap() {
-        // Catches threads laid one behind the other, moments of another length than the file says, and a last moment that looks
-        // like a stall since it is cut.
+        // Catches threads whose moments are concatenated, moments of another length than the file states, and a shorter last
+        // moment that looks like a stall.
         let recorder = |moments: &[u64]| Recorder { moments: moments.to_vec(), ..Recorder::start() };
         let of = |threads: &[Recorder]| {
             let Timeline { moment_ms, operations } = timeline(threads);

@@ -19,7 +19,7 @@ use crate::text::name;
 
 macro_rules! dispatch {
     ($($(#[$doc:meta])* $subject:ident $($feature:literal)?: $role:ident, $can:ident, $colour:literal, $kind:ident($type:ty);)*) => {
-        /// Runs a round. An error is what the subject did wrong.
+        /// Runs a round. The error describes the subject's wrong result or failure.
         pub(crate) fn run(request: &Request) -> Result<Vec<Sample>, String> {
             let samples = match request.subject {
                 $($(#[cfg(feature = $feature)])? Subject::$subject => of::<$type>(request),)*
@@ -40,7 +40,7 @@ fn of<S: Store>(request: &Request) -> Done<Vec<Sample>> {
         true => table::run::<S>(&work, &wanted)?,
         false => engine::run::<S>(&work, &wanted)?,
     };
-    // Every round of a table needs the insert, but not every run asked for it.
+    // Every round of a table does the insert, but not every request includes it.
     samples.retain(|sample| wanted.contains(&sample.workload));
     Ok(samples)
 }

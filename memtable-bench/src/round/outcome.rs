@@ -21,14 +21,14 @@ pub(crate) struct Request {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Sample {
     pub(crate) workload: Workload,
-    /// Operations of all threads together: records stored, sorted or deleted, keys searched or gone to, entries read.
+    /// The operations of all threads: records stored, sorted or deleted; keys searched or sought; entries read.
     pub(crate) operations: u64,
     /// The time until the last thread was done, in nanoseconds.
     pub(crate) ns: u64,
-    /// The latencies of single operations: of engines, where a batch is one operation, and of inserts that were timed one by one.
+    /// The latencies of single operations: for engines, where a batch is one operation, and for inserts that were timed one by one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) latency: Latency,
-    /// The timeline of an engine's workload in which stalls may show.
+    /// The timeline of an engine's workload that may stall.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) timeline: Option<Timeline>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -42,7 +42,7 @@ impl Sample {
         Self { workload, operations: operations as u64, ns, ..Self::default() }
     }
 
-    /// The mean; of inserts that were timed by themselves, the median.
+    /// The mean time of an operation; for inserts that were timed one by one, the median.
     pub(crate) fn ns_per_operation(&self) -> Option<f64> {
         match self.workload {
             Workload::InsertLatency => self.latency.get(&Percentile::P50).copied(),
@@ -51,7 +51,7 @@ impl Sample {
     }
 }
 
-/// What a workload took beside time. The subject's own account: own-overhead and failed-cas of tables, and all from syncs on.
+/// Costs of a workload other than time. The subject itself reports own-overhead and failed-cas of tables, and all from syncs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Fact {

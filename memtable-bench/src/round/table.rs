@@ -1,4 +1,4 @@
-//! One round of a table: a fresh table, every workload once, and the memory that it takes.
+//! One round of a table: makes a table, runs every workload once, and measures the table's memory.
 
 use std::mem::forget;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::machine;
 use crate::spec::{Store as Kind, Workload};
 use crate::subjects::store::{Done, Store};
 
-/// The growth of a process says nothing of tables below this size, in bytes.
+/// For tables below this size in bytes, the growth of the process is not meaningful.
 const LEAST_RESIDENT: u64 = 8 << 20;
 
 pub(super) fn run<S: Store>(work: &Work<'_>, wanted: &[Workload]) -> Done<Vec<Sample>> {
@@ -43,16 +43,16 @@ pub(super) fn run<S: Store>(work: &Work<'_>, wanted: &[Workload]) -> Done<Vec<Sa
         }
     }
     work.check(&table, &contents)?;
-    // The process ends soon; taking millions of nodes apart first would only make the run longer.
+    // The process ends soon; freeing millions of nodes first would only make the run longer.
     forget(table);
     Ok(samples)
 }
 
-/// Makes a table and stores every record. Keys in order go to as many ranges as there are threads.
+/// Makes a table and stores every record. With ordered keys, each thread stores one range.
 fn fill<S: Store>(work: &Work<'_>, workload: Workload) -> Done<(S, Sample)> {
     let ops = Contents::empty(work.input).operations(workload);
     allocator::give_back();
-    // Touches what the table will take: its first touch of a page is no part of its time.
+    // Touches the memory that the table will take, so that its time does not include the first touch of a page.
     machine::prefault(work.shape().table_memory().try_into().unwrap_or(usize::MAX));
     let before = machine::reset_peak();
     let table = S::open(&work.settings(Path::new(""), false))?;

@@ -27,7 +27,7 @@ const ENDS_SCANS_EARLY: u8 = 9;
 const KEEPS_OLD_VALUES: u8 = 10;
 const FORGETS_WHEN_OPENED: u8 = 11;
 
-/// A right subject behind a fault.
+/// A correct subject with an added fault.
 struct Faulty<S, const FAULT: u8>(S);
 
 impl<S, const FAULT: u8> Faulty<S, FAULT> {
@@ -108,8 +108,8 @@ fn engine<const FAULT: u8>(workload: Workload) -> String {
 
 #[test]
 fn wrong_tables_are_found_out() {
-    // Catches a bench that measures whatever a table returns. A scan in wrong order has the right sum, so the last check must
-    // see it, also when no scan is measured.
+    // Catches a bench that accepts wrong results of a table. A scan in wrong order has the right sum, so the last check must
+    // detect it, also when no scan is measured.
     use Workload::{Delete, Get, Insert, InsertLatency, Mixed, Scan, Seek, SeekOne};
     for (refusal, expected) in [
         (table::<UNSORTED>(Scan), "expected 700 entries in order, found 700, of which 698"),
@@ -132,7 +132,7 @@ fn wrong_tables_are_found_out() {
 
 #[test]
 fn wrong_engines_are_found_out() {
-    // Catches a bench that measures whatever an engine returns, and contents that nobody looks at where no read is measured.
+    // Catches a bench that accepts wrong results of an engine, and contents that are not checked when no read is measured.
     use Workload::{Get, Miss, Open, Overwrite, Put, PutBatch, Replay, Scan100, SyncedPut, YcsbA, YcsbE, YcsbF};
     for (refusal, expected) in [
         (engine::<LOSES_A_WRITE>(Put), "expected 700 entries in order, found 699"),
@@ -155,8 +155,8 @@ fn wrong_engines_are_found_out() {
 
 #[test]
 fn lengths_and_workloads_are_those_asked_for() {
-    // Catches a round that measures keys or values of another length, and the insert that every round needs reported as if it
-    // had been asked for.
+    // Catches a round that measures keys or values of another length, and one that reports an insert that was not requested
+    // (every round needs an insert).
     for (key_len, value_len) in [(16, 8), (64, 1000)] {
         let shape = Shape { key_len, value_len, ..Shape::new(KeySet::Random, ENTRIES) };
         assert_eq!(input::Input::new(&shape, 0).payload(), (ENTRIES * (key_len + value_len)) as u64);
@@ -164,7 +164,8 @@ fn lengths_and_workloads_are_those_asked_for() {
         let run = |workload| run(&request(workload)).expect("right");
         let workloads = run(Workload::Scan).into_iter().map(|sample| sample.workload).collect::<Vec<_>>();
         assert_eq!(workloads, [Workload::Scan]);
-        // A few bytes for a link and its part of the index; a table's fixed part is spread over few entries here.
+        // The overhead is a few bytes for a link and its share of the index, and a share of the table's fixed part, large here because entries are
+        // few.
         let facts = &run(Workload::Insert)[0].facts;
         assert!(
             (20.0..400.0).contains(&facts[&Fact::OwnOverhead]) && facts.contains_key(&Fact::FailedCas),
@@ -175,8 +176,8 @@ fn lengths_and_workloads_are_those_asked_for() {
 
 #[test]
 fn samples_are_those_asked_for_with_times_and_facts() {
-    // Catches a fill that nobody asked for among the samples, times and amplifications that are missing or not plausible, records
-    // counted instead of seeks, and a database left behind.
+    // Catches a fill among the samples that was not requested, missing or implausible times and amplifications, records counted
+    // instead of seeks, and a database left behind.
     let wanted: Vec<_> = Workload::of(Kind::Engine).filter(|of| *of != Workload::Put).collect();
     let samples = run(&request(Subject::MiniEngine, Kind::TenTimesCache, &wanted)).expect("right");
     let mut done: Vec<_> = samples.iter().map(|sample| sample.workload).collect();
@@ -194,7 +195,7 @@ fn samples_are_those_asked_for_with_times_and_facts() {
     }
     let fact = |workload, fact: Fact| sample(workload).facts.get(&fact).copied();
     assert_eq!(fact(Workload::SyncedPut, Fact::Syncs), Some(1.0));
-    // The keys alone are 14 % of the records; three in four writes are obsolete in the end.
+    // The keys alone are 14 % of the bytes of the records; three of four writes are obsolete at the end.
     for (name, least, most) in [
         (Fact::WriteAmplification, 0.3, 20.0),
         (Fact::ReadAmplification, 0.1, 4.0),
@@ -216,7 +217,7 @@ fn samples_are_those_asked_for_with_times_and_facts() {
 
 #[test]
 fn a_log_and_a_table_without_one_are_checked_as_engines_are() {
-    // Catches a floor that drops what it is given, which would be the fastest of all.
+    // Catches a floor that drops its records, which would be the fastest of all.
     let directory = tempfile::tempdir().expect("a directory");
     let (dir, shape) = (directory.path().to_owned(), Shape::new(KeySet::Random, 3));
     let log = Log::open(&Settings { subject: Subject::Log, shape, dir, synced: false }).expect("a log");

@@ -1,5 +1,5 @@
-//! Does the operations of a workload on a subject, each thread its share, and compares the results with the expected ones. No clock runs while
-//! operations are made and contents compared.
+//! Runs the operations of a workload on a subject, each thread its share, and compares the results with the expected ones. No clock runs while
+//! operations are generated or contents compared.
 
 use std::ops::Range;
 use std::panic;
@@ -16,7 +16,7 @@ use super::outcome::{Request, Sample};
 use crate::spec::{Shape, Workload};
 use crate::subjects::store::{Done, Settings, Store};
 
-/// Records of a batch in an engine, and operations of one in a table.
+/// The records of an engine's batch, and the operations of a table's batch.
 const BATCH: usize = 100;
 const TABLE_BATCH: usize = 256;
 
@@ -34,7 +34,7 @@ impl Work<'_> {
         Settings { subject: self.request.subject, shape: *self.shape(), dir: dir.to_owned(), synced }
     }
 
-    /// Does the operations, and times them.
+    /// Runs the operations, and times them.
     pub(super) fn perform<S: Store>(&self, db: &S, workload: Workload, ops: &Ops) -> Done<Sample> {
         let alone = matches!(workload, Workload::Sort | Workload::FrozenScan);
         let threads = if alone { 1 } else { self.shape().threads };
@@ -44,7 +44,7 @@ impl Work<'_> {
             Done::Ok((sum, recorder))
         });
         let (sums, recorders): (Vec<_>, Vec<_>) = ended.into_iter().collect::<Done<Vec<_>>>()?.into_iter().unzip();
-        // Scans read everything in each thread.
+        // In scans, each thread reads everything.
         let times = if matches!(workload, Workload::Scan | Workload::Reverse) { threads } else { 1 };
         compare(workload, sums.into_iter().sum(), ops.expected * times as Digest)?;
         let mut sample = Sample::new(workload, ops.count * times, time);
@@ -55,7 +55,7 @@ impl Work<'_> {
         Ok(sample)
     }
 
-    /// Does the operations at `part`. Each kind of workload has a loop of its own. A table's loop reads no clock, unless it is to time
+    /// Runs the operations at `part`. Each kind of workload has a loop of its own. A table's loop reads no clock, except to time
     /// single inserts.
     fn share<S: Store>(
         &self,
@@ -106,7 +106,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Adds what is found where the subject shows it: handed out of here, a sum would cost as much as a part of the operation.
+    /// Adds the found bytes to `sum` in the subject's callback: a returned sum would cost as much as a part of the operation.
     #[inline(always)]
     fn step<S: Store>(&self, db: &S, ops: &Ops, at: usize, sum: &mut Digest) -> Done {
         let key = ops.keys.get(at);
@@ -119,7 +119,7 @@ impl Work<'_> {
                 read()?;
                 self.put(db, record, key, sum)?;
             }
-            // Newer than all that was stored.
+            // The sequence number is newer than all stored ones.
             Op::Delete => *sum += of_count(usize::from(db.delete(key, (self.input.all().end + at) as u64)?)),
         }
         Ok(())
@@ -131,17 +131,17 @@ impl Work<'_> {
         db.put(self.input.record(record, key))
     }
 
-    /// Compares everything in the subject with what has to be there, record by record, whether or not scans are measured: so every
-    /// round shows that its subject is complete and sorted.
+    /// Compares the whole subject with the expected contents, record by record, even if no scan is measured. So every round shows
+    /// that its subject is complete and sorted.
     pub(super) fn check<S: Store>(&self, db: &S, contents: &Contents<'_>) -> Done {
-        // Results that are not sorted cannot be checked.
+        // Only sorted results can be checked.
         db.sort()?;
         contents.check(|each| db.scan_all(each))
     }
 }
 
-/// The time from when the first thread begins to when the last one is done, and what each returned. It does not include the
-/// start of the threads: they wait for each other first. A thread that panics makes this panic.
+/// Runs `work` on all threads. Returns the time from the first thread's begin to the last one's end, and each thread's
+/// result. The threads wait for each other first, so the time does not include their start. Panics if a thread panics.
 fn timed<R: Send>(threads: usize, work: impl Fn(usize) -> R + Sync) -> (Duration, Vec<R>) {
     let (gate, work) = (&Barrier::new(threads), &work);
     let run = move |thread| {
@@ -159,13 +159,13 @@ fn timed<R: Send>(threads: usize, work: impl Fn(usize) -> R + Sync) -> (Duration
     (time, ended.into_iter().map(|(.., made)| made).collect())
 }
 
-/// The part of `0..len` for one of `threads`: neighbours stay together, and no two parts differ by more than one.
+/// The part of `0..len` for one of `threads`: a contiguous range. The lengths of parts differ by at most one.
 fn share(len: usize, threads: usize, thread: usize) -> Range<usize> {
     let bound = |thread: usize| (len as u128 * thread as u128 / threads as u128) as usize;
     bound(thread)..bound(thread + 1)
 }
 
-/// The parts of `range` of so many each, in order.
+/// The parts of `range` of `len` each, in order.
 fn batches(range: Range<usize>, len: usize) -> impl Iterator<Item = Range<usize>> {
     range.clone().step_by(len).map(move |start| start..range.end.min(start + len))
 }

@@ -7,10 +7,10 @@ use super::subject::Subject;
 use super::workload::Workload;
 use crate::text::name;
 
-/// More than machines have. Each thread needs a stack.
+/// The most threads: more than machines have processors. Each thread needs a stack.
 const MOST_THREADS: usize = 1024;
 
-/// See the file's header.
+/// A cell: see the file's header.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cell {
     pub(crate) shape: Shape,
@@ -19,8 +19,8 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// The cell of this shape in which the named subjects do the named workloads. Where no subject is named, all take part that
-    /// can do one of the workloads and end in time; where no workload is named, all that the subjects can do.
+    /// The cell of this shape in which `subjects` do `workloads`. Without named subjects, all take part that can do one of the
+    /// workloads within the time limit. Without named workloads, the cell has all that the subjects can do.
     pub(crate) fn new(shape: Shape, subjects: &[Subject], workloads: &[Workload]) -> Self {
         let takes_part = |subject: &Subject| match subjects {
             [] => (workloads.is_empty() || subject.can_any(workloads)) && subject.is_quick_enough(&shape),
@@ -35,19 +35,19 @@ impl Cell {
         Self { shape, subjects, workloads }
     }
 
-    /// No other subjects than `named`; if none are, no others than this program has.
+    /// Keeps only the subjects in `named`; if that is empty, only the subjects of this build.
     pub(crate) fn narrow(&mut self, named: &[Subject]) {
         self.subjects.retain(|of| if named.is_empty() { of.missing_feature().is_none() } else { named.contains(of) });
         self.workloads.retain(|&workload| self.subjects.iter().any(|subject| subject.can(workload)));
     }
 
-    /// Takes in what the other cell, of the same shape, has beyond this one. Neither is empty.
+    /// Adds the subjects and workloads of another cell of the same shape. Neither cell is empty.
     pub(crate) fn absorb(&mut self, other: &Self) {
         let subjects = [&self.subjects[..], &other.subjects].concat();
         *self = Self::new(self.shape, &subjects, &[&self.workloads[..], &other.workloads].concat());
     }
 
-    /// Refuses what makes no sense, and what does not fit in `memory` bytes, if that is known.
+    /// Refuses contradictory cells, and cells that do not fit in `memory` bytes, if that is known.
     pub(crate) fn check(&self, memory: Option<u64>) -> Result<(), String> {
         let Shape { entries, threads, .. } = self.shape;
         let refuse = |is_wrong: bool, why: String| if is_wrong { Err(why) } else { Ok(()) };
@@ -72,9 +72,9 @@ impl Cell {
         let most = entries.min(MOST_THREADS);
         let expected = format!("expected at most as many threads as entries, and {MOST_THREADS}: {most}");
         refuse(threads > most, format!("{expected}, found {threads}"))?;
-        // A system that does not tell still has no more than an allocation may be long.
+        // If the available memory is unknown, the bound is the largest possible allocation.
         let available = memory.map_or(isize::MAX as u128, u128::from);
-        // The latency of inserts takes a table of its own.
+        // The workload insert-latency needs a table of its own.
         let others = u128::from(self.workloads.contains(&Workload::InsertLatency));
         let needed = self.shape.memory() + others * self.shape.table_memory();
         let amounts = format!("a round needs up to {} MiB, available are {} MiB", needed >> 20, available >> 20);

@@ -1,4 +1,4 @@
-//! The shape of a cell, the same in every round: the keys, their number, how they are used, and what holds them.
+//! The shape of a cell, the same in every round: the keys, their number, their accesses, and their store.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::{grouped, name, short};
 
-/// The length of keys and values unless arguments say otherwise, in bytes.
+/// The default lengths of keys and values, in bytes.
 pub(crate) const KEY_LEN: usize = 16;
 pub(crate) const VALUE_LEN: usize = 100;
 
-/// The most that a table takes beyond an entry's key and value, in bytes: two boxes, links, and what allocators round up.
+/// The most bytes of a table for each entry, beyond its key and value: two boxes, links, and the rounding of allocators.
 const TABLE_OVERHEAD: u128 = 160;
 
-/// The bytes that the input takes for an entry beyond its keys: the operations of a workload, and the map of their expected results.
+/// The bytes of the input for each entry, beyond its keys: the operations of a workload, and the map of their expected results.
 const INPUT_OVERHEAD: u128 = 120;
 
 const MIB: u64 = 1 << 20;
-/// Less memory than this no engine takes.
+/// The least memory of an engine's cache or memtable, in bytes.
 const LEAST: u64 = 64 << 10;
 
 /// How often each key is read.
@@ -55,7 +55,7 @@ impl Store {
     }
 }
 
-/// See the file's header.
+/// A shape: see the file's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Shape {
@@ -91,7 +91,7 @@ impl Shape {
         Self { store, ..self }
     }
 
-    /// In a few words.
+    /// A short description.
     pub(crate) fn brief(&self) -> String {
         let Self { keys, access, entries, threads, key_len, .. } = self;
         let has_length = keys.has_one_length() && *key_len != KEY_LEN;
@@ -110,19 +110,19 @@ impl Shape {
         self.keys.longest(self.key_len)
     }
 
-    /// An upper estimate of what the filled table takes, in bytes.
+    /// An upper estimate of the filled table's memory, in bytes.
     pub(crate) fn table_memory(&self) -> u128 {
         (self.longest_key() as u128 + self.value_len as u128 + TABLE_OVERHEAD) * self.entries as u128
     }
 
-    /// An upper estimate of what a round needs, in bytes.
+    /// An upper estimate of a round's memory, in bytes.
     pub(crate) fn memory(&self) -> u128 {
         // Mixed workloads store up to six tenths more. The keys of the input come twice, as they are stored and as they are read.
         let keys = 3 * self.longest_key() as u128;
         8 * self.table_memory() / 5 + (keys + INPUT_OVERHEAD) * self.entries as u128
     }
 
-    /// When a round counts as hung: far more than the slowest subject needs. Engines fill several databases, and sync them.
+    /// The time after which a round counts as hung: far more than the slowest subject needs. Engines fill several databases, and sync them.
     pub(crate) fn time_limit(&self) -> Duration {
         let micros = if self.store.is_table() { 200 } else { 1000 };
         Duration::from_secs(60)

@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use super::shape::{Shape, Store};
 use super::workload::Workload;
 
-/// skl's inserts take O(n): filling a table of 100,000 takes minutes, one of 3 M days.
+/// The most entries for skl. Its inserts take O(n): to fill a table of 100,000 takes minutes, one of 3 M days.
 const MOST_OF_SKL: usize = 20_000;
 
-/// Hands every subject to the macro `$with`: what help says of it, the feature that it needs, if any, its role, what it can do, its
-/// colour in plots, and whether it is a table, an engine, or a table that
-/// is measured among engines too, with the type that `round` runs.
+/// Passes every subject to the macro `$with`: its help text, the feature that it needs (if any), its role, its ability, its colour
+/// in plots, and its kind with the type that `round` runs. The kind is a table, an engine, or both: a table that is measured among
+/// engines too.
 ///
-/// Ours are blue and green in plots, skip lists and LSM trees warm, trees olive and amber, floors grey.
+/// In plots our subjects are blue and green, skip lists and LSM trees have warm colours, trees are olive and amber, floors grey.
 #[rustfmt::skip]
 macro_rules! subjects {
     ($with:ident) => { $with! {
@@ -98,12 +98,12 @@ macro_rules! declare {
                 match self { $(Self::$subject => $colour,)* }
             }
 
-            /// The feature that this program lacks to measure the subject, if there is one.
+            /// The feature that the subject needs and this build lacks, if any.
             pub(crate) fn missing_feature(self) -> Option<&'static str> {
                 match self { $($(Self::$subject if !cfg!(feature = $feature) => Some($feature),)?)* _ => None }
             }
 
-            /// Tables without a log, which show what an engine could reach at most.
+            /// Whether this is a table without a log, which shows the upper bound for engines.
             fn is_floor_of_engines(self) -> bool {
                 match self { $(Self::$subject => stringify!($kind) == "both",)* }
             }
@@ -115,33 +115,33 @@ subjects!(declare);
 /// The role of a subject in comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// One of this workspace.
+    /// A table or engine of this workspace.
     Own,
-    /// Built alike: a skip list beside tables, an LSM tree beside engines.
+    /// A peer of the same structure: a skip list among tables, an LSM tree among engines.
     ClosePeer,
     OtherPeer,
-    /// Not a peer, since it has no order before it is sorted, or none at all, or no files: it shows what merely storing costs.
+    /// Not a peer, since it is unordered, ordered only after a sort, or has no files. It shows the cost of merely storing.
     Floor,
 }
 
-/// Which workloads a subject does. Each table from `Find` to `Freeze` does what those before it do, and more; only
-/// `Forward` is not read backwards, which `Ends` is.
+/// The workloads that a subject can do. Each table from `Find` to `Freeze` does the workloads of those before it,
+/// and more. The exception is `Forward`, which cannot be read backwards, although `Ends` can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 enum Ability {
-    /// A table that stores and finds nothing.
+    /// A table that only stores, and finds no key.
     Append,
-    /// A table through calls of many operations only; the one-by-one subject of the same table shows the rest.
+    /// A table that is used only through batched calls; the one-by-one subject of the same table does the other workloads.
     Batch,
     /// A table without order.
     Find,
-    /// A table that is read from its ends only, as a whole.
+    /// A table that can only be read as a whole, from either end.
     Ends,
-    /// A table that is not read backwards.
+    /// A table that cannot be read backwards.
     Forward,
     Ordered,
     /// A table that can be frozen.
     Freeze,
-    /// Engines differ in what they are, and ours also in options: each shows where its option counts.
+    /// Engines. Variants of our engine differ in an option, and do only the workloads that the option affects.
     Read,
     Write,
     Overwrite,
@@ -156,7 +156,7 @@ impl Subject {
         Self::value_variants()
     }
 
-    /// Those that take part where records are in this store.
+    /// The subjects for records in this store.
     pub(crate) fn of(store: Store) -> impl Iterator<Item = Self> {
         Self::all().iter().copied().filter(move |subject| match store {
             Store::Table => !subject.is_engine(),
@@ -164,12 +164,12 @@ impl Subject {
         })
     }
 
-    /// Whether it keeps records in files.
+    /// Whether the subject keeps records in files.
     fn is_engine(self) -> bool {
         self.ability() >= Ability::Read
     }
 
-    /// The same table, 256 operations at a time.
+    /// The subject of the same table with 256 operations a call.
     pub(crate) fn batched(self) -> Option<Self> {
         match self {
             Self::Fastskip => Some(Self::FastskipBatch),
@@ -178,7 +178,7 @@ impl Subject {
         }
     }
 
-    /// The same table, one operation at a time.
+    /// The subject of the same table with one operation a call.
     pub(crate) fn one_by_one(self) -> Option<Self> {
         Self::all().iter().copied().find(|of| of.batched() == Some(self))
     }
@@ -215,7 +215,7 @@ impl Subject {
         workloads.iter().any(|&workload| self.can(workload))
     }
 
-    /// Whether a round of this shape ends in a reasonable time.
+    /// Whether a round of this shape ends within a reasonable time.
     pub(crate) fn is_quick_enough(self, shape: &Shape) -> bool {
         self != Self::Skl || shape.entries <= MOST_OF_SKL
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::shape::Store;
 
-/// Declares the workloads, each with its name in arguments and files, and what a title calls it.
+/// Declares the workloads, each with its name in arguments and files, and its title.
 macro_rules! workloads {
     ($($(#[$meta:meta])* $workload:ident $name:literal = $title:literal,)*) => {
         /// The workloads, in the order in which a round does them.
@@ -94,12 +94,12 @@ impl Workload {
         Self::value_variants()
     }
 
-    /// Whether it is one of the Yahoo Cloud Serving Benchmark.
+    /// Whether the workload belongs to the Yahoo Cloud Serving Benchmark.
     pub(crate) fn is_ycsb(self) -> bool {
         (Self::YcsbA..=Self::YcsbF).contains(&self)
     }
 
-    /// Whether an engine does it with a full database at rest.
+    /// Whether the workload needs an engine's full database at rest.
     pub(crate) fn is_at_rest(self) -> bool {
         !matches!(self, Self::Put | Self::Load | Self::PutBatch | Self::SyncedPut | Self::Replay)
     }
@@ -114,12 +114,12 @@ impl Workload {
         matches!(self, Self::Put | Self::PutBatch | Self::Overwrite | Self::ReadWhileWriting)
     }
 
-    /// Whether its operations may be divided among threads: none reads what another one writes.
+    /// Whether threads may share the operations: no operation reads another one's write.
     pub(crate) fn takes_threads(self) -> bool {
         !self.is_ycsb() && !matches!(self, Self::Overwrite | Self::ReadWhileWriting)
     }
 
-    /// Those of tables, or those of engines.
+    /// The workloads of tables, or those of engines.
     pub(crate) fn of(store: Store) -> impl Iterator<Item = Self> {
         Self::all().iter().copied().filter(move |of| match store {
             Store::Table => *of < Self::Put,
@@ -127,7 +127,7 @@ impl Workload {
         })
     }
 
-    /// The workload of the peers that this one is compared with: they have neither batches of reads nor frozen tables.
+    /// The workload of the peers to which this one is compared: peers have neither batches of reads nor frozen tables.
     pub(crate) fn of_peers(self) -> Self {
         match self {
             Self::GetMany => Self::Get,
@@ -136,7 +136,7 @@ impl Workload {
         }
     }
 
-    /// The workloads that are compared with this one, itself among them.
+    /// The workloads that are compared with this one, including itself.
     pub(crate) fn family(self) -> impl Iterator<Item = Self> {
         Self::all().iter().copied().filter(move |other| other.of_peers() == self)
     }

@@ -10,7 +10,7 @@ use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistM
 
 use super::store::{BLOCK_BYTES, Done, FILTER_BITS, Record, Settings, Store, store};
 
-/// How often a wait looks, and how often no compaction has to be seen.
+/// The interval at which a wait checks, and the number of checks without a compaction after which none is due.
 const LOOK: Duration = Duration::from_millis(1);
 const QUIET: u32 = 100;
 
@@ -48,7 +48,8 @@ fn flushed(records: &Keyspace) -> Done {
     within(Duration::from_secs(60), "flush", || records.sealed_memtable_count() == 0)
 }
 
-/// Waits until all is flushed, and no compaction is due. It does not tell whether one is: none having run for a while must do.
+/// Waits until everything is flushed, and no compaction is due. fjall does not report whether one is due, so the wait ends when none has run for a
+/// while.
 pub(crate) fn settle(db: &Database, records: &Keyspace) -> Done {
     flushed(records)?;
     let (mut quiet, mut completed) = (0, 0);

@@ -15,7 +15,7 @@ pub(crate) struct Open {
     synced: bool,
 }
 
-/// A key as the binding wants it.
+/// A key of the type that the binding requires.
 struct Key(Box<[u8]>);
 
 impl LevelKey for Key {
@@ -50,6 +50,6 @@ store! {
         let entries = of.db.iter(ReadOptions::new()).from(&from);
         entries.take(most).for_each(|(key, value)| each(&key.0, &value));
     };
-    // Its binding cannot flush: the log is synced.
+    // The binding cannot flush, so this syncs the log.
     flush(of) => of.db.write(WriteOptions { sync: true }, &Writebatch::new())?;
 }

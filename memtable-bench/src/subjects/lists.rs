@@ -14,7 +14,7 @@ store! {
     /// crossbeam's `SkipMap`.
     CrossbeamList(SkipMap<Box<[u8]>, Box<[u8]>>);
     open(_settings) => SkipMap::new();
-    // It overwrites, so it takes everything; the check of the contents shows whether anything was overwritten.
+    // `insert` overwrites and never refuses; the check of the contents detects an overwrite.
     put(list, record) => list.insert(record.key.into(), record.value.into());
     get(list, key, read) => list.get(key).map(|entry| read(entry.value()));
     scan(list, from, most, each) => {
@@ -32,8 +32,8 @@ const WRITE_PHASES: usize = 3;
 store! {
     /// The published `fastskip` 0.1.1, by another author. It cannot be read from its end.
     PublishedList(ConcurrentSkipList);
-    // It panics when more threads have written than it has shards, ended ones included; and the thread that makes it takes
-    // one for its head.
+    // The list panics when more threads have written than it has shards, ended threads included. The thread that makes it
+    // takes one shard for the head.
     open(settings) => ConcurrentSkipList::with_shards(1 + WRITE_PHASES * settings.shape.threads);
     insert(list, record) => list.insert(record.key, record.value);
     get(list, key, read) => list.get_live(key).map(read);
@@ -49,7 +49,7 @@ store! {
         }
     };
     scan_all(list, each) => {
-        // Stops at the first `None`: its iterator must not be asked again past the end.
+        // Stops at the first `None`: a call of `next` past the end would be unsound in this list.
         for entry in list.iter() {
             if !entry.is_tombstone {
                 each(entry.key, entry.value);
@@ -77,9 +77,9 @@ store! {
 }
 
 store! {
-    /// `masstree`, a trie of concurrent B+ trees, with boxed values; it copies keys itself. Each call takes a guard, as calls of separate callers
-    /// do, and lends what it finds. Its batches are no subject: those of inserts take owned keys, and there are none of lookups. It is read from its
-    /// ends only, because its ranges that begin at a key miss entries where keys share their first eight bytes.
+    /// `masstree`, a trie of concurrent B+ trees, with boxed values; it copies keys itself. Each call takes a guard, like calls of separate callers,
+    /// and lends the value. Batches are not measured: batched inserts need owned keys, and there are no batched lookups. The tree is read only as a
+    /// whole, because its ranges that begin at a key miss entries where keys share their first eight bytes.
     Masstree(MassTree15<Box<[u8]>>);
     open(_settings) => MassTree15::new();
     insert(tree, record) => tree.insert_with_guard(record.key, record.value.into(), &tree.guard()).is_none();

@@ -1,5 +1,5 @@
-//! LMDB: a B+ tree in a memory map, one writer at a time. It has no log: without syncs a killed process loses nothing, but a power cut may leave a
-//! damaged file. Its cache is that of the system, so our memory bounds do not apply to it.
+//! LMDB: a B+ tree in a memory map, one writer at a time. It has no log: without syncs a killed process loses no data, but a power cut may leave a
+//! damaged file. It uses the page cache of the system, so our memory bounds do not apply to it.
 #![expect(unsafe_code, reason = "whoever maps a file vouches that nobody else changes it")]
 
 use std::iter::once;
@@ -12,7 +12,7 @@ use super::store::{Done, Record, Settings, Store, store};
 
 /// Address space for the map: the file grows as needed.
 const MAP_BYTES: usize = 64 << 30;
-/// More readers at once than a round has threads.
+/// The most concurrent readers: more than a round has threads.
 const READERS: u32 = 1024;
 
 pub(crate) struct Open {
@@ -24,7 +24,7 @@ fn open(settings: &Settings) -> Done<Open> {
     let mut options = EnvOpenOptions::new();
     options.map_size(MAP_BYTES).max_readers(READERS);
     if !settings.synced {
-        // SAFETY: a power cut may damage the file; a round does not outlive one.
+        // SAFETY: only a power cut may damage the file, and a power cut also ends the round.
         unsafe { options.flags(EnvFlags::NO_SYNC) };
     }
     // SAFETY: the directory is this round's own: no other process changes the file, and it is opened once at a time.
@@ -55,7 +55,7 @@ store! {
         of.records.get(&transaction, key)?.map(read)
     };
     scan(of, from, most, each) => {
-        // It refuses an empty key; none other is below this one.
+        // LMDB refuses an empty key; the smallest other key is a zero byte.
         let from = if from.is_empty() { &[0] } else { from };
         let transaction = of.env.read_txn()?;
         for entry in of.records.range(&transaction, &(Included(from), Unbounded))?.take(most) {

@@ -1,4 +1,4 @@
-//! A log without a table: no engine, but the upper bound of what an engine could reach. Records are appended to a file, each with a system call.
+//! A log without a table: not an engine, but an upper bound on the speed of an engine. Records are appended to a file, each with a system call.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -31,7 +31,7 @@ impl Open {
     }
 }
 
-/// The next key or value of a log.
+/// Reads the next key or value of a log.
 fn decode(log: &mut impl Read) -> Done<Vec<u8>> {
     let mut len = [0; 4];
     log.read_exact(&mut len)?;
@@ -49,7 +49,7 @@ store! {
     };
     put(log, record) => log.append(std::iter::once(record))?;
     put_batch(log, records) => log.append(records)?;
-    // To check it.
+    // Reads the log back, for the check of the contents.
     scan_all(log, each) => {
         let bytes = fs::read(&log.path)?;
         let (mut rest, mut sorted) = (&bytes[..], BTreeMap::new());

@@ -1,6 +1,6 @@
-//! The standard collections behind locks, of boxed keys and values: one lock for each insert and each get, as concurrent callers would take it, and
-//! one for a whole scan, which blocks writers meanwhile. Keys and values are allocated outside the lock. A poisoned lock is used as it is: a thread
-//! panicked, so the round has failed anyway.
+//! The standard collections behind locks, with boxed keys and values. Each insert and each get takes the lock, as concurrent callers do; a whole
+//! scan takes it once and blocks writers meanwhile. Keys and values are allocated outside the lock. Poison is ignored: a thread panicked, so the
+//! round has failed anyway.
 
 use std::array;
 use std::collections::{BTreeMap, HashMap};
@@ -15,14 +15,14 @@ use super::store::{Done, Record, Settings, Store, store};
 type Bytes = Box<[u8]>;
 type BytesTree = BTreeMap<Bytes, Bytes>;
 
-/// Trees that each hold a part of the keys, spread by hash: how a lock around a map is usually made to scale. Reading in
-/// order has to lock and merge all of them.
+/// Trees that each hold a part of the keys, spread by hash: the usual way to make a locked map scale. An ordered read
+/// has to lock and merge all trees.
 struct Shards<const N: usize> {
     trees: [Shard; N],
     hasher: RandomState,
 }
 
-/// On cache lines of its own: threads at neighbouring locks must not slow each other down.
+/// Has cache lines of its own, so that threads at neighbouring locks do not slow each other down.
 #[derive(Default)]
 #[repr(align(128))]
 struct Shard(RwLock<BytesTree>);
@@ -42,7 +42,7 @@ impl<const N: usize> Shards<N> {
     }
 }
 
-/// Calls `each` with the first `most` entries of all runs together, in the order that `before` says.
+/// Merges the runs: calls `each` with the first `most` entries of all runs, in the order of `before`.
 fn merge<'t, I: Iterator<Item = (&'t Bytes, &'t Bytes)>, const N: usize>(
     runs: [I; N],
     before: fn(&[u8], &[u8]) -> bool,
@@ -51,7 +51,7 @@ fn merge<'t, I: Iterator<Item = (&'t Bytes, &'t Bytes)>, const N: usize>(
 ) {
     let mut runs = runs.into_iter();
     match runs.next() {
-        // One tree has nothing to merge, and must not pay for it.
+        // A single tree needs no merge, and must not pay for one.
         Some(only) if N == 1 => only.take(most).for_each(|(key, value)| each(key, value)),
         first => {
             let merged = first.into_iter().chain(runs).kmerge_by(|a, b| before(a.0, b.0));
@@ -91,29 +91,29 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 store! {
-    /// The cost of a search in data without order. It cannot be read in order, so it is a floor and not a peer.
+    /// A map without order, which shows the cost of a search. It cannot be read in order, so it is a floor and not a peer.
     LockedHashMap(Mutex<HashMap<Bytes, Bytes>>);
     open(_settings) => Mutex::default();
     insert(map, record) => {
         let (key, value) = (record.key.into(), record.value.into());
         lock(map).insert(key, value).is_none()
     };
-    // Only for the check of its contents: no workload reads it in order.
+    // Only for the check of the contents: no workload reads the map in order.
     scan_all(map, each) => lock(map).iter().sorted_unstable().for_each(|(key, value)| each(key, value));
     get(map, key, read) => lock(map).get(key).map(|value| read(value));
     delete(map, key, _seqno) => lock(map).remove(key).is_some();
 }
 
 store! {
-    /// Appended to and sorted afterwards: the price of storing without order, and then of order by the fastest means. It finds
-    /// nothing before it is sorted, so it is a floor and not a peer.
+    /// A vector that is appended to and sorted afterwards: the cost of storing without order, and of the fastest sort. A
+    /// search is impossible before the sort, so it is a floor and not a peer.
     LockedVec(Mutex<Vec<(Bytes, Bytes)>>);
     open(_settings) => Mutex::default();
     put(pairs, record) => {
         let pair = (record.key.into(), record.value.into());
         lock(pairs).push(pair)
     };
-    // In the order that the pairs have: none before they are sorted.
+    // In the order of the pairs, which are unordered before `sort`.
     scan_all(pairs, each) => lock(pairs).iter().for_each(|(key, value)| each(key, value));
     sort(pairs) => lock(pairs).sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
 }

@@ -39,7 +39,7 @@ store! {
 /// A sequence number at which every write is visible.
 const NEWEST: u64 = u64::MAX;
 
-/// A reader skips what is deleted.
+/// Whether a reader returns the version: it skips tombstones.
 fn is_live(version: &Version<'_>) -> bool {
     version.kind == Kind::Value
 }
@@ -56,7 +56,7 @@ store! {
     Memtable(fastskip::Memtable);
     open(settings) => fastskip::Memtable::builder().shards(settings.shape.threads).huge_pages(true).build();
     insert(table, record) => table.put(record.key, record.number, record.value).is_ok();
-    // The operations are made anew for each batch, as an engine does for each write it is given.
+    // The operations are built for each batch, as an engine builds them for each write.
     insert_batch(table, records) => {
         let mut records = records.peekable();
         let first_seqno = records.peek().map_or(0, |record| record.number);
@@ -65,7 +65,7 @@ store! {
     };
     get(table, key, read) => value(table.get(key, NEWEST)).map(read);
     get_many(table, keys, each) => table.get_many(keys, NEWEST).into_iter().filter_map(value).for_each(each);
-    // By the cursor, as merging iterators read it, and whatever kind an entry has, as the list peers are read.
+    // Reads by the cursor, as merging iterators do. Includes tombstones, since the lists of peers are read in full too.
     scan(table, from, most, each) => {
         let mut cursor = table.cursor();
         cursor.seek(from, NEWEST);
@@ -75,9 +75,9 @@ store! {
     scan_back(table, each) => {
         table.iter(NEWEST).rev().filter(is_live).for_each(|version| each(version.key, version.value))
     };
-    // It stores the tombstone whether the key is there or not.
+    // Stores a tombstone even if the key is absent.
     delete(table, key, seqno) => table.delete(key, seqno).is_ok();
-    // Every version, as a flush writes them.
+    // Reads every version, as a flush does.
     freeze_and_scan(table, each) => {
         table.freeze().all_versions().for_each(|version| each(version.key, version.value))
     };

@@ -33,7 +33,7 @@ store! {
         let (path, cache_bytes) = (settings.dir.join("records.redb"), settings.shape.cache_bytes() as usize);
         let durability = if settings.synced { Durability::Immediate } else { Durability::None };
         let opened = Open { db: Database::builder().set_cache_size(cache_bytes).create(path)?, durability };
-        // Readers expect the table.
+        // Reads fail unless a write has created the table.
         opened.write(empty(), durability)?;
         opened
     };

@@ -7,7 +7,7 @@ use mini_engine::Metrics;
 
 use crate::spec::{Shape, Subject};
 
-/// Bytes of a data block, and bits of filter for each key, of engines where they can be chosen.
+/// The bytes of a data block, and the filter's bits for each key, for engines where these can be chosen.
 pub(crate) const BLOCK_BYTES: usize = 4096;
 pub(crate) const FILTER_BITS: u32 = 10;
 
@@ -23,20 +23,20 @@ pub(crate) struct Record<'a> {
     pub(crate) value: &'a [u8],
 }
 
-/// How a subject is opened. Nothing is compressed.
+/// The settings with which a subject is opened. Subjects do not compress.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) subject: Subject,
     pub(crate) shape: Shape,
-    /// Of a database. It is there, and empty if there is no database yet.
+    /// The directory of a database. It exists, and is empty if there is no database yet.
     pub(crate) dir: PathBuf,
-    /// Whether each write is synced before it is acknowledged. If not it is left to the operating system, or less: see the book.
+    /// Whether each write is synced before it is acknowledged. If not, a write is passed to the operating system, or not even that: see the book.
     pub(crate) synced: bool,
 }
 
 /// A table or a database that many threads use. Generic, so that the clock sees no calls through a vtable.
 ///
-/// A subject has the operations of the workloads that `Subject::can` allows it; the others are never called.
+/// A subject implements the operations of the workloads that `Subject::can` allows; the others are never called.
 #[rustfmt::skip]
 pub(crate) trait Store: Sync + Sized {
     fn open(settings: &Settings) -> Done<Self>;
@@ -46,10 +46,10 @@ pub(crate) trait Store: Sync + Sized {
     /// Stores the records as one write. Engines that have no such write store one by one.
     fn put_batch<'a>(&self, mut records: impl Iterator<Item = Record<'a>>) -> Done { records.try_for_each(|record| self.put(record)) }
 
-    /// The result of `read` on the key's value, which it sees in place if the subject lends it.
+    /// Returns the result of `read` for the key's value. `read` gets the value in place if the subject can lend it.
     fn get<R>(&self, _key: &[u8], _read: impl FnOnce(&[u8]) -> R) -> Done<Option<R>> { unable() }
 
-    /// Calls `each` with the value of every key that is there, in the order of the keys.
+    /// Calls `each` with the value of every stored key of `keys`, in the order of `keys`.
     fn get_many(&self, _keys: &[&[u8]], _each: impl FnMut(&[u8])) -> Done { unable() }
 
     /// Calls `each` with the first `most` keys that are not below `from`, and their values, in order.
@@ -58,19 +58,19 @@ pub(crate) trait Store: Sync + Sized {
     /// Calls `each` with every key and value, in order. Every subject can do this: its contents are checked with it.
     fn scan_all(&self, each: impl FnMut(&[u8], &[u8])) -> Done { self.scan(&[], usize::MAX, each) }
 
-    /// The same, the last one first.
+    /// As [`scan_all`](Self::scan_all), in reverse order.
     fn scan_back(&self, _each: impl FnMut(&[u8], &[u8])) -> Done { unable() }
 
-    /// Deletes the key, which was stored before `seqno`. True if the table says that the key was there.
+    /// Deletes the key, which was stored before `seqno`. True if the table reports that the key was stored.
     fn delete(&self, _key: &[u8], _seqno: u64) -> Done<bool> { unable() }
 
     /// Refuses all further writes, then calls `each` with every key and value in order, as a flush reads them.
     fn freeze_and_scan(&self, _each: impl FnMut(&[u8], &[u8])) -> Done { unable() }
 
-    /// Puts into order what was stored without.
+    /// Sorts the records of a subject that stores them unordered.
     fn sort(&self) -> Done { Ok(()) }
 
-    /// Returns when everything is on stable storage, and in no memtable where there are any.
+    /// Returns when everything is on stable storage, and all memtables, if any, are empty.
     fn flush(&self) -> Done { Ok(()) }
 
     /// Returns when no compaction is due.
@@ -79,13 +79,13 @@ pub(crate) trait Store: Sync + Sized {
     /// Ends everything: the directory may be opened again.
     fn close(self) -> Done { Ok(()) }
 
-    /// The bytes that a table uses by its own account, if it keeps one: keys, values and all that comes with them.
+    /// The memory that a table reports, in bytes, if it reports it: keys, values and all overhead.
     fn memory_used(&self) -> Option<u64> { None }
 
-    /// How often a compare-and-swap found its link changed since the writer read it, if the table counts that.
+    /// The number of compare-and-swaps that failed because the link changed after the writer read it, if the table counts them.
     fn cas_failures(&self) -> Option<u64> { None }
 
-    /// Our engine's account of what it has done.
+    /// Our engine's metrics.
     fn metrics(&self) -> Option<Metrics> { None }
 }
 
@@ -93,8 +93,8 @@ fn unable() -> ! {
     unreachable!("Subject::can excludes this workload")
 }
 
-/// A [`Store`] around another type: a line for each operation, in which the first name is that of the wrapped value and `?` returns
-/// its errors. `insert` and `insert_batch` are the writes of a subject that tells whether it has taken everything.
+/// Implements [`Store`] for a wrapper of another type, with a line for each operation. The first argument of a line is the wrapped value,
+/// and `?` returns its errors. `insert` and `insert_batch` are the writes of a subject that returns whether it has stored everything.
 #[rustfmt::skip]
 macro_rules! store {
     ($(#[$doc:meta])* $name:ident($inner:ty); open($settings:ident) => $open:expr; $($rest:tt)*) => {
@@ -137,7 +137,7 @@ macro_rules! store {
     (@memory_used $s:ident () $body:expr) => { fn memory_used(&self) -> Option<u64> { let $s = &self.0; Some($body as u64) } };
     (@cas_failures $s:ident () $body:expr) => { fn cas_failures(&self) -> Option<u64> { let $s = &self.0; Some($body as _) } };
     (@metrics $s:ident () $body:expr) => { fn metrics(&self) -> Option<Metrics> { let $s = &self.0; Some($body) } };
-    // Sort, flush and settle; and reads of everything.
+    // The operations sort, flush and settle, and reads of everything.
     (@$op:ident $s:ident () $body:expr) => { fn $op(&self) -> Done { let $s = &self.0; $body; Ok(()) } };
     (@$op:ident $s:ident ($each:ident) $body:expr) => {
         fn $op(&self, mut $each: impl FnMut(&[u8], &[u8])) -> Done { let $s = &self.0; Ok($body) }

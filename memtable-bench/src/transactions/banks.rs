@@ -1,5 +1,5 @@
-//! The engines whose transactions are compared. Each holds accounts and moves amounts between them, in a transaction of its own that reads both
-//! accounts and writes both. What is equal among them, and what is not, is that of the engines' other comparisons (see the book): no commit is synced.
+//! The engines whose transactions are compared. Each holds accounts and moves amounts between two of them, in a transaction that reads and writes
+//! both accounts. The settings are those of the engines' other comparisons (see the book): no commit is synced.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub(super) trait Bank: Sync + Sized {
     /// Returns when everything is flushed and no compaction is due.
     fn settle(&self) -> Done;
 
-    /// Moves 1 from one account to another. Returns how often it had to begin.
+    /// Moves 1 from one account to another. Returns how often the transaction began, retries included.
     fn transfer(&self, from: &[u8], to: &[u8]) -> Done<u64>;
 
     /// Calls `each` with the balance of each account.

@@ -1,8 +1,8 @@
-//! How many transactions of several threads an engine commits in a second: transfers between accounts that are drawn at random. With few accounts most
-//! transactions meet others, with many almost none.
+//! Measures how many transactions of several threads an engine commits in a second: transfers between random accounts. With few accounts most
+//! transactions conflict, with many almost none.
 //!
 //! In a round each engine in turn gets an empty directory, stores the accounts, comes to rest, and is measured with each number of threads. After
-//! that, the balances must add up to nothing: a lost update would leave a rest.
+//! that, the balances must add up to zero: after a lost update they would not.
 
 mod banks;
 #[cfg(feature = "peers")]
@@ -52,7 +52,7 @@ pub(crate) struct TransactionArgs {
 #[derive(Debug, Clone, Copy)]
 struct Rate {
     commits_a_second: f64,
-    /// How often a transaction began, for each that was committed.
+    /// The number of begun transactions for each committed one.
     tries: f64,
 }
 
@@ -130,7 +130,7 @@ fn round<B: Bank>(args: &TransactionArgs, accounts: usize) -> Done<Vec<Rate>> {
     }
 }
 
-/// The key of an account: neighbours lie apart.
+/// The key of an account. The keys of neighbouring numbers are far apart.
 fn account(number: usize) -> [u8; KEY_LEN] {
     let mut key = [0; KEY_LEN];
     let number = number as u64;
@@ -139,7 +139,7 @@ fn account(number: usize) -> [u8; KEY_LEN] {
     key
 }
 
-/// Transfers on all threads, until the time is over.
+/// Runs transfers on all threads, until the time is over.
 fn measure<B: Bank>(bank: &B, accounts: &[[u8; KEY_LEN]], threads: usize, time: Duration) -> Done<Rate> {
     let gate = &Barrier::new(threads);
     let work = |thread: usize| {
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn every_engine_commits_transfers_and_loses_none() {
-        // Catches an engine that is asked wrongly, so that its transactions are not isolated, and figures in the wrong column.
+        // Catches wrong calls of an engine's API that leave its transactions without isolation, and figures in the wrong column.
         let args = TransactionArgs { accounts: vec![3], threads: vec![1, 4], millis: 20, rounds: 1 };
         let rates: Vec<_> =
             BANKS.iter().map(|(name, round)| vec![round(&args, 3).unwrap_or_else(|e| panic!("{name}: {e}"))]).collect();
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_lost_update_is_found() {
-        // Catches totals that are not compared: a bank whose transfers only take.
+        // Catches totals that are not compared: this bank's transfers only withdraw.
         struct Thief(Mini);
         impl Bank for Thief {
             fn open(dir: &std::path::Path) -> Done<Self> {

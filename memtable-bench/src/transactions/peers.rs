@@ -16,7 +16,7 @@ use crate::subjects::store::Done;
 /// fjall with optimistic transactions.
 pub(crate) struct FjallOptimistic(OptimisticTxDatabase, OptimisticTxKeyspace);
 
-/// fjall with one writing transaction at a time, which waits for the one before it.
+/// fjall with one writing transaction at a time; the next one waits.
 pub(crate) struct FjallOneWriter(SingleWriterTxDatabase, SingleWriterTxKeyspace);
 
 /// Reads the account in `$transaction`, and writes it.

@@ -1,5 +1,4 @@
-//! The files of the bench use each other in one direction: from the names of what is measured, by rounds and their results, to the
-//! commands.
+//! Imports of the bench go in one direction: commands use rounds and results, which use the names of subjects and workloads.
 
 use std::path::Path;
 
@@ -8,7 +7,7 @@ mod imports;
 
 use imports::{Graph, Sources, in_circles};
 
-/// Each line imports those above it, and no other of its own.
+/// A file may import files of the lines above its own, but no other file of its line.
 const LAYERS: [&str; 8] = [
     "allocator error",
     "text",
@@ -26,7 +25,7 @@ fn graph() -> Graph {
     graph
 }
 
-/// The folder or file below `src` that a module is in.
+/// The folder or file below `src` that contains a module.
 fn part(module: &str) -> &str {
     module.split("::").next().unwrap_or_default()
 }
@@ -37,7 +36,7 @@ fn layer(module: &str) -> Option<usize> {
 
 #[test]
 fn imports_lead_to_lower_layers_only() {
-    // Catches a result that knows how it is drawn, a round that knows of goals, and a file of which nobody has said where it belongs.
+    // Catches results that import plots, a round that imports goals, and a file without a layer.
     for (module, imports) in graph().iter().filter(|(module, _)| !module.is_empty()) {
         let own = layer(module);
         assert!(own.is_some(), "{module} is in no layer");
@@ -49,7 +48,7 @@ fn imports_lead_to_lower_layers_only() {
 
 #[test]
 fn no_files_use_each_other_in_a_circle() {
-    // Catches an import upward, which makes two files one that nobody can read alone.
+    // Catches an import upward, which makes two files depend on each other.
     let graph = graph();
     for (module, other) in [("measure", "ipc"), ("spec::cell", "spec::shape"), ("round::work", "subjects::store")] {
         assert!(graph[module].contains(other), "{module}: {:?}", graph[module]);

@@ -1,4 +1,4 @@
-//! Tests of the whole program: the order of its files, and its commands, run as a process.
+//! Tests of the whole program: the layers of its files, and its commands, which run as processes.
 
 mod layers;
 mod program;

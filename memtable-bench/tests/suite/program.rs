@@ -9,10 +9,10 @@ use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
 const PEERS: bool = cfg!(feature = "peers");
-/// The published crate is known to crash: whether it does is no matter of this test.
+/// The published crate is known to crash; this test accepts that.
 const MAY_FAIL: &str = "fastskip-published";
 
-/// The tables that this build has, with the workloads of each; those that find single keys also time single inserts.
+/// The tables of this build, with the workloads of each; tables that find single keys also time single inserts.
 fn tables() -> Vec<(&'static str, String)> {
     let find = "insert get miss mixed mixed-95 delete insert-latency";
     let forward = "insert get miss scan seek seek-one mixed mixed-95 delete insert-latency";
@@ -37,7 +37,7 @@ fn tables() -> Vec<(&'static str, String)> {
     all.into_iter().filter(|of| of.0).map(|(_, subject, able)| (subject, able.to_owned())).collect()
 }
 
-/// The engines of this build that take part, with the workloads of each in a run of everything.
+/// The engines of this build, with the workloads of each in a full run.
 fn engines() -> Vec<(&'static str, String)> {
     let tree = "put load put-batch synced-put get miss scan-10 scan-100 scan-10k read-while-writing overwrite \
                 ycsb-a ycsb-b ycsb-c ycsb-d ycsb-e ycsb-f open";
@@ -70,7 +70,7 @@ fn bench(line: &str) -> Output {
     bench.args(line.split_whitespace()).stdin(Stdio::null()).output().expect("run")
 }
 
-/// Runs `line`; returns what was printed.
+/// Runs `line`; returns its output.
 #[track_caller]
 fn done(line: &str) -> String {
     let ran = bench(line);
@@ -95,7 +95,7 @@ fn measured(line: &str) -> Measured {
     Measured { directory, file, printed, json }
 }
 
-/// The page of results, which holds every plot and needs no other file, and the names of the plots beside it.
+/// The page of results, which contains every plot and needs no other file, and the names of the plot files beside it.
 #[track_caller]
 fn page_of(files: &str) -> (String, Vec<String>) {
     let directory = tempdir().expect("a directory");
@@ -122,7 +122,7 @@ fn page_of(files: &str) -> (String, Vec<String>) {
     (page, plots)
 }
 
-/// Whether `text` has all of `said`, which bars separate.
+/// Checks that `text` contains all parts of `said`, which are separated by `|`.
 #[track_caller]
 fn check_says(text: &str, said: &str) {
     said.split('|').for_each(|said| assert!(text.contains(said), "{said}: {text}"));
@@ -165,9 +165,9 @@ fn check_round(round: &Value, subject: &str, able: &str, shape: &Value, printed:
 
 #[test]
 fn every_subject_runs_on_every_shape_and_every_round_is_in_the_json() {
-    // Catches a subject that loses, doubles or misplaces records, a workload left out, operations miscounted, a round that is
-    // lost between processes, an argument that files or processes call by another name, and a file that does not say what was
-    // measured.
+    // Catches a subject that loses, doubles or misplaces records, an omitted workload, miscounted operations, a round that is
+    // lost between processes, an argument whose name differs in files or processes, and a file that does not describe the
+    // measurement.
     for (line, cells, fields, last, title) in [
         (
             "--entries 2000 --keys random,sequential,paths --threads 1,3 --access uniform,zipfian",
@@ -204,8 +204,8 @@ fn every_subject_runs_on_every_shape_and_every_round_is_in_the_json() {
 
 #[test]
 fn every_engine_does_every_workload_and_the_page_shows_it() {
-    // Catches an engine that loses or misplaces records, a workload left out, a goal without a figure or a verdict, and plots,
-    // ratios and costs that are in no file or on no page.
+    // Catches an engine that loses or misplaces records, an omitted workload, a goal without a figure or a verdict, and plots,
+    // ratios and costs that are missing in the file or on the page.
     let Measured { directory: _directory, file, printed, json } = measured("engine --at-most 150");
     assert_eq!((&json["benchmark"], &json["preset"]), (&"engine".into(), &"engine".into()));
     for (subject, able) in engines() {
@@ -232,7 +232,7 @@ fn every_engine_does_every_workload_and_the_page_shows_it() {
 
 #[test]
 fn presets_run_in_small_and_goals_say_what_they_came_to() {
-    // Catches a preset with a cell that no process understands, and a goal that is lost.
+    // Catches a preset with a cell that the round's process cannot parse, and a lost goal.
     let ours = "--at-most 300 --subjects fastskip,fastskip-batch,memtable,memtable-batch,vec";
     let Measured { printed, json, .. } = measured(&format!("memtable --preset goals {ours}"));
     assert_eq!(json["preset"], "goals");
@@ -260,7 +260,7 @@ fn check_tags(markup: &str) {
 
 #[test]
 fn the_page_holds_every_plot_and_needs_no_other_file() {
-    // Catches a page that is empty, broken, or blank where the network is missing, and a README's table without a ratio.
+    // Catches a page that is empty, broken, or blank without a network, and a README table without a ratio.
     let Measured { directory: _directory, file, .. } = small();
     let (page, plots) = page_of(&file);
     let headline = if PEERS { "compared-insert" } else { "growth-random-insert" };
@@ -288,7 +288,7 @@ fn the_page_holds_every_plot_and_needs_no_other_file() {
 
 #[test]
 fn recorded_runs_can_be_drawn() {
-    // Catches a change of the file's format, or of a name, that leaves behind the runs from which the book's pages are made.
+    // Catches a change of the file's format, or of a name, after which the runs of the book's pages can no longer be read.
     for (runs, goal) in [("blocks", "<b>N1</b>"), ("engines", "<b>E1</b>"), ("reads", "<b>E5</b>")] {
         let directory = format!("{}/results/{runs}", env!("CARGO_MANIFEST_DIR"));
         let files = fs::read_dir(directory).expect("results").flatten().map(|file| file.path().display().to_string());
@@ -298,14 +298,14 @@ fn recorded_runs_can_be_drawn() {
 
 #[test]
 fn wrong_use_is_refused_with_2_before_anything_runs_or_is_written() {
-    // Catches a page about nothing, a report that silently does nothing, and hours of measuring towards a file that cannot
-    // be written. What else `memtable` refuses is tested beside its plan.
+    // Catches an empty page, a report that silently does nothing, and a long run whose file cannot be written. The tests
+    // of plans cover other refusals of `memtable`.
     let Measured { directory, file: good, .. } = small();
     let at = |name: &str| directory.path().join(name).display().to_string();
     let text = fs::read_to_string(&good).expect("read");
     let empty = format!("{}\"cells\":[]}}", text.split("\"cells\"").next().unwrap_or_default());
     let out = at("out");
-    // Behind a file that is right: all are read before anything is written.
+    // Follows a valid file: all files are read before anything is written.
     for (name, bytes, message) in [
         ("missing", None, "cannot read"),
         ("binary", Some(&[0xff, 0xfe, 0][..]), "cannot read"),

@@ -54,7 +54,7 @@ fn digit(byte: u8, index: usize) -> Result<u8, String> {
     Ok(value)
 }
 
-/// Two lower-case digits a byte.
+/// The bytes as lower-case digits, two for each byte.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn what_is_not_hexadecimal_is_refused_with_its_place() {
-        // Catches a decoder that skips what it does not know, and one that drops a last odd digit.
+        // Catches a decoder that skips unknown characters, and one that drops an odd last digit.
         assert_eq!(decode(b"00x0").unwrap_err(), "expected a digit at column 3, found 'x'");
         assert_eq!(decode(b"0g").unwrap_err(), "expected a digit at column 2, found 'g'");
         assert_eq!(decode(b"000").unwrap_err(), "expected an even number of digits, found 3");

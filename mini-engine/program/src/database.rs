@@ -1,7 +1,7 @@
 //! The database of a command: its arguments, and opening it.
 //!
-//! Only commands that write create one. All others refuse a directory without a database, so that a mistyped path is an error instead of an empty
-//! answer and a new directory. Commands that only read open it read-only: they change nothing in it, and may run at the same time.
+//! Only commands that write create a database. All others refuse a directory without a database, so that a mistyped path is an error instead of
+//! an empty answer and a new directory. Commands that only read open it read-only: they change nothing in it, and may run at the same time.
 
 use std::path::PathBuf;
 use std::thread;
@@ -13,7 +13,7 @@ use mini_engine::{Builder, Db, Error, RecoveryMode};
 use crate::failure::Failure;
 use crate::{output, size};
 
-/// The word for a wait without an end.
+/// The value of `--wait` for a wait without an end.
 const FOREVER: &str = "forever";
 /// A lock cannot notify waiting processes, so they poll.
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
@@ -49,7 +49,7 @@ pub(crate) enum OpenFor {
     /// Nothing in the directory changes, and others may read at the same time.
     Reading,
     Writing,
-    /// Like for writing, but a database is created if there is none.
+    /// As `Writing`, but creates a database if there is none.
     Creating,
 }
 
@@ -58,14 +58,14 @@ impl DatabaseArgs {
         let builder = self.builder().create_if_missing(purpose == OpenFor::Creating);
         let builder = builder.read_only(purpose == OpenFor::Reading);
         let db = self.when_free(|| builder.clone().open())?;
-        // The command did not ask for the findings, and exit codes do not show them.
+        // Findings go to the log: they are no results of the command, and exit codes do not show them.
         for finding in db.recovery().findings() {
             output::say(format_args!("{finding}"));
         }
         Ok(db)
     }
 
-    /// Does `open`, and waits, if requested, while another process has the database open.
+    /// Calls `open`; if `--wait` is given, repeats it while another process has the database open.
     pub(crate) fn when_free<T>(&self, open: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
         let until = Instant::now().checked_add(Duration::from_secs(self.wait.unwrap_or(0)));
         let mut is_told = false;
@@ -82,7 +82,7 @@ impl DatabaseArgs {
         }
     }
 
-    /// A builder with the options from the arguments.
+    /// A builder with the options of the arguments.
     pub(crate) fn builder(&self) -> Builder {
         let mut builder = Db::builder(&self.path);
         if let Some(bytes) = self.memtable_bytes {

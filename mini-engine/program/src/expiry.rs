@@ -1,4 +1,4 @@
-//! The time at which a record expires, as arguments, and in JSON as milliseconds since 1970.
+//! The time at which a record expires: in arguments, and in JSON as milliseconds since 1970.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -18,7 +18,7 @@ pub(crate) struct ExpiryArgs {
 }
 
 impl ExpiryArgs {
-    /// The time from which on the key is absent, if there is one; `now` by the clock of the database.
+    /// The time from which on the key is absent, if any; `now` is the time of the database's clock.
     pub(crate) fn time(&self, now: SystemTime) -> Result<Option<SystemTime>, String> {
         match (self.expire_in, self.expire_at) {
             (Some(after), _) => now.checked_add(after).map(Some).ok_or_else(too_late),
@@ -28,7 +28,7 @@ impl ExpiryArgs {
     }
 }
 
-/// The time that is this many milliseconds after 1970.
+/// The time `millis` milliseconds after the beginning of 1970.
 pub(crate) fn of_millis(millis: u64) -> Result<SystemTime, String> {
     UNIX_EPOCH.checked_add(Duration::from_millis(millis)).ok_or_else(too_late)
 }

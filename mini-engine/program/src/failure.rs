@@ -10,12 +10,12 @@ use crate::size::counted;
 
 /// The key does not exist.
 pub(crate) const NOT_FOUND: u8 = 1;
-/// Wrong arguments, a directory that is no database, a keyspace that is not there, a format newer than this program.
+/// Wrong arguments, a directory without a database, a missing keyspace, or a format newer than this program.
 pub(crate) const WRONG_USE: u8 = 2;
 /// Stored bytes are damaged.
 pub(crate) const CORRUPTION: u8 = 3;
 const IO: u8 = 4;
-/// An import went to its end, and some lines of the input were no records.
+/// An import ended normally, but some lines of the input were no records.
 pub(crate) const REJECTED: u8 = 5;
 
 /// The advice when another process has the database open.
@@ -31,7 +31,7 @@ pub(crate) enum Exit {
     Done,
     /// The requested key does not exist; nothing was printed.
     NotFound,
-    /// The readable part was handled; stderr lists the damage.
+    /// The readable data was processed; stderr lists the damage.
     Incomplete,
     /// Some lines of the input were no records; stderr lists them.
     Rejected,
@@ -60,7 +60,7 @@ pub(crate) enum Failure {
         place: String,
         source: io::Error,
     },
-    /// The reader of stdout has closed it and wants no more. This is no error.
+    /// The reader of stdout has closed it. This is no error.
     ClosedPipe,
 }
 
@@ -73,7 +73,7 @@ impl Failure {
             Self::Damage(_) => IO,
             Self::Usage(_) => WRONG_USE,
             Self::Io { .. } => IO,
-            // The exit code that a shell reports for a program that a signal has ended.
+            // The exit code that a shell reports for a program that was ended by a signal.
             Self::Interrupted { signal, .. } => u8::try_from(128 + signal).unwrap_or(u8::MAX),
             Self::ClosedPipe => 0,
         }
@@ -101,13 +101,13 @@ impl Failure {
     }
 }
 
-/// A path in the form in which it is typed.
+/// A path, quoted as in a command line.
 pub(crate) fn shown(path: &Path) -> String {
     let path = path.display().to_string();
     if path.contains(char::is_whitespace) { format!("'{path}'") } else { path }
 }
 
-/// Whether the disk is full. Earlier writes are then in the engine's log, and synced once it is closed.
+/// Whether the disk is full. Earlier writes are then in the engine's log, and are synced when the database is closed.
 pub(crate) fn is_want_of_space(error: &Error) -> bool {
     use io::ErrorKind::{QuotaExceeded, StorageFull};
     matches!(error, Error::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
@@ -122,8 +122,8 @@ fn engine_exit_code(error: &Error) -> u8 {
         | Error::NotADatabase { .. }
         | Error::UnsupportedVersion { .. }
         | Error::Unsupported { .. } => WRONG_USE,
-        // Locked, full, read-only and closed are all states of the storage, not of the request. The same holds for any later kind of engine error,
-        // until its code is decided here.
+        // Locked, full, read-only and closed are states of the storage and no faults of the request. New kinds of engine errors get this code too,
+        // until this match handles them.
         _ => IO,
     }
 }

@@ -11,7 +11,7 @@ pub(crate) struct KeyspaceArgs {
     pub(crate) name: Option<String>,
 }
 
-/// Checked here, so that no database is made for a keyspace that cannot be.
+/// Checks the name here, so that no database is made for an invalid keyspace.
 fn parse_name(name: &str) -> Result<String, String> {
     match (1..=MAX_KEYSPACE_NAME_LEN).contains(&name.len()) {
         true => Ok(name.to_owned()),
@@ -20,7 +20,7 @@ fn parse_name(name: &str) -> Result<String, String> {
 }
 
 impl KeyspaceArgs {
-    /// The keyspace, which must be there: so a mistyped name makes none.
+    /// The keyspace, which must exist, so that a mistyped name does not make one.
     pub(crate) fn existing(&self, db: &Db) -> Result<Keyspace, Error> {
         match &self.name {
             Some(name) if !db.keyspaces().contains(name) => Err(Error::NoKeyspace { name: name.clone() }),
@@ -28,7 +28,7 @@ impl KeyspaceArgs {
         }
     }
 
-    /// The keyspace, which is made if there is none.
+    /// The keyspace; makes it if it does not exist.
     pub(crate) fn created(&self, db: &Db) -> Result<Keyspace, Error> {
         self.name.as_ref().map_or_else(|| Ok(Keyspace::clone(db)), |name| db.keyspace(name))
     }

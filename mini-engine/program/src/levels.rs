@@ -1,4 +1,4 @@
-//! Draws the levels of a database: the size and the cost of each.
+//! Draws the levels of a database, with the size and the cost of each.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ const BAR_WIDTH: usize = 25;
 /// Parts of a character cell, an eighth each.
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
-/// The picture: a line for each level that holds data or has caused work, with a bar in proportion to the largest.
+/// Draws a line for each level that holds data or has caused compaction work, with a bar in proportion to the largest level.
 pub(crate) fn draw(out: &mut dyn Write, metrics: &Metrics) -> io::Result<()> {
     let most = metrics.levels.iter().map(|level| level.bytes).max().unwrap_or(0);
     writeln!(out, "{:<BAR_WIDTH$} runs tables        size        read     written  w-amp", "level")?;
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn the_picture_shows_what_each_level_holds_and_costs_within_80_columns() {
-        // Catches a bar scaled by the sum instead of the largest level, a column that wraps in a terminal, an empty level that is drawn, and a
+        // Catches a bar scaled by the sum instead of the largest level, a line that wraps in a terminal, an empty level that is drawn, and a
         // figure under a wrong name.
         let drawn = drawn(&metrics());
         let line = |start: &str| drawn.lines().find(|line| line.starts_with(start)).unwrap_or_default().to_owned();

@@ -1,7 +1,7 @@
 //! The program `mini-engine`: a database directory for people and shell scripts.
 //!
-//! Each command has its file in `commands`. A command returns an `Exit` or a `Failure`; only this file prints failures and picks exit codes,
-//! so that no command can invent its own.
+//! Each command has its file in `commands`. A command returns an `Exit` or a `Failure`; only this file prints failures and chooses exit
+//! codes.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -75,7 +75,7 @@ fn main() -> ExitCode {
     let arguments = match parse_arguments() {
         Ok(arguments) => arguments,
         Err(request) => {
-            // Help and version come this way too. If their output cannot be written, there is no way to say so.
+            // Help and version come here too. If their output cannot be written, no message could be written either.
             request.print().ok();
             return ExitCode::from(if request.use_stderr() { failure::WRONG_USE } else { 0 });
         }
@@ -92,7 +92,7 @@ fn main() -> ExitCode {
         Ok(Exit::Rejected) => ExitCode::from(failure::REJECTED),
         Err(failure) => {
             output::say(format_args!("mini-engine: {failure}"));
-            // `dump` reads a single file, wherever it is.
+            // Advice about the database does not fit `dump`, which reads a single file anywhere.
             if let Some(next) =
                 failure.next_command().filter(|_| !matches!(arguments.asked, Asked::Command(Command::Dump(_))))
             {
@@ -108,8 +108,8 @@ fn parse_arguments() -> Result<Arguments, clap::Error> {
     Arguments::from_arg_matches(&refined(Arguments::command()).try_get_matches()?)
 }
 
-/// The command, in which a negative number is a key, or refused by its option, but not an unknown option; and an empty address is refused by its
-/// argument's name, as an empty path is: no message about it could say which it is.
+/// The command, with two changes. A negative number is a key, or is refused by its option, but is not an unknown option. An empty address is
+/// refused with its argument's name, like an empty path, since a later message could not name the argument.
 fn refined(command: clap::Command) -> clap::Command {
     let refine = |arg: clap::Arg| {
         let takes_value = arg.get_action().takes_values();

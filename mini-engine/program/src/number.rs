@@ -1,4 +1,4 @@
-//! Whole numbers as people type them.
+//! Whole numbers in arguments.
 
 /// The number in `text`, if it is `LEAST` or more.
 pub(crate) fn parse<const LEAST: u64>(text: &str) -> Result<u64, String> {

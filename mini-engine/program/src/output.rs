@@ -1,7 +1,7 @@
 //! The program's two streams: results on stdout, messages on stderr.
 //!
-//! A reader that has seen enough (`scan | head`) closes the pipe: that is `Failure::ClosedPipe`, which ends the program
-//! quietly. Messages on stderr that nobody can receive are dropped: `eprintln!` would panic instead.
+//! A reader such as `head` in `scan | head` may close the pipe early: that is `Failure::ClosedPipe`, which ends the
+//! program quietly. Messages to a closed stderr are dropped; `eprintln!` would panic instead.
 
 use std::fmt;
 use std::io::{self, BufWriter, StdoutLock, Write};

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 const VARIABLE: &str = "MINI_ENGINE_PASSWORD";
 const LONGEST: usize = Settings::MAX_PASSWORD_LEN;
 
-/// The first line of `file`, or else the variable of the environment.
+/// The first line of `file`, or else the value of the environment variable.
 pub(crate) fn read(file: Option<&Path>) -> Result<Option<Vec<u8>>, Failure> {
     match (file, std::env::var_os(VARIABLE)) {
         (Some(file), _) => read_file(file).map(Some),

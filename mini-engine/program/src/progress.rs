@@ -10,10 +10,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// The interval at which an unmoved bar is redrawn.
 pub(crate) const REDRAW: Duration = Duration::from_millis(100);
 
-/// One bar, for terminals with [`COLUMNS`] columns and for narrower ones.
+/// The template of a bar, for terminals with [`COLUMNS`] columns and for narrower ones.
 struct Template {
     wide: &'static str,
-    /// Fits into half as many columns, where the other would be wrapped.
+    /// Fits into half as many columns, in which the wide form would wrap.
     narrow: &'static str,
 }
 
@@ -31,12 +31,12 @@ const FILE: Template = Template {
 const PIPE: Template =
     Template { wide: "{spinner} {binary_bytes} {binary_bytes_per_sec}{msg}", narrow: "{spinner} {binary_bytes}{msg}" };
 
-/// A bar that counts this many operations.
+/// A bar that counts up to `operations`.
 pub(crate) fn of_operations(operations: u64) -> ProgressBar {
     styled(ProgressBar::new(operations), &OPERATIONS, columns())
 }
 
-/// A bar that counts bytes, up to this many if the number is known.
+/// A bar that counts bytes, up to `bytes` if the number is known.
 pub(crate) fn of_bytes(bytes: Option<u64>) -> ProgressBar {
     match bytes {
         Some(bytes) => styled(ProgressBar::new(bytes), &FILE, columns()),
@@ -53,7 +53,7 @@ fn columns() -> u16 {
 fn styled(bar: ProgressBar, template: &Template, columns: u16) -> ProgressBar {
     match ProgressStyle::with_template(if columns < COLUMNS { template.narrow } else { template.wide }) {
         Ok(style) => bar.with_style(style),
-        // Indicatif's plain bar, because a faulty template is no reason to stop. A test checks that it is never needed.
+        // A faulty template falls back to indicatif's plain bar and does not stop the program. A test checks that this never happens.
         Err(_) => bar,
     }
 }
@@ -67,20 +67,21 @@ fn follow<T>(bar: &ProgressBar, position: impl Fn() -> u64 + Sync, work: impl Fn
     let has_ended = AtomicBool::new(false);
     thread::scope(|scope| {
         let draw = || {
-            // Relaxed: it says nothing about other memory.
+            // Relaxed: the flag publishes no other memory.
             while !has_ended.load(Ordering::Relaxed) {
                 bar.set_position(position());
                 thread::park_timeout(REDRAW);
             }
         };
-        // Without a thread there is no bar, which is no reason to stop.
+        // If the thread cannot start, the command runs without a bar.
         let drawing = thread::Builder::new().spawn_scoped(scope, draw).ok();
         let _end = End { has_ended: &has_ended, bar, drawing };
         work()
     })
 }
 
-/// Ends the thread that moves the bar, and removes the bar, also when the work panics, because the scope waits for that thread.
+/// When dropped, ends the thread that moves the bar, and removes the bar. That must happen even if the work panics, because the scope waits for that
+/// thread.
 struct End<'a, 'scope> {
     has_ended: &'a AtomicBool,
     bar: &'a ProgressBar,
@@ -109,14 +110,14 @@ mod tests {
 
     #[test]
     fn the_bar_follows_the_work_and_ends_with_it_even_if_it_panics() {
-        // Catches a thread that continues to draw after its command has failed, and never ends.
+        // Catches a thread that never ends, but continues to draw after its command has failed.
         let bar = ProgressBar::hidden();
         let (seen, is_seen) = mpsc::channel();
         let look = || {
             seen.send(()).ok();
             7
         };
-        // A second look comes after the bar was moved by the first.
+        // The second call of `position` comes after the bar was moved to the result of the first.
         let work = || (0..2).for_each(|_| is_seen.recv_timeout(Duration::from_secs(60)).expect("a look"));
         follow(&bar, look, work);
         assert_eq!(bar.position(), 7);
@@ -127,7 +128,7 @@ mod tests {
         assert!(bar.is_finished());
     }
 
-    /// A terminal that remembers the longest line.
+    /// A terminal that records its longest line.
     #[derive(Clone, Debug, Default)]
     struct Paper {
         columns: u16,
@@ -170,7 +171,7 @@ mod tests {
         // Catches a line that is wrapped, and a typing error in a template, which would leave a bar without rate and time.
         let all = 10_000_000_000;
         let messages = [(OPERATIONS, "readwhilewriting"), (FILE, ", 10000000000 lines"), (PIPE, ", 10000000000 lines")];
-        // Nothing moves here: the picture says "0.0000/s" and "0s left", which leaves so much to the longest that are likely.
+        // The bar does not move here, so it shows "0.0000/s" and "0s left". The longest likely texts are longer by these numbers of characters.
         let (of_time, of_rate) = (1, 12);
         for (columns, left) in [(40, of_time), (79, of_time), (80, of_time + of_rate)] {
             for (template, message) in &messages {

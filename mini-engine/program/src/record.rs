@@ -1,12 +1,10 @@
-//! One record per line, in and out: `scan` prints the form that `import` reads.
+//! One record per line: `scan` prints the form that `import` reads.
 //!
-//! * Tab: key, TAB, value. The first TAB separates, so a key that holds one, or a key or value that holds a newline, does not
-//!   survive this form.
-//! * Hex: the same with both in hexadecimal digits; every byte survives.
-//! * JSON: `{"key":"..","value":".."}`. JSON strings are text, so bytes that are not UTF-8 are written as hexadecimal digits under
-//!   `key_hex` or `value_hex`; every byte survives. A record that expires has its time, in milliseconds since 1970, under `expires_at`; the other
-//!   forms lose it. `dump --json` adds the sequence number and prints removals; `import` refuses these lines, since it would
-//!   store old versions as new ones.
+//! * Tab: key, TAB, value. The first TAB separates, so this form loses a key that contains a TAB, and a key or value that contains a newline.
+//! * Hex: the same, with key and value in hexadecimal digits; every byte survives.
+//! * JSON: `{"key":"..","value":".."}`. JSON strings are text, so bytes that are not UTF-8 are written as hexadecimal digits under `key_hex` or
+//!   `value_hex`; every byte survives. A record that expires has its time, in milliseconds since 1970, under `expires_at`; the other forms lose it.
+//!   `dump --json` adds the sequence number and prints removals; `import` refuses these lines, since it would store old versions as new ones.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -43,8 +41,8 @@ impl Format {
 
     /// The maximum length of a valid line, without its newline.
     ///
-    /// A longer tab-separated line must have a key or a value past its limit. JSON may need six bytes for a byte, but then there is
-    /// the shorter hexadecimal form.
+    /// A longer tab-separated line must have a key or a value beyond its limit. JSON may need six bytes for a byte, but such a
+    /// record has a shorter hexadecimal form.
     pub(crate) fn longest_line(self) -> usize {
         const RECORD: usize = MAX_KEY_LEN + MAX_VALUE_LEN;
         const JSON_FRAME: usize = 1024;
@@ -84,7 +82,7 @@ pub(crate) fn parse(line: &[u8], format: Format) -> Result<Record<'_>, String> {
     Ok(Record { key: decode("key", key)?, value: decode("value", value)?, expiry: None })
 }
 
-/// The members of a JSON object in their order, equal names included.
+/// The members of a JSON object in their order, including repeated names.
 struct Members(Vec<(String, Value)>);
 
 impl<'de> Deserialize<'de> for Members {
@@ -173,7 +171,7 @@ pub(crate) fn print_entry(out: &mut dyn Write, entry: &Entry<'_>) -> io::Result<
     out.write_all(if entry.is_behind_damage { b",\"behind_damage\":true}\n" } else { b"}\n" })
 }
 
-/// Writes a record as a line, or only its key if there is no value with its expiry.
+/// Writes a record as a line: its key and, if given, the value with its expiry.
 pub(crate) fn print(
     out: &mut dyn Write,
     format: Format,
@@ -236,7 +234,7 @@ mod tests {
 
     #[test]
     fn what_dump_prints_import_refuses() {
-        // Catches a removal that looks like an empty value, and old versions of a log that are stored as new ones.
+        // Catches a removal that is printed like an empty value, and old versions of a log that are imported as new ones.
         let entry =
             |value| Entry { seqno: 7, keyspace: 0, key: b"k", end: None, value, expiry: None, is_behind_damage: true };
         let ranges = [(&b"m"[..], r#""to":"m""#), (b"m\xff", r#""to_hex":"6dff""#), (b"", r#""to":"""#)];
@@ -262,7 +260,7 @@ mod tests {
 
     #[test]
     fn json_carries_the_time_at_which_a_record_expires() {
-        // Catches a copy that lives for ever, and a time in another unit.
+        // Catches a lost expiry, and a time in another unit.
         let line = br#"{"key":"k","value":"v","expires_at":1500}"#;
         let record = parse(line, Format::Json).unwrap();
         assert_eq!(record.expiry, Some(SystemTime::UNIX_EPOCH + std::time::Duration::from_millis(1500)));
@@ -287,7 +285,7 @@ mod tests {
 
     #[test]
     fn lines_that_are_no_record_are_refused_with_a_reason() {
-        // Catches a malformed line that is accepted as a record with a guessed key or value, or with the last of two.
+        // Catches a malformed line that is accepted as a record, with a guessed key or value, or with the last of two.
         let refused: [(&str, Format, &str); 20] = [
             ("no separator", Format::Tab, "expected a tab between key and value, found none"),
             ("", Format::Tab, "expected a tab between key and value, found none"),

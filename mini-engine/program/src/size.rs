@@ -1,11 +1,11 @@
-//! Sizes as people type them: `64M`, `64MiB`, `67108864`; and counts with their nouns.
+//! Sizes in arguments (`64M`, `64MiB`, `67108864`), and counts with their nouns in messages.
 
 use std::num::IntErrorKind;
 
 const EXPECTED: &str = "expected a number of bytes, such as 67108864, 64M or 64MiB";
 
 /// The bytes of the size `text`. As in GNU's programs, `K`, `M`, `G` and `KiB`, `MiB`, `GiB` are powers of 1024, and `KB`, `MB`, `GB`
-/// powers of 1000; capitals or not.
+/// powers of 1000, in capitals or not.
 pub(crate) fn parse(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
     let unit = match text[digits.len()..].trim_start().to_ascii_lowercase().as_str() {

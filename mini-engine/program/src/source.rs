@@ -28,7 +28,7 @@ impl Source {
         Ok(Self { name: path.display().to_string(), reader: Box::new(file), bytes })
     }
 
-    /// Reads everything, as the value of a key. If a file is longer than `most` bytes, nothing is read; from a pipe, at most one byte more is read.
+    /// Reads everything, as the value of a key. A file longer than `most` bytes is refused unread; a longer pipe is read one byte further.
     pub(crate) fn read_value(mut self, most: u64) -> Result<Vec<u8>, Failure> {
         let too_long =
             |name, found| Failure::Usage(format!("{name}: expected a value of at most {most} bytes, found {found}"));
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn no_more_is_read_of_a_value_than_tells_that_it_is_too_long() {
-        // Catches a file of many gigabytes that is read only to find that it is too long, and a long value that is cut.
+        // Catches a huge file that is read although its size is known to be too large, and a long value that is cut.
         let read = |bytes, most| {
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(b"1234567").and_then(|()| file.rewind()).unwrap();

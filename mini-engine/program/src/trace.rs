@@ -8,7 +8,7 @@ use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Sets the trace level for this many `-v`.
+/// Sets the trace level for `verbose`, the number of `-v` options.
 pub(crate) fn by_verbosity(verbose: u8) {
     let level = match verbose {
         0 => return,
@@ -26,7 +26,7 @@ pub(crate) fn to_stderr(level: LevelFilter) {
     subscriber.with(filter_fn(move |trace| level > LevelFilter::WARN || !is_of_every_day(trace))).try_init().ok();
 }
 
-/// Whether it tells of something that a cluster is made for: openraft warns of each heartbeat to a node that is away.
+/// Whether the trace reports normal events of a cluster: openraft warns of each heartbeat to an absent node.
 fn is_of_every_day(trace: &Metadata<'_>) -> bool {
     trace.target().starts_with("openraft") && *trace.level() > Level::ERROR
 }

@@ -1,5 +1,5 @@
-//! What does a durable proposal cost, with 1, 16 and 64 of them in flight? One node, so there is no network; its log and its state are on the disk
-//! that has the directory for temporary files (`TMPDIR`).
+//! The cost of a durable proposal, with 1, 16 and 64 of them in flight. There is one node, and so no network. Its log and its state are on the
+//! disk of the directory for temporary files (`TMPDIR`).
 //!
 //! `cargo bench -p openraft-mini-engine --bench proposals`
 
@@ -41,7 +41,7 @@ impl Apply<TypeConfig> for App {
     }
 }
 
-/// There is no other node.
+/// A network without other nodes.
 struct Nobody;
 
 impl RaftNetworkFactory<TypeConfig> for Nobody {
@@ -86,7 +86,7 @@ impl RaftNetworkV2<TypeConfig> for Nobody {
     }
 }
 
-/// Proposes, one after the other, until `end`; adds their number to `done`.
+/// Makes one proposal after the other until `end`; adds their number to `done`.
 async fn propose(raft: Raft, client: usize, end: Instant, done: Arc<AtomicU64>) {
     let mut number = 0_u64;
     while Instant::now() < end {
@@ -97,7 +97,7 @@ async fn propose(raft: Raft, client: usize, end: Instant, done: Arc<AtomicU64>) 
     }
 }
 
-/// Proposals a second, and log syncs for each.
+/// Proposals a second, and log syncs for each proposal.
 async fn measure(raft: &Raft, logs: &Logs, in_flight: usize) -> (f64, f64) {
     let (done, begun) = (Arc::new(AtomicU64::new(0)), Instant::now());
     let end = begun + WARM_UP + MEASURED;
@@ -116,7 +116,7 @@ async fn measure(raft: &Raft, logs: &Logs, in_flight: usize) -> (f64, f64) {
 }
 
 fn main() {
-    // `cargo test` builds and starts benchmarks too, to see that they work.
+    // `cargo test` also builds and starts benchmarks, to check that they work.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }

@@ -40,7 +40,7 @@ struct Network {
     nodes: Arc<Mutex<BTreeMap<u64, (Raft, State)>>>,
 }
 
-/// The way to one node.
+/// The connection to one node.
 struct Connection {
     network: Network,
     target: u64,
@@ -115,7 +115,7 @@ async fn start(id: u64, dir: &Path, network: &Network) -> Result<(), Box<dyn Err
     Ok(())
 }
 
-/// The leader, once there is one among the nodes that run.
+/// Waits until one of the running nodes is the leader, and returns it.
 async fn leader(network: &Network) -> (u64, Raft, State) {
     loop {
         let nodes = network.nodes.lock().unwrap().clone();

@@ -1,7 +1,7 @@
 //! Values on disk: postcard encodings of openraft's types.
 //!
-//! Postcard is compact, and its format is specified and stable. It stores no names of fields, so the stored bytes change with the types: a test below
-//! holds them. Whoever changes the pinned version of openraft learns there whether old databases can still be read.
+//! Postcard is compact, and its format is specified and stable. It stores no field names, so the stored bytes change with the types. A test below
+//! compares them with fixed bytes, and so shows whether another version of openraft can still read old databases.
 
 use std::fmt::Display;
 use std::io::{Error, ErrorKind, Result};
@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 /// The bytes of a value.
 ///
 /// # Errors
-/// Those of the value's own implementation of `Serialize`.
+/// The errors of the value's own implementation of `Serialize`.
 pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>> {
     postcard::to_stdvec(value).map_err(|error| Error::new(ErrorKind::InvalidInput, format!("cannot encode: {error}")))
 }
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn the_stored_bytes_are_those_of_earlier_versions() {
-        // Catches a version of openraft, or of the encoding, that no longer reads what is on disk.
+        // Catches a version of openraft, or of the encoding, that can no longer read stored values.
         type AnEntry = Entry<Id, EntryPayload<String, u64, BasicNode>>;
         let request = AnEntry { log_id: id(300), payload: EntryPayload::Normal("x".into()) };
         let stored = encode(&request).unwrap();
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_not_one_value_are_refused() {
-        // Catches a value made of a part of the bytes, and a panic on bytes of another type.
+        // Catches a value that is decoded from only a part of the bytes, and a panic on bytes of another type.
         for bytes in [&[3, 1][..], &[3, 1, 1, 0], &[3, 1, 7], &[]] {
             let error = decode::<Vote<Id>>(bytes, "the vote of group 0").unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidData, "{bytes:?}");

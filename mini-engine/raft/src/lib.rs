@@ -30,38 +30,39 @@
 //! # let dir = dir.path();
 //! let log_store = Logs::open(dir.join("log"))?.group::<TypeConfig>(0)?;
 //! let state_machine = StateMachine::<TypeConfig, _>::open(dir.join("state"), Words)?;
-//! // What the application reads from, and what receives snapshots.
+//! // The handle for reads of the application, and for received snapshots.
 //! let state = state_machine.state();
 //! assert!(!state.db().contains_key("hello")?);
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! # What it guarantees
+//! # Guarantees
 //!
 //! | | |
 //! |---|---|
 //! | a vote | is durable when `save_vote` returns |
-//! | an appended entry | can be read when `append` returns, and is durable when its callback is called. All appends and votes that wait share one sync |
-//! | the log | has no hole, after any crash. A truncation or a purge is there as a whole or not at all |
-//! | a purged log | costs what a young one does: disk space, an open, a read |
+//! | an appended entry | can be read when `append` returns, and is durable when its callback is called. All waiting appends and votes share one sync |
+//! | the log | has no hole, after any crash. A truncation or a purge takes effect as a whole or not at all |
+//! | a purged log | costs as much as a new one: disk space, an open, a read |
 //! | an applied entry | is in the database once, with its log id and membership, or not at all. It survives a killed process; a power cut may lose the last ones, which openraft then applies again, from the log |
-//! | a snapshot | is a [checkpoint](mini_engine::Db::checkpoint), made without copying data, sent in checksummed parts, checked as a whole, and installed by one rename. After a crash at any step there is the old state or the new one |
+//! | a snapshot | is a [checkpoint](mini_engine::Db::checkpoint), made without copying data, sent in checksummed parts, checked as a whole, and installed by one rename. A crash at any step leaves the old state or the new one |
 //! | memory | does not depend on the size of the log, the state or a snapshot |
 //! | damage on disk, a full disk, a failed sync | is an error, and ends the node; acknowledged data is kept |
 //!
 //! # Why two databases
 //!
-//! A snapshot is a copy of the state machine's database. Its receiver must keep its own vote and log, so they cannot be in the same one. The log
-//! needs syncs, and the state machine does not: what it loses is applied again. In one database each sync would also write what was applied.
+//! A snapshot is a copy of the state machine's database. Its receiver must keep its own vote and log, so these cannot be in the same database. The
+//! log needs syncs, and the state machine does not: openraft applies lost entries again. In one database each sync would also write applied
+//! entries.
 //!
 //! # Why the log is a database
 //!
-//! Files of its own would be the other way: one for each part of the log, unlinked when they are purged. They would need what the engine's own log
-//! has: a format with checksums, recovery that tells a torn end from damage, space that is allocated ahead, an answer to a full disk and to a failed
-//! sync, and an index. An LSM tree does not lose by comparison, because the engine's log is just such a file. An entry is written to it once. It
-//! reaches a table only if it lives longer than a memtable; purged entries are removed together, before they are flushed or by dropping whole tables
-//! (see `log/logs.rs`). A test counts that.
+//! The alternative would be separate files: one for each part of the log, unlinked when the part is purged. These files would need everything that
+//! the engine's own log has: a format with checksums, recovery that distinguishes a torn end from damage, preallocated space, the handling of a full
+//! disk and of a failed sync, and an index. An LSM tree costs no more, because the engine's log is just such a file. An entry is written to it once.
+//! It reaches a table only if it lives longer than a memtable; purged entries are removed together, before they are flushed or by dropping whole
+//! tables (see `log/logs.rs`). A test counts that.
 //!
 //! # Versions
 //!

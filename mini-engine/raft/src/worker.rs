@@ -1,13 +1,13 @@
-//! [`Worker`]: a thread beside the asynchronous tasks, which does together what was queued while it was busy.
+//! [`Worker`]: a thread outside of the asynchronous runtime, which handles together all tasks that were queued while it was busy.
 
 use std::io;
 use std::mem::take;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-/// A thread that takes everything that was queued since it last looked, in order, and does it in one step.
+/// A thread that takes all queued tasks, in order, and runs them in one step.
 ///
-/// When this is dropped, the thread does what is still queued and ends; the drop waits for that.
+/// When this is dropped, the thread runs the queued tasks and ends; the drop waits for that.
 #[derive(Debug)]
 pub(crate) struct Worker<T> {
     queue: Arc<Queue<T>>,
@@ -30,7 +30,7 @@ impl<T: Send + 'static> Worker<T> {
     /// Starts a thread of this name.
     ///
     /// # Errors
-    /// Those of the system, which has no thread left.
+    /// The system's error if it can start no more threads.
     pub(crate) fn start(name: &str, mut run: impl FnMut(Vec<T>) + Send + 'static) -> io::Result<Self> {
         let state = Mutex::new(State { tasks: Vec::new(), is_over: false });
         let queue = Arc::new(Queue { state, changed: Condvar::new() });

@@ -1,7 +1,7 @@
 //! Calls of the engine from asynchronous tasks.
 //!
-//! A write goes to memory that the log maps, and takes microseconds; so it is made at once. Only if it had to wait for a flush, a compaction or
-//! space, or if a call reads or syncs whole files, does another thread make it.
+//! A write goes to memory that the log maps, and takes microseconds, so the calling task makes it. Another thread makes the call only if it
+//! would wait for a flush, a compaction or space, or if it reads or syncs whole files.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use mini_engine::{Db, Durability, Error, Result, WriteBatch};
 use openraft::RaftTypeConfig;
 use openraft::type_config::TypeConfigExt;
 
-/// Writes a batch. It is visible when this returns; it survives the process, and a power cut once a later sync is done.
+/// Writes a batch. The batch is visible when this returns. It survives the process, and after a later sync also a power cut.
 pub(crate) async fn write<C: RaftTypeConfig>(db: &Db, batch: WriteBatch) -> io::Result<()> {
     if db.try_write(&batch, Durability::Buffered)?.is_none() {
         let db = db.clone();

@@ -1,5 +1,5 @@
-//! The memory that large logs and snapshots take, by an allocator that counts. The only test of its program: nothing else allocates meanwhile.
-//! Memtables are not counted, because their memory comes from the system; their size is an option.
+//! The memory of large logs and snapshots, measured by a counting allocator. It is the only test of its program, so no other test allocates
+//! meanwhile. Memtables are not counted, because their memory comes from the system; their size is an option.
 
 use std::io::Result;
 
@@ -41,14 +41,14 @@ impl Apply<TypeConfig> for App {
     }
 }
 
-/// An entry of 64 KiB that no codec makes shorter by much.
+/// An entry of 64 KiB that hardly compresses.
 fn entry(index: u64) -> EntryOf<TypeConfig> {
     let mut random = Random(index);
     let text = (0..64 << 10).map(|_| char::from(b'0' + random.below(64) as u8)).collect();
     Entry::new_normal(LogIdOf::<TypeConfig>::new(LeaderId::new_committed(1, 1), index), text)
 }
 
-/// The most bytes that were allocated during `step`, without those allocated before it.
+/// The peak of allocated bytes during `step`, without those allocated before it.
 async fn peak<T>(what: &str, step: impl Future<Output = T>) -> T {
     let before = ALLOCATED.current_usage();
     ALLOCATED.reset_peak_usage();
@@ -65,7 +65,7 @@ fn options() -> Options {
 
 #[test]
 fn memory_does_not_depend_on_the_length_of_a_log_or_the_size_of_a_snapshot() {
-    // Catches a log that is read as a whole to be applied, a batch of everything, and a snapshot that is sent, received or checked in memory.
+    // Catches entries that are all read before they are applied, one batch for all entries, and a snapshot that is held whole in memory.
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let dir = proof::TempDir::new().unwrap();

@@ -6,19 +6,19 @@ use mini_engine::{Db, Durability, Error, WriteBatch};
 
 use proof::TempDir;
 
-/// The result of the child, by its exit code.
+/// The exit code of a child whose calls were refused as expected.
 const REFUSED: i32 = 7;
 
-/// Runs `work` in a fork of this process; its exit code. A child that hangs is ended after a minute.
+/// Runs `work` in a fork of this process, and returns the child's exit code. A child that hangs is killed after a minute.
 #[expect(unsafe_code, reason = "the standard library cannot fork")]
 fn in_a_fork(work: impl FnOnce() -> i32) -> i32 {
-    // SAFETY: the other threads of this process hold no lock meanwhile that the child takes: the engine's workers wait, and the test
+    // SAFETY: meanwhile no other thread of this process holds a lock that the child takes: the engine's workers wait, and the test
     // harness waits for this test. glibc makes its allocator usable in the child.
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "no fork: {}", std::io::Error::last_os_error());
     if child == 0 {
         let code = work();
-        // SAFETY: it takes a number and ends the process, without the destructors that belong to the parent.
+        // SAFETY: `_exit` takes a number and ends the process, without the destructors that belong to the parent.
         unsafe { libc::_exit(code) }
     }
     let until = Instant::now() + Duration::from_secs(60);
@@ -46,8 +46,8 @@ fn put(db: &Db, key: &str, durability: Durability) -> Result<(), Error> {
 }
 
 pub(crate) fn a_fork_writes_nothing_to_the_database_of_its_parent() {
-    // Catches a write that the child has acknowledged and over which its parent writes, and a child that waits for workers that it does
-    // not have, or removes files of its parent.
+    // Catches an acknowledged write of the child that the parent overwrites, and a child that waits for workers that it does not have,
+    // or removes files of its parent.
     for durability in [Durability::Buffered, Durability::Synced] {
         let dir = TempDir::new().unwrap();
         let db = Db::open(dir.path()).unwrap();
@@ -68,7 +68,7 @@ pub(crate) fn a_fork_writes_nothing_to_the_database_of_its_parent() {
         });
         assert_eq!(code, REFUSED, "{durability:?}");
         put(&db, "after", durability).unwrap();
-        // Its files are as they were.
+        // The parent's files are unchanged.
         db.flush().unwrap();
         put(&db, "last", durability).unwrap();
         drop(db);

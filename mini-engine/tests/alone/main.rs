@@ -1,5 +1,5 @@
-//! Tests of what a process has once: its threads at a fork, its memory, its file handles, its working directory. So each runs in a process of
-//! its own, which is this program again.
+//! Tests of properties of a whole process: its threads at a fork, its memory, its file handles, its working directory. So each test runs in a
+//! process of its own, which is this program again.
 
 #[cfg(unix)]
 mod fork;
@@ -11,10 +11,10 @@ mod working_directory;
 use std::env;
 use std::process::Command;
 
-/// Set in the process of a test.
+/// The environment variable that marks the process of a test.
 const ALONE: &str = "MINI_ENGINE_TEST_ALONE";
 
-/// Runs the test of this name, `work`, in a process in which nothing else runs.
+/// Runs `work`, the test named `name`, in a process without other tests.
 fn alone(name: &str, work: fn()) {
     if env::var_os(ALONE).is_some() {
         return work();

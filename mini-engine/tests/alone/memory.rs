@@ -1,5 +1,5 @@
-//! The memory that large values and nested ranges take, by an allocator that counts. The skip list is not counted: its memory comes from
-//! the system.
+//! The memory of large values and nested ranges, measured by a counting allocator. The skip list's memory comes from the system and
+//! is not counted.
 
 use mini_engine::{Compression, Db, Snapshot};
 use peak_alloc::PeakAlloc;
@@ -11,7 +11,7 @@ static ALLOCATED: PeakAlloc = PeakAlloc;
 
 const LEN: usize = 64 << 20;
 
-/// The most bytes that were allocated during `step`, without those allocated before it.
+/// The peak of allocated bytes during `step`, without those allocated before it.
 fn peak_bytes<T>(step: impl FnOnce() -> T) -> (T, usize) {
     let before = ALLOCATED.current_usage();
     ALLOCATED.reset_peak_usage();
@@ -19,30 +19,30 @@ fn peak_bytes<T>(step: impl FnOnce() -> T) -> (T, usize) {
     (done, ALLOCATED.peak_usage() - before)
 }
 
-/// The same for each byte of the large value.
+/// That peak for each byte of the large value.
 fn peak<T>(step: impl FnOnce() -> T) -> (T, f64) {
     let (done, bytes) = peak_bytes(step);
     (done, bytes as f64 / LEN as f64)
 }
 
-/// Bytes that no codec makes shorter.
+/// Incompressible bytes.
 fn noise() -> Vec<u8> {
     let mut random = proof::Random(1);
     (0..LEN / 8).flat_map(|_| random.next().to_le_bytes()).collect()
 }
 
 pub(crate) fn a_large_value_costs_little_more_than_twice_its_size_at_each_step() {
-    // Catches buffers that double to take the last few bytes, and copies that are made only to be written.
+    // Catches buffers that double for the last few bytes, and copies that are made only to be written.
     let value = noise();
     for compression in [Compression::None, Compression::Lz4] {
         let dir = TempDir::new().unwrap();
         let open = || Db::builder(dir.path()).compression(compression).cache_bytes(1 << 20).open().unwrap();
-        // A compressed block is in memory twice until it is written.
+        // Until it is written, a block is in memory both compressed and uncompressed.
         let compressed = if compression == Compression::None { 0.0 } else { 1.1 };
         let mut costs = Vec::new();
         let mut note = |what: &'static str, cost: f64, limit: f64| costs.push((what, cost, limit + 0.05));
         let db = open();
-        // The batch, and in the worst case the frame of the log in a buffer that doubles.
+        // The peak has the batch and, in the worst case, the frame of the log in a buffer that doubles.
         note("insert", peak(|| db.insert("key", &value).unwrap()).1, 4.0);
         note("flush", peak(|| db.flush().unwrap()).1, 1.0 + compressed);
         let (found, cost) = peak(|| db.get("key").unwrap().unwrap());
@@ -55,12 +55,12 @@ pub(crate) fn a_large_value_costs_little_more_than_twice_its_size_at_each_step()
         drop(found);
         db.remove("other").unwrap();
         db.flush().unwrap();
-        // The block that is read and the block that is written.
+        // The peak has the block that is read and the block that is written.
         note("compaction", peak(|| db.compact_range(..).unwrap()).1, (1.0 + compressed).max(2.0));
         note("verify", peak(|| assert!(db.verify().unwrap().problems.is_empty())).1, 1.0);
         db.insert("key", &value).unwrap();
         drop(db);
-        // The frame that is read and the entry; then the entry and the block that is written.
+        // The peak has the frame that is read and the entry, and later the entry and the block that is written.
         let (db, cost) = peak(open);
         note("replay", cost, 2.0 + compressed);
         assert!(db.get("key").unwrap().as_deref() == Some(&value[..]));
@@ -73,15 +73,15 @@ pub(crate) fn a_large_value_costs_little_more_than_twice_its_size_at_each_step()
 
 const RANGES: u32 = 5000;
 
-/// The number of range tombstones, and bytes, of all tables.
+/// The number of range tombstones of all tables, and the bytes of all tables.
 fn tables(db: &Db) -> (u64, u64) {
     let levels = db.metrics().levels;
     (levels.iter().map(|level| level.range_tombstones).sum(), levels.iter().map(|level| level.bytes).sum())
 }
 
 pub(crate) fn nested_ranges_cost_as_much_as_so_many_beside_each_other() {
-    // Each is seen by a snapshot of its own, so that none of them can be left out.
-    // Catches, for each place where a range begins or ends, a list of all that cover it: 25 million numbers in memory and in a table.
+    // Each range tombstone is visible to a snapshot of its own, so that no tombstone can be dropped. Catches a representation that
+    // lists, at each bound of a range, all tombstones that cover it: 25 million numbers in memory and in a table.
     let dir = TempDir::new().unwrap();
     let db = Db::open(dir.path()).unwrap();
     (0..3 * RANGES).for_each(|n| db.insert(n.to_be_bytes(), "").unwrap());

@@ -1,4 +1,4 @@
-//! Few file handles: a process that may have 64 open, and a database of many more tables.
+//! A process with a limit of 64 open files, and a database of many more tables.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ const HANDLES: u64 = 64;
 const TABLES: u32 = 500;
 
 fn open(dir: &TempDir) -> Db {
-    // Nothing is compacted automatically: each table is a run, and a scan reads all of them at once.
+    // Automatic compaction is off, so each table is a run, and a scan reads all tables at once.
     Db::builder(dir.path().join("db")).l0_trigger(1000).l0_slowdown(1000).l0_stop(1000).cache_bytes(0).open().unwrap()
 }
 
@@ -24,7 +24,7 @@ fn key(table: u32, n: u32) -> [u8; 8] {
     key.to_be_bytes()
 }
 
-/// Every way to read shows all tables.
+/// Checks that every kind of read sees the entries of all tables.
 fn check(db: &Db, changed: u32) {
     let value = |table: u32| if table < changed { b"new".to_vec() } else { table.to_be_bytes().to_vec() };
     let keys: Vec<_> = (0..TABLES).map(|table| key(table, table % 10)).collect();
@@ -56,7 +56,7 @@ pub(crate) fn a_process_with_64_handles_reads_writes_and_compacts_500_tables() {
     drop(db);
     let db = open(&dir);
     check(&db, 0);
-    // Another part of the process opens as many files as it can, and everything goes on.
+    // The engine must go on even if another part of the process has opened as many files as it can.
     let taken: Vec<fs::File> = std::iter::from_fn(|| fs::File::open("/dev/null").ok()).skip(6).collect();
     check_few(&db);
     drop(taken);

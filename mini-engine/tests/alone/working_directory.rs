@@ -1,4 +1,4 @@
-//! A database stays where it was opened, whatever becomes of the process's working directory.
+//! A database stays in its directory even if the process changes its working directory.
 
 use std::env;
 use std::fs;
@@ -34,7 +34,7 @@ pub(crate) fn a_relative_path_is_fixed_at_open() {
     let (unopened, db) = (builder(), builder().open().unwrap());
     db.insert("first", "1").unwrap();
     env::set_current_dir(two.path()).unwrap();
-    // Logs, tables, compactions, a manifest's edits, a verification, a checkpoint beside it, and the next open's recovery.
+    // Uses logs, tables, compactions, a manifest's edits, a verification, a checkpoint in the same parent directory, and the next open's recovery.
     for n in 0..400u32 {
         db.insert(n.to_be_bytes(), [7; 100]).unwrap();
     }
@@ -52,6 +52,6 @@ pub(crate) fn a_relative_path_is_fixed_at_open() {
     assert!(two.path().join("copy").join("CURRENT").exists());
     let db = Db::builder(one.path().join("db")).create_if_missing(false).open().unwrap();
     assert_eq!((db.get("first").unwrap().as_deref(), db.iter().count()), (Some(&b"1"[..]), 401));
-    // The working directory at the open counts, not the one at the builder.
+    // The path is relative to the working directory at the open, not at the construction of the builder.
     assert!(unopened.open().unwrap().contains_key("other").unwrap());
 }

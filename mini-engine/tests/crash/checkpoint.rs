@@ -7,12 +7,12 @@ use crate::prelude::*;
 
 const COPY: &str = "/copies/copy";
 const POINTER: &str = "/copies/copy/CURRENT";
-/// The word of a record that says that the checkpoint had returned.
+/// The note in a record that marks the return of the checkpoint.
 const RETURNED: u64 = u64::MAX;
 const ROUNDS: usize = 6;
 const DRAWS: u64 = 2;
 
-/// A database before its checkpoint, and the record of its disk from there on.
+/// A disk with a database before its checkpoint, and the record of the disk's later operations.
 struct Recorded {
     disk: Disk,
     record: Vec<Step>,
@@ -22,7 +22,7 @@ struct Recorded {
     script: Script,
 }
 
-/// Writes, makes a checkpoint, with links or without, and goes on writing.
+/// Records a run that writes, makes a checkpoint, with links or without, and goes on writing.
 fn recorded(seed: u64, links: bool, lie: Lie) -> Recorded {
     let mut script = Script::new(Shape::Flushes, seed);
     // The point where the writes end and the copy begins must not depend on random draws.
@@ -48,7 +48,7 @@ fn recorded(seed: u64, links: bool, lie: Lie) -> Recorded {
     run.db().checkpoint(COPY).unwrap();
     mem.note(RETURNED);
     write(&mut run, true);
-    // The copy keeps what is dropped now.
+    // The copy keeps the keyspaces that are dropped now.
     let mut live = run.live();
     let events = keyspace_event(&mut live, &Random(seed), 1).into_iter().chain(live.first().copied().map(Event::Drop));
     events.for_each(|event| run.change_keyspaces(&event).unwrap());
@@ -71,7 +71,7 @@ struct Met {
 }
 
 impl Recorded {
-    /// Judges both databases after a crash.
+    /// Checks both databases after a crash.
     fn judge(&self, left: &Disk, progress: Progress, returned: bool, met: &mut Met) -> Result<(), String> {
         met.points += 1;
         let mem = MemFs::on(left.clone());
@@ -104,7 +104,7 @@ impl Recorded {
         }
     }
 
-    /// An interrupted checkpoint leaves a copy that opens whole, or whose error says what it is. It does not stop the next checkpoint.
+    /// Checks the copy of an interrupted checkpoint: it opens whole, or its error names it as incomplete. It must not stop the next checkpoint.
     fn check_leftover(&self, mem: &MemFs, db: &Db) -> Result<(), String> {
         let left = incomplete_directory(COPY);
         match Db::builder(&left).create_if_missing(false).read_only(true).file_system(Arc::new(mem.clone())).open() {
@@ -144,7 +144,7 @@ impl Recorded {
 
 #[test]
 fn a_crash_during_a_checkpoint_harms_nobody_and_leaves_a_whole_copy_or_none() {
-    // Catches a copy that opens without a table, a pointer that is durable before its target, and a source that shares too much.
+    // Catches a copy that opens with a missing table, a pointer that is durable before its target, and a source that shares too many files.
     let (seed, mut met) = (seed(), Met::default());
     for round in 0..ROUNDS {
         let seed = seed.wrapping_add(round as u64);
@@ -158,7 +158,7 @@ fn a_crash_during_a_checkpoint_harms_nobody_and_leaves_a_whole_copy_or_none() {
 
 #[test]
 fn a_checkpoint_on_a_disk_that_lies_is_found_out() {
-    // Catches a cut that removes nothing of a copy, and an oracle that does not check a copy.
+    // Catches cuts that never damage a copy, and an oracle that does not check copies.
     let outcomes = (0..8).map(|seed| recorded(seed, false, Lie::Copies).cut_all(seed, &mut Met::default()));
     let verdict = outcomes.into_iter().find_map(Result::err).expect("a lie that was not found out");
     assert!(verdict.contains("copy, returned: "), "{verdict}");
@@ -166,8 +166,8 @@ fn a_checkpoint_on_a_disk_that_lies_is_found_out() {
 
 #[test]
 fn a_checkpoint_that_fails_leaves_a_whole_copy_or_none_to_a_power_cut() {
-    // Catches tables of a copy that are removed before its pointer is durably removed, half a copy that stops the next try, and a source that has
-    // become read-only.
+    // Catches tables of a leftover copy that are removed before its pointer is durably removed, a partial copy that stops the next try, and a
+    // source that becomes read-only.
     let made = || {
         let mem = MemFs::default();
         let faults = FaultFs::new(Arc::new(mem.clone()));

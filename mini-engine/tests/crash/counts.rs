@@ -1,29 +1,29 @@
-//! What an exploration has met.
+//! Counts the situations that occurred in an exploration.
 
 use crate::prelude::*;
 
 /// Counts of the situations that an exploration must meet, by name:
 /// * `points`: crashes whose recovery was judged; `kills`: those of them that were kills; `nested`: crashes during a recovery or after it, before
 ///   the database was closed;
-/// * `cut flushes`, `cut compactions`, and these by the number of their policy: the worker's next operation did not take place;
-/// * `below level 0`, `several runs` (on a level below), `narrowed` (a compaction had taken a piece and was to go on) and
-///   `range tombstones`: recoveries of a database with such tables;
-/// * `expired` and `expiring`: recoveries of a database with entries that had expired, and with others that were going to; `expired elsewhere`: with
-///   ones that had expired in another keyspace than the default one; `expired by default`, `expiring by default`: with ones whose expiry is that of
-///   all entries of their keyspace;
-/// * `keyspaces`: recoveries of a database with keyspaces that had entries; `dropped`, `created again`: after which a keyspace with entries was gone,
-///   and after which there was another one with its name;
-/// * `cut creations`, `cut drops`: recoveries that showed that the call that was under way had taken effect; `uncut creations`, `uncut drops`: that it
-///   had not;
+/// * `cut flushes`, `cut compactions`, the latter also by the number of their policy: crashes before the worker's next operation;
+/// * `below level 0`, `several runs` (on a level below), `narrowed` (a compaction had finished a piece and had more to
+///   do) and `range tombstones`: recoveries of a database with such tables;
+/// * `expired` and `expiring`: recoveries of a database with expired entries, and with entries that will expire; `expired elsewhere`: with expired
+///   entries in a keyspace other than the default one; `expired by default`, `expiring by default`: with entries whose expiry is the default of
+///   their keyspace;
+/// * `keyspaces`: recoveries of a database with keyspaces that had entries; `dropped`: recoveries after which a keyspace with entries was gone;
+///   `created again`: recoveries after which there was a new keyspace with its name;
+/// * `cut creations`, `cut drops`: recoveries after which the call at the crash had taken effect; `uncut creations`, `uncut drops`: recoveries
+///   after which it had not;
 /// * `cut batches`: recoveries from a crash during a batch that spans keyspaces; `outlived`: recoveries that found a keyspace, and not a batch before
 ///   its creation;
 /// * `refused transactions`: runs in which a transaction was refused;
-/// * `holes`, `torn blocks`, `lost entries`, and `reordered entries` (one is kept that came after a lost one): losses by a power cut;
-/// * `torn tails`, `torn manifests`, `set aside`, `orphans`: what recoveries found;
-/// * `recycled`: recoveries that found a log in a file that was another log before; `recycled torn`: logs torn as well;
-/// * `torn fills`, `torn kills`: recoveries from a kill that found the logs torn, of a run that met no error: in the middle of a write,
-///   and while there was none, so that there was nothing to be torn;
-/// * `shortened`: recoveries after which fewer batches were there than had been acknowledged, none of them as synced.
+/// * `holes`, `torn blocks`, `lost entries`, and `reordered entries` (an entry after a lost one is kept): losses by a power cut;
+/// * `torn tails`, `torn manifests`, `set aside`, `orphans`: recoveries with such a finding;
+/// * `recycled`: recoveries that found a log in the reused file of another log; `recycled torn`: those whose logs were also torn;
+/// * `torn fills`, `torn kills`: recoveries after a kill that found the logs torn, in a run without errors. `torn fills` had a write in
+///   progress; `torn kills` had none, so their logs should not be torn;
+/// * `shortened`: recoveries with fewer batches than were acknowledged; none of the lost ones was acknowledged as synced.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts(BTreeMap<String, u64>);
 
@@ -32,7 +32,7 @@ impl Counts {
         self.0.get(name).copied().unwrap_or_default()
     }
 
-    /// Adds to each number that of `other`.
+    /// Adds each number of `other` to the number of the same name.
     pub(crate) fn add(&mut self, other: &Counts) {
         other.0.iter().for_each(|(name, more)| *self.0.entry(name.clone()).or_default() += more);
     }
@@ -58,7 +58,7 @@ impl Counts {
         self.note("keyspaces", all().any(|(name, _)| !name.is_empty()));
     }
 
-    /// Notes the entries with the expiry of their keyspace that a recovery has found, which has kept these events.
+    /// Notes entries with the default expiry of their keyspace, after a recovery that has kept the events `kept`.
     pub(crate) fn note_lifetimes(&mut self, kept: &[Event], time: u64) {
         let entries = entries_after(kept);
         let changes = kept.iter().filter_map(Event::batch).flat_map(|batch| batch.iter());
@@ -75,7 +75,7 @@ impl Counts {
         self.note("expiring by default", expiries().any(|at| at > time));
     }
 
-    /// Notes which of `events`, with how much `progress`, a recovery has `found`.
+    /// Notes the effects on keyspaces of a recovery that has `found` a part of `events` after a run with this `progress`.
     pub(crate) fn note_keyspaces(&mut self, events: &[Event], progress: Progress, found: Kept) {
         let kept = found.of(events);
         let (mut dropped, mut created_again) = (BTreeSet::new(), false);

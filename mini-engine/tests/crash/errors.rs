@@ -1,20 +1,20 @@
-//! One error at every operation of whole runs: writes, flushes, compactions, closes and recoveries. The caller is stubborn and goes on as long as
-//! writes are accepted. An error must surface, unless the failed operation was not needed or is tried again. Each run is recorded, and crashes are
-//! simulated at its end and at places before it.
+//! One error at every operation of whole runs: writes, flushes, compactions, closes and recoveries. The caller goes on as long as writes are
+//! accepted. An error must surface, unless the failed operation was not needed or is tried again. Each run is recorded, and crashes are simulated
+//! at its end and at earlier places.
 
 use crate::prelude::*;
 use proof::disk::Failure;
 
 const EFFORT: Effort = Effort { draws: 1, nested_one_in: 1, depth: 0 };
 const SHAPES: [Shape; 3] = [Shape::Flushes, Shape::Logs, Shape::Reopens];
-/// The policy of the first shape. Each shape has its own.
+/// The first seed, which gives the first shape its policy. Each shape has another one.
 const SEED: u64 = 6;
 
-/// A run that met errors.
+/// A run with errors.
 struct Ended {
     run: Run,
     errors: Vec<Error>,
-    /// A write has failed: nothing is written after it.
+    /// A write has failed, so the database accepts no more writes.
     read_only: bool,
 }
 
@@ -34,13 +34,13 @@ impl Ended {
         assert!(self.run.db.is_some(), "two opens in a row fail: {:?}", self.errors);
     }
 
-    /// What reads may show: everything that was acknowledged, and nothing that was not begun.
+    /// The states that reads may show: all acknowledged events, and none that had not begun.
     fn bounds(&self) -> (Kept, usize) {
         let Progress { begun, acknowledged, .. } = self.run.progress;
         (Kept::all(acknowledged), begun)
     }
 
-    /// Lets the last failure of a worker surface.
+    /// Makes the last failure of a worker surface.
     fn surface(&mut self) {
         let is_busy = |db: &Db| {
             let metrics = db.metrics();
@@ -57,12 +57,12 @@ impl Ended {
         let acted = self.run.act(act);
         let failed = self.note(acted).is_none();
         self.open();
-        // What has failed may also be the second transaction of an act.
+        // The failed write may also be the second transaction of an act.
         let is_lost = self.run.progress.acknowledged < self.run.events.len();
         if failed && is_lost && matches!(act, Act::Write { .. } | Act::Transact { .. } | Act::Keyspace(_)) {
             self.read_only = true;
             if self.run.db().persist(Durability::Buffered).is_ok() {
-                // Space was missing, for the next log perhaps. The event is in no file, and is taken the next time.
+                // Space was missing, for instance for the next log. The event is in no file, and is written at the next try.
                 self.run.events.pop();
                 self.read_only = false;
                 return self.act(act);
@@ -73,24 +73,24 @@ impl Ended {
     }
 }
 
-/// Whether the engine may go on after this failure without telling its caller.
+/// Whether the engine may go on after this failure without an error to its caller.
 fn is_harmless(failure: &Failure, fault: Fault) -> bool {
     let event = &failure.event;
     let pointer = event.name().contains("MANIFEST") || event.name().contains("CURRENT");
     match failure.thread.as_str() {
-        // A step without space is done again in that of the reserve.
+        // A step that fails for lack of space is repeated with the space of the reserve.
         _ if fault != Fault::Device || event.op == Op::Remove || event.name() == "RESERVE" => true,
-        // Space that is given back at the end, or that could not be written: the log keeps it.
+        // A failed truncation of a log's spare space, at its end or after a failed write: the log keeps the space.
         "mini-engine-log" if event.op == Op::Truncate => event.name().ends_with(".log"),
-        // The space of an obsolete log: without it the next one has a file of its own.
+        // The reuse of an obsolete log's space: without it the next log gets a new file.
         "mini-engine-flush" if event.name().ends_with(".log") => matches!(event.op, Op::Rename | Op::Truncate),
         "mini-engine-compact" => !matches!(event.op, Op::Sync | Op::SyncDir) && !pointer,
         _ => false,
     }
 }
 
-/// Runs `script` and continues after errors, but then no longer waits for the workers. At the end it reads everything; reads may fail too, but are
-/// never wrong.
+/// Runs `script` and continues after errors, but then no longer waits for the workers. At the end it reads everything; reads may fail too, but
+/// never return wrong data.
 fn run(script: &Script, mem: &MemFs, faults: &FaultFs, has_failed: impl Fn() -> bool) -> Ended {
     mem.record();
     let run = Run::closed(script, mem.clone(), faults.arc(), Lie::None);
@@ -110,12 +110,12 @@ fn run(script: &Script, mem: &MemFs, faults: &FaultFs, has_failed: impl Fn() -> 
     ended
 }
 
-/// The places, beside its end, where crashes strike a run that met an error.
+/// The places of simulated crashes in a run with an error, besides its end.
 #[derive(Clone, Copy)]
 enum Places {
-    /// At a few places, drawn at random.
+    /// A few random places.
     Few,
-    /// At the operations after a failed sync.
+    /// The operations after a failed sync.
     AfterSync,
 }
 
@@ -132,7 +132,7 @@ impl Places {
     }
 }
 
-/// Errors say what failed and where; existing data can still be read, and every promised write survives.
+/// Checks that errors name the failed operation and file, that existing data can still be read, and that every durable write survives.
 fn check(script: &Script, mut ended: Ended, places: Places, context: &str) {
     for error in &ended.errors {
         let says_what_and_where = error.to_string().contains("injected") && error.to_string().contains('/');
@@ -149,16 +149,16 @@ fn check(script: &Script, mut ended: Ended, places: Places, context: &str) {
     struck.unwrap_or_else(|what| panic!("{context}: {what}, after {:?}", ended.errors));
 }
 
-/// Of the cases of [`at_each`], one in so many unless all are wanted. No multiple of the number of faults, so that each has its turn.
+/// [`at_each`] runs one in `STEP` of its cases, unless all are requested. Not a multiple of the number of faults, so that each fault has its turn.
 const STEP: usize = 4;
 
-/// Runs every script with every fault that `count` finds room for, armed by `arm`. How many runs met an error.
+/// Runs every script with every fault at each of the operations that `count` counts, armed by `arm`. Returns the numbers of runs and of errors.
 fn at_each(count: impl Fn(&FaultFs) -> u64, arm: impl Fn(&FaultFs, u64, Fault), faults: &[Fault]) -> (u64, u64) {
     let (mut runs, mut failed, mut recycled) = (0, 0, 0);
     let step = step(STEP);
     for (number, (shape, seed)) in SHAPES.into_iter().zip(SEED..).enumerate() {
         let script = Script::new(shape, seed);
-        // The last error of a worker goes with the handle.
+        // The last error of a worker is lost with the handle.
         let is_dropped = script.acts.iter().any(|act| matches!(act, Act::Reopen { close: false }));
         let mem = MemFs::default();
         let sound = FaultFs::new(Arc::new(mem.clone())).unmapped();
@@ -171,7 +171,7 @@ fn at_each(count: impl Fn(&FaultFs) -> u64, arm: impl Fn(&FaultFs, u64, Fault), 
             let fs = FaultFs::new(Arc::new(mem.clone())).unmapped();
             arm(&fs, index, fault);
             let mut ended = run(&script, &mem, &fs, || count(&fs) > index);
-            // Workers and the caller take turns as they like, so the run may have ended before its error came.
+            // The interleaving of workers and the caller varies, so the run may have ended before the fault struck.
             fs.heal();
             ended.surface();
             failed += u64::from(!ended.errors.is_empty());
@@ -189,14 +189,14 @@ fn at_each(count: impl Fn(&FaultFs) -> u64, arm: impl Fn(&FaultFs, u64, Fault), 
     (runs * step as u64, failed * step as u64)
 }
 
-/// A log gets the file of another one.
+/// Whether a log gets the file of another one.
 fn is_recycling(step: &Step) -> bool {
     matches!(step, Step::Operation(operation) if operation.to_string().starts_with("rename /db/SPARE to "))
 }
 
 #[test]
 fn an_error_of_any_change_loses_nothing_promised_not_even_to_a_power_cut_after_it() {
-    // Catches a result that is ignored, and a step that counts as done although it failed.
+    // Catches an ignored result, and a failed step that counts as done.
     let faults = [Fault::Device, Fault::StorageFull, Fault::ShortWrite];
     let (runs, failed) =
         at_each(FaultFs::mutations, |fs, index, fault| fs.fail_mutation(index, fault, Repeat::Once), &faults);
@@ -205,7 +205,7 @@ fn an_error_of_any_change_loses_nothing_promised_not_even_to_a_power_cut_after_i
 
 #[test]
 fn an_error_of_any_read_loses_nothing() {
-    // Catches a file taken for empty, or for absent, because it could not be read.
+    // Catches an unreadable file that is taken for an empty or an absent one.
     let (runs, failed) =
         at_each(FaultFs::reads, |fs, index, fault| fs.fail_read(index, fault, Repeat::Once), &[Fault::Device]);
     assert!(runs > 100 && failed > 50, "{runs} runs, {failed} met an error");
@@ -213,9 +213,9 @@ fn an_error_of_any_read_loses_nothing() {
 
 #[test]
 fn rule_7_a_failed_sync_whose_bytes_no_later_sync_saves_loses_nothing_promised() {
-    // Catches a sync that is tried again, and a recovery that goes on with data that only the page cache has.
+    // Catches a failed sync that is repeated, and a recovery that goes on with data that is only in the page cache.
     let (mut runs, mut failed) = (0, 0);
-    // Not those of one residue in all shapes.
+    // The offset differs between shapes, so that they do not all skip the same cases.
     let step = step(3) as u64;
     for (number, (shape, seed)) in crate::script::SHAPES.into_iter().zip(SEED..).enumerate() {
         let script = Script::new(shape, seed);

@@ -1,27 +1,27 @@
 //! Cuts a recorded run at every operation, and recovers.
 //!
-//! A run is recorded once. Every state of its disk is then made again from the record, so a cut costs one recovery instead of one run. The threads
-//! of the engine may take turns in another order than in an earlier run; the cuts follow the recorded order. Everything else follows from the seed.
+//! A run is recorded once. Every state of its disk is then made again from the record, so a cut costs one recovery instead of one run. The
+//! interleaving of the engine's threads differs between runs; the cuts follow the recorded order. Everything else depends only on the seed.
 //!
 //! At each operation, the disk is cut several times; each time another part of the unsynced data survives. Once, the process is killed instead,
-//! which leaves all data. An open that only reads must show the same as the recovery after it, and change nothing. The recovered database is
-//! judged, written to, and itself cut, at every operation of the recovery and of the writes after it.
+//! which leaves all data. A read-only open must show the same as the recovery after it, and change nothing. The recovered database is checked
+//! and written to. It is then cut itself, at every operation of the recovery and of the writes after it.
 
 use crate::prelude::*;
 
-/// The reasons why a run ends too early.
+/// The kinds of crashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Crash {
     Power,
     Kill,
 }
 
-/// How much is tried at each operation.
+/// The amount of exploration at each operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
     /// The number of power cuts at each operation of the run.
     pub(crate) draws: u64,
-    /// One of this many recoveries is cut again.
+    /// One in `nested_one_in` recoveries is cut again.
     pub(crate) nested_one_in: u64,
     /// The depth to which recoveries are cut within recoveries.
     pub(crate) depth: u32,
@@ -31,23 +31,23 @@ pub(crate) struct Explorer {
     script: Script,
     lie: Lie,
     effort: Effort,
-    /// The random draws at the places of the run. Each place draws for itself, so a place whose threads took turns in another way does not change
-    /// the draws at the next place.
+    /// The seed of the random draws at the places of the run. Each place has its own draws, so another interleaving of threads at one place does
+    /// not change the draws at the next.
     seed: u64,
     pub(crate) counts: Counts,
 }
 
-/// A state in which the crash strikes.
+/// The state at a crash.
 struct Struck<'a> {
     disk: &'a Disk,
     events: &'a [Event],
     progress: Progress,
-    /// What the clock shows, in seconds.
+    /// The time of the clock, in seconds.
     time: u64,
     depth: u32,
 }
 
-/// Runs a script of `shape` and explores its crashes. Returns the counts, or what is wrong and where.
+/// Runs a script of `shape` and explores its crashes. Returns the counts, or a description of the failure and its place.
 pub(crate) fn explore(shape: Shape, seed: u64, lie: Lie, effort: Effort) -> Result<Counts, String> {
     let script = Script::new(shape, seed);
     let mem = MemFs::default();
@@ -72,7 +72,7 @@ impl Explorer {
         Explorer { script, lie, effort, seed, counts: Counts::default() }
     }
 
-    /// Cuts a record that was made on an empty disk, at the places that `is_wanted` names.
+    /// Cuts a record that was made on an empty disk, at the places for which `is_wanted` returns true.
     pub(crate) fn cut_some(
         &mut self,
         record: &[Step],
@@ -83,7 +83,7 @@ impl Explorer {
         self.cut_all(&Disk::default(), (record, is_wanted), events, (Progress::default(), 0), 0, &random)
     }
 
-    /// Cuts before each wanted operation of `record`, which was made on `disk` from the second `begin` on, and after the last one.
+    /// Cuts before each wanted operation of `record` and after the last one. The record was made on `disk`, from second `begin` on.
     fn cut_all(
         &mut self,
         disk: &Disk,
@@ -116,7 +116,7 @@ impl Explorer {
             .map_err(|what| format!("{what}\n{}", around(record, record.len())))
     }
 
-    /// Lets all crashes strike before `next`.
+    /// Simulates all crashes before the operation `next`.
     fn cut(&mut self, struck: &Struck<'_>, next: Option<&Operation>, mut random: Random) -> Result<(), String> {
         let draws = if struck.disk.is_durable() || struck.depth > 0 { 1 } else { self.effort.draws };
         for _ in 0..draws {
@@ -149,7 +149,7 @@ impl Explorer {
         self.recover(struck, (left, crash), random)
     }
 
-    /// Opens the database after a crash, judges it, goes on with it, and perhaps cuts all that again.
+    /// Opens the database after a crash, checks it, goes on with it, and perhaps cuts the recovery and the new writes again.
     fn recover(
         &mut self,
         struck: &Struck<'_>,
@@ -181,13 +181,13 @@ impl Explorer {
         let torn_kill = torn && crash == Crash::Kill && struck.depth == 0;
         self.counts.note("torn fills", torn_kill && begun > acknowledged);
         self.counts.note("torn kills", torn_kill && begun == acknowledged);
-        // After a power cut nothing is unsynced: recovery finds the same again, however often it is cut. After a kill, only data that was synced
-        // before is safe until the open has returned.
+        // After a power cut all data on the disk is synced, so recovery finds the same data however often it is cut. After a kill, only data
+        // that was synced before is safe until the open has returned.
         let sure = match crash {
             Crash::Power => Kept::all(kept.len()),
             Crash::Kill => Kept {
                 batches: durable.batches.min(found.batches),
-                // None of those that may be lost is followed by a batch that is there.
+                // Creations and drops that may be lost have no existing batch behind them.
                 keyspaces: found.with_keyspaces(durable.keyspaces).of(struck.events).len(),
             },
         };
@@ -204,7 +204,7 @@ impl Explorer {
         nested.map_err(|what| format!("{what}\nin the recovery from a {crash:?} crash after {:?}", struck.progress))
     }
 
-    /// Writes to a recovered database, and judges it again.
+    /// Writes to a recovered database, and checks it again.
     fn go_on(&self, run: &mut Run, random: &mut Random) -> Result<(), String> {
         let goes_on = |error| format!("it takes no more writes: {error}");
         for synced in [false, true, false] {
@@ -240,7 +240,7 @@ impl Explorer {
     }
 }
 
-/// Judges what an open that only reads shows of `left`, which it must leave as it is; `None` if that is no database yet.
+/// Checks the contents of `left` with a read-only open, which must not change `left`; `None` if there is no database yet.
 fn look(left: &Disk, events: &[Event], range: (Kept, usize), time: u64) -> Result<Option<Kept>, String> {
     let mem = MemFs::on(left.clone());
     mem.record();
@@ -258,19 +258,19 @@ fn look(left: &Disk, events: &[Event], range: (Kept, usize), time: u64) -> Resul
     }
 }
 
-/// Whether a log stands in a file that was another log before.
+/// Whether a log is in the reused file of another log.
 fn has_recycled_log(mem: &MemFs, left: &Disk) -> bool {
     let names = mem.read_dir(Path::new(DIR)).unwrap_or_default();
     let logs = names.iter().filter(|name| name.to_string_lossy().ends_with(".log"));
     logs.filter_map(|name| left.read(&Path::new(DIR).join(name)).ok()).any(is_recycled)
 }
 
-/// Whether the header of a log says which log the file was before.
+/// Whether the header of a log names the previous log of the file.
 fn is_recycled(log: &[u8]) -> bool {
     log.get(32..40).is_some_and(|number| number != [0; 8])
 }
 
-/// The bytes that recovery cut off a log are in a file of their own, byte for byte (rule 2).
+/// Checks that the bytes that recovery cut off a log are in a separate file, byte for byte (rule 2).
 fn check_kept(run: &Run, left: &Disk) -> Result<(), String> {
     let Some(torn) = run.db().recovery().torn.as_ref().filter(|torn| torn.dropped_bytes > 0) else { return Ok(()) };
     let (disk, aside) = (run.mem.disk(), torn.log.with_extension("log.tail.aside"));

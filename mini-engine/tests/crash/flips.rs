@@ -1,12 +1,12 @@
-//! Damage to the files of a small database, which is then opened without the damaged files. `tests/engine/formats/damaged.rs` compares what a
-//! strict open says of each byte with the independent reader.
+//! Damage to the files of a small database, which is then opened without the damaged files. `tests/engine/formats/damaged.rs` compares a
+//! strict open with the independent reader, with damage at each byte.
 
 use crate::prelude::*;
 use proof::damage::{Damage, files, is_typed};
 use proof::environment::step;
 
 const WRITES: usize = 24;
-/// The last write that is known to have been synced, since later ones say so.
+/// The last write that later frames record as synced.
 const SYNCED: usize = 22;
 
 fn open(mem: &MemFs) -> Result<Db, Error> {
@@ -31,25 +31,25 @@ fn write(map: &mut Map, n: usize, padding: usize) -> WriteBatch {
     batch
 }
 
-/// Whether the log stands in a file of its own, or in that of another log whose frames are behind its own.
+/// Whether the log is in a new file, or in the reused file of another log whose frames are behind its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Log {
     Fresh,
     Recycled,
 }
 
-/// Two tables, a manifest with an edit for each, and a log that records a sync and goes on after it. The states after each
-/// number of writes.
+/// A database with two tables, a manifest with an edit for each, and a log that records a sync and goes on after it. The
+/// states after each number of writes.
 fn database(log: Log) -> (Disk, Vec<Map>) {
     let mem = MemFs::default();
     let db = open(&mem).unwrap();
     let mut states = vec![Map::new()];
     for n in 1..=WRITES {
         let mut map = states[n - 1].clone();
-        // The file of a log that was synced is used again.
+        // The engine reuses the file of a synced log.
         let is_previous = log == Log::Recycled && n <= 8;
-        // It is so long that frames of the previous log are left. Also, no frame of the other log begins where 512 zeros do: zeros from the end of
-        // a frame on are space that was not used.
+        // The previous log is so long that some of its frames are left. Also, no frame of the other log begins where 512 zeros do, since zeros
+        // from the end of a frame on count as unused space.
         let padding = match log {
             Log::Fresh => 0,
             Log::Recycled if is_previous => 300,
@@ -70,8 +70,8 @@ fn database(log: Log) -> (Disk, Vec<Map>) {
     (mem.disk(), states)
 }
 
-/// Opens without damaged files, and checks: every read is refused, or right for some number of writes, at least those before the damage to a log.
-/// The next open, a strict one, must agree, and so must an open before it that only reads. Returns whether a table was given up.
+/// Opens the database, which quarantines damaged files. Checks that every read is refused, or right after some number of writes (at least those
+/// before the damage to a log). An earlier read-only open and the next open, a strict one, must agree. Returns whether a table was quarantined.
 fn quarantined(disk: &Disk, path: &Path, damage: Damage, states: &[Map]) -> bool {
     let context = || format!("{} with {damage:?}", path.display());
     let mem = damage.to(disk, path);
@@ -122,7 +122,7 @@ fn read_each(db: &Db) -> BTreeMap<Vec<u8>, Option<Option<Vec<u8>>>> {
 
 #[test]
 fn rule_10_an_open_that_quarantines_shows_no_older_value_whatever_byte_is_damaged() {
-    // Catches a suspect left out of the version without a trace, and damage that still keeps everything else away.
+    // Catches a damaged table that is silently left out of the version, and damage that still makes everything else unreadable.
     let mut given_up = 0;
     for log in [Log::Fresh, Log::Recycled] {
         let (disk, states) = database(log);

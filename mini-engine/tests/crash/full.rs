@@ -1,7 +1,7 @@
-//! A disk of a limited size, filled to the last block: what is there can be removed, by this process and by one that opens it after a crash, and
-//! then there is room again.
+//! A disk of a limited size, filled to the last block. This process, and one that opens it after a crash, can still remove data, which makes
+//! room.
 //!
-//! `CRASH_SEED=n` repeats a run; `FULL_ROUNDS=n` makes it longer.
+//! `CRASH_SEED=n` repeats a run; `FULL_ROUNDS=n` sets the number of rounds.
 
 use std::io::ErrorKind;
 
@@ -10,21 +10,21 @@ use crate::prelude::*;
 const ROUNDS: u64 = 60;
 const EVERY: usize = 3;
 const NAME: &str = "other";
-/// An open may have other ones than the last, and then needs a larger reserve than there is.
+/// Sizes of memtables. An open may use a larger size than the last one, and then needs a larger reserve than exists.
 const MEMTABLES: [usize; 4] = [4 << 10, 32 << 10, 256 << 10, 64 << 20];
 
 /// The ways to make room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// Every key, one by one.
+    /// Removes every key, one by one.
     Each,
-    /// Three of four keys in batches.
+    /// Removes three of four keys in batches.
     Most,
-    /// All keys by one range.
+    /// Removes all keys by one range.
     Range,
-    /// By ranges of a tenth of the keys.
+    /// Removes ranges of a tenth of the keys each.
     Ranges,
-    /// One of two keyspaces.
+    /// Drops one of the two keyspaces.
     Drop,
 }
 
@@ -53,7 +53,7 @@ fn key(n: u64) -> Vec<u8> {
 impl Round {
     fn new(seed: u64, n: u64) -> Round {
         let mut random = Random(seed).at(n as usize);
-        // Far apart, and at every place within a block of log, table and manifest.
+        // Sizes that are far apart, and at which the disk may become full anywhere within a block of a log, table or manifest.
         let size = (1 << 20) + 4096 * random.below(400);
         let memtable = MEMTABLES[random.index(4)];
         let policy = Compaction::ALL[random.index(Compaction::ALL.len())];
@@ -88,7 +88,7 @@ impl Round {
         }
     }
 
-    /// A process that was killed now, or a machine that lost its power after a sync, leaves this: it opens, and removals are accepted.
+    /// Crashes by a kill, or by a power cut after a sync. Checks that the remaining database opens, and accepts removals.
     fn crash(&mut self, db: &Db, what: &str) {
         let disk = match self.random.one_in(2) {
             true => self.fs.disk(),
@@ -207,12 +207,12 @@ fn run(seed: u64, n: u64) {
             db = round.reopen(&round.fs.clone());
             round.check(&db, "closed");
         }
-        // The thread that takes the reserve may not have noticed yet.
+        // The thread that takes the reserve may not have seen the full disk yet.
         let mut tries = 0;
         while let Err(error) = db.keyspace(NAME).and_then(|_| db.insert("000000", "again")) {
             assert!(is_full(&error), "{}, {way:?}: {error}", round.context);
             tries += 1;
-            // What is left may be too much, where tables became larger with the memtables.
+            // The remaining data may be too much if larger memtables made larger tables.
             if tries == 200 && !is_empty {
                 round.remove(&db, Way::Range);
                 is_empty = true;
@@ -225,8 +225,8 @@ fn run(seed: u64, n: u64) {
 
 #[test]
 fn rule_8_at_any_fullness_a_database_opens_is_emptied_and_takes_writes_again() {
-    // Catches a full database that refuses to remove, to flush, to compact or to open, one that loses what it acknowledged before, one that brings
-    // back what was removed, and one that stays refused after that.
+    // Catches a full database that refuses a removal, a flush, a compaction or an open, that loses acknowledged data, that brings removed data
+    // back, or that still refuses writes after removals.
     let (seed, rounds) = (crate::points::seed(), number("FULL_ROUNDS").unwrap_or(ROUNDS));
     for n in (0..rounds).step_by(if rounds == ROUNDS { step(EVERY) } else { 1 }) {
         run(seed, n);

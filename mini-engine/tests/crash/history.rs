@@ -1,9 +1,9 @@
-//! Real threads that write and read at once, killed or cut off from power at a random operation, reopened on what is left,
-//! round after round.
+//! Real threads write and read concurrently, and are killed or lose power at a random operation. In each round the
+//! remaining files are reopened.
 //!
 //! Sequence numbers give all writes one order, so histories are checked in polynomial time. A read must have returned a write that had begun when
 //! the read ended, and that is no older than the newest write of its key that had ended when the read began. A crash must leave exactly the state
-//! after some number of writes, in the order of their sequence numbers: all promised writes, and none that had not begun.
+//! after some number of writes, in the order of their sequence numbers: all durable writes, and none that had not begun.
 
 use crate::prelude::*;
 use crate::script::key;
@@ -13,14 +13,14 @@ const READERS: u64 = 2;
 const WRITES: u64 = 40;
 const KEYS: u64 = 6;
 
-/// A batch that sets two keys to its own name.
+/// A batch that sets two keys to its own identifier.
 #[derive(Clone, Debug)]
 struct Write {
     id: u64,
     keys: [u64; 2],
     synced: bool,
     begun: u64,
-    /// When it was acknowledged, and the number of its last operation.
+    /// The time of its acknowledgement, and the sequence number of its last operation.
     ended: u64,
     seqno: u64,
 }
@@ -105,7 +105,7 @@ impl Round<'_> {
     }
 }
 
-/// The record's facts about a write.
+/// A note about a write in the record.
 struct Word {
     id: u64,
     ended: bool,
@@ -121,7 +121,7 @@ impl Word {
     }
 }
 
-/// `writes` are in the order of their numbers; `before` has the first value of each key.
+/// Checks `reads`. `writes` are in the order of their sequence numbers; `before` has the first value of each key.
 fn check_reads(writes: &[Write], reads: &[Read], before: &BTreeMap<u64, u64>) {
     for key in 0..KEYS {
         let of_key: Vec<&Write> = writes.iter().filter(|write| write.keys.contains(&key)).collect();
@@ -141,7 +141,7 @@ fn check_reads(writes: &[Write], reads: &[Read], before: &BTreeMap<u64, u64>) {
     }
 }
 
-/// A crash at operation `at` of `record`, and what of the round's writes had ended, and had begun, by then.
+/// A crash at operation `at` of `record`: the remaining disk, the round's writes that had ended, and those that had begun.
 fn crash(disk: &Disk, record: &[Step], at: usize) -> (Disk, BTreeSet<u64>, BTreeSet<u64>) {
     let (mut disk, mut begun, mut ended) = (disk.clone(), BTreeSet::new(), BTreeSet::new());
     for step in &record[..at] {
@@ -162,7 +162,7 @@ fn ids(db: &Db) -> BTreeMap<u64, u64> {
     entries(db).into_iter().map(|(key, value)| (u64::from(key[3] - b'0'), id(value))).collect()
 }
 
-/// Checks the state after a crash, on which the next round goes on. An error if a promised write is lost.
+/// Checks the state after a crash, from which the next round goes on. Returns an error if a durable write is lost.
 fn check_left(
     db: &Db,
     writes: &[Write],
@@ -186,14 +186,14 @@ fn check_left(
     Ok(expected)
 }
 
-/// Rounds that were cut midway, and after which some buffered write was missing.
+/// The number of rounds that were cut midway, and of those that lost a buffered write.
 struct Met {
     midway: u64,
     shortened: u64,
 }
 
-/// Rounds of threads on one database, each cut off somewhere: this many, and then up to five times as many, until a buffered write was missing
-/// after one. An error if a promised write is lost.
+/// Runs rounds of threads on one database, each cut off somewhere: `rounds`, and then up to five times as many until a round has lost a
+/// buffered write. Returns an error if a durable write is lost.
 fn rounds(seed: u64, rounds: u64, lie: Lie) -> Result<Met, String> {
     let mut random = Random(seed);
     let (mut disk, mut before) = (Disk::default(), BTreeMap::new());
@@ -231,8 +231,8 @@ fn rounds(seed: u64, rounds: u64, lie: Lie) -> Result<Met, String> {
 
 #[test]
 fn threads_killed_and_reopened_find_a_history_without_a_hole() {
-    // Catches an acknowledgement before the frame of an earlier number is complete, a sync that covers less than it says,
-    // a read that goes back in time; and all of that across crashes.
+    // Catches an acknowledgement before the frame of an earlier sequence number is complete, a sync that covers less than
+    // it reports, and a read that goes back in time, all of these also across crashes.
     let (seed, count) = (crate::points::seed(), number("CRASH_ROUNDS").unwrap_or(40));
     let Met { midway, shortened } = rounds(seed, count, Lie::None).unwrap_or_else(|what| panic!("{what}"));
     println!("{count} rounds, {midway} cut midway, {shortened} without some buffered write");
@@ -241,7 +241,7 @@ fn threads_killed_and_reopened_find_a_history_without_a_hole() {
 
 #[test]
 fn a_history_on_a_disk_whose_syncs_do_nothing_is_found_out() {
-    // Catches rounds whose cuts remove nothing that was synced, and a check that does not check.
+    // Catches cuts that never remove data after a sync that only pretended, and an ineffective check.
     let verdict = (0..40).find_map(|seed| rounds(seed, 10, Lie::AllFiles).err()).expect("a lie that was not found out");
     let is_a_loss = ["LOST", "it does not open: corruption"].iter().any(|word| verdict.contains(word));
     assert!(is_a_loss, "{verdict}");

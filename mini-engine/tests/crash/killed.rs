@@ -1,5 +1,5 @@
-//! A process that is killed again and again: in the middle of a record of the manifest, while it recovers, anywhere. The files that it leaves on
-//! the disk stay small, and nothing acknowledged is lost.
+//! A process that is killed again and again: in the middle of a record of the manifest, during recovery, anywhere. Its leftover files stay
+//! small, and no acknowledged write is lost.
 
 use crate::prelude::*;
 
@@ -7,10 +7,10 @@ const ROUNDS: usize = 150;
 const WRITES: u64 = 60;
 const KEYS: u64 = 40;
 const MEMTABLE_BYTES: usize = 4096;
-/// Torn tails that may be aside, and as many tables; of at most twice a memtable each.
+/// The most torn tails that may be set aside, and the most tables; each has at most twice the size of a memtable.
 const MOST_ASIDE: usize = 16;
 
-/// The place of a kill: after this many steps, in the middle of the last one if that is a record of a manifest.
+/// The place of a kill: after `steps` steps, or, if `tears`, in the middle of the last one, which writes a record of a manifest.
 struct Kill {
     steps: usize,
     tears: bool,
@@ -29,13 +29,13 @@ impl Kill {
         let appends: Vec<usize> = (0..record.len()).filter(|&at| appends_to_manifest(&record[at])).collect();
         match random.below(3) {
             0 if !appends.is_empty() => Kill { steps: appends[random.index(appends.len())] + 1, tears: true },
-            // While it recovers.
+            // During recovery.
             1 => Kill { steps: random.index(record.len().min(40)), tears: false },
             _ => Kill { steps: random.index(record.len()), tears: false },
         }
     }
 
-    /// The remaining files, and the number of writes that had been acknowledged.
+    /// The remaining disk, and the number of acknowledged writes.
     fn strike(&self, mut disk: Disk, record: &[Step]) -> (Disk, usize) {
         let (mut acknowledged, mut manifest) = (0, "");
         for step in &record[..self.steps] {
@@ -59,8 +59,8 @@ impl Kill {
 
 #[test]
 fn files_stay_few_however_often_the_process_is_killed() {
-    // Catches tables that each kill in the middle of a record of the manifest leaves for ever, and tables that are removed although nothing else
-    // has their entries.
+    // Catches tables that stay for ever after a kill in the middle of a record of the manifest, and tables that are removed although no other
+    // file has their entries.
     let mut random = Random(crate::points::seed());
     let (mut disk, mut before, mut torn, mut removed) = (Disk::default(), Map::new(), 0, 0);
     for round in 0..ROUNDS {
@@ -92,7 +92,7 @@ fn files_stay_few_however_often_the_process_is_killed() {
         let record = mem.take_record();
         let (left, acknowledged) = Kill::draw(&record, &mut random).strike(disk, &record);
         disk = left;
-        // A write that had begun when the process was killed may be there.
+        // A write that had begun at the kill may be stored.
         let db = Db::builder(DIR).read_only(true).file_system(Arc::new(MemFs::on(disk.clone()))).open();
         before = db.map_or_else(|_| Map::new(), |db| entries(&db));
         let may_be = &states[acknowledged..states.len().min(acknowledged + 2)];

@@ -14,7 +14,7 @@ pub(crate) enum Lie {
 }
 
 impl Lie {
-    /// A disk over `inner` that tells this lie.
+    /// A file system over `inner` that only pretends to do the syncs of this kind.
     pub(crate) fn over(self, inner: Arc<dyn FileSystem>) -> FaultFs {
         let fs = FaultFs::new(inner);
         fs.answer_where(Answer::Pretend, move |event| match (self, event.op) {

@@ -1,5 +1,5 @@
-//! Power cuts and kills at every operation of the file system, over a model of a disk; errors at every operation; flipped bits. Start with
-//! `oracle`: it defines the right states.
+//! Power cuts and kills at every operation of the file system, over a model of a disk; errors at every operation; flipped bits. Start
+//! reading with `oracle`, which defines the right states.
 //!
 //! `CRASH_SEED=n` repeats a run. `CRASH_POINTS=n` makes the exploration longer than at each commit; `CRASH_ROUNDS=n` does the same for rounds with
 //! threads.

@@ -1,15 +1,15 @@
 //! The states that a crash may leave.
 //!
 //! All writing is a sequence of events, numbered from 1: batches, and keyspaces that are created and dropped. Each batch makes its changes and also
-//! sets the key `count` of the default keyspace to its own number. So the database itself says which batches it has. The rest follows from `count`:
-//! the contents must be exactly those of ordinary maps after the batches up to that number.
-//! * a batch that is partly there, or missing before one that is there, makes another state than that;
-//! * `count` below what was promised to survive is a loss;
-//! * `count` above what was ever begun is a phantom.
+//! sets the key `count` of the default keyspace to its own number. So `count` is the number of the last batch in the database. The contents must be
+//! exactly those of ordinary maps after the batches up to that number.
+//! * a partial batch, or a missing batch before an existing one, leads to another state;
+//! * `count` below the last durable batch is a loss;
+//! * `count` above the last begun batch is a phantom.
 //!
-//! A keyspace is created, or dropped, for good when the call returns. So after a crash those are created and dropped whose calls had returned, and
-//! perhaps the one that was under way, whatever has become of the batches: those before a creation may be lost, those before a drop are not. A
-//! keyspace is listed if it is there, and has what was written to it since it was last created: nothing of an earlier one of its name.
+//! A creation or a drop of a keyspace is durable when its call returns. So after a crash, all creations and drops whose calls had returned are
+//! there, and perhaps the unfinished one. This does not depend on the batches: batches before a creation may be lost, those before a drop are not.
+//! An existing keyspace is listed, and has only the writes since its last creation, and none of an earlier keyspace of its name.
 
 use crate::prelude::*;
 
@@ -23,14 +23,14 @@ pub(crate) type Name = &'static str;
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     Set(Vec<u8>, Vec<u8>),
-    /// The same with an expiry of its own: from this second on the key is absent, or never.
+    /// As `Set`, with an expiry of its own: from this second on the key is absent; `None` means never.
     SetUntil(Vec<u8>, Vec<u8>, Option<u64>),
-    /// The same without one, in a keyspace whose entries expire by default: at this second.
+    /// As `Set`, in a keyspace whose entries expire by default: this one expires at this second.
     SetByDefault(Vec<u8>, Vec<u8>, u64),
     Remove(Vec<u8>),
-    /// All keys from the first on and before the second, or to the end of the keyspace if there is no second.
+    /// Removes all keys from the first key on and before the second, or to the end of the keyspace if there is no second.
     RemoveRange(Vec<u8>, Option<Vec<u8>>),
-    /// Sorted entries from outside, which have one sequence number. This is a batch by itself.
+    /// A bulk load of sorted entries with one sequence number. It is a batch by itself.
     Load(Map),
 }
 
@@ -40,7 +40,7 @@ pub(crate) type Batch = Arc<Vec<(Name, Change)>>;
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     Batch(Batch),
-    /// There was no keyspace of this name.
+    /// Creates a keyspace, whose name must not exist yet.
     Create(Name),
     Drop(Name),
 }
@@ -56,16 +56,16 @@ impl Event {
     }
 }
 
-/// The contents of a keyspace, each value with the time at which it expires, if it does.
+/// The contents of a keyspace, each value with its expiry, if any.
 type Expiring = BTreeMap<Vec<u8>, (Vec<u8>, Option<SystemTime>)>;
 
 /// The contents of all keyspaces.
 type State = BTreeMap<String, Expiring>;
 
-/// What was written to each keyspace and not removed, each value with the second at which it expires, if it does.
+/// The written and not removed entries of each keyspace, each value with the second of its expiry, if any.
 pub(crate) type Entries = BTreeMap<Name, BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>>;
 
-/// The keyspace `name`, which there is.
+/// The keyspace `name`, which must exist.
 pub(crate) fn keyspace(db: &Db, name: &str) -> Result<Keyspace, Error> {
     if name.is_empty() {
         return Ok(Keyspace::clone(db));
@@ -89,7 +89,7 @@ fn contents_of(keyspace: &Keyspace) -> Result<Expiring, Error> {
     entries.map(|entry| entry.map(|(key, value, at)| (key.to_vec(), (value.to_vec(), at)))).collect()
 }
 
-/// Which events a database has, or must have: batches up to this number, creations and drops up to that one.
+/// The events that a database has or must have: batches up to one number, creations and drops up to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kept {
     pub(crate) batches: usize,
@@ -105,12 +105,12 @@ impl Kept {
         Kept { batches: self.batches.max(other.batches), keyspaces: self.keyspaces.max(other.keyspaces) }
     }
 
-    /// The same, with creations and drops only up to this number, but at least those before the last batch.
+    /// A copy with creations and drops only up to `keyspaces`, but at least those before the last batch.
     pub(crate) fn with_keyspaces(self, keyspaces: usize) -> Kept {
         Kept { keyspaces: keyspaces.clamp(self.batches, self.keyspaces), ..self }
     }
 
-    /// Those of `events` that are kept.
+    /// The events of `events` that are kept.
     pub(crate) fn of(self, events: &[Event]) -> Vec<Event> {
         let is_kept =
             |(at, event): &(usize, &Event)| *at < if event.batch().is_some() { self.batches } else { self.keyspaces };
@@ -118,18 +118,18 @@ impl Kept {
     }
 }
 
-/// How far the writing had come, in events.
+/// The progress of the writer, in events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// Handed to the engine.
+    /// Events that were passed to the engine.
     pub(crate) begun: usize,
-    /// Acknowledged: these events survive a killed process.
+    /// Acknowledged events, which survive a killed process.
     pub(crate) acknowledged: usize,
-    /// These survive a power cut: batches that were acknowledged as synced, keyspaces whose creation or drop was acknowledged.
+    /// Events that survive a power cut: batches that were acknowledged as synced, and acknowledged creations and drops of keyspaces.
     pub(crate) durable: Kept,
 }
 
-/// The time in seconds by which everything that expires has expired: the system's.
+/// A time in seconds for the system's clock: all entries with an expiry have expired by then.
 pub(crate) const TODAY: u64 = u64::MAX;
 
 /// The entries of ordinary maps after `events`.
@@ -178,8 +178,8 @@ pub(crate) fn last_batch(events: &[Event]) -> usize {
     events.iter().rposition(|event| event.batch().is_some()).map_or(0, |at| at + 1)
 }
 
-/// Reads all of `db`, to which all of `events` were written, or some as a crash may leave them. Returns which those are, or what is wrong: fewer than
-/// `least`, more than `most`, or not the state after any of them.
+/// Reads all of `db`, which must hold `events`, or a part that a crash may leave. Returns the part, or an error: fewer events than `least`, more than
+/// `most`, or a state that no part explains.
 pub(crate) fn judge(db: &Db, events: &[Event], (least, most): (Kept, usize), time: u64) -> Result<Kept, String> {
     let found = state_of(db).map_err(|error| format!("a scan fails: {error}"))?;
     let count = match found[""].get(COUNT) {
@@ -193,7 +193,7 @@ pub(crate) fn judge(db: &Db, events: &[Event], (least, most): (Kept, usize), tim
     if count > most {
         return Err(format!("PHANTOM: batch {count} is there, {most} events were begun"));
     }
-    // A batch comes after the creation of its keyspaces.
+    // A batch implies the earlier creation of its keyspaces.
     let first = least.keyspaces.max(count);
     let may_end = |at: &usize| *at == first || events[at - 1].batch().is_none();
     let may_be = (first..=most).filter(may_end).map(|keyspaces| Kept { batches: count, keyspaces });
@@ -217,7 +217,7 @@ pub(crate) fn judge(db: &Db, events: &[Event], (least, most): (Kept, usize), tim
     }
 }
 
-/// The first place where the state is another one.
+/// The first difference between the found and the expected state.
 fn difference(found: &State, events: &[Event], kept: Kept, time: u64) -> String {
     let expected = state_after(&kept.of(events), time);
     if !found.keys().eq(expected.keys()) {
@@ -230,7 +230,7 @@ fn difference(found: &State, events: &[Event], kept: Kept, time: u64) -> String 
     format!(": see keyspace {name:?}, key {:?}", key.map(|key| key.escape_ascii().to_string()))
 }
 
-/// Point reads and scans backward agree, and a verification finds nothing.
+/// Checks that point reads and backward scans agree, and that a verification finds no damage.
 fn check_other_reads(db: &Db, expected: &State) -> Result<(), String> {
     for keyspace in keyspaces(db).map_err(|error| format!("a keyspace is missing: {error}"))? {
         let expected = &expected[keyspace.name()];

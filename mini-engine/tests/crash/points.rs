@@ -4,13 +4,13 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::prelude::*;
 
-/// The number of crash points if no other is asked for. `.ci/run` asks for more.
+/// The default number of crash points. `.ci/run` sets a larger one.
 const POINTS: u64 = 2_000;
-/// The most runs at each commit that wait for rare situations.
+/// The most runs at each commit for rare situations.
 const MOST_RUNS: u64 = 100;
 const EFFORT: Effort = Effort { draws: 3, nested_one_in: 80, depth: 2 };
 
-/// The situations that must be met at each commit, of [`Counts`].
+/// The situations of [`Counts`] that must occur at each commit.
 const WANTED: &str = "kills, nested, cut flushes, cut compactions, holes, torn blocks, lost entries, torn tails, torn manifests, set aside, \
                       orphans, shortened, recycled, recycled torn, torn fills, below level 0, narrowed, range tombstones, \
                       expired, expiring, expired elsewhere, expired by default, expiring by default, keyspaces, dropped, \
@@ -24,9 +24,9 @@ pub(crate) fn seed() -> u64 {
 
 #[test]
 fn no_crash_at_any_operation_loses_a_promised_write_or_leaves_a_part_of_one() {
-    // Catches any step that is made before a step that it depends on is durable, and any tear that is taken for something else.
+    // Catches any step that comes before the durability of an earlier step on which it depends, and any misread tear.
     let (seed, points) = (seed(), number("CRASH_POINTS").unwrap_or(POINTS));
-    // The shapes in turn, each at least once, until all required situations were met. A compaction of each policy was cut, too.
+    // Runs the shapes in turn, each at least once, until all required situations have occurred. They include a cut compaction of each policy.
     let lacks = |sum: &Counts| {
         let of_policies = (0..POLICIES.len()).map(|policy| format!("cut compactions {policy}"));
         !WANTED.split(", ").map(str::to_owned).chain(of_policies).all(|name| sum.of(&name) > 0)
@@ -57,22 +57,21 @@ fn no_crash_at_any_operation_loses_a_promised_write_or_leaves_a_part_of_one() {
     assert_eq!(sum.of("torn kills"), 0, "{sum:?}");
 }
 
-/// Runs on a disk that lies: the first verdict against one of them.
+/// Runs on a disk that lies, and returns the first failure.
 fn verdict(lie: Lie) -> String {
     let runs = SHAPES.iter().cycle().zip(0..24);
     let mut outcomes = runs.map(|(&shape, seed)| explore(shape, seed, lie, EFFORT));
     outcomes.find_map(Result::err).expect("a lie that was not found out")
 }
 
-/// The words of the oracle, and what an open that finds a part missing leads to. Not those of a run that did not even
-/// come to a crash.
+/// Whether a failure reports a loss: a message of the oracle, or a failed open that misses a file. A run that failed before its crash does not count.
 fn is_a_loss(verdict: &str) -> bool {
     ["LOST", "PARTIAL", "it does not open any more: corruption"].iter().any(|word| verdict.contains(word))
 }
 
 #[test]
 fn a_disk_whose_syncs_do_nothing_is_found_out() {
-    // Catches an exploration that cannot fail: whose cuts take nothing, or logs only, or whose oracle does not look.
+    // Catches an exploration that cannot fail, because its cuts lose no data or only logs, or because its oracle does not check.
     for lie in [Lie::AllFiles, Lie::Directories, Lie::Manifest] {
         let verdict = verdict(lie);
         assert!(is_a_loss(&verdict), "{lie:?}: {verdict}");

@@ -1,16 +1,16 @@
-//! Runs a script and notes in the disk's record how far the writing has come. Each note stands after all operations that took effect before it
-//! became true. So for a cut at any place, the record says what had been promised by then.
+//! Runs a script and notes the writer's progress in the disk's record. Each note comes after all operations that took effect before it became
+//! true. So for a cut at any place, the notes before it give the events that were acknowledged or durable by then.
 
 use crate::prelude::*;
 
-/// Where every database is.
+/// The directory of every database.
 pub(crate) const DIR: &str = "/db";
 
-/// A word of a record: how far the writing has come, as of [`Progress`].
+/// A note in a record: a part of the [`Progress`] of the writer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Note {
     Begun(usize),
-    /// If this is the creation or the drop of a keyspace, it is durable.
+    /// This event was acknowledged; a creation or drop of a keyspace is then durable.
     Acknowledged(usize),
     /// All events up to this one are durable.
     Synced(usize),
@@ -26,7 +26,7 @@ impl Note {
         kind << 32 | n as u64
     }
 
-    /// Brings `progress` to where the note of this word says.
+    /// Updates `progress` by the note that `word` encodes.
     pub(crate) fn read(word: u64, progress: &mut Progress) {
         let n = word as u32 as usize;
         match word >> 32 {
@@ -54,7 +54,7 @@ pub(crate) struct Run {
     policy: Compaction,
     settles: bool,
     tables_refused: bool,
-    /// What the clock shows, in seconds: the number of the newest event that was ever begun.
+    /// The time of the clock, in seconds: the number of the newest event that was ever begun.
     pub(crate) time: u64,
     pub(crate) db: Option<Db>,
     pub(crate) events: Vec<Event>,
@@ -64,7 +64,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Opens the database on `mem`, through `fs`, which leads there, at this time.
+    /// Opens the database on `mem`, through `fs`, a layer over `mem`, at this time.
     pub(crate) fn open(
         script: &Script,
         mem: MemFs,
@@ -98,16 +98,16 @@ impl Run {
     pub(crate) fn reopen(&mut self) -> Result<(), Error> {
         self.clock.set(second(self.time));
         let builder = Db::builder(DIR).memtable_bytes(self.memtable_bytes).l0_trigger(self.l0_trigger);
-        // Levels small enough that a few values make several of them, or several runs of one.
+        // Levels are so small that a few values make several levels, or several runs of a level.
         let (ratio, level1_bytes) = match self.policy {
             Compaction::Tiered | Compaction::LazyLeveled => (4, 16 << 10),
             _ => (2, 1 << 10),
         };
         let builder =
             builder.compaction(self.policy).size_ratio(ratio).level1_bytes(level1_bytes).table_file_bytes(2048);
-        // A piece of a compaction is one table.
+        // Each piece of a compaction is one table.
         let builder = builder.max_compaction_bytes(1024);
-        // One compaction at a time, so that a seed repeats.
+        // One compaction at a time, so that a seed repeats a run.
         let builder = builder
             .compaction_threads(1)
             .block_bytes(512)
@@ -116,7 +116,7 @@ impl Run {
             .table_reads(if self.l0_trigger.is_multiple_of(2) { TableReads::Mmap } else { TableReads::Pread })
             .cache_bytes(64 << 10);
         self.db = Some(builder.file_system(self.fs.arc()).time_source(self.clock.source()).open()?);
-        // The contents that an open has found are durable.
+        // The contents that an open has recovered are durable.
         self.note_all_synced();
         Ok(())
     }
@@ -130,14 +130,14 @@ impl Run {
         self.mem.note(note.word());
     }
 
-    /// Takes `events` as the contents of the database. It has been opened, so they are durable.
+    /// Assumes `events` as the contents of the database. It was opened with them, so they are durable.
     pub(crate) fn adopt(&mut self, events: Vec<Event>) {
         let all = events.len();
         self.events = events;
         [Note::Begun(all), Note::Acknowledged(all), Note::Synced(all)].into_iter().for_each(|note| self.note(note));
     }
 
-    /// All that was written so far is durable.
+    /// Notes that all events so far are durable.
     pub(crate) fn note_all_synced(&mut self) {
         let all = self.progress.acknowledged;
         self.note(Note::Synced(all));
@@ -189,13 +189,13 @@ impl Run {
         Ok(())
     }
 
-    /// The second in which the next event takes place.
+    /// The time of the next event, in seconds.
     fn next_second(&self) -> u64 {
         self.time.max(self.events.len() as u64 + 1)
     }
 
-    /// The batch as the next event: in keyspaces whose entries expire by default, values without an expiry of their own get that one, or, in every
-    /// other event, are there for ever.
+    /// The batch as the next event. In keyspaces whose entries expire by default, values without an expiry of their own get the default one or, in
+    /// every second event, never expire.
     fn with_default_expiries(&self, batch: &Batch) -> Batch {
         let (second, is_for_ever) = (self.next_second(), self.events.len().is_multiple_of(2));
         let with_default_expiry = |(name, change): &(Name, Change)| {
@@ -232,8 +232,8 @@ impl Run {
         })
     }
 
-    /// Makes the changes in a transaction that also reads, so that its commit checks what it has read. Another one, which began at the same time, is
-    /// refused after it: nothing of that may ever be seen.
+    /// Makes the changes in a transaction that also reads, so that its commit checks its reads. A second transaction, which began at the same time,
+    /// is refused after it: no change of the second one may ever be visible.
     fn transact(&mut self, batch: &Batch, synced: bool) -> Result<(), Error> {
         let (batch, live, mut late) = (self.with_default_expiries(batch), self.live(), None);
         self.noted(&Event::Batch(batch.clone()), |db| {
@@ -282,7 +282,7 @@ impl Run {
                     None => db.keyspace(name)?,
                 };
                 assert_eq!(created.name(), *name);
-                // Batches before it need not be.
+                // Earlier batches need not be durable.
                 Ok(Durability::Buffered)
             }
             Event::Drop(name) => db.drop_keyspace(name).map(|()| Durability::Synced),
@@ -290,12 +290,12 @@ impl Run {
         })
     }
 
-    /// Notes how far `write` has come with the event.
+    /// Writes the event by `write`, and notes its progress.
     fn noted(&mut self, event: &Event, write: impl FnOnce(&Db) -> Result<Durability, Error>) -> Result<(), Error> {
         self.time = self.next_second();
         self.events.push(event.clone());
         let number = self.events.len();
-        // Before the clock moves: a worker may record the new time at once.
+        // Noted before the clock moves, because a worker may record the new time at once.
         self.note(Note::Begun(number));
         self.clock.set(second(self.time));
         let durability = write(self.db())?;
@@ -306,7 +306,7 @@ impl Run {
         Ok(())
     }
 
-    /// Waits until the workers have nothing left to do, or `give_up`.
+    /// Waits until the workers have nothing left to do, or `give_up` returns true.
     pub(crate) fn settle(&self, give_up: impl Fn() -> bool) {
         while self.settles && !self.tables_refused && !self.is_settled() && !give_up() {
             std::thread::yield_now();
@@ -321,7 +321,7 @@ impl Run {
         let are_logs_done =
             metrics.immutable_memtables == 0 && metrics.flushes_running == 0 && metrics.logs_being_made == 0;
         let is_idle = are_logs_done && metrics.compactions_running == 0 && !metrics.compaction_due;
-        // One log more may have been made ahead.
+        // One more log may have been made in advance.
         is_idle && (1..=2).contains(&count(".log")) && count(".sst") == tables
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 
-/// How many keys there are, beside the count.
+/// The number of keys, besides the count.
 pub(crate) const KEYS: u64 = 8;
 
 pub(crate) fn key(n: u64) -> Vec<u8> {
@@ -16,13 +16,13 @@ pub(crate) enum Shape {
     Singles,
     /// Batches, some of them longer than several blocks of a disk.
     Batches,
-    /// Many flushes, and the compactions they call for.
+    /// Many flushes, and the compactions that they cause.
     Flushes,
-    /// No table can be written for a while, so that several logs are needed.
+    /// For a while no table can be written, so that several logs are needed.
     Logs,
-    /// Closed, dropped and opened again and again.
+    /// The database is closed, dropped and opened again and again.
     Reopens,
-    /// All of that, without waiting for the workers: operations of several threads mix, each time in another way.
+    /// All of the above, without waits for the workers: operations of several threads interleave, differently each time.
     Mingled,
 }
 
@@ -32,7 +32,7 @@ pub(crate) const SHAPES: [Shape; 6] =
 /// The names of the keyspaces that are created and dropped.
 const NAMES: [Name; 2] = ["a", "b"];
 
-/// The seconds after which entries of the keyspace expire by default, if they do.
+/// The seconds after which entries of the keyspace expire by default, if any.
 pub(crate) fn lifetime(name: &str) -> Option<u64> {
     (name == NAMES[1]).then_some(4)
 }
@@ -43,7 +43,7 @@ pub(crate) enum Act {
         batch: Batch,
         synced: bool,
     },
-    /// The same by a transaction. Another one, which has read what it changes, is refused.
+    /// Writes the batch in a transaction. Another transaction, which has read a key that this one changes, is refused.
     Transact {
         batch: Batch,
         synced: bool,
@@ -53,7 +53,7 @@ pub(crate) enum Act {
     Persist,
     Flush,
     CompactRange,
-    /// By `close`, or by a plain drop.
+    /// Ends the database by `close` or by a plain drop, and opens it again.
     Reopen {
         close: bool,
     },
@@ -65,7 +65,7 @@ pub(crate) struct Script {
     pub(crate) shape: Shape,
     pub(crate) memtable_bytes: usize,
     pub(crate) l0_trigger: usize,
-    /// One of [`POLICIES`], by the seed.
+    /// The index of a policy in [`POLICIES`], which depends on the seed.
     pub(crate) policy: usize,
     pub(crate) acts: Vec<Act>,
 }
@@ -77,7 +77,7 @@ impl Script {
         let mut number = 0;
         let len = 14 + random.below(10);
         for at in 0..len {
-            // The first one comes early.
+            // The first creation comes early.
             let one_in = if at == 1 && live.is_empty() { 1 } else { 4 };
             if let Some(event) = keyspace_event(&mut live, &random.at(0), one_in) {
                 number += 1;
@@ -97,7 +97,7 @@ impl Script {
                     number += 1;
                     let synced = random.one_in(if shape == Shape::Batches { 8 } else { 4 });
                     let batch = batch(shape, (number, seed), &live, &mut random);
-                    // Every third one: a draw would change the acts of all seeds, some of which were chosen.
+                    // Every third batch is a transaction. A random draw would change the acts of all seeds, some of which were chosen.
                     match number % 3 == 1 {
                         true => Act::Transact { batch: of_transaction(&batch), synced },
                         false => Act::Write { batch, synced },
@@ -111,26 +111,25 @@ impl Script {
             acts.insert(acts.len() - 3, Act::RefuseTables(false));
         }
         let memtable_bytes = match shape {
-            // Never filled: a write would wait for a flush that is impossible.
+            // The memtable never fills, because a write would then wait for an impossible flush.
             Shape::Logs => 1 << 20,
             _ => 8 << 10 << (3 * random.below(2)),
         };
         let l0_trigger = 1 + random.below(2) as usize;
-        // Among 24 neighbouring seeds, whose shapes take turns, each shape comes with each policy. With random policies, a pair would sometimes be
+        // In 24 consecutive seeds, whose shapes take turns, each shape occurs with each policy. With random policies, a pair would sometimes be
         // missing.
         let policy = (seed.wrapping_add(seed / SHAPES.len() as u64) % POLICIES.len() as u64) as usize;
         Script { shape, memtable_bytes, l0_trigger, policy, acts }
     }
 
-    /// Whether the workload waits, after each act, until the workers have nothing left to do: then they do the same at
-    /// the same place each time.
+    /// Whether the workload waits, after each act, until the workers are idle: then each run of a seed has the same interleaving.
     pub(crate) fn settles(&self) -> bool {
         self.shape != Shape::Mingled
     }
 }
 
-/// Creates or drops, one time in `n`, a keyspace; `live` has the names of those that there are. It draws for itself: more draws of `random` would
-/// change the acts of all seeds, some of which were chosen.
+/// Creates or drops a keyspace, one time in `n`; `live` has the names of the existing ones. It uses a separate generator, because more draws of
+/// `random` would change the acts of all seeds, some of which were chosen.
 pub(crate) fn keyspace_event(live: &mut Vec<Name>, random: &Random, n: u64) -> Option<Event> {
     let mut random = random.clone();
     if !random.one_in(n) {
@@ -149,7 +148,7 @@ pub(crate) fn keyspace_event(live: &mut Vec<Name>, random: &Random, n: u64) -> O
     })
 }
 
-/// Those changes of a batch of which each is an operation if a transaction makes them: one range, then each key once.
+/// The changes of a batch that stay separate operations in a transaction: one range, then each key once.
 fn of_transaction(batch: &Batch) -> Batch {
     let range = batch.iter().find(|(_, change)| matches!(change, Change::RemoveRange(..)));
     let of_keys = batch.iter().filter_map(|of_keyspace| match of_keyspace {
@@ -163,7 +162,7 @@ fn of_transaction(batch: &Batch) -> Batch {
     Arc::new(range.into_iter().chain(keys.into_values()).cloned().collect())
 }
 
-/// Batch `number`, a load of some of the keys into tables of their own.
+/// Batch `number` as a bulk load of some of the keys into tables of their own.
 fn load(number: u64, origin: u64, random: &mut Random) -> Batch {
     let value = |n: u64| format!("load {number} of {origin:x}: {}", ".".repeat(40 * n as usize)).into_bytes();
     let keys = (0..KEYS).filter(|_| random.one_in(2)).map(|n| (key(n), value(n)));
@@ -171,11 +170,11 @@ fn load(number: u64, origin: u64, random: &mut Random) -> Batch {
     Arc::new(vec![("", Change::Load(load))])
 }
 
-/// Batch `number`, with changes in the default keyspace and in those that are `live`. Its values name their origin: `origin` differs for each branch of
-/// a history, so that a lost value that comes back is not taken for the one that was written instead.
+/// Batch `number`, with changes in the default keyspace and in the `live` ones. Its values contain `origin`, which differs for each branch of a
+/// history. So a lost value that comes back is not taken for the value that a later branch wrote.
 pub(crate) fn batch(shape: Shape, (number, origin): (u64, u64), live: &[Name], random: &mut Random) -> Batch {
     let ops = if shape == Shape::Singles { 1 } else { 1 + random.below(5) };
-    // As in `keyspace_event`.
+    // A separate generator, as in `keyspace_event`.
     let mut of_keyspaces = random.at(1);
     let mut batch = Vec::new();
     for _ in 0..ops {
@@ -205,7 +204,7 @@ fn change(shape: Shape, (number, origin): (u64, u64), name: Name, random: &mut R
         value
     });
     match value {
-        // It has expired already, or does when one of the next batches is begun.
+        // The value has already expired, or expires when one of the next batches begins.
         Some(value) if random.one_in(4) => Change::SetUntil(key, value, Some(number + random.below(4))),
         Some(value) => Change::Set(key, value),
         None => Change::Remove(key),

@@ -1,7 +1,7 @@
-//! A database of each format version, which must open for ever: one directory each under `tests/fixtures`.
+//! A database of each format version, which all later versions must open: one directory each under `tests/fixtures`.
 //!
 //! `FIXTURE_WRITE=name cargo test -p mini-engine --test engine fixtures` makes `tests/fixtures/name` in the current format. Commit it with a new
-//! format version. Existing fixtures are never made again.
+//! format version. Existing fixtures are never regenerated.
 
 use crate::support::*;
 
@@ -12,15 +12,15 @@ fn fixtures() -> PathBuf {
 fn copy_fixture(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(|entry| entry.unwrap()) {
-        // Nobody holds the lock of a fixture.
+        // Skips the lock file, which a fixture does not need.
         if entry.file_name() != "LOCK" {
             fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
         }
     }
 }
 
-/// The changes made to the database: 12 rounds of batches; a flush after each round except the last two; then a compaction that is stopped. Keys
-/// are overwritten, removed, empty, binary and long; values are empty, text that compresses, and noise that does not.
+/// Writes to the database: 12 rounds of batches, a flush after each round except the last two, then a compaction that is stopped. Keys are
+/// overwritten, removed, empty, binary and long; values are empty, compressible text, and incompressible noise.
 fn write_all(db: Option<(&Db, &FaultFs, &Path)>) -> Map {
     let mut model = Map::new();
     for round in 0..12u32 {
@@ -57,7 +57,7 @@ fn write_all(db: Option<(&Db, &FaultFs, &Path)>) -> Map {
             }
             if round < 10 {
                 db.flush().unwrap();
-                // Its log is gone then, or kept for the next but one.
+                // Afterwards the old log is removed, or its file is kept for the next log but one.
                 wait_while(|| files(path, ".log").len() > 1);
             }
             if round == 9 {
@@ -68,7 +68,7 @@ fn write_all(db: Option<(&Db, &FaultFs, &Path)>) -> Map {
     model
 }
 
-/// Writes keys and removes them by ranges, in tables and in logs. A snapshot between ranges that overlap keeps them so in tables.
+/// Writes keys and removes them by ranges, in tables and in logs. A snapshot between overlapping ranges keeps them separate in tables.
 fn remove_ranges(db: &Db, round: u32) -> Option<Snapshot> {
     let mut batch = WriteBatch::new();
     for n in 0..20 {
@@ -92,7 +92,7 @@ fn remove_ranges(db: &Db, round: u32) -> Option<Snapshot> {
     }
 }
 
-/// Writes keyspaces: in tables and in logs, with a compression of its own, with a long prefix, and one that is dropped. Returns their contents.
+/// Writes keyspaces in tables and in logs: one with a compression of its own, one with a long prefix, and a dropped one. Returns their contents.
 fn write_keyspaces(db: Option<&Db>) -> BTreeMap<String, Map> {
     let mut all: BTreeMap<String, Map> = BTreeMap::new();
     let dense = KeyspaceOptions::default().compression(Compression::Zstd { level: 1 });
@@ -123,7 +123,7 @@ fn keyspaces(db: &Db) -> BTreeMap<String, Map> {
     db.keyspaces().into_iter().map(|name| (name.clone(), contents(&name))).collect()
 }
 
-/// Makes this log longer than the last log, which gets its file: so frames of this log remain behind the end of the last one.
+/// Makes the present log longer than the last log, which will reuse its file. So frames of the present log remain behind the end of the last log.
 fn pad_log(db: &Db) {
     for _ in 0..20 {
         let mut batch = WriteBatch::new();
@@ -133,8 +133,8 @@ fn pad_log(db: &Db) {
     }
 }
 
-/// Compacts everything, and stops after two pieces, as a full disk would: tables stay narrowed, and a compact pointer says where the compaction
-/// goes on.
+/// Compacts everything, and stops after two pieces, as at a full disk: tables stay narrowed, and a compact pointer records where the compaction
+/// continues.
 fn stop_a_compaction(db: &Db, fs: &FaultFs) {
     let made = AtomicUsize::new(0);
     fs.set(move |event| match event.is(Op::Create, ".sst") && made.fetch_add(1, Ordering::SeqCst) >= 2 {
@@ -151,7 +151,7 @@ fn narrowed(db: &Db) -> u64 {
 }
 
 /// Makes a fixture: tables of several compressions and partitions on two levels, some of them narrowed, and a log with compressed
-/// frames and others.
+/// and uncompressed frames.
 fn make(directory: &Path) {
     assert!(!directory.exists(), "{} is there: a fixture is never made anew", directory.display());
     let room = TempDir::new().unwrap();
@@ -161,7 +161,7 @@ fn make(directory: &Path) {
     let builder = builder.max_compaction_bytes(1024).log_compression(true);
     let levels = [Compression::Lz4, Compression::Zstd { level: 3 }];
     let db = builder.compression_per_level(levels).file_system(fs.arc()).open().unwrap();
-    // Before the compaction that is stopped; some of the keys are written again behind it, in the last log.
+    // Written before the stopped compaction; some of the keys are written again after it, in the last log.
     write_keyspaces(Some(&db));
     write_all(Some((&db, &fs, &path)));
     for name in ["users", "many 250"] {
@@ -184,7 +184,7 @@ fn databases_of_every_format_version_open_and_hold_what_they_held() {
         let name = fixture.file_name().unwrap().to_string_lossy().into_owned();
         let room = TempDir::new().unwrap();
         copy_fixture(&fixture, room.path());
-        // Catches a page that no longer describes the files of an older build.
+        // Catches a page `formats.md` that no longer describes the files of an older build.
         let by_page = crate::formats::read(&fixture);
         assert!(by_page.state(u64::MAX) == expected, "{name}");
         let mut read = by_page.keyspaces(u64::MAX);
@@ -194,7 +194,7 @@ fn databases_of_every_format_version_open_and_hold_what_they_held() {
         assert!(narrowed(&reader) > 0 && sum(&reader.metrics(), |level| level.range_tombstones) > 0, "{name}");
         assert!(keyspaces(&reader) == of_keyspaces, "{name}");
         drop(reader);
-        // Salvage finds the same, with narrowed tables, compressed blocks and recycled logs included.
+        // Salvage finds the same contents, from narrowed tables, compressed blocks and recycled logs too.
         let saved = room.path().with_extension("saved");
         let report = Db::builder(room.path()).salvage().unwrap().write_to(&saved).unwrap();
         assert!(report.is_complete() && report.unknown().is_empty(), "{name}: {report}");
@@ -211,7 +211,7 @@ fn databases_of_every_format_version_open_and_hold_what_they_held() {
             assert!(pairs(db.iter().rev()).into_iter().eq(expected.clone().into_iter().rev()), "{name}");
             assert!(expected.iter().all(|(key, value)| db.get(key).unwrap().as_deref() == Some(value)), "{name}");
             assert_sound(&db);
-            // The second time in the current format.
+            // The second open reads the current format.
             db.insert("new", "").unwrap();
             db.remove("new").unwrap();
             db.close().unwrap();

@@ -1,5 +1,5 @@
-//! Helpers of all tests: names, databases, keys and writes, the contents of a database, its files and damage to them, waits, and a double of the
-//! file system. A test imports all of it.
+//! Helpers of all tests: names, databases, keys and writes, the contents of a database, its files and damage to them, waits, and a simulated
+//! file system. A test imports everything in it.
 
 pub(crate) use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use std::fs;
@@ -38,12 +38,12 @@ pub(crate) fn opened(set: impl FnOnce(Builder) -> Builder) -> (TempDir, Db) {
     (dir, db)
 }
 
-/// The same with default options.
+/// A database in a directory of its own, with default options.
 pub(crate) fn fresh() -> (TempDir, Db) {
     opened(|builder| builder)
 }
 
-/// The same with files that fail on demand.
+/// As [`opened`], on a file system whose operations fail on demand.
 pub(crate) fn hooked(set: impl FnOnce(Builder) -> Builder) -> (TempDir, FaultFs, Db) {
     let fs = unmapped();
     let (dir, db) = opened(|builder| set(builder.file_system(fs.arc())));
@@ -56,7 +56,7 @@ pub(crate) fn reopened(db: Db, dir: &TempDir) -> Db {
     Db::open(dir.path()).unwrap()
 }
 
-/// Files that fail on demand, and are not mapped.
+/// A file system whose operations fail on demand, and that does not map files.
 pub(crate) fn unmapped() -> FaultFs {
     FaultFs::of_system().unmapped()
 }
@@ -66,7 +66,7 @@ pub(crate) fn in_memory(mem: &MemFs) -> Builder {
     Db::builder(DB).file_system(Arc::new(mem.clone()))
 }
 
-/// Keys in groups that each spread over the range of the others, so that no table can be moved down without being rewritten.
+/// The key of number `n`. Keys of each group spread over the range of the other groups, so that no table can be moved down without a rewrite.
 pub(crate) fn scattered(n: u64) -> [u8; 8] {
     n.reverse_bits().to_be_bytes()
 }
@@ -105,12 +105,12 @@ pub(crate) fn assert_sound(db: &Db) {
     assert!(problems.is_empty(), "{problems:?}");
 }
 
-/// Whether this is the answer of a full disk.
+/// Whether this is the error of a full disk.
 pub(crate) fn is_full(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::StorageFull)
 }
 
-/// Whether this is the error that `answer` leads to.
+/// Whether this is the error that `answer` causes.
 pub(crate) fn is_the_cause(error: &Error, answer: Answer) -> bool {
     let Error::Io { source, .. } = error else { return false };
     match answer {
@@ -130,7 +130,7 @@ pub(crate) fn level_0(db: &Db) -> u64 {
     db.metrics().levels.first().map_or(0, |level| level.tables)
 }
 
-/// Waits as long as `is_so`; fails if the condition does not end.
+/// Waits as long as `is_so` is true; fails after [`PATIENCE`].
 #[track_caller]
 pub(crate) fn wait_while(mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
@@ -156,7 +156,7 @@ pub(crate) fn newest_table(dir: &Path) -> PathBuf {
     paths(dir, ".sst").pop().unwrap()
 }
 
-/// The files that a process would leave if it were killed now.
+/// A copy of the files, as a kill at this moment would leave them.
 pub(crate) fn copy(from: &Path) -> TempDir {
     let to = TempDir::new().unwrap();
     for name in files(from, "") {
@@ -165,13 +165,13 @@ pub(crate) fn copy(from: &Path) -> TempDir {
     to
 }
 
-/// Cuts this many bytes off the end of a file.
+/// Cuts `bytes` bytes off the end of a file.
 pub(crate) fn cut(path: &Path, bytes: u64) {
     let file = fs::OpenOptions::new().write(true).open(path).unwrap();
     file.set_len(file.metadata().unwrap().len() - bytes).unwrap();
 }
 
-/// Flips a bit of the byte at `at`, also of a file that is open. Returns the old contents of the file.
+/// Flips a bit of the byte at `at`, also in an open file. Returns the old contents of the file.
 pub(crate) fn flip(path: &Path, at: usize) -> Vec<u8> {
     let sound = fs::read(path).unwrap();
     let mut bytes = sound.clone();
@@ -192,26 +192,26 @@ pub(crate) fn blocks(table: &Path) -> Vec<(usize, usize)> {
     blocks
 }
 
-/// Whether this is a thread of the engine that compacts tables.
+/// Whether this thread is one of the engine's compaction threads.
 pub(crate) fn on_compaction_thread() -> bool {
     std::thread::current().name() == Some("mini-engine-compact")
 }
 
-/// Flushes, and waits for the work after a flush: the log is removed, or kept for the next one.
+/// Flushes, and waits for the work after a flush: the old log is removed, or its file is kept for the next log.
 pub(crate) fn flush_to_the_end(db: &Db) {
     db.flush().unwrap();
     wait_for_flush(db);
 }
 
-/// Waits until no flush is under way. The caller knows that none is due.
+/// Waits until no flush is running. The caller ensures that none is due.
 pub(crate) fn wait_for_flush(db: &Db) {
     while db.metrics().flushes_running > 0 {
         std::thread::yield_now();
     }
 }
 
-/// Waits until only tables of the version have files in `dir`: a thread removes replaced tables later. Files that were set aside stay. Gives up
-/// after a minute: then the caller finds too many.
+/// Waits until only tables of the version have files in `dir`: a thread removes replaced tables later. Files that were set aside stay. Returns
+/// after a minute in any case, so that the caller fails with too many files.
 pub(crate) fn wait_for_removals(db: &Db, dir: &Path) {
     let give_up = Instant::now() + Duration::from_secs(60);
     let tables = || files(dir, ".sst").iter().filter(|name| name.ends_with(".sst")).count() as u64;
@@ -239,7 +239,7 @@ pub(crate) fn files(dir: &Path, part: &str) -> Vec<String> {
     names
 }
 
-/// The indices of `steps` in `events`, each the first behind the one before it.
+/// The indices of `steps` in `events`: each is the first match behind the previous one.
 #[track_caller]
 pub(crate) fn in_order(events: &[Event], steps: &[(Op, &str)]) -> Vec<usize> {
     let next = |from: &mut usize, (op, part): &(Op, &str)| {

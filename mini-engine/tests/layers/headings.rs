@@ -1,14 +1,14 @@
-//! Headings of the documentation in the code, of all crates.
+//! Headings in the documentation comments of all crates.
 
 use std::fs;
 use std::path::Path;
 
 use crate::journeys::workspace;
 
-/// The headings that rustdoc's readers look for.
+/// The usual headings in rustdoc.
 const HEADINGS: [&str; 4] = ["Errors", "Examples", "Panics", "Safety"];
 
-/// Whether the line is a heading that has taken the sentence behind it into itself.
+/// Whether the line is a heading that also contains the following sentence.
 fn swallows(line: &str) -> bool {
     let text = ["/// # ", "//! # "].iter().find_map(|start| line.trim_start().strip_prefix(start));
     text.and_then(|text| text.split_once(' ')).is_some_and(|(heading, _)| HEADINGS.contains(&heading))
@@ -27,7 +27,7 @@ fn look(dir: &Path, headings: &mut usize, wrong: &mut Vec<String>) {
     }
 }
 
-/// Catches a list of errors that is printed in the letters of a heading.
+/// Catches a list of errors that is printed as a heading.
 #[test]
 fn headings_of_the_documentation_stand_alone_on_their_line() {
     assert!(swallows("    /// # Errors [`Error::Io`]; others.") && !swallows("/// # Errors"));

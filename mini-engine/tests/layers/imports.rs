@@ -1,6 +1,6 @@
 //! Imports between files: read from the sources, with re-exports followed to the file that defines the name.
 //!
-//! A re-export (`pub use`, `pub(crate) use`) is a signpost and no import: it makes the importer depend on the file behind it.
+//! A re-export (`pub use`, `pub(crate) use`) is no import: a file that imports a re-exported name depends on the file that defines it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +13,7 @@ pub(crate) struct Sources(pub(crate) BTreeMap<String, String>);
 pub(crate) type Graph = BTreeMap<String, BTreeSet<String>>;
 
 impl Sources {
-    /// The sources below `src`, without code that only tests compile, and without `lib.rs`: the names in it are only re-exported.
+    /// The sources below `src`, without code that only tests compile, and without `lib.rs`, which only re-exports names.
     pub(crate) fn read(src: &Path) -> Sources {
         let mut files = BTreeMap::new();
         collect(src, "", &mut files);
@@ -32,7 +32,7 @@ impl Sources {
         paths.iter().filter_map(|path| self.resolve(module, path)).filter(|used| used != module).collect()
     }
 
-    /// The file that `path`, as written in `module`, leads to. `None` if it is not of this crate.
+    /// The file to which `path`, as written in `module`, leads. `None` if the file is not in this crate.
     fn resolve(&self, module: &str, path: &str) -> Option<String> {
         let mut segments = path.split("::").peekable();
         let mut at = module.to_owned();
@@ -68,7 +68,7 @@ impl Sources {
     }
 }
 
-/// All files that imports lead to from `from`.
+/// All files that `from` imports, directly or indirectly.
 pub(crate) fn reached<'a>(graph: &'a Graph, from: &str) -> BTreeSet<&'a str> {
     let imports = |file: &str| graph.get(file).into_iter().flatten().map(String::as_str);
     let (mut reached, mut open) = (BTreeSet::new(), imports(from).collect::<Vec<_>>());
@@ -80,7 +80,7 @@ pub(crate) fn reached<'a>(graph: &'a Graph, from: &str) -> BTreeSet<&'a str> {
     reached
 }
 
-/// The files in cycles of imports: those from which imports lead back.
+/// The files in cycles of imports.
 pub(crate) fn in_circles(graph: &Graph) -> Vec<&str> {
     graph.keys().map(String::as_str).filter(|file| reached(graph, file).contains(file)).collect()
 }
@@ -100,7 +100,7 @@ fn collect(dir: &Path, module: &str, files: &mut BTreeMap<String, String>) {
     }
 }
 
-/// Whether a file or directory has only code that tests compile.
+/// Whether a file or directory contains only code for tests.
 pub(crate) fn is_test_only(path: &Path) -> bool {
     let name = path.file_stem().unwrap().to_str().unwrap();
     ["tests", "model", "theory"].contains(&name) || name.starts_with("test_")
@@ -165,9 +165,9 @@ fn flatten(tree: &str, prefix: &str, paths: &mut Vec<String>) {
     }
 }
 
-/// The paths of two segments or more that stand in code.
+/// The paths of two or more segments in code, outside of imports.
 fn inline_paths(code: &str) -> Vec<String> {
-    // Visibility names no use.
+    // A path in a visibility is not a use.
     let code = code.replace("(in crate::", "(");
     let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     let words = code.split(|c: char| !is_path(c)).filter(|word| word.contains("::"));
@@ -184,8 +184,8 @@ fn parent(module: &str) -> String {
 
 #[test]
 fn planted_circles_are_found_and_nothing_else() {
-    // Catches a check that always passes: cycles are planted in each way in which files can import each other. Also catches a check that takes
-    // re-exports, comments, tests or other crates for cycles.
+    // Catches a check that always passes, by planted cycles of each kind of import. Also catches false cycles through re-exports,
+    // comments, tests or other crates.
     let tests = shipped_code("// use super::A;\nfn f() {}\n#[cfg(test)]\nmod tests { use super::super::A; }");
     type Files<'a> = &'a [(&'a str, &'a str)];
     let cases: [(usize, Files<'_>); 6] = [

@@ -1,4 +1,4 @@
-//! Two journeys, an insert down to the compare-and-swap and a read down to the block, are as short as the book says.
+//! Checks two call paths, from an insert to the compare-and-swap and from a read to the block: they must be as short as the book states.
 //!
 //! The tests check the lists in `docs/src/design.md`. Each numbered item is a file and the functions that call one another there; the last of them
 //! calls the first function of the next item. A bullet below an item is another file that the item's functions call.
@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use crate::ENGINE;
 use crate::imports::{Graph, Sources, reached, shipped_code};
 
-/// A file that a journey comes through.
+/// A file on a journey.
 #[derive(Debug, PartialEq, Eq)]
 struct Stop {
     file: String,
     functions: Vec<String>,
-    /// Only called: the journey goes on from the stop above.
+    /// Whether the file is only called, and the journey goes on from the stop above.
     is_aside: bool,
 }
 
@@ -50,7 +50,7 @@ fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// From the first brace of `code` to the partner of that.
+/// The part of `code` from its first brace to the matching one.
 fn braced(code: &str) -> &str {
     let mut depth = 0;
     let mut ends = code.char_indices().filter(|(_, c)| {
@@ -60,7 +60,7 @@ fn braced(code: &str) -> &str {
     &code[code.find('{').unwrap_or(0)..ends.next().map_or(code.len(), |(at, _)| at)]
 }
 
-/// The type that the `impl` block begins with `header` is of: the last name outside of angle brackets.
+/// The type of the `impl` block that begins with `header`: the last name outside of angle brackets.
 fn self_type(header: &str) -> String {
     let mut depth = 0;
     let outside = header.split(" where ").next().unwrap().chars().filter(|c| {
@@ -73,7 +73,7 @@ fn self_type(header: &str) -> String {
     outside.split(|c| !is_name(c)).rfind(|name| !name.is_empty()).unwrap().to_owned()
 }
 
-/// The functions in `code` with their bodies: `Type::function` in a block of a type, else `function`.
+/// The functions in `code` with their bodies: `Type::function` in an `impl` block, else `function`.
 fn functions(code: &str) -> Vec<(String, &str)> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices("fn ") {
@@ -88,14 +88,14 @@ fn functions(code: &str) -> Vec<(String, &str)> {
     found
 }
 
-/// Whether `body` calls `callee`, with generic arguments or without. A call does not tell the type of the function.
+/// Whether `body` calls `callee`, with generic arguments or without. Ignores the type of the callee, which a call does not show.
 fn calls(body: &str, callee: &str) -> bool {
     let name = callee.rsplit("::").next().unwrap();
     let is_called = |rest: &str| rest.starts_with('(') || rest.starts_with("::<");
     body.match_indices(name).any(|(at, _)| !body[..at].ends_with(is_name) && is_called(&body[at + name.len()..]))
 }
 
-/// Whether one of `askers` in `code` calls `callee`, itself or by further functions of the file.
+/// Whether one of `askers` in `code` calls `callee`, directly or through other functions of the file.
 fn asks(code: &str, askers: &[String], callee: &str) -> bool {
     let functions = functions(code);
     let (mut open, mut others): (Vec<_>, Vec<_>) = functions.into_iter().partition(|(name, _)| askers.contains(name));
@@ -144,7 +144,7 @@ fn module(file: &str, root: &str) -> Option<String> {
     Some(path.strip_suffix("/mod").unwrap_or(path).replace('/', "::"))
 }
 
-/// Ways back up: a later stop whose imports lead to an earlier one.
+/// Pairs of stops of which the later one imports the earlier one, directly or indirectly.
 fn ways_back(stops: &[Stop], root: &str, graph: &Graph) -> Vec<(String, String)> {
     let modules: Vec<String> = stops.iter().filter_map(|stop| module(&stop.file, root)).collect();
     let pairs =
@@ -153,7 +153,7 @@ fn ways_back(stops: &[Stop], root: &str, graph: &Graph) -> Vec<(String, String)>
     backs.map(|(later, earlier)| (later.clone(), earlier.clone())).collect()
 }
 
-/// The most files of a spine, and of a journey with all that is asked.
+/// The most files on the direct path of a journey, and with the files that are only called.
 const MOST_OF_SPINE: usize = 9;
 const MOST_FILES: usize = 12;
 
@@ -179,12 +179,12 @@ fn check(opening: &str, end: &str) {
 
 #[test]
 fn the_journeys_are_as_the_book_draws_them_and_short() {
-    // Catches a detour of writes or of reads, and a book that draws another way than the sources go.
+    // Catches a longer path of writes or of reads, and a book whose path differs from the sources.
     check("An insert", "compare_exchange");
     check("A read", "read_exact_at");
 }
 
-/// Catches a check that passes for any text of the book.
+/// Catches a check that accepts any text of the book.
 #[test]
 fn a_wrong_drawing_is_noticed() {
     let book = "## Two journeys\n\nA way:\n\n1. `a.rs`: `f`, `A::g`: first.\n   Text `x`.\n   - `c.rs`: `ask`: aside.\n2. `b.rs`: `B::h`: last.\n\nEnd";

@@ -1,13 +1,13 @@
-//! Links of the book, of the READMEs and of the pages beside them have a target: a file, or a heading in it. Links of the book stay within the book.
+//! Checks that links of the book, of the READMEs and of other pages have a target: a file or a heading. Links of the book stay within it.
 //!
-//! `mdbook` copies only `docs/src`: a link out of it works in the repository, and nowhere else.
+//! `mdbook` copies only `docs/src`, so a link to a file outside works only in the repository.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use crate::journeys::workspace;
 
-/// Where pages lie beside the book: the repository, and what is published.
+/// The directories with pages outside of the book: the repository, and the published packages.
 const PACKAGES: [&str; 7] = [
     "",
     "fastskip",
@@ -18,7 +18,7 @@ const PACKAGES: [&str; 7] = [
     "mini-engine/cluster",
 ];
 
-/// Every place that `page` links to in this repository: `](TARGET)` in Markdown, `href="TARGET"` in a generated page.
+/// The targets of all links in `page` to this repository: `](TARGET)` in Markdown, `href="TARGET"` in a generated page.
 fn targets(page: &str) -> Vec<&str> {
     let of =
         |start, end| page.split(start).skip(1).filter_map(move |rest| rest.split_once(end)).map(|(target, _)| target);
@@ -37,7 +37,7 @@ fn broken(page: &Path, target: &str, book: &Path) -> Option<&'static str> {
     if recorded.is_some_and(|run| workspace().join("memtable-bench/results").join(run).is_dir()) {
         return None;
     }
-    // `mdbook` makes `page.html` of `page.md`; the pages that `docs/build` makes lead back to it.
+    // `mdbook` makes `page.html` from `page.md`, and the pages that `docs/build` makes link to `page.html`.
     let path = if path.starts_with(book) && !path.exists() { path.with_extension("md") } else { path };
     if !path.exists() {
         return Some("there is no such file");
@@ -48,7 +48,7 @@ fn broken(page: &Path, target: &str, book: &Path) -> Option<&'static str> {
     if heading.is_empty() || has_heading() { None } else { Some("there is no such heading") }
 }
 
-/// Without `..`, and without asking the file system.
+/// The path without `..`, resolved without the file system.
 fn resolved(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |path, part| match part {
         Component::ParentDir => path.parent().unwrap().to_path_buf(),
@@ -65,7 +65,7 @@ fn anchor(line: &str) -> String {
 
 #[test]
 fn every_link_leads_to_a_file_and_the_books_links_stay_in_the_book() {
-    // Catches a page that was renamed, a heading that was reworded, and a link to a file that a built book does not have.
+    // Catches links to a renamed page, to a reworded heading, and to a file that a built book lacks.
     let book = workspace().join("docs/src");
     let entries =
         |directory: &Path| fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
@@ -90,11 +90,11 @@ fn every_link_leads_to_a_file_and_the_books_links_stay_in_the_book() {
 
 #[test]
 fn every_path_that_a_newcomer_is_sent_to_exists() {
-    // Catches a file that was moved while the page that shows where code belongs still names its old place.
+    // Catches a moved file whose old path is still on the page that describes the layout of the code.
     let mut paths = 0;
     for page in ["CONTRIBUTING.md", "docs/src/map.md"] {
         let text = fs::read_to_string(workspace().join(page)).unwrap();
-        // Outside of blocks: commands and drawings are no paths.
+        // The text outside of code blocks, whose commands and drawings are not paths.
         let outside: String = text.split("```").step_by(2).collect();
         let quoted = outside.split('`').skip(1).step_by(2);
         for path in quoted.filter(|quoted| quoted.contains('/') && !quoted.contains([' ', '*'])) {

@@ -1,6 +1,5 @@
-//! Dependencies between modules run one way, down to single files, in the engine, the server, the program, the storage for openraft and the
-//! cluster. Two journeys through the engine stay short. All links have a target, headings are nothing but headings, and no crate
-//! grows unnoticed.
+//! Checks of the sources. Dependencies between modules and files run one way in the engine, the server, the program, the storage for openraft and the
+//! cluster. Two call paths through the engine stay short, all links have a target, headings are well-formed, and no crate grows unnoticed.
 
 mod headings;
 mod imports;
@@ -64,7 +63,7 @@ const PROGRAM: Crate = Crate {
 };
 const RAFT: Crate =
     Crate { src: "raft/src", layers: &[&["codec", "worker", "write"], &["log", "state"]], starts_threads: &["worker"] };
-/// Its runtime has the threads.
+/// The cluster starts no threads; its runtime does.
 const CLUSTER: Crate = Crate {
     src: "cluster/src",
     layers: &[
@@ -87,7 +86,7 @@ const CRATES: [Crate; 5] = [ENGINE, SERVER, PROGRAM, RAFT, CLUSTER];
 
 /// The lowest layer of the engine that may name the memtable crate.
 const MEMTABLE_FROM: usize = 7;
-/// The layers inside folders of the engine. The files beside a folder are its public face, above everything in it.
+/// The layers inside folders of the engine. The file beside a folder is its public face, and is above all files in it.
 const FOLDERS: [(&str, &[&[&str]]); 2] = [
     (
         "db",
@@ -122,8 +121,8 @@ fn layer_of(module: &str, layers: &[&[&str]]) -> Option<usize> {
     layers.iter().position(|layer| layer.contains(&module))
 }
 
-/// Catches an import upward or sideways, a module without a layer, the memtable crate below the layer that owns it, and files that can only be
-/// understood together: a cycle of imports anywhere.
+/// Catches an import upward or sideways, a module without a layer, a use of the memtable crate below its layer, and any cycle of
+/// imports.
 #[test]
 fn modules_use_only_lower_layers_and_files_never_each_other() {
     for house in CRATES {
@@ -145,7 +144,8 @@ fn modules_use_only_lower_layers_and_files_never_each_other() {
     }
 }
 
-/// Catches a way back up inside a folder: a read that depends on threads, a core that depends on writes, recovery beside administration.
+/// Catches an import upward inside a folder: a read that depends on threads, a core that depends on writes, or an import between recovery and
+/// administration.
 #[test]
 fn folders_use_only_lower_ones() {
     let graph = ENGINE.sources().graph();
@@ -167,7 +167,7 @@ fn folders_use_only_lower_ones() {
     }
 }
 
-/// Catches a dependency of only the program or the server that a user of the engine would have to compile, and an engine that depends on them.
+/// Catches a dependency that only the program or the server needs and a user of the engine would have to compile, and an engine that depends on them.
 #[test]
 fn the_engine_is_a_library_and_nothing_else() {
     let manifest = |package: &Path| std::fs::read_to_string(package.join("Cargo.toml")).unwrap();

@@ -1,4 +1,4 @@
-//! The weight of each crate, held against `weights.txt`: a crate that has grown fails the test until the record is changed in the same commit,
+//! Compares the weight of each crate with `weights.txt`: a crate that has grown fails the test until the record is changed in the same commit,
 //! whose message gives the reason. `WEIGHTS=record cargo test -p mini-engine --test layers weights` writes the record.
 
 use std::collections::BTreeSet;
@@ -9,9 +9,9 @@ use std::{env, fmt, fs};
 use crate::imports::{is_test_only, split_tests};
 use crate::journeys::workspace;
 
-/// Crates that prove or measure: all their lines count as tests.
+/// Crates that test or measure: all their lines count as tests.
 const PROOFS: [&str; 4] = ["fuzz", "loom-tests", "memtable-bench", "proof"];
-/// The others, each in its directory.
+/// The other crates, by directory.
 const SHIPPED: [&str; 6] =
     ["fastskip", "mini-engine", "mini-engine/cluster", "mini-engine/program", "mini-engine/raft", "mini-engine/server"];
 const HEAD: &str = "\
@@ -51,7 +51,7 @@ impl Weight {
             let is_test =
                 is_test || ["benches", "examples"].iter().any(|name| path.ends_with(name)) || is_test_only(&path);
             if path.is_dir() {
-                // A crate below another one has its own weight, but for parts of a proof: shuttle's models, counts.
+                // A crate inside another crate's directory has its own weight, except inside a test crate: shuttle's models, counts.
                 if !path.ends_with("target") && (is_test || !path.join("Cargo.toml").exists()) {
                     self.add_directory(&path, is_test);
                 }
@@ -74,7 +74,7 @@ impl Weight {
     }
 }
 
-/// How many crates a dependent of `package` compiles, itself included, with default features.
+/// The number of crates that a dependent of `package` compiles for it, including `package`, with default features.
 fn crates(package: &Path) -> usize {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["tree", "--offline", "--locked", "--edges", "normal,build", "--prefix", "none", "--format", "{p}"]);
@@ -90,7 +90,7 @@ fn numbers(line: &str) -> Vec<usize> {
 
 #[test]
 fn no_crate_grows_beyond_its_record() {
-    // Catches lines, files, public items and dependencies that come without a reason.
+    // Catches lines, files, public items and dependencies that are added without a reason.
     let root = workspace();
     let packages = SHIPPED.iter().map(|name| (name, false)).chain(PROOFS.iter().map(|name| (name, true)));
     let found: Vec<String> = packages

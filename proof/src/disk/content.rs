@@ -1,9 +1,8 @@
 //! The bytes of one file: the durable ones, the changes since, and the changes that a power cut may keep.
 //!
-//! A system writes pages back in any order and at any time, and a device writes sectors. So each block of
-//! [`BLOCK`] bytes shows, independently of all others, the content after some of the changes since the last sync, and
-//! in a torn block each sector of [`SECTOR`] bytes does. The length is the length after some of the changes, or any length in between. If the
-//! length survives without the bytes, the file has zeros there: a hole.
+//! A system writes pages back in any order and at any time, and a device writes sectors. So each block of [`BLOCK`] bytes has, independently of all
+//! others, the content after some of the changes since the last sync. In a torn block, this holds for each sector of [`SECTOR`] bytes. The length is
+//! the length after some of the changes, or any length in between. If the length survives without the bytes, the file has a hole of zeros.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -62,7 +61,7 @@ pub(super) struct Content {
     now: Arc<Vec<u8>>,
     /// The changes since the last sync.
     changes: Vec<Change>,
-    /// The changes whose sync failed: they are readable, but no later sync makes them durable.
+    /// The changes whose sync failed: readers see them, but no later sync makes them durable.
     given_up: Vec<Change>,
 }
 
@@ -106,13 +105,13 @@ impl Content {
         self.changes.clear();
     }
 
-    /// A sync that fails as on Linux: the pages stay readable, count as clean, and are never written again. It is unknown which of them reached the
-    /// device.
+    /// A sync that fails as on Linux: the pages stay readable, count as clean, and are never written back again. It is unknown which pages reached
+    /// the device.
     pub(super) fn fail_sync(&mut self) {
         self.given_up.append(&mut self.changes);
     }
 
-    /// Whether a power cut cannot change it.
+    /// Whether no power cut can change the content.
     pub(super) fn is_durable(&self) -> bool {
         self.changes.is_empty() && self.given_up.is_empty()
     }
@@ -149,7 +148,7 @@ impl Content {
                 continue;
             }
             let reach = match mood {
-                // The file as it was at one moment; everything; each block independently.
+                // Keeps the file of one moment, or everything, or each block independently.
                 0 => whole,
                 1 => changes.len(),
                 _ => reach(random, changes.len()),
@@ -176,7 +175,7 @@ impl Content {
         drawn
     }
 
-    /// Makes a block in which each sector is of a different moment.
+    /// Makes a block whose sectors come from different moments.
     fn tear(&self, out: &mut [u8], start: usize, changes: &[&Change], random: &mut Random) {
         for (sector, at) in out.chunks_mut(SECTOR).zip((start..).step_by(SECTOR)) {
             let reach = reach(random, changes.len());
@@ -186,7 +185,7 @@ impl Content {
 }
 
 impl Losses {
-    /// Counts a changed block, unless it has its newest content. Returns whether it has.
+    /// Counts a changed block as lost or torn, unless it has its newest content. Returns whether it has.
     fn count_block(&mut self, found: &[u8], newest: &[u8]) -> bool {
         let mut sectors = found.chunks(SECTOR).zip(newest.chunks(SECTOR));
         let is_newest = found == newest;

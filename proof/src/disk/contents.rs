@@ -53,7 +53,7 @@ impl Operation {
         &self.name
     }
 
-    /// The name of the thread that did it; empty if it has none.
+    /// The name of the thread that made the change; empty if the thread has none.
     pub fn thread(&self) -> &str {
         &self.thread
     }
@@ -97,7 +97,7 @@ impl Default for Disk {
 }
 
 impl Disk {
-    /// A state after a power cut: everything that was synced, and random parts of the rest, chosen by `seed`.
+    /// A state after a power cut: all synced data, and random parts of the other data, chosen by `seed`.
     pub fn after_power_cut(&self, seed: u64) -> (Disk, Losses) {
         let (mut random, mut losses) = (Random(seed), Losses::default());
         let mut left = Disk { files: BTreeMap::new(), directories: BTreeMap::new(), next_number: self.next_number };
@@ -105,13 +105,13 @@ impl Disk {
         (left, losses)
     }
 
-    /// Copies the remains of a directory after a power cut to `left`. If a directory's name is lost, its contents are lost too.
+    /// Copies to `left` the part of directory `number` that survives a power cut. If a directory's name is lost, its contents are lost too.
     fn cut(&self, number: u64, left: &mut Disk, random: &mut Random, losses: &mut Losses) {
-        // A directory whose removal was lost is empty, as it had to be to be removed.
+        // A directory whose removal was lost is empty, since only an empty directory can be removed.
         let entries = self.directories.get(&number).map(|directory| directory.after_power_cut(random, losses));
         let entries = entries.unwrap_or_default();
         for entry in entries.values() {
-            // A file with two names is one file: its content is chosen once.
+            // A file with two names is one file, so its content is chosen once.
             if let Entry::File(file) = entry
                 && !left.files.contains_key(file)
             {
@@ -127,7 +127,7 @@ impl Disk {
         left.directories.insert(number, Directory::durable(entries));
     }
 
-    /// Whether a power cut cannot change anything.
+    /// Whether no power cut can change the disk.
     pub fn is_durable(&self) -> bool {
         self.files.values().all(Content::is_durable) && self.directories.values().all(Directory::is_durable)
     }
@@ -144,7 +144,7 @@ impl Disk {
         entries.map(len).sum()
     }
 
-    /// The space that the files take, in whole blocks, for each that has a name.
+    /// The bytes of all files with a name, in whole blocks.
     pub fn used_bytes(&self) -> u64 {
         let entries = self.directories.values().flat_map(Directory::now);
         let file = |(_, entry): (_, &Entry)| if let Entry::File(file) = entry { Some(*file) } else { None };
@@ -152,10 +152,10 @@ impl Disk {
         files.iter().filter_map(|file| self.files.get(file)).map(|content| blocks(content.now().len() as u64)).sum()
     }
 
-    /// Does `operation` again.
+    /// Repeats a recorded operation.
     ///
     /// # Errors
-    /// The errors of the recorded call, if the disk is not the one that it was recorded on.
+    /// The errors of the recorded call, if this disk differs from the recorded one.
     pub fn apply(&mut self, operation: &Operation) -> Result<()> {
         self.perform(&operation.kind)
     }
@@ -295,7 +295,7 @@ impl Disk {
         self.files.get_mut(&file).ok_or_else(|| Error::from(ErrorKind::NotFound))
     }
 
-    /// The directory that holds the name of `path`, and the name.
+    /// The parent directory of `path`, and the last name in `path`.
     fn place(&mut self, path: &Path) -> Result<(&mut Directory, OsString)> {
         let name = path.file_name().map(OsStr::to_os_string).ok_or(ErrorKind::InvalidInput)?;
         Ok((self.directory_mut(path.parent().ok_or(ErrorKind::InvalidInput)?)?, name))

@@ -1,7 +1,7 @@
 //! The entries of one directory: the durable ones, the changes since, and the changes that a power cut may keep.
 //!
 //! Creations, removals and renames since the last sync of the directory survive or not, independently of each other, so later ones may be durable
-//! without earlier ones. A rename survives as a whole: a name is never lost between the two.
+//! without earlier ones. A rename survives as a whole: never with both names lost.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -38,7 +38,7 @@ impl Change {
                 entries.remove(name);
             }
             Self::Rename { from, to, entry } => {
-                // The old name may refer to an earlier file, if the creation under it did not survive.
+                // The old name may refer to an earlier file, if the creation of the renamed file did not survive.
                 if entries.get(from) == Some(entry) {
                     entries.remove(from);
                 }
@@ -77,7 +77,7 @@ impl Directory {
         self.changes.clear();
     }
 
-    /// Whether a power cut cannot change it.
+    /// Whether no power cut can change the entries.
     pub(super) fn is_durable(&self) -> bool {
         self.changes.is_empty()
     }

@@ -1,12 +1,12 @@
-//! [`FaultFs`]: a file system that wraps another one, records the changing operations, asks a hook before each, and fails those that are armed.
+//! [`FaultFs`]: a file system that wraps another one, records the changing operations, calls a hook before each, and fails armed ones.
 //!
-//! Changing operations (create, write, map, sync, truncate, rename, remove, link, directory sync) are counted from 0 in the order in which they are
-//! called, reads (open, `read_at`, length, directory listing) are counted separately; one fault of each class can be armed. So a test can run a
-//! workload once to count its operations, and then once for each of them. An operation that fails does not reach the wrapped file system, except
+//! Changing operations (create, write, map, sync, truncate, rename, remove, link, directory sync) are counted from 0 in the order of their calls.
+//! Reads (open, `read_at`, length, directory listing) are counted separately. One fault of each class can be armed. So a test can run a workload
+//! once to count its operations, and then once with a fault at each of them. An operation that fails does not reach the wrapped file system, except
 //! the part of a short write.
 //!
-//! The hook decides about each changing operation before it is counted. It runs on the thread of the operation, and may make it wait. Besides that
-//! there are lasting defects: no room for files of some kind, no changes at all, unreadable bytes, no mappings.
+//! The hook decides about each changing operation before it is counted. It runs on the thread of the operation, and may delay it. There are also
+//! lasting defects: no room for files of some kind, no changes at all, unreadable bytes, no mappings.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -19,28 +19,27 @@ use mini_engine::fs::{File, FileSystem, MappedBytes, Mapping, StdFs};
 
 use super::lock;
 
-/// How an armed operation fails.
+/// The way in which an armed operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// An error of the device (EIO).
     Device,
     /// [`ErrorKind::StorageFull`] (ENOSPC).
     StorageFull,
-    /// A write that stores the first half of its bytes and then fails with [`ErrorKind::StorageFull`];
-    /// any other operation fails in the same way.
+    /// A write that stores the first half of its bytes and then fails with [`ErrorKind::StorageFull`]; any other operation fails in the same way.
     ShortWrite,
 }
 
 /// Whether the operations after the failed one fail too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeat {
-    /// Only the one operation fails.
+    /// Only that operation fails.
     Once,
-    /// It and all later ones of its class fail, until [`FaultFs::heal`].
+    /// That operation and all later ones of its class fail, until [`FaultFs::heal`].
     FromThenOn,
 }
 
-/// The operations of one class, and the one of them that will fail.
+/// The count of operations of one class, and the armed fault.
 #[derive(Default)]
 struct Class {
     count: u64,
@@ -83,11 +82,11 @@ pub enum Op {
     Rename,
     RenameTo,
     Remove,
-    /// The path is the directory's.
+    /// A sync of the directory at the event's path.
     SyncDir,
     CreateDir,
     RemoveDir,
-    /// The path is the new one.
+    /// A hard link; the event has the new path.
     Link,
     /// A write into a mapping.
     Fill,
@@ -119,17 +118,17 @@ impl Event {
 pub enum Answer {
     /// The operation takes place.
     Go,
-    /// It fails with this kind of error.
+    /// The operation fails with this kind of error.
     Fail(ErrorKind),
-    /// It fails with this error number of the system.
+    /// The operation fails with this error number of the system.
     FailOs(i32),
-    /// A write takes at most this number of bytes.
+    /// A write stores at most this number of bytes.
     Short(usize),
     /// A sync does nothing and reports success: a disk that lies.
     Pretend,
 }
 
-/// An operation that failed by an armed fault or in the wrapped file system, and the name of the thread that it failed on.
+/// An operation that failed by an armed fault or in the wrapped file system, and the name of its thread.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the fields are these two")]
 pub struct Failure {
@@ -137,19 +136,19 @@ pub struct Failure {
     pub thread: String,
 }
 
-/// Messages of operations that are held, and the channel that holds them.
+/// A receiver of a message for each held operation, and the sender whose drop releases them.
 pub type Held = (mpsc::Receiver<()>, mpsc::Sender<()>);
 
 type Hook = dyn Fn(&Event) -> Answer + Send + Sync;
 
-/// How files are mapped.
+/// The way in which files are mapped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mappings {
-    /// By the wrapped file system.
+    /// The wrapped file system maps them.
     Wrapped,
-    /// Not at all, so that each write of a log is an operation.
+    /// Files are not mapped, so that each write of a log is an operation.
     None,
-    /// For writing, by writes at once, each of which is an operation.
+    /// Mappings for writing are simulated by immediate writes, each of which is an operation.
     Simulated,
 }
 
@@ -162,12 +161,12 @@ struct State {
     refused: Option<&'static str>,
     is_read_only: bool,
     mappings: Mappings,
-    /// The end of file names, and the unreadable bytes in such files.
+    /// The end of the names of the damaged files, and the unreadable bytes in them.
     unreadable: Option<(&'static str, Range<u64>)>,
 }
 
 impl State {
-    /// Counts a mutating operation, and fails it if it must fail.
+    /// Counts a mutating operation, and fails it if a fault is armed for it.
     fn mutate(&mut self) -> Result<()> {
         self.mutations.check()?;
         self.check_mount()
@@ -202,7 +201,7 @@ impl FaultFs {
         Self { inner, state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Wraps the system's files. Whether the system can map them or not, they are mapped for writing: a write into the mapping is an operation.
+    /// Wraps the system's files. Mappings for writing are simulated, even if the system cannot map files: a write into a mapping is an operation.
     pub fn of_system() -> Self {
         let fs = Self::new(Arc::new(StdFs));
         fs.state().mappings = Mappings::Simulated;
@@ -230,12 +229,12 @@ impl FaultFs {
         self.state().reads.count
     }
 
-    /// Fails the mutating operation with number `index`, counted from 0 since this was made.
+    /// Fails the mutating operation with number `index`, counted from 0 since this file system was made.
     pub fn fail_mutation(&self, index: u64, fault: Fault, repeat: Repeat) {
         self.state().mutations.armed = Some((index, fault, repeat));
     }
 
-    /// Fails the read with number `index`, counted from 0 since this was made.
+    /// Fails the read with number `index`, counted from 0 since this file system was made.
     pub fn fail_read(&self, index: u64, fault: Fault, repeat: Repeat) {
         self.state().reads.armed = Some((index, fault, repeat));
     }
@@ -246,7 +245,7 @@ impl FaultFs {
         (state.mutations.armed, state.reads.armed) = (None, None);
     }
 
-    /// From now on the device cannot read these bytes in files whose names end with `end`, if they are opened from now on.
+    /// Makes these bytes unreadable in all files that are opened from now on and whose names end with `end`.
     pub fn spoil(&self, end: &'static str, bytes: Range<u64>) {
         self.state().unreadable = Some((end, bytes));
     }
@@ -256,13 +255,13 @@ impl FaultFs {
         self.state().refused = extension;
     }
 
-    /// Refuses every mutating operation from now on, like a read-only mount. Then opening a file for writing and taking an exclusive lock, which
-    /// may create the file, are such operations too.
+    /// Refuses every mutating operation from now on, like a read-only mount. Opening a file for writing, and taking an exclusive lock, which may
+    /// create the file, then count as mutating too.
     pub fn mount_read_only(&self) {
         self.state().is_read_only = true;
     }
 
-    /// Asks `hook` before each changing operation from now on.
+    /// Calls `hook` before each changing operation from now on.
     pub fn set(&self, hook: impl Fn(&Event) -> Answer + Send + Sync + 'static) {
         self.state().hook = Arc::new(hook);
     }
@@ -284,13 +283,13 @@ impl FaultFs {
     }
 
     /// Holds each `op` on a file whose name contains `part` until the sender is dropped. The receiver gets a message for each operation that is
-    /// about to begin. After the hold, `answer` is the answer to the operation.
+    /// about to begin. After the hold, the operation gets `answer`.
     pub fn hold(&self, op: Op, part: &str, answer: Answer) -> Held {
         let part = part.to_owned();
         self.hold_where(answer, move |event| event.is(op, &part))
     }
 
-    /// Like [`hold`](Self::hold), for operations for which `is_held` returns true. It runs on the thread of the operation.
+    /// Like [`hold`](Self::hold), for operations for which `is_held` returns true. `is_held` runs on the thread of the operation.
     pub fn hold_where(&self, answer: Answer, is_held: impl Fn(&Event) -> bool + Send + Sync + 'static) -> Held {
         let (arrived, arrivals) = mpsc::channel();
         let (go, goes) = mpsc::channel();
@@ -299,9 +298,9 @@ impl FaultFs {
             if !is_held(event) {
                 return Answer::Go;
             }
-            // The test may be over.
+            // Fails if the test is over.
             let _ = arrived.send(());
-            // An error means that the channel has ended, and lets the operation pass.
+            // An error means that the sender was dropped, and releases the operation.
             let _ = lock(&goes).recv();
             answer
         });
@@ -324,12 +323,12 @@ impl FaultFs {
 
     fn ask(&self, op: Op, path: &Path) -> (Answer, Event) {
         let event = Event { op, path: path.to_path_buf() };
-        // Not under the lock: a hook may wait for another operation.
+        // Called without the lock, because a hook may wait for another operation.
         let hook = Arc::clone(&self.state().hook);
         (hook(&event), event)
     }
 
-    /// The answer of the hook, unless that is a failure.
+    /// The hook's answer; an error if the answer is a failure.
     fn allowed(&self, op: Op, path: &Path) -> Result<(Answer, Event)> {
         match self.ask(op, path) {
             (Answer::Fail(kind), _) => Err(kind.into()),
@@ -349,7 +348,7 @@ impl FaultFs {
         result
     }
 
-    /// A changing operation; `real` does it.
+    /// Runs a changing operation, which `real` carries out.
     fn change<T>(&self, op: Op, path: &Path, real: impl FnOnce() -> Result<T>) -> Result<T> {
         let (_, event) = self.allowed(op, path)?;
         let mutated = self.state().mutate();
@@ -362,13 +361,13 @@ impl FaultFs {
         self.record(event, mutated.and_then(|()| if answer == Answer::Pretend { Ok(()) } else { real() }))
     }
 
-    /// Counts an operation that is a mutation only on a read-only mount.
+    /// Counts an operation that is mutating only on a read-only mount.
     fn prepare_to_mutate(&self) -> Result<()> {
         let mut state = self.state();
         if state.is_read_only { state.mutate() } else { Ok(()) }
     }
 
-    /// Counts a read, and fails it if it must fail.
+    /// Counts a read, and fails it if a fault is armed for it.
     fn read(&self) -> Result<()> {
         self.state().reads.check()
     }
@@ -387,7 +386,7 @@ impl fmt::Debug for FaultFs {
 }
 
 impl FileSystem for FaultFs {
-    /// Not counted: it is neither a read nor a change.
+    /// Not counted, because it is neither a read nor a change.
     fn open_dir(&self, dir: &Path) -> Result<Option<Arc<dyn FileSystem>>> {
         let state = || Arc::clone(&self.state);
         Ok(self.inner.open_dir(dir)?.map(|inner| Arc::new(Self { inner, state: state() }) as _))
@@ -480,7 +479,7 @@ impl File for FaultFile {
         if self.unreadable.contains(&offset) {
             return Err(Fault::Device.error());
         }
-        // A read returns the bytes up to there, as a real system does.
+        // A read returns the bytes before the unreadable ones, as a real system does.
         let len = self.unreadable.start.checked_sub(offset).filter(|_| !self.unreadable.is_empty());
         let len = len.map_or(buf.len(), |len| buf.len().min(usize::try_from(len).unwrap_or(usize::MAX)));
         self.inner.read_at(buf.split_at_mut(len).0, offset)
@@ -526,7 +525,7 @@ impl File for FaultFile {
         self.inner.map()
     }
 
-    /// Fails like an operation; writes into the mapping itself cannot fail.
+    /// The call can fail like an operation; later writes into the mapping cannot fail.
     fn map_mut(&self, len: u64) -> Result<Box<dyn Mapping>> {
         let mappings = self.fs.state().mappings;
         if mappings == Mappings::None {
@@ -541,7 +540,7 @@ impl File for FaultFile {
     }
 }
 
-/// Writes at once what a system would write later: a reader of the file sees no difference.
+/// A simulated mapping, which writes at once; a system would write later, but a reader of the file sees no difference.
 #[derive(Debug)]
 struct FaultMapping {
     file: Arc<dyn File>,

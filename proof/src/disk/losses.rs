@@ -6,13 +6,13 @@ use proof::Random;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Losses {
-    /// Changed blocks with nothing of the newest content.
+    /// Changed blocks without any part of the newest content.
     pub lost_blocks: u64,
     /// Changed blocks with a part of the newest content.
     pub torn_blocks: u64,
     /// Files in which a changed block is lost or torn, but a later one is not.
     pub holes: u64,
-    /// Files that are shorter than they were.
+    /// Files that became shorter.
     pub cut_lengths: u64,
     /// Creations, renames and removals that did not survive.
     pub lost_entries: u64,
@@ -20,7 +20,7 @@ pub struct Losses {
     pub reordered_entries: u64,
 }
 
-/// The number of `count` changes that survive: often none, often all.
+/// Draws the number of changes, of `count`, that survive: often none, often all.
 pub(super) fn reach(random: &mut Random, count: usize) -> usize {
     match random.below(3) {
         0 => 0,

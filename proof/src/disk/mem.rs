@@ -1,12 +1,11 @@
-//! [`MemFs`]: a file system in memory that knows what is durable, for tests of power cuts.
+//! [`MemFs`]: a file system in memory that tracks durability, for tests of power cuts.
 //!
 //! The state is a [`Disk`]. Its clone is the state after a killed process, and [`after_power_cut`](Disk::after_power_cut) is a possible state after
 //! a power cut. The model is as harsh as POSIX allows: only a sync of a file keeps its bytes and its length, only a sync of a directory keeps its
-//! entries, and everything that was not synced is lost, kept or torn at random. Not in the model: blocks that show old contents of another file,
-//! and bit rot.
+//! entries, and all unsynced data is lost, kept or torn at random. The model has no blocks with old contents of another file, and no bit rot.
 //!
-//! A [`MemFs`] can record each change, in the order in which they took effect, whatever thread made it. From the record every state of the disk can
-//! be reproduced, and cut: see `tests/crash`.
+//! A [`MemFs`] can record the changes of all threads, in the order in which they took effect. From the record every state of the disk can be
+//! reproduced and cut: see `tests/crash`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -33,7 +32,7 @@ pub enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holders {
     Exclusive,
-    /// This many readers, at least one.
+    /// The number of readers, at least one.
     Shared(usize),
 }
 
@@ -42,7 +41,7 @@ struct Shared {
     disk: Disk,
     locks: BTreeMap<PathBuf, Holders>,
     record: Option<Vec<Step>>,
-    /// The end of the names of the files whose maximum bytes are measured, and that maximum.
+    /// The end of the names of the files whose total bytes are measured, and the maximum of that total.
     most_bytes: Option<(String, u64)>,
     syncs: u64,
     fail_sync: Option<u64>,
@@ -64,7 +63,7 @@ impl Shared {
         Ok(())
     }
 
-    /// How many of `len` bytes at `offset` of `file` have space.
+    /// The number of those `len` bytes at `offset` of `file` that fit on the disk.
     fn with_space(&self, file: u64, offset: u64, len: u64) -> Result<u64> {
         let Some(size) = self.size else { return Ok(len) };
         let own = contents::blocks(self.disk.content(file)?.len() as u64);
@@ -75,7 +74,7 @@ impl Shared {
         }
     }
 
-    /// Whether the present sync is the one that must fail.
+    /// Whether a fault is armed for the present sync.
     fn sync_fails(&mut self) -> bool {
         let index = self.syncs;
         self.syncs += 1;
@@ -99,7 +98,7 @@ impl Shared {
 /// db.write(batch, Durability::Synced)?;
 /// db.insert("banana", "yellow")?;
 ///
-/// // The seed decides what becomes of the banana; the apple was synced.
+/// // The seed decides whether the banana survives; the apple was synced.
 /// let (left, _losses) = fs.disk().after_power_cut(7);
 /// let db = Db::builder("/db").file_system(Arc::new(MemFs::on(left))).open()?;
 /// assert_eq!(db.get("apple")?.as_deref(), Some(&b"red"[..]));
@@ -127,7 +126,7 @@ impl MemFs {
         self.shared().record.get_or_insert_default();
     }
 
-    /// Starts to count the bytes of the files whose names end with `end`, after every change. Returns their present number.
+    /// Starts to count the total bytes of files whose names end with `end`, after every change. Returns the present total.
     pub fn count_bytes_of(&self, end: &str) -> u64 {
         let mut shared = self.shared();
         let now = shared.disk.bytes_of(end);
@@ -135,12 +134,12 @@ impl MemFs {
         now
     }
 
-    /// The maximum that was counted since [`MemFs::count_bytes_of`] was called.
+    /// The maximum total since [`MemFs::count_bytes_of`] was called.
     pub fn most_bytes(&self) -> u64 {
         self.shared().most_bytes.as_ref().map_or(0, |(_, most)| *most)
     }
 
-    /// Puts a note of the caller into the record, about everything that was recorded before.
+    /// Adds a note of the caller to the record, behind the changes so far.
     pub fn note(&self, word: u64) {
         if let Some(record) = &mut self.shared().record {
             record.push(Step::Note(word));
@@ -157,13 +156,12 @@ impl MemFs {
         self.shared().syncs
     }
 
-    /// Gives the disk a size in bytes: writes that need new blocks beyond it are short, and then [`ErrorKind::StorageFull`].
+    /// Gives the disk a size in bytes: writes that need new blocks beyond it are short, and later ones fail with [`ErrorKind::StorageFull`].
     pub fn set_size(&self, bytes: u64) {
         self.shared().size = Some(bytes);
     }
 
-    /// Makes the file sync with number `index`, counted from 0, fail: the bytes that it should have made durable stay readable, and no later sync
-    /// makes them durable, as on Linux.
+    /// Makes the file sync with number `index`, counted from 0, fail: its bytes stay readable, and no later sync makes them durable, as on Linux.
     pub fn fail_sync(&self, index: u64) {
         self.shared().fail_sync = Some(index);
     }
@@ -177,7 +175,7 @@ impl MemFs {
         self.shared().run(kind, path)
     }
 
-    /// A lock on `path` for `wanted`, if no other holder excludes it.
+    /// Takes a lock on `path` for `wanted`, if no other holder excludes it.
     fn hold(&self, shared: &mut Shared, path: PathBuf, wanted: Holders) -> Result<Box<dyn Send + Sync>> {
         let holders = match (shared.locks.get(&path), wanted) {
             (None, wanted) => wanted,
@@ -200,7 +198,7 @@ impl fmt::Debug for MemFs {
     }
 }
 
-/// `path` from the root, without `.` and `..`: there are no links that these could pass through.
+/// `path` from the root, without `.` and `..`, which is safe because there are no symbolic links.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::from("/");
     for component in path.components() {
@@ -305,7 +303,7 @@ enum Mode {
 #[derive(Clone, Debug)]
 struct MemFile {
     fs: MemFs,
-    /// The path under which it was opened.
+    /// The path under which the file was opened.
     path: PathBuf,
     file: u64,
     mode: Mode,
@@ -335,7 +333,7 @@ impl File for MemFile {
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<usize> {
-        // The lock is held over both, so that two writes do not get the same space.
+        // The lock is held over the check and the write, so that two writes do not get the same space.
         let mut shared = self.fs.shared();
         let len = shared.with_space(self.file, offset, buf.len() as u64)? as usize;
         let bytes = buf.get(..len).unwrap_or(buf).into();
@@ -380,7 +378,7 @@ struct MemMapping {
 }
 
 impl Mapping for MemMapping {
-    /// Also panics behind the end of the file, where a real system ends the process.
+    /// Also panics for a write behind the end of the file, which ends the process on a real system.
     fn write(&self, bytes: &[u8], offset: u64) {
         let mut padded = bytes.to_vec();
         padded.resize(bytes.len().next_multiple_of(8), 0);

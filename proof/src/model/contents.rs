@@ -1,4 +1,4 @@
-//! The contents that a database must have, as ordinary maps.
+//! The expected contents of a database, as ordinary maps.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// Writes an entry, which expires at `expiry`, if it does.
+    /// Writes an entry, which expires at second `expiry`, if given.
     pub(super) fn insert(&mut self, space: usize, key: Key, value: Vec<u8>, expiry: Option<u64>) {
         match expiry {
             Some(at) => self.expiries[space].insert(key.clone(), at),
@@ -24,12 +24,12 @@ impl Model {
         self.expire();
     }
 
-    /// The second at which an entry expires that is inserted now without an expiry of its own.
+    /// The expiry of an entry that is inserted now without an expiry of its own.
     pub(super) fn default_expiry(&self, space: usize) -> Option<u64> {
         SPACES[space].lifetime.map(|seconds| self.time + seconds)
     }
 
-    /// Does what the operation does, with this value.
+    /// Applies `op` to keyspace `space`; an insert stores `value`.
     pub(super) fn apply(&mut self, space: usize, op: Op, value: Vec<u8>) {
         match op {
             Op::Insert(key, _) => self.insert(space, key, value, self.default_expiry(space)),

@@ -1,4 +1,4 @@
-//! Steps, read from bytes: those of a fuzzer, or random ones of a test. The meaning of the committed inputs depends on this reading: after a change
+//! Decodes steps from bytes of a fuzzer, or random bytes of a test. The meaning of the committed inputs depends on this decoding: after a change
 //! here, make the inputs again (`fuzz/examples/seeds.rs`).
 
 #[allow(dead_code, reason = "the models of the memtable use the rest")]
@@ -12,7 +12,7 @@ use mini_engine::{Compaction, MemtableKind};
 use self::bytes::Input;
 use super::steps::{Bounds, Chosen, End, Key, Op, SPACES, Step};
 
-/// The options to begin with, and the steps, that `bytes` stand for.
+/// Decodes the initial options and the steps.
 pub fn steps(bytes: &[u8]) -> (Chosen, impl Iterator<Item = Step>) {
     let mut input = Input::new(bytes);
     (chosen(&mut input), std::iter::from_fn(move || (!input.is_empty()).then(|| step(&mut input))))
@@ -28,7 +28,7 @@ fn chosen(input: &mut Input<'_>) -> Chosen {
     }
 }
 
-/// Short keys of few letters, or many neighbours that share so much that they are copied in one chunk, or in several.
+/// A short key of few letters, or one of many neighbouring keys, whose shared bytes are copied in one chunk or in several.
 fn key(input: &mut Input<'_>) -> Key {
     match input.byte() % 8 {
         0 => input.key(),
@@ -58,7 +58,7 @@ fn bounds(input: &mut Input<'_>) -> Bounds {
     (bound(input), bound(input))
 }
 
-/// Fewer than `most`.
+/// Fewer than `most` bits.
 fn bits(input: &mut Input<'_>, most: u8) -> Vec<bool> {
     (0..input.byte() % most).map(|_| input.byte().is_multiple_of(2)).collect()
 }
@@ -73,7 +73,7 @@ fn op(input: &mut Input<'_>) -> Op {
     }
 }
 
-/// Up to several memtables.
+/// Operations that fill up to several memtables.
 fn ops(input: &mut Input<'_>) -> Vec<Op> {
     (0..input.byte() % 20).map(|_| op(input)).collect()
 }

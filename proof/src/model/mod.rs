@@ -1,7 +1,7 @@
-//! [`Run`]: steps on a database and on ordinary maps, one for each keyspace; after every step, everything readable is compared.
+//! [`Run`]: steps on a database and on ordinary maps, one for each keyspace. After every step, all readable data is compared.
 //!
-//! Steps are data: a test draws them, and a fuzz target reads them from bytes. On a disk in memory the process can be killed and the power cut. Then
-//! the database must be in the state after one of its writes, and no write that was made durable may be missing.
+//! Steps are data: a test draws them, and a fuzz target decodes them from bytes. On a disk in memory the process can be killed and the power cut.
+//! Then the database must be in the state after one of its writes, and no write that was made durable may be missing.
 
 mod contents;
 mod input;
@@ -30,7 +30,7 @@ enum Files {
     Memory(MemFs),
 }
 
-/// A database, and what it must hold.
+/// A database, and its expected contents.
 #[derive(Debug)]
 pub struct Run {
     files: Files,
@@ -39,7 +39,7 @@ pub struct Run {
     /// The number of the keyspace of the steps.
     space: usize,
     model: Model,
-    /// The states after each write since the last that is certainly durable, with the number of the write.
+    /// The states after each write since the last one known to be durable, with the write's sequence number.
     states: Vec<(u64, Model)>,
     snapshots: Vec<(Snapshot, [Map; SPACES.len()])>,
     written: u64,
@@ -47,7 +47,7 @@ pub struct Run {
     refused: u64,
 }
 
-/// Makes the change of an operation in `$target`: a keyspace, or a batch or a transaction for one.
+/// Applies an operation to `$target`: a keyspace, or a batch or a transaction with a keyspace.
 macro_rules! make {
     ($op:expr, $target:expr, $value:expr, $time:expr) => {
         match $op {
@@ -100,9 +100,9 @@ impl Run {
             builder.block_bytes(512).partition_bytes(128).cache_bytes(8192).filter_bits_per_key(chosen.filter_bits);
         let builder =
             builder.compaction(chosen.policy).size_ratio(chosen.ratio).level1_bytes(4096).table_file_bytes(2048);
-        // So that compactions take a piece wherever they can.
+        // With this bound, compactions run in pieces wherever they can.
         let builder = builder.max_compaction_bytes(1024);
-        // Blocks are in the cache, or where they lie in a mapped file.
+        // Depending on the policy, blocks are in the cache or in mapped files.
         match chosen.policy {
             Compaction::Leveled | Compaction::LazyLeveled => builder.compression(Compression::Lz4),
             _ => builder.compression(Compression::None).table_reads(TableReads::Mmap),
@@ -127,7 +127,7 @@ impl Run {
         let (db, space) = (self.db(), &SPACES[number]);
         match space.name {
             "" => Keyspace::clone(db),
-            // With the options that the database has kept.
+            // Opens the existing keyspace with its stored options.
             name if db.keyspaces().iter().any(|known| known == name) => db.keyspace(name).unwrap(),
             name => db.keyspace_with(name, space.options()).unwrap(),
         }
@@ -150,7 +150,7 @@ impl Run {
         value
     }
 
-    /// Takes a step, and compares everything readable. Returns whether the step lost writes that were not durable.
+    /// Runs a step, and compares all readable data. Returns whether the step lost writes that were not durable.
     ///
     /// # Panics
     /// If database and maps differ.
@@ -225,7 +225,7 @@ impl Run {
         self.states.push((seqno, state));
     }
 
-    /// Drops the keyspace of the steps, unless it is the default one. Snapshots show it no more.
+    /// Drops the keyspace of the steps, unless it is the default one. Snapshots no longer show it.
     fn drop_keyspace(&mut self) {
         let (space, name) = (self.space, SPACES[self.space].name);
         if !name.is_empty() {
@@ -237,7 +237,7 @@ impl Run {
         }
     }
 
-    /// The operations, each with the number of its keyspace and a value: every fourth one is of the next keyspace.
+    /// The operations, each with the number of its keyspace and a value. Every fourth one goes to the next keyspace.
     fn spread(&mut self, ops: Vec<Op>) -> Vec<(usize, Op, Vec<u8>)> {
         let spread = ops.into_iter().enumerate().map(|(at, op)| {
             let space = (self.space + usize::from(at % 4 == 3)) % SPACES.len();
@@ -259,7 +259,8 @@ impl Run {
         assert_eq!(self.db().write(batch, durability).unwrap(), before + count);
     }
 
-    /// After each operation the transaction reads all of its keyspace. So it is refused if the other write is in one of them.
+    /// After each operation the transaction reads all of the operation's keyspace. So it is refused if the other write goes to one of these
+    /// keyspaces.
     fn transact(&mut self, ops: Vec<Op>, foreign: Option<(usize, Key)>) {
         let (transaction, mut before) = (self.db().transaction(), self.model.clone());
         let mut read = BTreeSet::new();
@@ -301,7 +302,7 @@ impl Run {
         }
     }
 
-    /// Ends the database and opens it again, first to read only. Returns whether writes were lost.
+    /// Ends the database and opens it again, first read-only. Returns whether writes were lost.
     fn reopen(&mut self, end: End, chosen: &Chosen) -> bool {
         // A snapshot keeps the directory locked.
         self.snapshots.clear();
@@ -314,7 +315,7 @@ impl Run {
         };
         let is_cut = left.is_some() && end != End::Kill;
         match left {
-            // The old handle ends later, on the old disk.
+            // The old handle still uses the old disk, and ends later.
             Some(disk) => self.files = Files::Memory(MemFs::on(disk)),
             None if end == End::Close => old.close().unwrap(),
             None => drop(old),
@@ -394,7 +395,7 @@ impl Run {
     }
 }
 
-/// What each keyspace holds; of one that is not there, nothing.
+/// The contents of each keyspace; empty for a missing one.
 fn contents(db: &Db) -> [Map; SPACES.len()] {
     let names = db.keyspaces();
     SPACES.each_ref().map(|space| match space.name {
@@ -408,7 +409,7 @@ fn owned_entry((key, value): (Slice, Slice)) -> (Key, Vec<u8>) {
     (key.to_vec(), value.to_vec())
 }
 
-/// Checks answers that end once they have `limit` bytes. Which keys get an answer depends on where they are stored.
+/// Checks the answers of a read that stops after `limit` bytes. The set of answered keys depends on where the values are stored.
 fn check_limited(answers: &[Option<Option<Slice>>], expected: &[Option<Vec<u8>>], limit: usize) {
     let answered = || answers.iter().zip(expected).filter_map(|(answer, expected)| Some((answer.as_ref()?, expected)));
     assert!(answered().all(|(answer, expected)| answer.as_deref() == expected.as_deref()));
@@ -422,7 +423,7 @@ fn owned(entries: &[(&Key, &Vec<u8>)]) -> Vec<(Key, Vec<u8>)> {
     entries.iter().map(|(key, value)| ((*key).clone(), (*value).clone())).collect()
 }
 
-/// Walks `iter` and the part of the model in the same bounds from both ends.
+/// Walks `iter` and the same part of the model from both ends.
 fn walk(mut iter: Iter, model: &Map, bounds: &Bounds, ends: &[bool], seek: Option<Key>) {
     let all = owned(&model.iter().filter(|(key, _)| is_within(bounds, key)).collect::<Vec<_>>());
     let (mut front, mut back) = (0, all.len());

@@ -10,7 +10,7 @@ use mini_engine::{Compaction, Compression, KeyspaceOptions, MemtableKind};
 pub struct Space {
     pub(super) name: &'static str,
     pub(super) compression: Option<Compression>,
-    /// The seconds after which its entries expire by default.
+    /// The default lifetime of its entries in seconds.
     pub(super) lifetime: Option<u64>,
 }
 
@@ -42,13 +42,13 @@ pub type Bounds = (Bound<Key>, Bound<Key>);
 /// A write, with the length of its value.
 #[derive(Clone, Debug)]
 pub enum Op {
-    /// Inserts an entry, with the expiry that its keyspace gives by default.
+    /// Inserts an entry with the default expiry of its keyspace.
     Insert(Key, usize),
-    /// For this many seconds, or for ever, whatever the keyspace's lifetime.
+    /// Inserts an entry that expires after the given seconds, or never, whatever the keyspace's default.
     InsertFor(Key, usize, Option<u64>),
     /// Removes a key.
     Remove(Key),
-    /// Removes all keys within bounds, which may be inverted: then it is no operation.
+    /// Removes all keys within bounds. With inverted bounds this does nothing.
     RemoveRange(Bounds),
     /// Removes all keys that begin with this.
     RemovePrefix(Key),
@@ -59,15 +59,15 @@ pub enum Op {
 pub enum Step {
     /// A write by itself.
     Write(Op),
-    /// From now on for this many seconds, or for ever.
+    /// Makes a key expire after the given seconds, or never.
     SetExpiry(Key, Option<u64>),
-    /// Seconds pass.
+    /// Moves the clock forward by the given seconds.
     Pass(u64),
-    /// Writes together, synced or not. Every fourth one goes to the next keyspace.
+    /// A batch of writes, synced or not. Every fourth write goes to the next keyspace.
     Batch(Vec<Op>, bool),
-    /// The same in a transaction; before its commit another one writes to a key of this keyspace.
+    /// The given writes in a transaction. With a keyspace and a key, another writer writes that key before the commit.
     Transact(Vec<Op>, Option<(usize, Key)>),
-    /// Sorted entries from outside, of this many keys, at least one.
+    /// A bulk load of entries with these keys (at least one), and values of this length.
     Load(Vec<Key>, usize),
     /// Takes the first entry.
     PopFirst,
@@ -77,21 +77,21 @@ pub enum Step {
     Flush,
     /// Syncs the log.
     Persist,
-    /// Keeps a snapshot, which is compared from now on.
+    /// Takes a snapshot, which is compared from now on.
     TakeSnapshot,
     /// Drops the oldest snapshot.
     DropSnapshot,
-    /// Steps go on in another keyspace.
+    /// Changes the keyspace of the following steps.
     Enter(usize),
-    /// The keyspace is dropped, and made again.
+    /// Drops the keyspace, and makes it again.
     DropKeyspace,
-    /// The database ends and is opened again, with other options.
+    /// Ends the database, and opens it again with other options.
     Reopen(End, Chosen),
     /// Compacts a range.
     CompactRange(Bounds),
     /// Waits for the compactions that are due.
     WaitForCompactions,
-    /// A walk of a range from both ends, in the order that the bits give, with a seek in between.
+    /// Walks a range from both ends, one end for each bit, with a seek in between.
     Walk(Bounds, Vec<bool>, Option<Key>),
     /// Reads all keys that begin with this.
     Prefix(Key),
@@ -99,7 +99,7 @@ pub enum Step {
     Cursor(Key, Vec<bool>),
 }
 
-/// How a database ends. On the system's files it is always closed or dropped.
+/// The end of a database. On the system's files it is always closed or dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// By `close`.
@@ -108,7 +108,7 @@ pub enum End {
     Drop,
     /// The process is killed.
     Kill,
-    /// The power is cut; the seed decides what is left of the unsynced data.
+    /// The power is cut; the seed chooses the unsynced data that survives.
     PowerCut(u64),
 }
 

@@ -1,4 +1,4 @@
-//! I5: a reader at a published number sees a batch whole or not at all.
+//! I5: a reader at a published sequence number sees a batch whole or not at all.
 
 use super::{config, table};
 use crate::schedules::Program;
@@ -20,7 +20,7 @@ pub(super) struct Batches {
 impl Batches {
     fn write(&self) {
         let ops = [b"b", b"d", b"f"].map(|key| Op::Put { key, value: b"v" });
-        // Number and room in one step, so that a later writer has the higher number.
+        // One lock covers the sequence number and the reservation, so that a later writer has the higher number.
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let reservation = self.memtable.reserve(&ops).expect("the table has room");
         let first = *next;
@@ -34,15 +34,15 @@ impl Batches {
         }
     }
 
-    /// The numbers that are visible at `seqno`.
+    /// The sequence numbers that are visible at `seqno`.
     fn look(&self, seqno: u64) -> Vec<u64> {
         self.memtable.iter(seqno).map(|version| version.seqno).collect()
     }
 }
 
-/// Threads 0 and 1 write batches over the same keys, apply them at once and publish their numbers in order, as an engine does. Threads 2 and 3 read
-/// at the published number. The places of a batch are searched for in groups; with `RUN`, a batch that is in order follows the last entries of its
-/// shard without a search.
+/// Threads 0 and 1 write batches over the same keys, apply them concurrently and publish their sequence numbers in order, as an engine does.
+/// Threads 2 and 3 read at the published number. A batch searches for its places in groups; with `RUN`, a sorted batch is appended behind the last
+/// entries of its shard without a search.
 pub(super) fn batches<const RUN: bool>() -> Program<Batches, ()> {
     Program {
         new: || {

@@ -11,12 +11,12 @@ fn entries(list: &ConcurrentSkipList) -> Entries {
     list.iter().map(|entry| (entry.key[0], entry.is_tombstone)).collect()
 }
 
-/// Says whether a write went through; if not, the list must be frozen.
+/// Whether a write was accepted; if not, the list must be frozen.
 fn accepted<T>(result: Result<T, InsertError>) -> bool {
     result.inspect_err(|refusal| assert_eq!(*refusal, InsertError::Frozen)).is_ok()
 }
 
-/// Threads 0 and 1 insert and thread 2 deletes until they are refused, all through two shards; thread 3 freezes and reads.
+/// Threads 0 and 1 insert and thread 2 deletes until the list refuses, all in two shards; thread 3 freezes and reads.
 pub(super) fn seal() -> Program<ConcurrentSkipList, Entries> {
     // Stored before the threads start, to be deleted.
     const OLD: [[u8; 1]; 3] = [[3], [6], [9]];
@@ -59,7 +59,7 @@ pub(super) fn seal() -> Program<ConcurrentSkipList, Entries> {
     }
 }
 
-/// Threads 0 and 1 reserve batches through one shard and apply and drop them in turns; threads 2 and 3 freeze and read.
+/// Threads 0 and 1 reserve batches in one shard, and apply and drop them in turns; threads 2 and 3 freeze and read.
 pub(super) fn drain() -> Program<Memtable, u64> {
     Program {
         new: || {

@@ -1,4 +1,4 @@
-//! I2, I3, I7: the index beside writers that split its blocks and replace those whose locks stay taken.
+//! I2, I3, I7: the index under concurrent writers that split its blocks and replace blocks that stay locked.
 
 use super::{config, table};
 use crate::node::Predecessor;
@@ -31,8 +31,8 @@ fn store(memtable: &Memtable, keys: impl Iterator<Item = u8>) -> Vec<u8> {
     stored.collect()
 }
 
-/// Threads 0 and 1 store alternating keys, one ascending and one descending, so that both split the same blocks. Thread 2 mends the index from its
-/// first node on, again and again, and so replaces blocks that it finds locked. Thread 3 searches for all keys stored before or, with `FREEZES`,
+/// Threads 0 and 1 store alternating keys, one ascending and one descending, so that both split the same blocks. Thread 2 repeatedly repairs the
+/// index from its first node on, and so replaces blocks that it finds locked. Thread 3 searches for all keys stored before or, with `FREEZES`,
 /// freezes. Catches a key that a search does not find, an index that is broken at rest, and an index that changes after the freeze.
 pub(super) fn upkeep<const FREEZES: bool>() -> Program<Memtable, Vec<u8>> {
     Program {
@@ -46,7 +46,7 @@ pub(super) fn upkeep<const FREEZES: bool>() -> Program<Memtable, Vec<u8>> {
                     _ = memtable.list.for_writes(0).expect("room").index.mend(number, Predecessor::HEAD, 4)
                 }),
                 _ if FREEZES => {
-                    // Lookups at the same time may still mend the index, so it is checked for completeness only at rest.
+                    // Concurrent lookups may still repair the index, so it is checked for completeness only at rest.
                     let frozen = memtable.freeze();
                     return frozen.all_versions().map(|version| version.key[0]).collect();
                 }
@@ -68,10 +68,10 @@ pub(super) fn upkeep<const FREEZES: bool>() -> Program<Memtable, Vec<u8>> {
     }
 }
 
-/// I6: replaced blocks take a bounded part of the table, in whatever order the threads take turns. All threads mend the index without end, so that
-/// each finds locks of the others, and two also store. Catches mends that fill a table with blocks that are no longer used.
+/// I6: replaced blocks take a bounded part of the table, in every schedule. All threads repair the index without end, so that each finds locks of
+/// the others, and two also store. Catches repairs that fill a table with blocks that are no longer used.
 pub(super) fn mends() -> Program<Memtable, ()> {
-    // The number for one thread: if each of them replaced a block, the blocks would not fit.
+    // The number of repairs of a thread: if each repair replaced a block, the blocks would not fit.
     const MENDS: usize = 16;
     Program {
         new: filled,
@@ -87,8 +87,7 @@ pub(super) fn mends() -> Program<Memtable, ()> {
         at_rest: |memtable, _| {
             memtable.validate();
             let stats = memtable.stats();
-            // The sum of a part for replaced blocks, a part for space that writers could not use because of them, both aligned, and the space in
-            // use.
+            // The sum of three parts: the aligned replaced blocks, the aligned space that they made unusable for writers, and the space in use.
             let most = stats.effective_max_memory_bytes / 2;
             assert!(stats.memory_usage <= most, "I6 broken: {} bytes used of {most}", stats.memory_usage);
         },

@@ -5,12 +5,12 @@ use crate::builder::Config;
 use crate::schedules::{Program, THREADS};
 use crate::{InsertError, Memtable, Op};
 
-/// Says whether a write went through; if not, the table must be full.
+/// Whether a write was accepted; if not, the table must be full.
 fn accepted<T>(result: Result<T, InsertError>) -> bool {
     result.inspect_err(|refusal| assert_eq!(*refusal, InsertError::Full)).is_ok()
 }
 
-/// All threads store, through three shards, more entries than the limit allows; two also reserve and drop.
+/// All threads store more entries than the limit allows, in three shards; two threads also reserve and drop.
 pub(super) fn entries() -> Program<Memtable, usize> {
     const MOST: usize = 9;
     Program {

@@ -1,4 +1,4 @@
-//! The programs, by what they show.
+//! The programs, grouped by the property that they check.
 
 mod batch;
 mod freeze;
@@ -10,8 +10,8 @@ mod snapshot;
 mod table;
 mod walk;
 
-// Every node has a hint, if no lock is taken. The limit is that of the storage, 16 KiB. No program has used more than a sixth of it, and replaced
-// blocks take at most a sixteenth (`replace.rs`). So a full table is a defect, and not the result of an unlucky schedule.
+// Every node gets a hint unless a writer finds a lock. The limit is that of the storage, 16 KiB. No program has used more than a sixth of it, and
+// replaced blocks take at most a sixteenth (`replace.rs`). So a full table is a defect, and not the result of an unlucky schedule.
 use self::table::{config, hinted as table, limited};
 use crate::schedules::Draw;
 
@@ -19,11 +19,11 @@ use crate::schedules::Draw;
 pub struct Model {
     /// Its name: the property that it shows, and the number of the invariant.
     pub name: &'static str,
-    /// Runs it in this many schedules, and panics if its property does not hold; see [`run`](crate::schedules::Program::run).
+    /// Runs the program in the given number of schedules, and panics if its property does not hold; see [`run`](crate::schedules::Program::run).
     pub run: fn(Draw, u64, usize) -> usize,
 }
 
-/// Hands every program to the macro `$with`, by its name.
+/// Passes the name of every program to the macro `$with`.
 #[macro_export]
 macro_rules! every_program {
     ($with:ident) => {

@@ -24,7 +24,8 @@ fn look(snapshot: &Snapshot<'_>) -> Entries {
     forward
 }
 
-/// Thread 0 inserts and deletes; thread 1 does the same in another order and so helps. Threads 2 and 3 take snapshots and read each twice.
+/// Thread 0 inserts and deletes; thread 1 does the same in another order and so helps unfinished writes of thread 0. Threads 2 and 3 take snapshots
+/// and read each twice.
 pub(super) fn snapshots() -> Program<ConcurrentSkipList, usize> {
     Program {
         new: || {

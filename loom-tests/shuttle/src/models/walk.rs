@@ -1,4 +1,4 @@
-//! I1: walks beside writers keep the order, yield nothing twice, and miss nothing that was there when they began.
+//! I1: walks during concurrent writes keep the order, yield nothing twice, and miss nothing that was there when they began.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Mistakes that the schedules must find. These tests fail if there are too few schedules, or if they are all alike.
+//! Planted mistakes that the schedules must find. These tests fail if there are too few schedules, or if all schedules are alike.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -1,5 +1,5 @@
 //! Runs every program in schedules of both kinds. `SHUTTLE_SCHEDULES=n` sets the number of schedules of each kind, `SHUTTLE_SEED=n` repeats a run.
-//! A failure prints how to repeat it.
+//! A failed test prints the command that repeats it.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Instant;

@@ -1,9 +1,9 @@
-//! Counts the instructions and the atomic read-modify-writes of an operation on 100,000 entries, and holds them against `counts.txt`.
+//! Counts the instructions and the atomic read-modify-writes of an operation on 100,000 entries, and compares them with `counts.txt`.
 //!
-//! `cargo counts [FILTER]` fails if a count is more than 3 % above the recorded one, and says if one is as far below. `COUNTS=record cargo counts`
-//! records the new counts. Each case runs once, in a process of its own under callgrind; other programs make no difference. Needs valgrind,
-//! objdump, and gungraun-runner in the version of `gungraun`. Exit codes: 0 held, 1 not held, 3 cannot tell (a tool is missing, or the compiler
-//! is another one and counts grew).
+//! `cargo counts [FILTER]` fails if a count is more than 3 % above the recorded one, and prints a note if one is more than 3 % below.
+//! `COUNTS=record cargo counts` records the new counts. Each case runs once, in a process of its own under callgrind; other programs make no
+//! difference. Needs valgrind, objdump, and gungraun-runner in the version of `gungraun`. Exit codes: 0 no growth, 1 growth, 3 unknown (a tool is
+//! missing, or counts grew with another compiler).
 
 mod cases;
 
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
         eprintln!("counts: {why}");
         return ExitCode::from(CANNOT_TELL);
     }
-    // What an earlier run left here would count as this one's.
+    // Profiles of an earlier run would count as this run's.
     let outputs = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("gungraun/counts");
     let _ = fs::remove_dir_all(&outputs);
     // Ends the process itself if a case fails.
@@ -85,7 +85,7 @@ fn found(outputs: &Path) -> Result<Record, String> {
     Ok(Record { compiler, cases })
 }
 
-/// Records what was found where that is asked for, or says how it differs from what is recorded.
+/// Records the counts with `COUNTS=record`; otherwise prints how they differ from the recorded ones.
 fn hold(found: &Record, is_part: bool) -> Result<ExitCode, String> {
     println!("\n{:<28} {:>12} {:>7}\n{found}", "an operation", "instructions", "atomics");
     let path = Path::new(RECORD);

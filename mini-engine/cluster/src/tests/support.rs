@@ -165,6 +165,8 @@ impl Cluster {
         let mut address = self.clients(node);
         wait_for(request, async || {
             let reply = Client::connect(&address).await.ask(request).await;
+            // Shown if the test fails.
+            eprintln!("{address}: {request}: {reply}");
             match reply.strip_prefix("-MOVED ") {
                 Some(moved) => {
                     let to = moved.split(' ').nth(1).expect("an address").to_owned();

@@ -27,7 +27,7 @@ pub(crate) struct Amounts {
     pub(crate) seed: u64,
 }
 
-/// Parses a size of values; a batch can hold many of such values.
+/// Parses the size of values. It is limited so that a batch can hold many values.
 fn value_size(text: &str) -> Result<usize, String> {
     let bytes = size::parse_in_memory(text)?;
     if bytes <= 16 << 20 { Ok(bytes) } else { Err("expected at most 16M".into()) }

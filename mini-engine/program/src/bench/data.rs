@@ -1,13 +1,13 @@
-//! The keys and values of a benchmark: the number of a key determines both, so that every value read can be checked.
+//! The keys and values of a benchmark. The number of a key determines both, so that every value that is read can be checked.
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, RngExt, SeedableRng};
 
-/// Bytes of a key: a number in 16 digits, which have the order of the numbers.
+/// Bytes of a key: a number in 16 digits, so that keys sort like the numbers.
 pub(crate) const KEY_LEN: usize = 16;
 
-/// The numbers below `limit`, which is not 0, that stream `stream` of a seed draws, without end. Each stream takes the whole state of its generator
-/// from another one, so that streams are independent of each other.
+/// An endless sequence of random numbers below `limit`, which is not 0. The sequence depends on `seed` and `stream`. Another generator draws the
+/// whole state of each stream's generator, so that streams are independent of each other.
 pub(crate) fn draws(seed: u64, stream: usize, limit: u64) -> impl Iterator<Item = u64> {
     let mut states = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut random = Xoshiro256PlusPlus::from_rng(&mut states);

@@ -63,7 +63,7 @@ impl Done {
         Self { operations: 0, bytes: 0, found: None, nanos }
     }
 
-    /// Whether it reads, and there was nothing to read.
+    /// Whether the workload reads, and found no entry.
     pub(crate) fn found_nothing(&self) -> bool {
         self.operations == 0 || self.found == Some(0)
     }
@@ -78,7 +78,7 @@ impl Done {
 
     fn note(&mut self, took: Duration) {
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        // The other recording methods stay within the histogram's initial bounds, of a few nanoseconds.
+        // `record` grows the histogram; its other recording methods stay within the initial bounds of a few nanoseconds.
         self.nanos.record(nanos).expect("without an upper bound, the histogram grows to any duration");
     }
 
@@ -91,7 +91,7 @@ impl Done {
 }
 
 impl Workload {
-    /// Runs it on all threads.
+    /// Runs the workload on all threads.
     pub(crate) fn run(self, run: &Run<'_>) -> Result<Done, Error> {
         let shares: Vec<Result<Done, Error>> = thread::scope(|scope| {
             let share = |thread| scope.spawn(move || self.run_share(&Run { thread, ..*run }));
@@ -117,7 +117,7 @@ impl Workload {
     }
 }
 
-/// The stream of draws of the thread that writes in [`Workload::Readwhilewriting`]: behind those of the workloads, whose numbers are theirs.
+/// The random stream of the writing thread in [`Workload::Readwhilewriting`]; workloads use their own numbers as streams.
 const WRITER: usize = Workload::Readwhilewriting as usize + 1;
 const STREAMS: usize = WRITER + 1;
 
@@ -136,7 +136,7 @@ impl Run<'_> {
         all / threads + u64::from(self.thread < all % threads)
     }
 
-    /// Numbers of random keys, without end: those of a stream of this thread.
+    /// An endless sequence of numbers of random keys, from a stream of this thread.
     fn random(&self, stream: usize) -> impl Iterator<Item = u64> + use<> {
         data::draws(self.amounts.seed, stream + STREAMS * self.thread as usize, self.data.keys)
     }
@@ -178,7 +178,7 @@ impl Run<'_> {
         Ok(Done { bytes: found * self.data.entry_len(), found: Some(found), ..done })
     }
 
-    /// Keys that lie between those that are written.
+    /// Reads absent keys, which lie between the written ones.
     fn read_missing(&self, stream: usize) -> Result<Done, Error> {
         let mut done = Done::new();
         for number in self.random(stream).take(self.operations() as usize) {
@@ -276,8 +276,8 @@ mod tests {
 
     #[test]
     fn what_one_workload_or_thread_draws_says_nothing_about_another() {
-        // Catches reads in the order of the writes, which find nearly all of their keys, in one and the same neighbourhood: streams whose seeds
-        // differ in some bits only. Of keys drawn at random as often as there are keys, 1 - 1/e exist.
+        // Catches streams that are correlated because their seeds differ only in some bits: reads in the order of the writes, which find nearly
+        // all of their keys, close to each other. If as many writes as there are keys draw random ones, 1 - 1/e of the keys exist.
         const KEYS: u64 = 20_000;
         let draw = |stream| data::draws(301, stream, KEYS).take(KEYS as usize).collect::<Vec<u64>>();
         let streams: Vec<Vec<u64>> = (0..2 * STREAMS).map(draw).collect();
@@ -289,7 +289,7 @@ mod tests {
                 let (found, middle) = (pairs.len() as f64, KEYS as f64 / 2.0);
                 let share = found / KEYS as f64;
                 assert!((share - 0.632).abs() < 0.02, "{share} of the keys of stream {number} are found");
-                // The correlation of two places that are spread evenly.
+                // The correlation of two evenly distributed places.
                 let together: f64 = pairs.iter().map(|(at, place)| (at - middle) * (place - middle)).sum();
                 let correlation = together / found / (KEYS as f64).powi(2) * 12.0;
                 assert!(correlation.abs() < 0.05, "order of stream {number}: {correlation}");
@@ -306,7 +306,7 @@ mod tests {
         let seconds = Duration::from_secs(2);
         let minutes = Duration::from_secs(3 * 60);
         let hours = Duration::from_secs(5 * 3600);
-        // One of 10,000 took hours, and another thread has recorded half of them.
+        // One of 10,000 operations took hours, and another thread has recorded half of the operations.
         let mut other = Done::new();
         for done in [&mut done, &mut other] {
             [(nanoseconds, 2000), (milliseconds, 2950), (seconds, 40), (minutes, 9)]

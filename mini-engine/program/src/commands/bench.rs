@@ -1,6 +1,6 @@
 //! `bench`: times the most common operations of the engine, under the names that LevelDB's `db_bench` uses.
 //!
-//! Results of reads are checked, within the measured time: a wrong answer is an error and gives no figure.
+//! The results of reads are checked within the measured time: a wrong result is an error and prints no figure.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<Exit, Failure> {
             let name = name_of(*name);
             output::say(format_args!("mini-engine: {name} found nothing: write first, for instance with fillrandom"));
         }
-        // Each figure is printed as soon as it is known.
+        // Flushed at once, so that each figure appears when its workload ends.
         output.flush()?;
     }
     db.close()?;
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_figure_is_time_by_operation_and_bytes_by_time() {
-        // Catches a rate turned upside down, and a division by nothing.
+        // Catches an inverted rate, and a division by zero.
         let mut done = Done { operations: 1000, bytes: 5_000_000, found: Some(900), ..Done::new() };
         done.nanos.record_n(250_000, 990).unwrap();
         done.nanos.record_n(9_000_000, 10).unwrap();

@@ -130,7 +130,7 @@ async fn init(args: &InitArgs, output: &mut Output) -> Result<(), Failure> {
 async fn add(args: &AddArgs, output: &mut Output) -> Result<(), Failure> {
     let mut said = None;
     let progress = |group: u32, behind: u64| {
-        // The last digits change all the time.
+        // Rounded to thousands, because the last digits change all the time.
         let about = behind / 1000;
         if behind > 1000 && said.replace((group, about)) != Some((group, about)) {
             output::say(format_args!("group {group}: {behind} log entries to go"));

@@ -78,7 +78,7 @@ pub(crate) fn run(args: &DeleteArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// A description of these keys, in words.
+/// A description of these keys for messages.
 fn described(keys: &Keys, hex: &HexArgs) -> String {
     let shown = |key: &[u8]| {
         let mut shown = Vec::new();

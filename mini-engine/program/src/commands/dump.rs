@@ -89,7 +89,7 @@ pub(crate) fn run(args: &DumpArgs) -> Result<Exit, Failure> {
         FileKind::Manifest => dump::manifest(&fs, &args.file, &mut parts),
     };
     written?;
-    // The readable part comes first, whatever is wrong with the rest.
+    // The readable part is printed before any error about the rest.
     output.finish()?;
     dumped?;
     Ok(Exit::Done)

@@ -1,11 +1,10 @@
 //! `import`: stores the records of a file or of stdin.
 //!
-//! Lines are handled in order, in batches that are each stored as a whole or not at all. So whenever the program dies, also by ^C, the database
-//! holds the records of the first N lines, and N is at least the last acknowledged line. The import can be continued after them, or simply run
-//! again.
+//! Lines are handled in order, in batches that are each stored as a whole or not at all. So whenever the program dies, also by ^C, the database holds
+//! the records of the first N lines, and N is at least the last acknowledged line. The import can be continued after line N, or simply run again.
 //!
-//! A database that is there is opened before the input is read. A new one is made only for the first record: a mistyped name, or an input that is
-//! refused, creates nothing.
+//! An existing database is opened before the input is read. A new database is made only for the first record: a mistyped name or a refused input
+//! creates nothing.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -90,9 +89,9 @@ pub(crate) struct ImportArgs {
 pub(crate) fn run(args: &ImportArgs) -> Result<Exit, Failure> {
     let source = Source::open(&args.file)?;
     let progress = progress::of_bytes(source.bytes());
-    // Before there are other threads.
+    // Called before other threads start, so that they inherit the blocked signals.
     let interrupt = Interrupt::watch(args.skip, progress.clone())?;
-    // Redrawn when it does not move, too, because a batch may wait long for lines.
+    // Redraws an unmoved bar too, because a batch may wait long for lines.
     if !progress.is_hidden() {
         progress.enable_steady_tick(progress::REDRAW);
     }
@@ -105,7 +104,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Exit, Failure> {
     import.finish(outcome)
 }
 
-/// Whether `path` is nothing yet, or an empty directory.
+/// Whether `path` does not exist, or is an empty directory.
 fn is_free(path: &Path) -> bool {
     match fs::read_dir(path) {
         Ok(mut names) => names.next().is_none(),
@@ -152,12 +151,12 @@ impl<'a> Import<'a> {
 
     fn run(&mut self) -> Result<(), Failure> {
         let outcome = self.store_all().map_err(|failure| match failure {
-            // The last batch was stored since.
+            // The last batch was stored after the failure was made, so the number of lines is read again.
             Failure::Interrupted { signal, .. } => Failure::Interrupted { signal, lines: self.lines_in() },
             Failure::Engine(cause) if self.batch.is_open() => Failure::Stopped { cause, lines: self.lines_in() },
             other => other,
         });
-        // Also after a failure: the amount of bad input may explain it.
+        // Also after a failure, since the number of bad lines may explain the failure.
         self.rejects.finish();
         outcome
     }
@@ -175,7 +174,7 @@ impl<'a> Import<'a> {
             }
         };
         if self.handled > self.acknowledged {
-            // Lines before the unreadable one, or before the one that `--strict` stopped at, are valid.
+            // Stores the valid lines before the one that could not be read, or that stopped a `--strict` import.
             self.store()?;
         }
         outcome
@@ -184,7 +183,7 @@ impl<'a> Import<'a> {
     /// Handles one line; false at the end of the input.
     fn step(&mut self) -> Result<bool, Failure> {
         let line = self.lines.next()?;
-        // Checked after the line was read: the writer of the input may have got the same signal, and have left half a line.
+        // Checked after the line was read: the writer of the input may have received the same signal and left half a line.
         match line {
             None | Some(Line::Last(_)) => self.interrupt.check_at_end()?,
             Some(_) => self.interrupt.check()?,
@@ -225,7 +224,7 @@ impl<'a> Import<'a> {
         self.acknowledge()
     }
 
-    /// The number of lines of the input in the database: from this import, and from the earlier one whose lines it skips.
+    /// The number of input lines in the database: those of this import, and those of an earlier one, which it skips.
     fn lines_in(&self) -> u64 {
         self.acknowledged.max(self.args.skip)
     }
@@ -240,20 +239,20 @@ impl<'a> Import<'a> {
             acks.flush()
         });
         match told {
-            // The reader of acknowledgements has gone, but the input continues.
+            // The reader of acknowledgements has closed the pipe, but the import continues.
             Err(Failure::ClosedPipe) => self.acks = None,
             told => told?,
         }
         Ok(())
     }
-    /// The failure of an input that is refused as a whole, although it was read to its end.
+    /// Refuses some inputs as a whole, after they were read to the end.
     fn check_input(&self) -> Result<(), Failure> {
         let (handled, skip) = (self.handled, self.args.skip);
         if handled < skip {
             let lines = size::counted(handled, "line", "lines");
             return Err(Failure::Usage(format!("the input has {lines}: there is nothing behind --skip {skip}")));
         }
-        // After the lines of an earlier import there may be only bad ones.
+        // If lines of an earlier import are skipped, all later ones may be bad.
         if skip == 0 && self.stored == 0 && self.rejects.count() > 0 {
             return Err(Failure::Usage(
                 "no line of the input is a record: expected key, TAB, value, or JSON with --json".into(),
@@ -262,24 +261,24 @@ impl<'a> Import<'a> {
         Ok(())
     }
 
-    /// Closes the database, and reports what is in it.
+    /// Closes the database, and reports the imported lines.
     fn finish(mut self, outcome: Result<(), Failure>) -> Result<Exit, Failure> {
         self.progress.finish_and_clear();
         let (lines, rejected) = (self.lines_in(), self.rejects.count());
         let outcome = outcome.and_then(|()| self.check_input());
         if outcome.is_ok() {
-            // An input without lines makes a database, too.
+            // An empty input makes a database, too.
             self.batch.open()?;
         }
-        // Whatever stopped the import, the batches that were stored must be durable before their number is reported.
+        // The stored batches must be durable before their number is reported, whatever stopped the import.
         let closed = self.batch.close();
-        // At least in the log, if there is no space for tables.
+        // If there is no space for tables, the batches are durable in the log.
         if closed.is_ok() || closed.as_ref().is_err_and(is_want_of_space) {
             let stored = size::counted(self.stored, "line", "lines");
             output::say(format_args!("imported {stored}, rejected {rejected}"));
         }
         match (outcome, closed) {
-            // Lines that may not be durable are worse than missing lines.
+            // The error of the close is more important than the interruption: it means that stored lines may not be durable.
             (Err(Failure::Interrupted { .. } | Failure::Stopped { .. }), Err(error)) if !is_want_of_space(&error) => {
                 Err(Failure::Engine(error))?;
             }

@@ -1,10 +1,10 @@
-//! The commands, in the order in which the help shows them. A new one is a file here and a line below.
+//! The commands, in the order in which the help shows them. A new command needs a file here and a line below.
 
 use clap::Subcommand;
 
 use crate::failure::{Exit, Failure};
 
-/// Each line has the file, whose `run` carries the command out, and its arguments, whose documentation is the command's help.
+/// Each line has the command's file, whose `run` carries out the command, and the type of its arguments, whose documentation is the command's help.
 macro_rules! commands {
     ($($(#[$attribute:meta])? $module:ident: $name:ident($arguments:ident),)*) => {
         $($(#[$attribute])? mod $module;)*

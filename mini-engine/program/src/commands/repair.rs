@@ -46,7 +46,7 @@ pub(crate) struct RepairArgs {
     json: bool,
 }
 
-/// The greatest limit that the option accepts, because all writes in the logs are wanted.
+/// The greatest limit that the option accepts, so that repair keeps all writes in the logs.
 pub(super) const MOST_LOG_BYTES: u64 = 1 << 50;
 
 pub(crate) fn run(args: &RepairArgs) -> Result<Exit, Failure> {
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn progress_is_the_bytes_of_all_files_so_far() {
-        // Catches a bar that does not move, and one that fails before there is a directory.
+        // Catches a bar that does not move, and one that fails before the directory exists.
         let dir = tempfile::tempdir().expect("a temporary directory");
         for (name, len) in [("a", 10), ("b", 32)] {
             fs::write(dir.path().join(name), vec![0; len]).expect("written");

@@ -203,7 +203,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     let address = server.address().clone();
     let metrics = server.metrics_address().cloned();
     let db = args.database.open(OpenFor::Creating)?;
-    // Nobody waits for a server's exit code: later errors are in its log, with or without -v.
+    // A server's exit code is rarely read, so later errors go to its log, with or without -v.
     trace::to_stderr(LevelFilter::WARN);
     stop_at_signals(server.stopper()?).map_err(|source| Failure::Io {
         action: "wait for",
@@ -227,12 +227,12 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Makes ^C and SIGTERM end the server in order. A second signal ends the process at once.
+/// Makes ^C and SIGTERM shut the server down cleanly. A second signal ends the process at once.
 fn stop_at_signals(stopper: Stopper) -> io::Result<()> {
     let is_second = Arc::new(AtomicBool::new(false));
     let socket = stopper.into_socket();
     for signal in [SIGINT, SIGTERM] {
-        // The default action of the signal if one came before; in this order the first signal does not see itself.
+        // After a first signal, the default action ends the process. Registered before the flag, so that the first signal does not see its own flag.
         signal_hook::flag::register_conditional_default(signal, Arc::clone(&is_second))?;
         signal_hook::flag::register(signal, Arc::clone(&is_second))?;
         signal_hook::low_level::pipe::register(signal, socket.try_clone()?)?;

@@ -1,4 +1,4 @@
-//! `stats`: draws the levels, and prints the findings of the open and the engine's counters.
+//! `stats`: draws the levels, and prints the findings of the recovery and the engine's counters.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -128,7 +128,7 @@ fn json(recovery: &RecoveryReport, metrics: &Metrics, keyspaces: &[Sized], aside
     let amplification = json!({
         "write": metrics.write_amplification(),
         "space": metrics.space_amplification(),
-        // As in Pebble. The blocks that gets have looked at are not known here, since the printing process did no gets.
+        // As in Pebble. The blocks that gets have read are unknown here, since the printing process did no gets.
         "read": metrics.levels.iter().map(|level| level.runs).sum::<u64>(),
     });
     json!({
@@ -189,7 +189,7 @@ fn draw(out: &mut dyn Write, path: &Path, recovery: &RecoveryReport, metrics: &M
         ("counted since it was created", &counted_ever(metrics)),
     ];
     for (title, numbers) in sections {
-        // A command that only reads counts little.
+        // Zeros are left out, because most counters of a reading command are zero.
         let told: Vec<&Named> = numbers.iter().filter(|(_, n)| *n > 0).collect();
         if !told.is_empty() {
             writeln!(out, "\n{title}")?;

@@ -33,14 +33,14 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, Failure> {
     let db = args.database.open(OpenFor::Reading)?;
     let metrics = db.metrics();
     let bar = progress::of_bytes(Some(metrics.levels.iter().map(|level| level.bytes).sum()));
-    // An open with --quarantine has already read everything once.
+    // An open with --quarantine has already read all tables once, so its bytes are subtracted.
     let before = metrics.verify_bytes_read;
     let report = progress::watch(&bar, || db.metrics().verify_bytes_read - before, || db.verify())?;
     let tables = counted(report.tables as u64, "table", "tables");
     let entries = counted(report.entries, "entry", "entries");
     let tombstones = counted(report.tombstones, "tombstone", "tombstones");
     let recovery = db.recovery();
-    // Reported at the open. A tail that a crash may have left may also be damage.
+    // Both findings were reported when the database was opened. A torn tail may come from a crash, but may also be damage.
     let is_cut_short = recovery.torn.is_some() || recovery.manifest_tail_dropped;
     let found = match report.problems.len() as u64 {
         0 if is_cut_short => "an end that a crash left, or that may be damage".into(),

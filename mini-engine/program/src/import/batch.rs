@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::keyspace::KeyspaceArgs;
 use crate::record::Record;
 
-/// A batch with this many bytes is full, which bounds the memory that an import needs.
+/// The number of bytes at which a batch is full. It bounds the memory that an import needs.
 const MOST_BYTES: usize = 1 << 20;
 
 /// Records read and not yet stored, and the database for them.
@@ -23,7 +23,7 @@ pub(crate) struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     pub(crate) fn new(database: &'a DatabaseArgs, keyspace: &'a KeyspaceArgs) -> Self {
-        // A batch that fills half a memtable would get a table of its own.
+        // A batch of more than half a memtable would get a table of its own.
         let most_bytes = database.memtable_bytes.map_or(MOST_BYTES, |bytes| MOST_BYTES.min(bytes / 4));
         Self { database, keyspace, open: None, records: WriteBatch::new(), bytes: 0, most_bytes }
     }
@@ -70,7 +70,7 @@ impl<'a> Batch<'a> {
         self.bytes >= self.most_bytes
     }
 
-    /// Writes the records and forgets them; returns how many there were.
+    /// Writes the records and clears the batch; returns the number of records.
     pub(crate) fn store(&mut self, durability: Durability) -> Result<u64, Error> {
         let records = std::mem::take(&mut self.records);
         self.bytes = 0;
@@ -80,7 +80,7 @@ impl<'a> Batch<'a> {
         Ok(count)
     }
 
-    /// Closes the database, if it was opened: everything that was stored is durable, unless this fails.
+    /// Closes the database, if it was opened. All stored records are durable, unless this fails.
     pub(crate) fn close(self) -> Result<(), Error> {
         self.open.map_or(Ok(()), |(db, _)| db.close())
     }

@@ -1,12 +1,13 @@
-//! ^C during an import: it ends after a whole line, and says how to continue.
+//! ^C during an import: the import ends after a whole line, and prints how to continue.
 //!
 //! The thread that reads the input checks [`Interrupt::signal`] after each line and ends the import itself, so that the last lines are durable when
-//! it reports their number. While it waits for input it cannot check; then the process ends here, and the operating system has the lines that were
-//! stored so far.
+//! it reports their number. While that thread waits for input it cannot check; then this module ends the process, and the stored lines are in the
+//! operating system's cache.
 //!
-//! ^C in a terminal also ends the program that writes to the pipe, perhaps in the middle of a line. The signal comes before the end of the pipe
-//! then. But any thread might get it, and run later than the reader sees that end. So all threads block the signals except one, and at the end of
-//! the input the reader sends that thread a request: before it returns from the system with the request, it handles every signal that came earlier.
+//! ^C in a terminal also ends the program that writes to the pipe, perhaps in the middle of a line. The signal then comes before the end of the pipe.
+//! But if any thread could receive the signal, that thread might run only after the reader has seen the end. So all threads but one block the
+//! signals. At the end of the input the reader sends this one thread a request. Before the thread returns from its system call with the request, it
+//! handles every earlier signal.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -24,38 +25,38 @@ use signal_hook::{flag, low_level::pipe};
 use crate::failure::Failure;
 use crate::output;
 
-/// The time that the reading thread has to notice. It is too short to disturb a person.
+/// The time that the reading thread has to react to a signal: too short for a person to notice.
 const GRACE: Duration = Duration::from_millis(300);
 
 /// The signals that would end the process.
 const SIGNALS: [Signal; 2] = [SIGINT, SIGTERM];
 
-/// What the reader sends, and gets back. A signal sends another byte.
+/// The byte that the reader sends as a request, and receives as the answer. A signal sends another byte.
 const REQUEST: [u8; 1] = *b"?";
 
-/// Whether a signal has come, shared by the thread that imports and the one that takes signals.
+/// The state of signals, shared by the importing thread and the thread that handles signals.
 ///
-/// All orderings are relaxed: each of the three is independent, and says nothing about other memory. A request and its answer pass through the
-/// system, which orders what was stored before them.
+/// All orderings are relaxed: the three atomics are independent, and publish no other memory. A request and its answer pass through the
+/// system, which orders earlier stores.
 pub(crate) struct Interrupt {
     /// The last signal; 0 before the first.
     signal: Arc<AtomicUsize>,
-    /// Whether the import has noticed, or will look soon, and ends by itself.
+    /// Whether the import has seen the signal, or will check soon, and ends by itself.
     is_ending: AtomicBool,
     /// The number of lines in the database, including those of an earlier import.
     lines: AtomicU64,
     /// The bar to remove before the process ends, if it is drawn.
     progress: Option<ProgressBar>,
-    /// For requests.
+    /// The reader's end of the socket for requests.
     socket: UnixStream,
 }
 
 impl Interrupt {
-    /// Takes the signals that would end the process, during an import whose first `skipped` lines are already stored. To be called before the
-    /// process has other threads.
+    /// Starts to handle the signals that would end the process, during an import whose first `skipped` lines are already stored. Must be
+    /// called before the process has other threads.
     pub(crate) fn watch(skipped: u64, progress: ProgressBar) -> Result<Arc<Self>, Failure> {
         let signals: SigSet = SIGNALS.into_iter().collect();
-        // Later threads inherit it.
+        // Later threads inherit the blocked signals.
         signals.thread_block().map_err(|error| failure(error.into()))?;
         let (socket, taker) = UnixStream::pair().map_err(failure)?;
         let is_drawn = !progress.is_hidden();
@@ -79,7 +80,7 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Takes signals and requests, until there can be no more of them.
+    /// Handles signals and requests, until the sending ends are closed.
     fn take_all(&self, mut socket: UnixStream) {
         let (mut byte, mut is_second) = ([0], false);
         while socket.read_exact(&mut byte).is_ok() {
@@ -124,7 +125,7 @@ impl Interrupt {
         let (mut socket, mut byte) = (&self.socket, REQUEST);
         socket.write_all(&byte).and_then(|()| socket.read_exact(&mut byte)).map_err(failure)?;
         self.check()?;
-        // What comes now does not have to wait for the end of the import, which may take long.
+        // From now on a signal ends the process at once, since the end of the import may take long.
         self.is_ending.store(false, Ordering::Relaxed);
         Ok(())
     }
@@ -143,7 +144,7 @@ fn failure(source: io::Error) -> Failure {
     Failure::Io { action: "watch for", place: "signals".into(), source }
 }
 
-/// Removes the bar, unless that takes long: the import holds it while it prints, and the reader of its output may have stopped.
+/// Removes the bar, unless that takes long: the import locks the bar while it prints, and may wait for the reader of its output.
 fn clear(progress: &ProgressBar) {
     let (cleared, is_cleared) = mpsc::channel();
     let progress = progress.clone();
@@ -162,8 +163,8 @@ mod tests {
 
     #[test]
     fn the_end_of_the_input_waits_for_the_thread_that_takes_signals() {
-        // Catches an import that looks for a signal before that thread had to handle it. A thread that runs again after a request has handled the
-        // signals that came before: here it does so by itself.
+        // Catches an import that checks for a signal before the other thread must have handled it. A real thread that receives a request has
+        // handled all earlier signals; here the test sets the signal itself.
         let (socket, mut taker) = UnixStream::pair().expect("sockets");
         let signal = Arc::new(AtomicUsize::new(0));
         let interrupt = Interrupt {
@@ -193,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_bar_that_is_held_does_not_keep_the_process() {
-        // Catches a ^C that waits for a reader of the acknowledgements that has stopped reading.
+        // Catches a ^C that waits because the reader of the acknowledgements has stopped reading.
         let bar = ProgressBar::hidden();
         let ((held, is_held), (release, is_released)) = (mpsc::channel(), mpsc::channel());
         thread::scope(|scope| {

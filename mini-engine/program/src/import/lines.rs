@@ -1,6 +1,6 @@
-//! Cuts the input into lines, holding one at a time.
+//! Splits the input into lines, and buffers one line at a time.
 //!
-//! A line is held only up to a limit, and the rest is skipped, so an input without newlines cannot fill the memory.
+//! A line is buffered only up to a limit, and the rest is skipped, so an input without newlines cannot fill the memory.
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::source::Source;
 
 const BUFFER_BYTES: usize = 1 << 18;
-/// A buffer that one long line has made larger than this is freed before the next line.
+/// A buffer that grew beyond this size for one long line is freed before the next line.
 const KEPT_BYTES: usize = 1 << 20;
 
 /// A line of the input, without its newline.
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn lines_end_at_newlines_and_those_past_the_limit_are_skipped() {
-        // Catches a lost last line, an invented empty one, and a carriage return that is removed; also a long line that is held in memory, or whose
+        // Catches a lost last line, an invented empty one, and a removed carriage return. Also catches a long line that stays in memory, or whose
         // rest is treated as a separate line.
         let whole = |line: &[u8]| Some(line.to_vec());
         assert_eq!(cut(b"", 9), []);

@@ -2,7 +2,7 @@
 
 use crate::{output, size};
 
-/// An input in the wrong format has as many bad lines as lines; nobody reads more reports than this.
+/// The most lines that are reported individually: in an input of the wrong format, all lines are bad.
 const REPORTED: u64 = 20;
 
 /// The bad lines of one input.

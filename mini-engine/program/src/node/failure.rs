@@ -1,4 +1,4 @@
-//! Failures of a node, as the program's.
+//! Converts failures of a node to the program's failures.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! A node of a cluster: what `serve --cluster` runs, and what `cluster status` prints.
+//! A node of a cluster: runs it for `serve --cluster`, and prints the output of `cluster status`.
 
 mod failure;
 pub(crate) mod runtime;

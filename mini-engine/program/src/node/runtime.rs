@@ -1,8 +1,8 @@
-//! The runtime of the tasks of a node, or of a command that asks nodes.
+//! The runtime of the tasks of a node, or of a command that sends requests to nodes.
 
 use crate::failure::Failure;
 
-/// Threads for tasks, at least: one that waits for a disk must not keep heartbeats waiting on a machine with one core.
+/// The least threads for tasks: even on one core, a thread that waits for a disk must not delay heartbeats.
 const THREADS: usize = 4;
 
 /// Runs `main` in a runtime of its own.

@@ -1,4 +1,4 @@
-//! How nodes know each other: the options of `cluster`, and those of `serve`, which have `cluster-` in front.
+//! How nodes authenticate each other: the options of `cluster`, and those of `serve`, which have the prefix `cluster-`.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use mini_engine_cluster::{NodeTls, Security};
 use crate::failure::Failure;
 use crate::password;
 
-/// The options of a command that asks nodes.
+/// The options of a command that sends requests to nodes.
 #[derive(Args)]
 pub(crate) struct SecurityArgs {
     /// The secret of all nodes is the first line of this file
@@ -31,7 +31,7 @@ impl SecurityArgs {
     }
 }
 
-/// Reads the secret; the files of TLS are a certificate, its key, and the authorities.
+/// Reads the secret and the files of TLS: a certificate, its key, and the authorities.
 pub(super) fn read(secret_file: Option<&Path>, tls: [&Option<PathBuf>; 3]) -> Result<Security, Failure> {
     let tls = match tls {
         [Some(certificates), Some(key), Some(authorities)] => {

@@ -50,7 +50,7 @@ pub(crate) struct NodeArgs {
     election_timeout_ms: u32,
 }
 
-/// Options that concern only a server of its own.
+/// Options that apply only to a server outside of a cluster.
 const NOT_IN_A_CLUSTER: [&str; 9] = [
     "protocol",
     "durability",
@@ -86,7 +86,7 @@ impl NodeArgs {
 
 /// Runs a node until a signal or a failure ends it.
 pub(crate) fn run(settings: Settings) -> Result<Exit, Failure> {
-    // Nobody waits for a node's exit code: later errors are in its log, with or without -v.
+    // A node's exit code is rarely read, so later errors go to its log, with or without -v.
     trace::to_stderr(LevelFilter::WARN);
     allow_files();
     runtime::run(async {
@@ -113,8 +113,8 @@ pub(crate) fn run(settings: Settings) -> Result<Exit, Failure> {
     })
 }
 
-/// Raises the number of files that the process may have open to what the system allows it: each connection is one, and a database that can open no
-/// file ends the node.
+/// Raises the limit on open files to the highest that the system allows: each connection is an open file, and a node ends if its database cannot
+/// open a file.
 fn allow_files() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum && setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_err() {
@@ -122,11 +122,11 @@ fn allow_files() {
     }
 }
 
-/// Comes with ^C or SIGTERM. A second signal ends the process at once.
+/// A future that completes at ^C or SIGTERM. A second signal ends the process at once.
 fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     let is_second = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // The default action of the signal if one came before; in this order the first signal does not see itself.
+        // After a first signal, the default action ends the process. It comes before the flag is set, so that a first signal does not cause it.
         signal_hook::flag::register_conditional_default(signal, Arc::clone(&is_second))?;
         signal_hook::flag::register(signal, Arc::clone(&is_second))?;
     }

@@ -1,4 +1,4 @@
-//! A cluster as `cluster status` prints it: for people, or as JSON.
+//! The output of `cluster status`: text for people, or JSON.
 
 use std::io::{self, Write};
 
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::size::counted;
 
-/// A clock that is off by so many milliseconds is worth a warning: keys expire too early or too late.
+/// The milliseconds by which a clock must be wrong for a warning: keys expire too early or too late.
 const WORTH_A_WARNING: u64 = 1000;
 
-/// For people.
+/// Prints text for people.
 pub(crate) fn print(status: &Status, out: &mut dyn Write) -> io::Result<()> {
     let nodes = counted(status.nodes.len() as u64, "node", "nodes");
     let groups = counted(u64::from(status.groups), "group", "groups");
@@ -60,7 +60,7 @@ fn line(status: &Status, node: &NodeStatus) -> [String; 8] {
     let unknown = || "-".to_owned();
     let groups = status.groups_of(node.node);
     let lags = groups.iter().map(|group| status.lag(node.node, *group));
-    // The largest of its groups.
+    // The largest lag of the node's groups.
     let lag = lags.collect::<Option<Vec<_>>>().and_then(|lags| lags.into_iter().max());
     let disk = node.description.as_ref().ok().and_then(|description| description.disk_free);
     [
@@ -94,7 +94,7 @@ fn list<T: ToString>(numbers: &[T]) -> String {
     numbers.iter().map(T::to_string).collect::<Vec<_>>().join(" ")
 }
 
-/// For programs.
+/// The status as JSON, for programs.
 pub(crate) fn to_json(status: &Status) -> Value {
     let nodes = status.nodes.iter().map(|node| {
         let description = node.description.as_ref().ok();

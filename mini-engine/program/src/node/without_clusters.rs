@@ -1,10 +1,10 @@
-//! What the program has of `node` if it is built without clusters: an error that says how to get them.
+//! Replaces `node` in a build without clusters: an error that states how to add them.
 
 use clap::Args;
 
 use crate::failure::Failure;
 
-/// How clusters come into the program.
+/// The command that builds the program with clusters.
 const BUILD: &str = "cargo install --path mini-engine/program --features cluster";
 
 /// The options of a node, which are refused.

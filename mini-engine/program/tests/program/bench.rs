@@ -13,7 +13,7 @@ fn bench(room: &Room, args: &str) -> Ran {
 
 #[test]
 fn every_name_has_a_figure_and_finds_what_was_written() {
-    // Catches a name that does nothing, reads that find nothing, and a database left among the temporary files.
+    // Catches a name that runs no operations, reads that find no keys, and a database left among the temporary files.
     let room = Room::new();
     let text = bench(&room, &format!("{NAMES} --num 2000 --memtable-bytes 65536")).text();
     let (head, figures) = text.split_once('\n').expect("lines");
@@ -36,7 +36,7 @@ fn every_name_has_a_figure_and_finds_what_was_written() {
 
 #[test]
 fn threads_share_the_operations() {
-    // Catches a thread that does all of them, keys that no thread writes, and a read of nothing that passes for a figure.
+    // Catches a thread that runs all operations, keys that no thread writes, and reads without results that count as a measurement.
     let ran = bench(&Room::new(), "readrandom fillseq readrandom readmissing --num 1001 --threads 3");
     let (text, said) = ran.ended(0);
     assert!(said.starts_with("mini-engine: readrandom found nothing") && said.lines().count() == 1, "{said}");
@@ -45,7 +45,7 @@ fn threads_share_the_operations() {
 
 #[test]
 fn a_database_of_the_callers_is_kept_and_its_contents_are_checked() {
-    // Catches a benchmark that deletes a database, and one that takes anything it reads for right.
+    // Catches a benchmark that deletes a database, and one that accepts wrong values.
     let room = Room::new();
     bench(&room, "fillseq --db db --num 500 --batch 50 --synced").text();
     room.prints(&[("count", "500\n")]);

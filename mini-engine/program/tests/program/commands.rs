@@ -57,7 +57,7 @@ fn a_key_that_has_expired_is_not_there_and_the_time_of_the_others_is_carried_alo
 
 #[test]
 fn a_span_counts_from_the_databases_clock_while_the_systems_is_behind() {
-    // Catches a key that is gone at once because it was to live an hour by a clock that was set back, and a difference that nobody is told.
+    // Catches a key for an hour that expires at once because the clock was set back, and a clock difference that is not reported.
     let (room, hour) = (Room::new(), Duration::from_secs(3600));
     let clock = Clock::at(SystemTime::now() + 1000 * hour);
     let db = Db::builder(room.database()).time_source(clock.source()).open().expect("open");
@@ -73,7 +73,7 @@ fn a_span_counts_from_the_databases_clock_while_the_systems_is_behind() {
 
 #[test]
 fn delete_removes_what_a_prefix_or_a_range_names_and_says_so() {
-    // Catches a bound that belongs to the other side, a prefix taken for a key, and options that are mixed.
+    // Catches swapped inclusive and exclusive bounds, a prefix taken for a key, and contradictory options that are accepted.
     let room = Room::holding("a\t\na/1\t\na/2\t\na0\t\nb\t\nc\t\nd\t\n");
     for (args, said, left) in [
         ("--prefix a/", "all keys that begin with a/", "a\na0\nb\nc\nd\n"),
@@ -93,8 +93,8 @@ fn delete_removes_what_a_prefix_or_a_range_names_and_says_so() {
 
 #[test]
 fn keys_may_be_empty_begin_with_a_dash_or_be_numbers() {
-    // Catches arguments that the command line takes for options, an empty key taken for none, and a limit that says no more than
-    // "invalid digit".
+    // Catches keys that the command line takes for options, an empty key taken for a missing one, and an error for a limit that
+    // is only "invalid digit".
     let room = Room::new();
     room.prints(&[("put '' nameless", ""), ("put -- -v -5", ""), ("get ''", "nameless\n"), ("get -- -v", "-5\n")]);
     room.prints(&[("put -1 -2.5", ""), ("get -1", "-2.5\n")]);
@@ -111,7 +111,7 @@ fn keys_may_be_empty_begin_with_a_dash_or_be_numbers() {
 
 #[test]
 fn hexadecimal_arguments_reach_every_byte() {
-    // Catches `--hex` that one of the commands ignores, in its arguments or in what it prints.
+    // Catches a command that ignores `--hex` in its arguments or in its output.
     let room = Room::new();
     room.prints(&[
         ("put --hex 00ff 0A09", ""),
@@ -145,7 +145,7 @@ fn arguments_that_are_not_text_are_taken_as_bytes() {
 
 #[test]
 fn count_is_the_bare_number_of_live_keys() {
-    // Catches a count of versions instead of keys, of deleted keys, or decorated with words.
+    // Catches a count of versions instead of keys, a count that includes deleted keys, and a count with words around it.
     Room::holding("a/1\tx\na/2\tx\na/1\ty\nb\tx\n").prints(&[
         ("count", "3\n"),
         ("count --prefix a/", "2\n"),
@@ -177,7 +177,7 @@ fn stats_shows_the_tables_that_were_written() {
     assert!(drawing.lines().all(|line| line.chars().count() <= 80), "{drawing}");
     let (_, ever) = drawing.split_once("counted since it was created\n").expect("a section");
     assert!(ever.starts_with("  flushed user bytes") && json["counters"]["flushed_user_bytes"] != 0, "{drawing}");
-    // The process is another one, so the figures come from the database itself.
+    // Another process wrote the data, so the figures come from the database itself.
     assert!(json["amplification"]["write"].as_f64().expect("a number") > 0.5, "{json}");
     assert_eq!((&json["amplification"]["read"], &json["compaction"]), (&Value::from(1), &Value::from("leveled")));
 }
@@ -205,7 +205,7 @@ fn verify_says_what_was_checked() {
 
 #[test]
 fn a_checkpoint_is_a_database_that_goes_its_own_way() {
-    // Catches a copy that shares more than tables, and one over something that is there.
+    // Catches a copy that shares more than tables, and one that overwrites existing files.
     let room = Room::holding("a\t1\nb\t2\n");
     room.prints(&[("checkpoint copy", ""), ("delete a", "")]);
     let copy = |command: &str| run(&format!("{command} '{}'", room.path("copy").display())).text();
@@ -218,7 +218,7 @@ fn a_checkpoint_is_a_database_that_goes_its_own_way() {
 
 #[test]
 fn values_come_from_files_and_go_to_files_as_they_are() {
-    // Catches a newline added or taken, a value through a text, and a file made for a key that is not there.
+    // Catches an added or removed newline, a value that is converted to text, and a file made for an absent key.
     let room = Room::new();
     let bytes = [&b"\0\xff\n"[..], &[7; 100_000]].concat();
     std::fs::write(room.path("in"), &bytes).expect("write");
@@ -232,7 +232,7 @@ fn values_come_from_files_and_go_to_files_as_they_are() {
     room.refuses(1, &[("get absent --output none", "")]);
     assert!(!room.path("-").exists() && !room.path("none").exists());
     room.refuses(4, &[("put k --input absent", "absent")]);
-    // None of its 6 GiB is read: its length is known before.
+    // None of its 6 GiB is read, since the length is checked first.
     std::fs::File::create(room.path("long")).and_then(|file| file.set_len(6 << 30)).expect("a sparse file");
     let too_long = "long: expected a value of at most 1073741824 bytes, found 6442450944";
     room.refuses(2, &[("put k", "VALUE"), ("put k --input long", too_long)]);
@@ -240,7 +240,7 @@ fn values_come_from_files_and_go_to_files_as_they_are() {
 
 #[test]
 fn sizes_are_typed_as_people_write_them() {
-    // Catches a unit that is ignored: the second memtable would be a thousandth of what was asked for, and refused.
+    // Catches an ignored unit: the second memtable would have a thousandth of the requested size, and be refused.
     let room = Room::new();
     room.prints(&[("put k v --memtable-bytes 1M", ""), ("put k v --memtable-bytes 64KiB", "")]);
     room.refuses(2, &[("put k v --memtable-bytes '64 fathoms'", "64M"), ("put k v --memtable-bytes 1", "memtable")]);
@@ -248,7 +248,7 @@ fn sizes_are_typed_as_people_write_them() {
 
 #[test]
 fn a_command_waits_for_the_lock_if_it_is_asked_to() {
-    // Catches a wait that never looks again, and one that does not end.
+    // Catches a wait that never tries again, and one that does not end.
     let room = Room::new();
     let (child, stdin) = room.importing(&["a\t1"]);
     let locked = "has the database open";
@@ -267,7 +267,7 @@ fn a_command_waits_for_the_lock_if_it_is_asked_to() {
 
 #[test]
 fn how_long_to_wait_is_written_as_people_write_it() {
-    // Catches seconds that are taken for a key, and a key that is taken for seconds.
+    // Catches a number of seconds that is taken for a key, and a key that is taken for seconds.
     let room = Room::holding("a\t1\n5\t2\n");
     for line in ["get a --wait 5", "get --wait 5 a", "get --wait=5 a", "get --wait forever a", "get a --wait"] {
         room.prints(&[(line, "1\n")]);
@@ -278,7 +278,7 @@ fn how_long_to_wait_is_written_as_people_write_it() {
 
 #[test]
 fn wrong_use_exits_with_2_and_names_the_argument() {
-    // Catches clap's own exit code for errors, should it ever differ from the documented one.
+    // Catches an exit code of clap for errors that differs from the documented one.
     for (line, parts) in [
         ("fetch db", "Usage"),
         ("get db", "Usage"),
@@ -317,7 +317,7 @@ fn verbose_traces_go_to_stderr_and_leave_stdout_alone() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_result_that_cannot_be_written_is_an_io_error() {
-    // Catches a last buffer that is dropped without a look at its error.
+    // Catches an ignored error of the last flush of stdout.
     let room = Room::holding("k\tv\n");
     for line in ["get k", "scan", "count", "verify", "stats"] {
         let full = std::fs::File::options().write(true).open("/dev/full").expect("/dev/full");

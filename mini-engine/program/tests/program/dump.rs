@@ -32,7 +32,7 @@ fn filled() -> Room {
 
 #[test]
 fn a_log_is_dumped_frame_by_frame() {
-    // Catches an operation left out, a wrong number, and a compressed batch shown as it is stored.
+    // Catches an omitted operation, a wrong sequence number, and a compressed batch that is printed in compressed form.
     let text = dump(&filled().file(".log")).text();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 7, "{text}");
@@ -48,7 +48,7 @@ fn a_log_is_dumped_frame_by_frame() {
 
 #[test]
 fn removed_ranges_are_dumped_wherever_they_are() {
-    // Catches a range tombstone that only the engine can see: the keys that it hides would be gone for no reason.
+    // Catches a dump without range tombstones: the keys that they hide would be missing for no visible reason.
     let room = Room::new();
     let db = Db::builder(room.database()).open().expect("open");
     db.insert("a", "1").expect("write");
@@ -71,7 +71,7 @@ fn removed_ranges_are_dumped_wherever_they_are() {
 
 #[test]
 fn a_table_is_dumped_block_by_block_and_a_manifest_edit_by_edit() {
-    // Catches an entry left out, and a line break in a key that looks like another line.
+    // Catches an omitted entry, and a line break in a key that looks like another line.
     let room = filled();
     let text = dump(&room.file(".sst")).text();
     let lines: Vec<&str> = text.lines().collect();
@@ -89,7 +89,7 @@ fn a_table_is_dumped_block_by_block_and_a_manifest_edit_by_edit() {
 
 #[test]
 fn damage_is_told_with_its_offset_after_what_can_be_read() {
-    // Catches a dump that stops being one where it is needed, and exit code 0 for a damaged file.
+    // Catches a dump that ends at the first damage, and exit code 0 for a damaged file.
     let room = filled();
     for (name, at) in [(".log", 57), (".sst", 3), ("MANIFEST", 40), ("MANIFEST", 3)] {
         let path = room.file(name);
@@ -99,7 +99,7 @@ fn damage_is_told_with_its_offset_after_what_can_be_read() {
         assert!(name != ".sst" || text.starts_with("table ") && text.contains("data block 0 is damaged: "), "{text}");
         flip(&path, at);
     }
-    // A tear is what a crash leaves: told, and no error. Whole frames behind it are told too.
+    // A crash leaves a torn tail, so the tail is reported, but is no error. Whole frames behind the tear are reported too.
     let path = room.file(".log");
     let torn = room.path("000012.log");
     fs::copy(&path, &torn).expect("copy");
@@ -112,7 +112,7 @@ fn damage_is_told_with_its_offset_after_what_can_be_read() {
 
 #[test]
 fn the_bytes_of_a_tear_are_counted_without_whole_frames_and_without_a_hole() {
-    // Catches a count that takes whole frames behind the tear for bytes that are none, and in a tail that was kept the log before it.
+    // Catches a count of a tear's bytes that includes whole frames behind the tear or, in a kept tail, the hole before the tear.
     let room = Room::new();
     {
         let db = Db::open(room.database()).expect("open");
@@ -137,7 +137,7 @@ fn the_bytes_of_a_tear_are_counted_without_whole_frames_and_without_a_hole() {
 
 #[test]
 fn a_file_put_aside_is_dumped_and_other_names_are_refused() {
-    // Catches a dump that cannot look at what recovery has set aside, where it is needed most.
+    // Catches a dump that cannot read files which recovery has set aside.
     let room = filled();
     let log = room.file(".log");
     let aside = room.path(&format!("{}.aside", log.file_name().expect("a name").display()));

@@ -1,4 +1,4 @@
-//! `import`: the meaning of a line, the lines that are refused, and what is acknowledged.
+//! `import`: the meaning of a line, refused lines, and acknowledgements.
 
 use std::io::Write;
 
@@ -61,7 +61,7 @@ fn strict_stops_at_the_first_bad_line_and_keeps_those_before() {
 
 #[test]
 fn an_input_without_records_is_refused_and_an_empty_one_is_not() {
-    // Catches the wrong file that is imported with success.
+    // Catches an import of a wrong file that reports success.
     let room = Room::new();
     let said = room.import("-", b"no record\nno record either\n").refused(2);
     check_says(&said, "imported 0 lines, rejected 2\n|no line of the input is a record");
@@ -71,7 +71,7 @@ fn an_input_without_records_is_refused_and_an_empty_one_is_not() {
 
 #[test]
 fn a_refused_import_leaves_no_new_database() {
-    // Catches a directory that a mistyped name, the wrong file or a wrong argument has left, and one that is removed although it was there.
+    // Catches a directory that is left after a mistyped name, a wrong file or a wrong argument, and an existing directory that is removed.
     let longest = format!("{}\tv\n", "k".repeat(65_536));
     for (args, input) in [
         ("-", "no record\n"),
@@ -101,8 +101,8 @@ fn interrupt(child: &std::process::Child, signal: rustix::process::Signal) {
 #[cfg(unix)]
 #[test]
 fn an_interrupted_import_says_how_to_go_on_and_going_on_imports_the_rest() {
-    // Catches lines that are reported and not stored, half a line that is stored, and `--skip` off by one; while the import reads, and while it
-    // waits for input.
+    // Catches lines that are reported but not stored, half a line that is stored, and `--skip` off by one. The signal comes while the import
+    // reads, or while it waits for input.
     for waits in [false, true] {
         let room = Room::new();
         let (child, mut stdin, mut acks) = room.begin_import("--batch 3");
@@ -116,7 +116,7 @@ fn an_interrupted_import_says_how_to_go_on_and_going_on_imports_the_rest() {
             stdin.write_all(b"\tof a line\n").expect("write");
             sent += "half\tof a line\n";
             let mut more = (8..).map(line).inspect(|line| sent += line);
-            // Until the import has ended.
+            // Writes until the import has ended.
             while stdin.write_all(more.next().expect("no end").as_bytes()).is_ok() {}
         }
         let (_, said) = finished(child).ended(130);
@@ -137,8 +137,9 @@ fn an_interrupted_import_says_how_to_go_on_and_going_on_imports_the_rest() {
 #[cfg(unix)]
 #[test]
 fn half_a_line_is_left_out_when_its_writer_is_interrupted_too() {
-    // Catches half a line that is stored, and an import that takes the end of an interrupted writer for the end of the input: a terminal sends ^C
-    // to both processes. The import may run meanwhile, or all of its threads may find both the signal and the end when they go on.
+    // A terminal sends ^C to both the import and the writer of its input. Catches half a line that is stored, and an import that takes the end of the
+    // interrupted writer for the end of the input. The import may run meanwhile, or all of its threads may be stopped and then find both the signal
+    // and the end.
     use rustix::process::{Pid, Signal, WaitOptions, waitpid};
     for (line, is_stopped) in [(&b"half\tof a l"[..], false), (b"half\tof a l", true), (b"", false), (b"", true)] {
         let room = Room::new();
@@ -163,7 +164,7 @@ fn half_a_line_is_left_out_when_its_writer_is_interrupted_too() {
 #[cfg(target_os = "linux")]
 #[test]
 fn no_thread_but_one_is_given_a_signal() {
-    // Catches a signal that the system gives to a thread that runs after the import has seen the end of its input: the import asks only one.
+    // Catches unblocked signals in a thread to which the import sends no request: that thread might handle a signal too late.
     let room = Room::new();
     let (child, stdin) = room.importing(&["a\t1"]);
     let threads = std::fs::read_dir(format!("/proc/{}/task", child.id())).expect("threads");
@@ -189,7 +190,7 @@ fn no_thread_but_one_is_given_a_signal() {
 
 #[test]
 fn skip_means_lines_that_are_there_and_stored() {
-    // Catches a number that belongs to another input, and bad lines at the end of one that was interrupted before them.
+    // Catches an accepted `--skip` of a longer input, and a continued import that is refused because only bad lines are left.
     let room = Room::new();
     let import = |skip| room.import(&format!("- --skip {skip}"), b"a\t1\nb\t2\nno record\n");
     check_says(&import(4).refused(2), "the input has 3 lines");
@@ -200,7 +201,7 @@ fn skip_means_lines_that_are_there_and_stored() {
 #[cfg(unix)]
 #[test]
 fn an_interrupted_import_counts_the_lines_that_it_left_out() {
-    // Catches advice to import again lines that are stored already.
+    // Catches advice to import lines again that are already stored.
     let room = Room::new();
     let (child, mut stdin, mut acks) = room.begin_import("--batch 1 --skip 3");
     stdin.write_all(b"a\t1\n").expect("write");
@@ -221,7 +222,7 @@ fn many_bad_lines_are_counted_and_only_the_first_are_printed() {
 #[cfg(target_os = "linux")]
 #[test]
 fn bad_lines_are_counted_also_when_the_import_fails() {
-    // Catches a failure that hides how many lines before it were bad, beyond those that are printed.
+    // Catches a failure that omits the number of earlier bad lines that were not printed.
     let room = Room::new();
     std::fs::write(room.path("input"), "bad\n".repeat(30) + "a\t1\n").expect("write");
     let full = std::fs::File::options().write(true).open("/dev/full").expect("/dev/full");
@@ -232,7 +233,7 @@ fn bad_lines_are_counted_also_when_the_import_fails() {
 
 #[test]
 fn a_key_past_its_limit_is_a_bad_line_and_one_at_its_limit_is_not() {
-    // Catches a limit off by one, a truncated length, and a batch damaged by the refused record.
+    // Catches a limit off by one, a truncated length, and a batch that is damaged by the refused record.
     let room = Room::new();
     let longest = "k".repeat(65_535);
     let input = format!("a\t1\n{longest}\tv\n{longest}k\tv\nb\t2\n");
@@ -265,7 +266,7 @@ fn json_lines_are_read_and_malformed_ones_refused() {
 
 #[test]
 fn acknowledgements_count_input_lines_and_come_before_the_input_ends() {
-    // Catches acks that sit in a buffer, count records instead of lines, or leave out the last batch.
+    // Catches acknowledgements that stay in a buffer, count records instead of lines, or leave out the last batch.
     let room = Room::new();
     let (child, mut stdin, mut acks) = room.begin_import("--batch 2");
     let mut acked = || acks.next().map(|ack| ack.expect("text"));
@@ -281,7 +282,7 @@ fn acknowledgements_count_input_lines_and_come_before_the_input_ends() {
 
 #[test]
 fn an_import_whose_acknowledgements_nobody_reads_goes_on() {
-    // Catches `import --synced | head -1` that ends with exit code 0 and a part of the input.
+    // Catches an `import --synced | head -1` that imports only a part of the input and exits with 0.
     let room = Room::new();
     let mut child = piped(room.command("import - --synced --batch 1"));
     drop(child.stdout.take());
@@ -292,7 +293,7 @@ fn an_import_whose_acknowledgements_nobody_reads_goes_on() {
 
 #[test]
 fn values_larger_than_a_memtable_are_imported_whole() {
-    // Catches a batch that no memtable can hold and that is refused or split.
+    // Catches a batch that is refused or split because it is larger than a memtable.
     let room = Room::new();
     let large = "v".repeat(3 << 20);
     let input = format!("a\t1\nlarge\t{large}\nb\t2\n");

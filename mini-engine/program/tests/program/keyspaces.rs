@@ -8,7 +8,7 @@ use crate::support::{Room, check_says, run};
 
 #[test]
 fn every_command_works_in_the_keyspace_that_it_is_given_and_in_no_other() {
-    // Catches a command that ignores the option, and one that makes a keyspace of a mistyped name.
+    // Catches a command that ignores the option, and one that makes a keyspace for a mistyped name.
     let room = Room::holding("k\tdefault\nother\tdefault\n");
     room.prints(&[
         ("put --keyspace users k ada", ""),
@@ -41,7 +41,7 @@ fn every_command_works_in_the_keyspace_that_it_is_given_and_in_no_other() {
 
 #[test]
 fn an_import_fills_a_keyspace_and_stats_dump_and_repair_show_it() {
-    // Catches a keyspace that a report leaves out, and keys that are shown with their prefix.
+    // Catches a keyspace that a report omits, and keys that are printed with their internal prefix.
     let room = Room::new();
     let input: String = (0..2000).map(|n| format!("key {n:04}\tvalue {n}\n")).collect();
     room.import("--keyspace 'many users' -", input.as_bytes()).refused(0);

@@ -1,12 +1,12 @@
 //! A process that imports is killed with SIGKILL at a random point, fifty times. The database must then hold the first lines of the input, at least
-//! those that were acknowledged, and a second import must add the rest. Every second import fills a keyspace.
+//! the acknowledged ones, and a second import must add the rest. Every second round imports into a keyspace.
 //!
-//! `KILL_SEED=n` repeats a run. `KILL_ROUNDS=n` makes it longer. `KILL_LINES=n` gives each round an input of `n` lines, with batches and memtables
-//! that are smaller in proportion: rounds become shorter, so there are more kills in the same time.
+//! `KILL_SEED=n` repeats a run. `KILL_ROUNDS=n` sets the number of rounds. `KILL_LINES=n` gives each round an input of `n` lines, with batches and
+//! memtables that are smaller in proportion: rounds become shorter, so there are more kills in the same time.
 //!
-//! Every line names its own number, so the state after the kill says which lines were stored. The input repeats keys, so a lost or reordered line
-//! would show as an old value. Before the kill, a process gets only a few batches more than it has to acknowledge, and never the last lines of the
-//! input. So no import can have finished, however late the kill comes.
+//! Every line contains its own number, so the state after the kill shows which lines were stored. The input repeats keys, so a lost or reordered
+//! line would show as an old value. Before the kill, a process gets only a few batches more than it has to acknowledge, and never the last lines
+//! of the input. So no import can finish, however late the kill comes.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};
@@ -24,19 +24,19 @@ use proof::environment::{number, step};
 
 const ROUNDS: usize = 50;
 const LINES: usize = 30_000;
-/// Batches of an input. The last is kept back until after the kill.
+/// Batches of an input. The last batch is sent only after the kill.
 const BATCHES: usize = 60;
-/// Batches that a process gets beyond the one whose acknowledgement is awaited: it can write at most this many before the kill.
+/// Batches that a process gets beyond the one whose acknowledgement is awaited: the most that it can write before the kill.
 const BATCHES_AHEAD: usize = 3;
-/// The size of memtables, for each line of the input: so that some are filled, whatever its length.
+/// The size of memtables for each line of the input, so that an input of any length fills some memtables.
 const MEMTABLE_BYTES_PER_LINE: usize = 35;
-/// Taken for the time of a batch where none was measured.
+/// The assumed time of a batch if none was measured.
 const LEAST_PACE: Duration = Duration::from_micros(100);
 const SIGKILL: i32 = 9;
 
 type State = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// The size of an input, and the values that follow from it.
+/// The size of an input, and the values that depend on it.
 #[derive(Clone, Copy)]
 struct Size {
     lines: usize,
@@ -68,7 +68,7 @@ fn state_after(lines: &[(String, String)]) -> State {
     lines.iter().map(|(key, value)| (key.clone().into_bytes(), value.clone().into_bytes())).collect()
 }
 
-/// The database of a round, and the keyspace in it that the import fills: rounds take turns.
+/// The database of a round, and the keyspace that the import fills; rounds alternate between keyspaces.
 #[derive(Clone, Copy)]
 struct Target<'a> {
     database: &'a Path,
@@ -83,7 +83,7 @@ fn start_import(target: Target<'_>, size: Size) -> Child {
     piped(import)
 }
 
-/// The next acknowledgement, or `None` when the process has gone.
+/// The next acknowledgement, or `None` when the process has ended.
 fn next_ack(stdout: &mut BufReader<ChildStdout>) -> Option<usize> {
     let mut line = String::new();
     stdout.read_line(&mut line).expect("read");
@@ -92,8 +92,8 @@ fn next_ack(stdout: &mut BufReader<ChildStdout>) -> Option<usize> {
     Some(number.strip_prefix("acked ").expect("an ack").parse().expect("a number"))
 }
 
-/// Starts an import of `text`. Kills it after it has acknowledged `batches` batches and continued for `part` of the time of one batch. Returns how
-/// many lines it acknowledged.
+/// Starts an import of `text`. Kills it once it has acknowledged `batches` batches and continued for `part` of the time of one batch. Returns the
+/// number of acknowledged lines.
 fn killed_import(target: Target<'_>, size: Size, text: &str, batches: usize, part: f64) -> usize {
     let mut child = start_import(target, size);
     let mut stdin = child.stdin.take().expect("piped");
@@ -103,18 +103,18 @@ fn killed_import(target: Target<'_>, size: Size, text: &str, batches: usize, par
         let feeder = threads.spawn(move || {
             let fed = stdin.write_all(text.as_bytes());
             assert!(fed.is_ok() || fed.is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe));
-            // Returned, so that it is open when the process is killed: the process cannot take the pause for the end of the input.
+            // Returned, so that stdin is still open at the kill: the process must not see the end of the input.
             stdin
         });
         let mut begun = Instant::now();
         for batch in 0..batches {
             acked = next_ack(&mut stdout).expect("an import that goes on");
             if batch == 0 {
-                // Before that comes what a process begins with.
+                // The time before the first acknowledgement includes the start of the process.
                 begun = Instant::now();
             }
         }
-        // An acknowledgement is always the same moment of an import. The moments between two must be tested too.
+        // An acknowledgement always comes at the same step of an import. The moments between two acknowledgements must be tested too.
         let pace = begun.elapsed() / (batches as u32).saturating_sub(1).max(1);
         thread::sleep(pace.max(LEAST_PACE).mul_f64(part));
         child.kill().expect("kill");
@@ -140,7 +140,7 @@ fn read_all(target: Target<'_>) -> State {
     state
 }
 
-/// How many lines were stored: the newest one that any value names.
+/// The number of stored lines: the highest line number in a value.
 fn lines_in(state: &State) -> usize {
     let number = |value: &Vec<u8>| {
         let text = std::str::from_utf8(value).expect("text");
@@ -149,7 +149,7 @@ fn lines_in(state: &State) -> usize {
     state.values().map(number).max().map_or(0, |newest| newest + 1)
 }
 
-/// Whether a memtable had been filled and replaced: a second log or a table is there.
+/// Whether a memtable was filled and replaced: a second log or a table exists.
 fn has_rotated(database: &Path) -> bool {
     let entries = std::fs::read_dir(database).into_iter().flatten();
     let names: Vec<_> =
@@ -171,7 +171,7 @@ fn import_rest(target: Target<'_>, size: Size, lines: &[(String, String)]) {
 #[test]
 fn every_acknowledged_line_survives_a_kill_and_the_rest_can_follow() {
     // Catches an acknowledgement before the log is written, a batch that is applied in part, a rotation that loses lines or
-    // brings old ones back, and a recovered database that takes no more writes.
+    // brings old ones back, and a recovered database that refuses writes.
     let mut random = Random(kill_seed());
     let rounds = number("KILL_ROUNDS").map_or(ROUNDS / step(3), |rounds| rounds as usize);
     let size = Size { lines: number("KILL_LINES").map_or(LINES, |lines| lines as usize) };

@@ -1,4 +1,4 @@
-//! The program as its users see it: started as a process, and tested by its stdout, stderr, exit code, and the replies of its server.
+//! Tests of the program from outside: it runs as a process, and its stdout, stderr, exit code and server replies are checked.
 
 mod bench;
 #[cfg(all(target_os = "linux", feature = "cluster"))]

@@ -1,4 +1,4 @@
-//! Commands that only read: they leave the directory as it is, run beside each other, and work where nothing can be written.
+//! Commands that only read: they do not change the directory, may run at the same time, and work on a read-only file system.
 
 use std::fs;
 use std::io::Read;
@@ -7,11 +7,11 @@ use std::time::SystemTime;
 
 use crate::support::{Room, check_says, finished, names, piped, run};
 
-/// Each with arguments that fit [`room_with_tables_and_a_log`].
+/// The commands that only read, with arguments for the database of [`room_with_tables_and_a_log`].
 const READERS: [&str; 7] =
     ["get key0001", "scan --limit 3", "scan --reverse", "count", "stats", "stats --json", "verify"];
 
-/// A database as a killed process leaves it: tables, and a log whose writes are in none.
+/// A database as a killed process leaves it: tables, and a log whose writes are in no table.
 fn room_with_tables_and_a_log() -> Room {
     let room = Room::of_a_thousand();
     room.killed_import(&["logged\t1", "key0001\tnewer"]);
@@ -39,7 +39,7 @@ fn read_all(room: &Room) {
 
 #[test]
 fn commands_that_read_leave_every_byte_name_and_time_as_it_was() {
-    // Catches a question that rewrites the database: a new log and a new manifest, and a replay into tables, each time.
+    // Catches a reading command that rewrites the database: a new log, a new manifest, and a replay into tables.
     let room = room_with_tables_and_a_log();
     let before = state(&room.database());
     read_all(&room);
@@ -54,9 +54,9 @@ fn commands_that_read_leave_every_byte_name_and_time_as_it_was() {
 
 #[test]
 fn commands_that_read_run_beside_each_other_and_shut_writers_out() {
-    // Catches a reader that waits for another, or is refused for it, and a writer that removes what it reads.
+    // Catches a reader that waits for another reader or is refused because of it, and a writer that removes files that a reader needs.
     let room = room_with_tables_and_a_log();
-    // More than a pipe takes, so that it has not ended before it is read.
+    // More output than a pipe holds, so that the scan is still running when the test reads.
     let mut scan = piped(room.command("scan"));
     let mut output = scan.stdout.take().expect("piped");
     output.read_exact(&mut [0; 8]).expect("a record");
@@ -77,7 +77,7 @@ fn commands_that_read_run_beside_each_other_and_shut_writers_out() {
 #[cfg(target_os = "linux")]
 #[test]
 fn commands_that_read_work_on_a_read_only_mount_and_on_a_full_disk() {
-    // Catches a lock, a log or a trace of the process that a reader needs, and an answer that depends on one.
+    // Catches a reader that needs to write a lock or a log, and results that differ without these files.
     use crate::support::mount::Mount;
 
     let name = "commands_that_read_work_on_a_read_only_mount_and_on_a_full_disk";
@@ -88,17 +88,17 @@ fn commands_that_read_work_on_a_read_only_mount_and_on_a_full_disk() {
     for (name, bytes, _) in state(&source.database()) {
         fs::write(room.database().join(name), bytes).expect("copy");
     }
-    // A write that fails for lack of space has taken what there was.
+    // A write that fails for lack of space has filled the disk.
     assert!(fs::write(room.path("filler"), vec![7; 4 << 20]).is_err());
     for is_read_only in [false, true] {
         if is_read_only {
-            // Its name stays in LOCK.
+            // The LOCK file keeps the name of the process.
             mount.make_read_only();
             room.refuses(4, &[("put k v", "Read-only file system")]);
         }
         let before = state(&room.database());
         read_all(&room);
-        // Stats name the path.
+        // The output of stats contains the path.
         for line in READERS.into_iter().filter(|line| !line.starts_with("stats")) {
             assert_eq!(room.run(line).text(), source.run(line).text());
         }

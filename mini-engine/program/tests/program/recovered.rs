@@ -4,8 +4,8 @@ use std::fs;
 
 use crate::support::{Room, check_says, cut, finished, flip};
 
-/// The messages of a command that writes, printed once. Before that, `count` prints the records and these messages, each time; after it, no
-/// messages.
+/// The messages of the first writing command. Checks that `count` prints the records and these messages each time before that command, and
+/// no messages after it.
 #[track_caller]
 fn said_once(room: &Room, records: &str) -> String {
     let count = || {
@@ -17,7 +17,7 @@ fn said_once(room: &Room, records: &str) -> String {
     assert_eq!(count(), found);
     let (_, said) = room.run("delete absent").ended(0);
     assert_eq!(count(), "");
-    // Told first by both; then that nothing was changed, or where it is kept.
+    // Both begin with the same message; then one states that nothing was changed, and the other where the file is kept.
     assert!(said.starts_with(found.lines().next().unwrap_or_default()), "{found}{said}");
     assert_eq!(found.contains("opened read-only"), !found.is_empty());
     said
@@ -25,21 +25,21 @@ fn said_once(room: &Room, records: &str) -> String {
 
 #[test]
 fn a_clean_open_says_nothing() {
-    // Catches words on stderr that scripts take for an error.
+    // Catches text on stderr that scripts take for an error.
     let room = Room::holding("a\t1\n");
     assert_eq!(room.run("count").ended(0).1, "");
-    // A replay that lost nothing is nothing to speak of.
+    // A replay without a loss prints no message.
     room.killed_import(&["b\t2"]);
     assert_eq!(said_once(&room, "2\n"), "");
 }
 
 #[test]
 fn a_torn_log_is_told_with_its_place_and_size_and_listed_by_stats() {
-    // Catches writes that vanish without a word, and leftovers that no command knows.
+    // Catches lost writes without a message, and leftover files that no command lists.
     let room = Room::new();
     room.killed_import(&["a\tvalue", "b\tvalue"]);
     let log = room.file(".log");
-    // Behind the frames there may be space for more.
+    // The file may have preallocated space behind the frames.
     let bytes = fs::read(&log).expect("the log");
     let space = bytes.iter().rev().take_while(|byte| **byte == 0).count();
     let len = (bytes.len() - space) as u64;
@@ -58,7 +58,7 @@ fn a_torn_log_is_told_with_its_place_and_size_and_listed_by_stats() {
 
 #[test]
 fn an_end_that_may_be_damage_is_not_called_sound() {
-    // Catches words that promise synced writes which damage has taken: the last frame was synced, and nothing behind it says so.
+    // Catches a message that promises that no synced write was lost: the last frame was synced, but no later frame records that.
     let room = Room::new();
     room.killed_import(&["a\tvalue", "b\tvalue"]);
     let log = room.file(".log");
@@ -67,7 +67,7 @@ fn an_end_that_may_be_damage_is_not_called_sound() {
     let said = checked + &said;
     check_says(&said, "damage to the last writes looks the same|may be damage");
     assert!(!said.contains("all there") && !said.contains("no damage"), "{said}");
-    // An open for writing cuts it off and keeps it; the rest is sound.
+    // An open for writing cuts the tail off and keeps it in a file; the rest is sound.
     check_says(&said_once(&room, "1\n"), "synced ones may be among them|.tail.aside");
     check_says(&room.run("verify").text(), "no damage");
 }
@@ -81,11 +81,11 @@ fn a_torn_manifest_and_what_is_set_aside_are_told() {
     let held = fs::read(&log).expect("read");
     drop(stdin);
     finished(child).ended(0);
-    // As if the log had stayed and the edit that replaces it had been cut short.
+    // As if the log still existed and the edit that replaces it were torn.
     fs::write(&log, held).expect("write");
     cut(&room.file("MANIFEST"), 1);
     let table = room.file(".sst");
-    // A log that can be read is removed: another log has all its entries.
+    // A readable log is removed, since another log has all its entries.
     cut(&table, 1);
     let said = said_once(&room, "1\n");
     let lines: Vec<&str> = said.lines().collect();
@@ -97,12 +97,12 @@ fn a_torn_manifest_and_what_is_set_aside_are_told() {
 
 #[test]
 fn a_damaged_table_is_set_aside_on_request_listed_and_dropped() {
-    // Catches a flag without effect, a loss without a message, and a flag after which the database cannot be opened without it.
+    // Catches a `--quarantine` without effect, a loss without a message, and a database that later opens only with the flag.
     let room = Room::holding("a\t1\nb\t2\n");
     let table = room.file(".sst");
     room.prints(&[("put c 3", "")]);
     flip(&table, 3);
-    // A command that reads goes on without it, and leaves it where it is.
+    // A reading command ignores the damaged file, and leaves it in place.
     let (value, said) = room.run("get --quarantine c").ended(0);
     check_says(&said, &format!("{}|opened read-only", table.display()));
     assert!(value == "3\n" && table.exists() && !said.contains(".aside"), "{said}");

@@ -1,15 +1,15 @@
-//! Refusals of the program, which lose and create nothing: paths that are no database, newer formats, locks, damage, missing permission.
+//! Refusals of the program, which lose no data and create no files: paths without a database, newer formats, locks, damage, missing permission.
 
 use std::fs;
 
 use crate::support::{Room, check_says, finished, flip, names, run};
 
-/// Each command that does not create a database, with arguments that it could work with.
+/// Each command that does not create a database, with valid arguments.
 const READERS: [&str; 9] =
     ["get k", "delete k", "scan", "count", "stats", "stats --json", "verify", "checkpoint copy", "quarantine"];
 const PUT: &str = "put k v";
 
-/// Runs each command that does not create a database, and some more. All must be refused with `code` and these words.
+/// Runs each command that does not create a database, and the lines in `more`. All must be refused with `code` and a message that contains `words`.
 #[track_caller]
 fn refuses(room: &Room, code: i32, more: &[&str], words: &str) {
     for line in READERS.iter().chain(more) {
@@ -19,7 +19,7 @@ fn refuses(room: &Room, code: i32, more: &[&str], words: &str) {
 
 #[test]
 fn an_empty_path_or_address_is_refused_by_its_name() {
-    // Catches "could not find : " and "cannot reach the node at : ", which name nothing.
+    // Catches messages such as "could not find : " and "cannot reach the node at : ", which lack the name.
     for (line, name) in [
         ("get '' k", "<DB>"),
         ("import '' -", "<DB>"),
@@ -43,7 +43,7 @@ fn an_empty_path_or_address_is_refused_by_its_name() {
 
 #[test]
 fn commands_that_read_create_no_database() {
-    // Catches a mistyped path that becomes an empty database and an empty answer.
+    // Catches a mistyped path that becomes an empty database with an empty result.
     let room = Room::new();
     refuses(&room, 2, &[], &room.database().display().to_string());
     assert!(!room.database().exists());
@@ -54,7 +54,7 @@ fn commands_that_read_create_no_database() {
 
 #[test]
 fn a_directory_of_other_files_is_not_made_a_database() {
-    // Catches an open that adds its files to somebody's home directory, by a command that writes or one that reads.
+    // Catches a writing or reading command that adds its files to another directory, such as a home directory.
     let room = Room::new();
     fs::create_dir(room.database()).expect("create");
     fs::write(room.database().join("letter.txt"), "dear").expect("write");
@@ -81,14 +81,14 @@ fn a_missing_input_creates_no_database() {
 
 #[test]
 fn a_newer_format_is_named_and_left_alone() {
-    // Catches a newer database that is taken for damage, or opened with half an understanding.
+    // Catches a database of a newer format that is reported as damage, or is opened although its format is unknown.
     let room = Room::of_a_thousand();
     let current = room.database().join("CURRENT");
     let pointer = fs::read_to_string(&current).expect("read");
     let newer = pointer.replacen("mini-engine 1 ", "mini-engine 2 ", 1);
     assert_ne!(newer, pointer);
     fs::write(&current, &newer).expect("write");
-    // A version that its checksum does not vouch for is damage.
+    // A version with a wrong checksum is damage.
     room.refuses(3, &[("count", "CURRENT")]);
     let text = newer.rsplit_once(' ').expect("a checksum").0;
     let newer = format!("{text} {:016x}\n", xxhash_rust::xxh3::xxh3_64(text.as_bytes()));
@@ -105,7 +105,7 @@ fn a_database_that_is_open_elsewhere_is_locked() {
     let room = Room::of_a_thousand();
     let (holder, stdin) = room.importing(&["one more\tvalue"]);
     refuses(&room, 4, &[PUT], &format!("locked|(process {})", holder.id()));
-    // Without its lock file too.
+    // A second process is refused even without the lock file.
     fs::remove_file(room.database().join("LOCK")).expect("remove");
     refuses(&room, 4, &[PUT], "locked");
     drop(stdin);
@@ -122,14 +122,14 @@ fn a_damaged_table_is_corruption_with_its_file_and_offset() {
     for line in ["verify", "get key0000", "scan", "count"] {
         check_says(&room.run(line).ended(3).1, &format!("{}|offset", table.display()));
     }
-    // The last block is not the damaged one: what can be read is read.
+    // The last block is intact and must be readable.
     let last = room.run("get key0999").text();
     assert!(last.starts_with("value 999 "), "{last}");
 }
 
 #[test]
 fn a_damaged_or_missing_manifest_is_corruption_and_not_an_empty_database() {
-    // Catches a database that starts from nothing over files that it does not understand.
+    // Catches a new empty database over existing files that cannot be interpreted.
     let room = Room::of_a_thousand();
     let manifest = room.file("MANIFEST-");
     flip(&manifest, 40);
@@ -143,7 +143,7 @@ fn a_damaged_or_missing_manifest_is_corruption_and_not_an_empty_database() {
 
 #[test]
 fn a_missing_pointer_beside_other_files_is_corruption_for_every_command() {
-    // Catches a lost CURRENT that some commands call damage and others no database, and words that lead nowhere.
+    // Catches a lost CURRENT that only some commands report as damage and others as a missing database, and a message without useful advice.
     let room = Room::of_a_thousand();
     fs::remove_file(room.database().join("CURRENT")).expect("remove");
     let before = names(&room.database());
@@ -167,14 +167,14 @@ fn an_input_that_cannot_be_read_to_its_end_keeps_what_was_read() {
 #[cfg(target_os = "linux")]
 #[test]
 fn missing_permission_is_an_io_error_that_names_the_path() {
-    // Catches a directory that cannot be read taken for one that holds no database.
+    // Catches an unreadable directory that is reported as one without a database.
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     use std::os::unix::process::CommandExt;
     use std::path::Path;
 
     use crate::support::{program, run_with, skipped};
 
-    // A user without rights of its own, on every system that has root, whom no permission stops.
+    // The user nobody, whom permissions stop; they do not stop root.
     const NOBODY: u32 = 65_534;
     let room = Room::of_a_thousand();
     let is_root = fs::metadata(room.path(".")).expect("metadata").uid() == 0;
@@ -200,7 +200,7 @@ fn missing_permission_is_an_io_error_that_names_the_path() {
 #[cfg(not(feature = "cluster"))]
 #[test]
 fn a_program_without_clusters_says_how_to_get_them() {
-    // Catches options that are merely unknown, and a node that is a server of its own.
+    // Catches options of clusters that are reported as unknown, and a node that starts as a server outside of a cluster.
     let room = Room::new();
     for line in ["serve --cluster node --cluster-listen 127.0.0.1:0", "cluster init 127.0.0.1:17001", "cluster"] {
         let mut command = crate::support::program();

@@ -33,7 +33,7 @@ fn lost<'a>(all: &'a str, found: &str) -> Vec<&'a str> {
 
 #[test]
 fn a_database_without_its_pointer_or_with_a_damaged_manifest_is_repaired() {
-    // Catches a database that one bit of a small file makes unreachable.
+    // Catches a database that is lost through one wrong bit in a small file.
     let room = Room::of_a_thousand();
     let all = room.records();
     fs::remove_file(room.database().join("CURRENT")).expect("remove");
@@ -48,13 +48,13 @@ fn a_database_without_its_pointer_or_with_a_damaged_manifest_is_repaired() {
     room.run("count").ended(3);
     check_says(&repair(&room, "").ended(3).1, "MANIFEST|unknown: without a manifest");
     assert_eq!(repaired(&room), all);
-    // A name that is taken, and one within.
+    // An existing directory, and one within the database.
     room.refuses(2, &[("repair new", "expected a name that is free"), ("repair db/new", "outside of")]);
 }
 
 #[test]
 fn a_damaged_block_costs_its_keys_and_is_told_by_scan_and_repair() {
-    // Catches a scan that ends at the first damage, and one that goes on without a word.
+    // Catches a scan that ends at the first damage, and one that goes on without a message.
     let room = Room::of_a_thousand();
     let all = room.records();
     flip(&room.file(".sst"), 20_000);
@@ -64,11 +64,11 @@ fn a_damaged_block_costs_its_keys_and_is_told_by_scan_and_repair() {
     let before = all.lines().take_while(|line| *line != lost[0]).last().expect("a line before");
     let before = before.split('\t').next().expect("a key");
     check_says(&said, &format!("keys after \"{before}\" to \""));
-    // Outside of the damage, nothing may be wrong.
+    // Outside of the damage, a scan must report no problem.
     assert_eq!(room.run(&format!("scan --skip-damaged --from key0000 --to {before}")).ended(0).1, "");
     let last = format!("{}\n", all.lines().last().expect("a line"));
     room.prints(&[("scan --skip-damaged --prefix key0999", &last)]);
-    // As repair has it, in words and for scripts.
+    // The text and the JSON of repair report the same ranges.
     let (report, _) = repair(&room, "--json").ended(3);
     let keys = 1000 - lost.len();
     check_says(&report, &format!("\"from\":\"{before}\",\"from_is_included\":false|\"keys\":{keys}"));
@@ -77,7 +77,7 @@ fn a_damaged_block_costs_its_keys_and_is_told_by_scan_and_repair() {
 
 #[test]
 fn a_damaged_table_is_repaired_first_and_dropped_only_on_request() {
-    // Catches a message that gives up a table of a thousand entries for one damaged block, and a later repair that finds no loss.
+    // Catches advice to drop a table of a thousand entries for one damaged block, and a later repair that reports no loss.
     let room = Room::of_a_thousand();
     let all = room.records();
     flip(&room.file(".sst"), 20_000);
@@ -100,7 +100,7 @@ fn a_damaged_table_is_repaired_first_and_dropped_only_on_request() {
 
 #[test]
 fn a_repair_or_a_checkpoint_that_is_killed_does_not_stand_in_the_way_of_the_next() {
-    // Catches a leftover that has the name of the whole, that blocks the next try, and that is called damage.
+    // Catches a partial copy under the final name, one that blocks the next try, and one that is reported as damage.
     let room = Room::new();
     let value = "v".repeat(1000);
     let db = Db::open(room.database()).expect("open");
@@ -117,7 +117,7 @@ fn a_repair_or_a_checkpoint_that_is_killed_does_not_stand_in_the_way_of_the_next
             left.exists()
         };
         if command == "checkpoint" {
-            // It links, and so is over at once: the leftover of one that was killed is made here.
+            // A checkpoint only makes links and ends at once, so the test itself makes the leftover of a killed one.
             fs::create_dir(&left).expect("create");
             ["INCOMPLETE", "LOCK", "000001.sst"].iter().for_each(|name| fs::write(left.join(name), "").expect("write"));
         } else {
@@ -133,7 +133,7 @@ fn a_repair_or_a_checkpoint_that_is_killed_does_not_stand_in_the_way_of_the_next
 
 #[test]
 fn what_is_no_database_is_not_repaired() {
-    // Catches an empty database made of a mistyped path.
+    // Catches an empty database that is made for a mistyped path.
     let room = Room::new();
     room.refuses(2, &[("repair new", "not a database")]);
     fs::create_dir(room.database()).expect("create");
@@ -143,8 +143,8 @@ fn what_is_no_database_is_not_repaired() {
 
 #[test]
 fn frames_behind_damage_are_listed_and_repaired() {
-    // Catches writes behind a damaged frame that cannot be restored, values that are cut, and an import of listed writes that would store old
-    // versions as new ones.
+    // Catches writes behind a damaged frame that cannot be restored, cut values, and an import of dumped writes that would store old versions
+    // as new ones.
     let room = Room::new();
     let long = "long ".repeat(100);
     {

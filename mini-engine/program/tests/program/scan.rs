@@ -1,4 +1,4 @@
-//! `scan`: which records, in which order, in which form; and a reader that closes the pipe.
+//! `scan`: the selected records, their order and their form, and a reader that closes the pipe.
 
 use std::io::{BufRead, BufReader};
 
@@ -17,7 +17,7 @@ fn records_come_in_the_order_of_their_keys() {
 
 #[test]
 fn a_prefix_selects_the_keys_that_begin_with_it() {
-    // Catches an upper bound off by one: the prefix itself belongs to it, its successor does not.
+    // Catches an upper bound off by one: the range of a prefix includes the prefix itself, and excludes the prefix's successor.
     let room = Room::holding("ap\t1\napple\t2\naq\t3\na\t4\nap\u{10ffff}\t5\n");
     room.prints(&[
         ("scan --prefix ap", "ap\t1\napple\t2\nap\u{10ffff}\t5\n"),
@@ -47,7 +47,7 @@ fn ranges_and_limits_are_met_in_both_directions() {
 
 #[test]
 fn json_and_hexadecimal_scans_can_be_imported_again() {
-    // Catches bytes that are lost on the way: newlines, tabs, quotes, what is not UTF-8.
+    // Catches bytes that are lost in the output: newlines, tabs, quotes, bytes that are not UTF-8.
     let room = Room::new();
     let hex = "\t\n00\tff0a09\n0a\t\n22\t5c22\n6109620a63\t0a\n6b\t7609770d\nc3a4\tc3bc\nff00\t74657874\n";
     assert_eq!(room.import("- --hex", hex.as_bytes()).refused(0), "imported 8 lines, rejected 0\n");

@@ -6,13 +6,13 @@
 //! | 4 | the kind: `v` the vote, `c` the last committed log id, `p` the last purged log id, `e` an entry |
 //! | 5 to 12 | the index of an entry, the most significant byte first |
 //!
-//! So the entries of a group lie together, in order.
+//! So the entries of a group are adjacent and in order.
 
 use std::ops::RangeInclusive;
 
 const ENTRY: u8 = b'e';
 
-/// A record of which a group has one.
+/// A kind of record that a group has only once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Record {
@@ -54,7 +54,7 @@ impl Keys {
         [a, b, c, d, 0]..=[a, b, c, d, u8::MAX]
     }
 
-    /// The index of the entry with this key; `None` if it is no key of an entry.
+    /// The index of the entry with this key; `None` if the key is not one of an entry.
     pub(super) fn index(key: &[u8]) -> Option<u64> {
         let (_, rest) = key.split_at_checked(4)?;
         let (kind, index) = rest.split_first()?;
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn entries_of_a_group_lie_together_in_order() {
-        // Catches an order of bytes in which 256 comes before 2, and groups whose keys mix.
+        // Catches a byte order in which 256 comes before 2, and groups whose keys interleave.
         let (one, two) = (Keys { group: 1 }, Keys { group: 256 });
         let ascending = [one.entry(0), one.entry(2), one.entry(256), one.entry(u64::MAX), two.entry(0), two.entry(1)];
         assert!(ascending.is_sorted());

@@ -1,13 +1,13 @@
-//! [`Logs`]: the database of logs, and the threads beside it.
+//! [`Logs`]: the database of logs, and the threads that work on it.
 //!
-//! Purged entries are removed together, once they have [`REMOVED_TOGETHER`] bytes: one range tombstone for all of them, and then a compaction of
-//! their range, which drops tables that are covered as a whole without reading them, and the tombstone with them. Mostly the purged entries are still
-//! in the memtable. Then the flush at the beginning of the compaction drops them, and they are never written to a table at all.
+//! Purged entries are removed together, once they have [`REMOVED_TOGETHER`] bytes: one range tombstone covers all of them, and then their range is
+//! compacted. The compaction drops wholly covered tables without reading them, and the tombstone with them. Mostly the purged entries are still in
+//! the memtable. Then the flush at the beginning of the compaction drops them, and they are never written to a table.
 //!
-//! One tombstone for each purge would be worse: each scan that is opened gathers them. A tombstone without the compaction would leave the space to be
-//! found by chance.
+//! One tombstone for each purge would be worse, because each new scan collects all tombstones. Without the compaction, the space would be freed only
+//! by chance.
 //!
-//! A whole group is removed by the same thread, behind the purges of that group: one that came later would take entries of the group that begins anew.
+//! The same thread removes a whole group, after the purges of that group: a later purge would remove entries of a new group with the same number.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -21,11 +21,11 @@ use mini_engine::{Compression, Db, Durability, KeyBounds, Options, Result, Write
 use super::keys::Keys;
 use crate::worker::Worker;
 
-/// Bytes of purged entries that are removed together: few enough that an open, which reads the log of the database, takes little time;
-/// many enough that the syncs of a flush and a compaction do not count.
+/// Bytes of purged entries that are removed together: few enough that an open, which reads the log of the database, takes little time,
+/// and many enough that the syncs of a flush and a compaction cost little.
 pub(super) const REMOVED_TOGETHER: usize = 8 << 20;
 
-/// What is to be done once everything that was written so far is durable.
+/// A callback that runs once all earlier writes are durable, or their sync has failed.
 type AfterSync = Box<dyn FnOnce(io::Result<()>) + Send>;
 
 /// A database of the logs of one or several Raft groups. A cheap handle.
@@ -33,8 +33,7 @@ type AfterSync = Box<dyn FnOnce(io::Result<()>) + Send>;
 /// The groups of a process share one database so that they share its syncs. With several groups, purges cost more: tables hold entries of all groups
 /// until a compaction separates them.
 ///
-/// When the last handle and the last [`LogStore`](crate::LogStore) are dropped, everything that was written stays, as after a killed process: the
-/// next open finds it.
+/// Written data survives the drop of the last handle and the last [`LogStore`](crate::LogStore), as it survives a killed process.
 ///
 /// ```
 /// # use openraft_mini_engine as raft;
@@ -60,9 +59,9 @@ struct Shared {
 }
 
 enum Removal {
-    /// The entries of a group up to this one, which were purged.
+    /// The purged entries of a group, up to index `last`.
     Purged { group: u32, last: u64 },
-    /// Everything of a group, and who waits for it.
+    /// A whole group, and the caller that waits for its removal.
     Group { group: u32, removed: mpsc::Sender<Result<()>> },
 }
 
@@ -70,18 +69,18 @@ impl Logs {
     /// Opens the database in directory `path`, or creates it, with [`Logs::options`].
     ///
     /// # Errors
-    /// Those of [`mini_engine::Builder::open`]: damage, and a database that is open already, in any process.
+    /// Those of [`mini_engine::Builder::open`]: damage, and a database that is already open, in any process.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Logs> {
         Logs::open_with(path, Logs::options(), Arc::new(StdFs))
     }
 
-    /// The options of [`Logs::open`]: those of an ordinary database, without what a log has no use for. Reads know that their keys exist, so there
-    /// are no filters; entries do not live long, so they are not compressed.
+    /// The options of [`Logs::open`]: those of an ordinary database, without features that a log does not need. Reads are of existing keys, so
+    /// there are no filters; entries do not live long, so they are not compressed.
     pub fn options() -> Options {
         Options::default().filter_bits_per_key(0).compression(Compression::None)
     }
 
-    /// Like [`Logs::open`], with other options, and on another file system: tests set one that loses what was not synced.
+    /// Like [`Logs::open`], with other options, and on another file system: tests use one that loses unsynced data.
     pub fn open_with(path: impl AsRef<Path>, options: Options, fs: Arc<dyn FileSystem>) -> io::Result<Logs> {
         let db = Db::builder(path).options(options).file_system(fs).open()?;
         let (of_syncs, of_removals) = (db.clone(), db.clone());
@@ -96,18 +95,18 @@ impl Logs {
     /// # Errors
     /// Those of [`Db::close`].
     pub fn close(self) -> io::Result<()> {
-        // Those that wait for a sync get it first.
+        // Pending appends and votes get their sync first.
         let (sender, synced) = mpsc::channel();
         self.when_synced(move |result| drop(sender.send(result)));
         let synced = synced.recv().unwrap_or(Ok(()));
         Ok(self.shared.db.clone().close()?).and(synced)
     }
 
-    /// Removes everything of a group: its entries, its vote and the other records. They are gone for good when this returns, and [`Logs::group`] begins
-    /// anew. Waits for the disk.
+    /// Removes everything of a group: its entries, its vote and the other records. Their removal is durable when this returns, and [`Logs::group`]
+    /// then makes an empty group. Waits for the disk.
     ///
     /// # Errors
-    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) while the group has a [`LogStore`](crate::LogStore); those of a write.
+    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) while the group has a [`LogStore`](crate::LogStore); the errors of a write.
     pub fn remove_group(&self, number: u32) -> io::Result<()> {
         if !self.take(number) {
             return Err(open_already(number));
@@ -132,22 +131,22 @@ impl Logs {
         &self.shared.db
     }
 
-    /// Takes the log of a group, which only one store may write; `false` if another one has it.
+    /// Claims the log of a group, which only one store may write; `false` if another store has it.
     pub(super) fn take(&self, group: u32) -> bool {
         self.open_groups().insert(group)
     }
 
-    /// Allows another store to take the group.
+    /// Allows another store to claim the group.
     pub(super) fn release(&self, group: u32) {
         self.open_groups().remove(&group);
     }
 
-    /// Calls `then` on another thread, once everything that was written so far is durable, or cannot be made durable.
+    /// Calls `then` on another thread, once all earlier writes are durable, or the sync has failed.
     pub(super) fn when_synced(&self, then: impl FnOnce(io::Result<()>) + Send + 'static) {
         self.shared.syncs.queue(Box::new(then));
     }
 
-    /// Removes the entries of a group up to `last`, which were purged, in the background.
+    /// Removes the purged entries of a group, up to `last`, in the background.
     pub(super) fn remove_purged(&self, group: u32, last: u64) {
         self.shared.removals.queue(Removal::Purged { group, last });
     }
@@ -163,14 +162,14 @@ impl fmt::Debug for Logs {
     }
 }
 
-/// One sync for all that wait.
+/// Makes one sync for all waiting callbacks.
 fn sync(db: &Db, waiting: Vec<AfterSync>) {
     let synced = db.persist(Durability::Synced);
     waiting.into_iter().for_each(|then| then(synced.clone().map_err(Into::into)));
 }
 
 fn remove(db: &Db, removals: Vec<Removal>) {
-    // Of several purges of a group, the last one covers the others.
+    // The last of several purges of a group covers the others.
     let (mut last_of_group, mut whole) = (BTreeMap::new(), Vec::new());
     for removal in removals {
         match removal {
@@ -183,15 +182,15 @@ fn remove(db: &Db, removals: Vec<Removal>) {
         let hidden = hide_range(db, entries.clone(), Durability::Buffered);
         match hidden.and_then(|()| db.compact_range(entries)) {
             Ok(()) => tracing::debug!(group, last, "removed purged log entries"),
-            // Nothing is lost: purged entries do not count, and the next removal covers them.
+            // This is harmless: reads ignore purged entries, and the next removal covers them.
             Err(error) => tracing::warn!(group, last, %error, "could not remove purged log entries"),
         }
     }
     for (group, removed) in whole {
         let gone = hide_range(db, Keys { group }.all(), Durability::Synced);
-        // Who waits may have gone.
+        // The waiting caller may have ended.
         removed.send(gone).ok();
-        // The log is removed whether or not its space is free at once: on a full disk that needs what is removed next.
+        // The removal succeeds even if its space is not freed at once: on a full disk, the compaction may need space that the next removal frees.
         if let Err(error) = db.compact_range(Keys { group }.all()) {
             tracing::warn!(group, %error, "could not free the space of a removed log");
         }

@@ -1,4 +1,4 @@
-//! [`LogReader`]: reads entries and the vote, while they are written.
+//! [`LogReader`]: reads entries and the vote, concurrently with writes.
 
 use std::fmt;
 use std::io::{Error, ErrorKind, Result};
@@ -16,8 +16,8 @@ use serde::de::DeserializeOwned;
 use super::keys::{Keys, Record};
 use crate::codec::decode;
 
-/// Bytes of encoded entries after which [`RaftLogReader::limited_get_log_entries`] ends: enough to fill a message, few enough that several followers
-/// that are behind take little memory.
+/// Bytes of encoded entries after which [`RaftLogReader::limited_get_log_entries`] ends: enough to fill a message, and few enough that reads for
+/// several lagging followers take little memory.
 const READ_TOGETHER: usize = 1 << 20;
 
 /// Reads a group's log for openraft's tasks. Sees every entry as soon as its append has returned.
@@ -35,8 +35,8 @@ impl<C> LogReader<C> {
     }
 
     pub(super) fn first(&self) -> u64 {
-        // ORDERING: Acquire; pairs with Release in `set_first`. Weaker: a reader that finds purged entries removed could see the old value, and take
-        // the gap for a hole.
+        // ORDERING: Acquire; pairs with Release in `set_first`. Weaker: a reader that misses removed entries could see the old value, and take the
+        // gap for a hole.
         self.first.load(Ordering::Acquire)
     }
 
@@ -76,7 +76,7 @@ impl<C> fmt::Debug for LogReader<C> {
 }
 
 impl<C: RaftTypeConfig> LogReader<C> {
-    /// The entries in `range`, as they are now, with the lengths of their encodings.
+    /// The present entries in `range`, with the lengths of their encodings.
     pub(super) fn entries(&self, range: impl RangeBounds<u64>) -> Entries<C> {
         let start = match range.start_bound() {
             Bound::Included(&start) => start,
@@ -94,7 +94,7 @@ impl<C: RaftTypeConfig> LogReader<C> {
     }
 }
 
-/// The entries in a range, in order. It is an error if one is missing between two others, or at the beginning without being purged.
+/// The entries in a range, in order. A missing entry between two others, or an unpurged one missing at the beginning, is an error.
 pub(super) struct Entries<C> {
     stored: Iter,
     /// The index that comes next.
@@ -108,7 +108,7 @@ impl<C: RaftTypeConfig> Entries<C> {
         let unexpected =
             || Error::new(ErrorKind::InvalidData, format!("group {group} has the key {}", key.escape_ascii()));
         let index = Keys::index(key).ok_or_else(unexpected)?;
-        // A purge may have come between the choice of the first entry and the read.
+        // A purge may have happened after the first index was read and before the entry was.
         if index != self.next && index > self.reader.first() {
             let hole = format!("the log of group {group} has a hole: expected entry {}, found {index}", self.next);
             return Err(Error::new(ErrorKind::InvalidData, hole));
@@ -137,7 +137,7 @@ impl<C: RaftTypeConfig> RaftLogReader<C> for LogReader<C> {
         self.entries(range).map(|entry| Ok(entry?.1)).collect()
     }
 
-    /// Reads an entry when it is asked for, so the length of the range does not matter.
+    /// Reads each entry when the stream is polled, so a long range takes no more memory.
     async fn entries_stream<R>(&mut self, range: R) -> impl Stream<Item = Result<C::Entry>> + OptionalSend
     where
         R: RangeBounds<u64> + Clone + fmt::Debug + OptionalSend,

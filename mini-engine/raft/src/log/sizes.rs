@@ -1,11 +1,11 @@
-//! [`Sizes`]: how many bytes of entries have been purged since purged entries were removed.
+//! [`Sizes`]: the bytes of entries that were purged since the last removal.
 
 use std::collections::VecDeque;
 
-/// Bytes of entries that are counted together: a log takes 16 bytes of memory for each time as much.
+/// Bytes of entries that are counted together: the counts take 16 bytes of memory for each part of this size.
 const COUNTED_TOGETHER: usize = 1 << 20;
 
-/// Counts purged bytes, up to [`COUNTED_TOGETHER`] too few.
+/// Counts purged bytes; the count may be up to [`COUNTED_TOGETHER`] too low.
 #[derive(Debug)]
 pub(super) struct Sizes {
     /// The last index of some consecutive entries, and their bytes; in order.
@@ -14,8 +14,8 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// The sizes of a log that was just opened; its last index is `last`. How large its entries are is not known: those that are purged already, and
-    /// those that are not, count as `assumed` bytes each, so that both are removed.
+    /// The sizes of a log that was just opened; its last index is `last`. The size of its entries is unknown: all purged entries count as `assumed`
+    /// bytes, and so do all others, so that both are removed.
     pub(super) fn of_open(last: Option<u64>, assumed: usize) -> Self {
         match last {
             Some(last) => Self { parts: VecDeque::from([(last, assumed)]), purged: assumed },
@@ -30,7 +30,7 @@ impl Sizes {
         }
     }
 
-    /// The log ends at `last` now. The bytes behind it count as those of the last entry: they too are there until they are removed.
+    /// The log now ends at `last`. The bytes of the truncated entries are added to the last entry, because they too take space until a removal.
     pub(super) fn truncate(&mut self, last: u64) {
         let behind = self.parts.iter_mut().rev().take_while(|(index, _)| *index > last);
         behind.for_each(|(index, _)| *index = last);
@@ -43,7 +43,7 @@ impl Sizes {
         }
     }
 
-    /// Whether `bytes` were purged since this last said so.
+    /// Whether at least `bytes` were purged since this last returned true.
     pub(super) fn take_purged(&mut self, bytes: usize) -> bool {
         let is_enough = self.purged >= bytes;
         if is_enough {
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn what_was_purged_counts_once_and_what_is_live_does_not() {
-        // Catches a removal for each purge; one that waits for appends although much was purged; and bytes that count twice.
+        // Catches a removal for each purge, a removal that waits for appends although much was purged, and bytes that count twice.
         let mut sizes = Sizes::of_open(None, MIB);
         for index in 0..100 {
             sizes.append(index, MIB);

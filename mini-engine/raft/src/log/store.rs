@@ -33,15 +33,15 @@ use crate::write::write;
 /// | | |
 /// |---|---|
 /// | a vote | is durable when `save_vote` returns |
-/// | entries | can be read when `append` returns, and are durable when its callback is called, on a thread of [`Logs`]; all appends and votes that wait share one sync |
+/// | entries | can be read when `append` returns, and are durable when its callback is called, on a thread of [`Logs`]; all waiting appends and votes share one sync |
 /// | the committed log id | survives a killed process at once, and a power cut with the next sync |
-/// | a truncation, a purge | is there as a whole or not at all after any crash; entries that are appended later survive only with it |
+/// | a truncation, a purge | takes effect as a whole or not at all after any crash; later appended entries survive only with it |
 ///
 /// After a failed write or sync every call returns an error until the database is opened again.
 pub struct LogStore<C: RaftTypeConfig> {
     logs: Logs,
     reader: LogReader<C>,
-    /// The last entry; the last purged one if there is none.
+    /// The id of the last entry; without entries, that of the last purged one.
     last: Option<LogIdOf<C>>,
     purged: Option<LogIdOf<C>>,
     sizes: Sizes,
@@ -67,7 +67,7 @@ impl<C: RaftTypeConfig> LogStore<C> {
     fn open(logs: Logs, group: u32) -> Result<Self> {
         let reader = LogReader::<C>::new(logs.db().clone(), Keys { group }, 0);
         let purged: Option<LogIdOf<C>> = reader.record(Record::Purged)?;
-        // Purged entries may still be there.
+        // Purged entries may still be stored.
         let mut stored = logs.db().range(reader.keys().entries(purged.next_index()..=u64::MAX));
         let first = stored.next().transpose()?.and_then(|(key, _)| Keys::index(&key));
         if let (Some(purged), Some(first)) = (&purged, first)
@@ -89,7 +89,7 @@ impl<C: RaftTypeConfig> LogStore<C> {
         Ok(Self { logs, reader, last, purged, sizes })
     }
 
-    /// Waits until everything that was written so far is durable.
+    /// Waits until all earlier writes are durable.
     async fn synced(&self) -> Result<()> {
         let (sender, receiver) = C::oneshot();
         self.logs.when_synced(move |synced| drop(sender.send(synced)));
@@ -147,7 +147,7 @@ impl<C: RaftTypeConfig> RaftLogStorage<C> for LogStore<C> {
     }
 
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] if the entries do not continue the log: nothing is appended then, and the callback is dropped.
+    /// [`ErrorKind::InvalidInput`] if the entries do not continue the log: then no entry is appended, and the callback is dropped.
     async fn append<I>(&mut self, entries: I, callback: IOFlushed<C>) -> Result<()>
     where
         I: IntoIterator<Item = C::Entry> + OptionalSend,
@@ -169,7 +169,7 @@ impl<C: RaftTypeConfig> RaftLogStorage<C> for LogStore<C> {
         self.write(batch).await?;
         if let (Some(first), Some(last)) = (first, &last) {
             if self.last.is_none() {
-                // A log may begin anywhere.
+                // An empty log may begin at any index.
                 self.reader.set_first(first);
             }
             self.sizes.append(last.index, bytes);

@@ -1,4 +1,4 @@
-//! [`Apply`]: what the application does with a log entry.
+//! [`Apply`]: the application's handling of log entries.
 
 use std::io::Result;
 
@@ -7,8 +7,8 @@ use openraft::RaftTypeConfig;
 
 /// The application's part of a [`StateMachine`](crate::StateMachine): turns a log entry into writes and a response.
 ///
-/// Every node applies the same entries in the same order, and must come to the same contents and responses. So both may depend on the entry and on
-/// what the database holds, and on nothing else: no clock, no random number, no setting of this node.
+/// Every node applies the same entries in the same order, and must come to the same contents and responses. So both may depend only on the entry
+/// and on the contents of the database, and not on a clock, a random number or a setting of this node.
 ///
 /// ```
 /// use std::io::Result;
@@ -33,12 +33,12 @@ use openraft::RaftTypeConfig;
 /// }
 /// ```
 pub trait Apply<C: RaftTypeConfig>: Send + Sync + 'static {
-    /// Adds the writes of `entry` to `batch`, and returns the response to it. `db` is only to be read.
+    /// Adds the writes of `entry` to `batch`, and returns the response to it. `db` must only be read.
     ///
     /// Blank entries and changes of the membership come here too, because they have a response; the state machine stores the membership itself. A
-    /// request that cannot be carried out is not an error: the response says so, on every node.
+    /// request that cannot be carried out is not an error: the response states it, on every node.
     ///
-    /// The batch may hold writes of earlier entries. It is written after this returns, with the entry's log id, as a whole or not at all.
+    /// The batch may contain writes of earlier entries. The state machine then writes it with the entry's log id, as a whole or not at all.
     ///
     /// Keys that begin with [`RESERVED`](crate::RESERVED) belong to the state machine.
     ///
@@ -46,8 +46,8 @@ pub trait Apply<C: RaftTypeConfig>: Send + Sync + 'static {
     /// Any error ends the node; nothing of the entry is stored.
     fn apply(&mut self, entry: C::Entry, db: &Db, batch: &mut WriteBatch) -> Result<C::R>;
 
-    /// Whether [`apply`](Apply::apply) reads the database for this entry. Then the writes of all earlier entries are in the database first. Otherwise
-    /// they may still be in the batch, and consecutive entries share one batch, which takes less time. By default every entry reads.
+    /// Whether [`apply`](Apply::apply) reads the database for this entry. If so, the writes of all earlier entries are in the database before the
+    /// call. Otherwise they may still be in the batch, and consecutive entries share one batch, which takes less time. By default every entry reads.
     fn reads(&self, _entry: &C::Entry) -> bool {
         true
     }

@@ -21,9 +21,9 @@ const CACHE_BYTES: u64 = 1 << 20;
 pub(super) struct Temporary {
     pub(super) dir: PathBuf,
     pub(super) fs: Arc<dyn FileSystem>,
-    /// Those of the state machine, whose clock is among them.
+    /// The options of the state machine, including its clock.
     pub(super) options: Options,
-    /// Removes directories: a large file takes the file system some time.
+    /// Removes directories in the background, because the removal of large files takes time.
     pub(super) removals: Arc<Worker<PathBuf>>,
 }
 
@@ -35,7 +35,7 @@ impl Drop for Temporary {
 
 /// A snapshot: a whole database, in a directory of its own. Its tables are hard links to those of the state machine, or files that were received.
 ///
-/// It is what openraft calls snapshot data. The directory is removed when this is dropped, unless it was installed.
+/// This is openraft's snapshot data. The directory is removed when this is dropped, unless it was installed.
 #[derive(Debug)]
 pub struct Checkpoint {
     pub(super) place: Temporary,
@@ -45,7 +45,7 @@ impl Checkpoint {
     /// The files, in parts of at most `chunk_bytes` bytes, to be sent to another node in this order. Only one part is in memory at a time.
     ///
     /// # Errors
-    /// Those of listing the directory.
+    /// The error of the file system if the directory cannot be listed.
     pub fn chunks(&self, chunk_bytes: usize) -> Result<Chunks> {
         Chunks::new(Arc::clone(&self.place.fs), &self.place.dir, chunk_bytes)
     }
@@ -55,12 +55,12 @@ impl Checkpoint {
         &self.place.dir
     }
 
-    /// The last log id and the membership, as the database in the directory has them.
+    /// The last log id and the membership, from the database in the directory.
     pub(super) fn meta<C: RaftTypeConfig>(&self) -> Result<SnapshotMetaOf<C>> {
         Ok(Applied::<C>::of(&self.open()?)?.into_meta())
     }
 
-    /// With its metadata.
+    /// The checkpoint with its metadata.
     pub(super) fn into_snapshot<C: RaftTypeConfig>(self) -> Result<SnapshotOf<C, Checkpoint>> {
         Ok(SnapshotOf::<C, Checkpoint> { meta: self.meta::<C>()?, snapshot: self })
     }

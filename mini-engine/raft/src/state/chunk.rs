@@ -1,4 +1,4 @@
-//! [`Chunk`]: a part of a file of a snapshot, as it is sent.
+//! [`Chunk`]: a part of a file of a snapshot, for sending.
 
 use std::fmt;
 use std::io::{Error, ErrorKind, Result};
@@ -9,9 +9,9 @@ use mini_engine::fs::{File, FileSystem};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
-/// The file that makes a directory a database. It comes last, so a transfer that ends too early is no database.
+/// The file that makes a directory a database. This file comes last, so an incomplete transfer is no database.
 const POINTER: &str = "CURRENT";
-/// The lock file: each directory has one of its own.
+/// The lock file, which is not sent: each directory has its own.
 const LOCK: &str = "LOCK";
 
 /// A part of a file of a snapshot, for any transport that keeps the order. Serializable; the bytes are encoded as bytes.
@@ -21,11 +21,11 @@ pub struct Chunk {
     pub(super) file: String,
     /// The length of the whole file.
     pub(super) file_len: u64,
-    /// Where in the file the bytes are.
+    /// The offset of the bytes in the file.
     pub(super) offset: u64,
     #[serde(with = "serde_bytes")]
     pub(super) bytes: Vec<u8>,
-    /// Of all the fields above.
+    /// The checksum of all fields above.
     checksum: u64,
 }
 
@@ -46,7 +46,7 @@ impl Chunk {
         hasher.digest()
     }
 
-    /// Fails if it is not as it was sent.
+    /// Fails if the chunk was changed after it was made.
     pub(super) fn check(&self) -> Result<()> {
         let expected = self.expected_checksum();
         if self.checksum == expected {
@@ -58,7 +58,7 @@ impl Chunk {
     }
 }
 
-/// Without the bytes.
+/// Omits the bytes.
 impl fmt::Debug for Chunk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, file_len, offset, bytes, .. } = self;
@@ -67,12 +67,12 @@ impl fmt::Debug for Chunk {
 }
 
 /// The chunks of a snapshot, in the order in which they are sent: [`Checkpoint::chunks`](crate::Checkpoint::chunks). Each step reads a file, so call
-/// it where a task may block. An error ends it.
+/// `next` where a task may block. An error ends the iterator.
 #[derive(Debug)]
 pub struct Chunks {
     fs: Arc<dyn FileSystem>,
     dir: PathBuf,
-    /// Names of the files that were not begun, the next one last.
+    /// Names of the files that were not begun; the next one is last.
     left: Vec<String>,
     open: Option<Open>,
     chunk_bytes: usize,
@@ -84,7 +84,7 @@ struct Open {
     name: String,
     file: Arc<dyn File>,
     len: u64,
-    /// Bytes that were sent.
+    /// Bytes of the file that were sent.
     sent: u64,
 }
 
@@ -98,7 +98,7 @@ impl Chunks {
                 left.push(name);
             }
         }
-        // The order of the others does not matter, but it should not change.
+        // The order of the other files does not matter, but it should be stable.
         left.sort_unstable_by(|a, b| (a != POINTER, b).cmp(&(b != POINTER, a)));
         Ok(Self { fs, dir: dir.to_path_buf(), left, open: None, chunk_bytes: chunk_bytes.max(1) })
     }
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn every_file_is_sent_once_the_pointer_last_and_no_lock() {
-        // Catches a lost end of a file or an empty file, and a directory that is a database before its tables are there.
+        // Catches a lost end of a file, a lost empty file, and a directory that becomes a database before its tables arrive.
         let names =
             |chunks: &[Chunk]| chunks.iter().map(|chunk| (chunk.file.clone(), chunk.offset)).collect::<Vec<_>>();
         let expected = [("a.log", 0), ("b.sst", 0), ("b.sst", 4), ("b.sst", 8), ("CURRENT", 0), ("CURRENT", 4)];
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn every_field_is_under_the_checksum() {
-        // Catches a part that is stored at another place, or in another file, than it was read from.
+        // Catches a chunk that is stored at another offset, or in another file, than it was read from.
         let chunk = sent(4).remove(2);
         assert!(chunk.check().is_ok());
         let changes: [fn(&mut Chunk); 5] = [

@@ -16,11 +16,11 @@ use super::names::{Kind, is_ours, parse, remove_directory};
 use super::receiver::Receiver;
 use crate::worker::Worker;
 
-/// Bytes of a chunk of a snapshot that is copied on this machine.
+/// The chunk size for a snapshot that is copied on this machine.
 const COPIED_TOGETHER: usize = 1 << 20;
 
-/// The state machine as the application reads it. A cheap handle that works as long as the node does:
-/// [`StateMachine::state`](crate::StateMachine::state).
+/// Read access to the state machine for the application. A cheap handle, which works as long as the
+/// node does: [`StateMachine::state`](crate::StateMachine::state).
 #[derive(Clone)]
 pub struct State {
     shared: Arc<Shared>,
@@ -31,7 +31,7 @@ struct Shared {
     fs: Arc<dyn FileSystem>,
     options: Options,
     current: Mutex<Current>,
-    /// Held while a checkpoint is made or a snapshot installed, which closes the database that the checkpoint is made of.
+    /// Held while a checkpoint is made or a snapshot is installed: an installation closes the database, and a checkpoint needs it open.
     snapshots: Mutex<()>,
     /// The number of the next snapshot, sent or received.
     next_number: AtomicU64,
@@ -46,24 +46,24 @@ struct Current {
 }
 
 impl State {
-    /// Opens the newest database in `dir`, or creates the first, and removes what earlier processes have left.
+    /// Opens the newest database in `dir`, or creates the first, and removes leftovers of earlier processes.
     pub(super) fn open(dir: &Path, options: Options, fs: Arc<dyn FileSystem>) -> Result<Self> {
         let is_new = !fs.exists(dir)?;
         if is_new {
-            // Makes each directory on the way durably.
+            // Makes `dir` and its parents durably.
             drop(open_db(&dir.join(Kind::State.name(0)), &options, &fs)?);
         }
-        // Databases come and go by their names in it, also when it is moved.
+        // Databases are opened by their names in this open directory, so it may be moved.
         let fs = in_open_directory(&fs, dir)?;
         let names = if is_new { Vec::new() } else { fs.read_dir(dir)? };
         let names: Vec<String> = names.into_iter().filter_map(|name| name.into_string().ok()).collect();
         let found = || names.iter().filter_map(|name| parse(name));
         let number = found().filter(|(kind, _)| *kind == Kind::State).map(|(_, number)| number).max().unwrap_or(0);
-        // A node of this process that was stopped may still hold the others: it must not remove new ones of the same names.
+        // A stopped node of this process may still remove its own directories, so new ones must have other names.
         let next_number = found().map(|(_, number)| number + 1).max().unwrap_or(0);
         let state = Kind::State.name(number);
         let db = open_db(&dir.join(&state), &options, &fs)?;
-        // Its lock is held: no other process uses the rest.
+        // This process holds the lock of the state, so no other process uses the other directories.
         for name in names.iter().filter(|name| **name != state && is_ours(name)) {
             remove_directory(&*fs, &dir.join(name));
         }
@@ -77,10 +77,10 @@ impl State {
         })
     }
 
-    /// The present database, to read what was applied.
+    /// The present database, for reads of applied entries.
     ///
-    /// When a snapshot from the leader has been installed, this is another database, and the old one answers [`mini_engine::Error::Closed`]. So call
-    /// this for each request. To write is the state machine's part: other nodes would not have what you write here.
+    /// After a snapshot from the leader is installed, this returns another database, and calls of the old one return [`mini_engine::Error::Closed`].
+    /// So call this for each request. Only the state machine may write: other nodes would not have your writes.
     pub fn db(&self) -> Db {
         lock(&self.shared.current).db.clone()
     }
@@ -93,7 +93,7 @@ impl State {
         Receiver::new(self.temporary(Kind::Incoming))
     }
 
-    /// A snapshot of everything that was applied before the call, and perhaps of entries that are applied meanwhile. It flushes a memtable, and takes
+    /// A snapshot of all entries that were applied before the call, and perhaps of entries that are applied meanwhile. Flushes a memtable, and makes
     /// a hard link for each table.
     pub(super) fn checkpoint(&self) -> Result<Checkpoint> {
         let _one_at_a_time = lock(&self.shared.snapshots);
@@ -102,7 +102,7 @@ impl State {
         Ok(Checkpoint { place })
     }
 
-    /// Replaces the database by a snapshot, which must have this metadata.
+    /// Replaces the database by a snapshot, whose metadata must equal `meta`.
     pub(super) fn install<C: RaftTypeConfig>(&self, meta: &SnapshotMetaOf<C>, snapshot: Checkpoint) -> Result<()> {
         let is_here = Arc::ptr_eq(&snapshot.place.removals, &self.shared.removals);
         let snapshot = if is_here { snapshot } else { self.copy::<C>(snapshot)? };
@@ -116,12 +116,12 @@ impl State {
         let old = lock(current).number;
         let new = dir.join(Kind::State.name(old + 1));
         fs.rename(&snapshot.place.dir, &new)?;
-        // The snapshot has another name now, so nothing is removed when it is dropped.
+        // The directory was renamed, so the drop of the snapshot removes no files.
         drop(snapshot);
         fs.sync_dir(dir)?;
         let db = open_db(&new, options, fs)?;
         let old = std::mem::replace(&mut *lock(current), Current { db, number: old + 1 });
-        // Whoever still has a handle gets an error from now on, and no old value.
+        // Existing handles of the old database now return an error, and no old value.
         if let Err(error) = old.db.close() {
             tracing::warn!(%error, "could not flush a database that a snapshot has replaced");
         }
@@ -129,7 +129,7 @@ impl State {
         Ok(())
     }
 
-    /// A snapshot of another directory, received here.
+    /// Copies a snapshot from another directory into this directory.
     fn copy<C: RaftTypeConfig>(&self, snapshot: Checkpoint) -> Result<Checkpoint> {
         let mut receiver = self.receive()?;
         for chunk in snapshot.chunks(COPIED_TOGETHER)? {
@@ -162,6 +162,6 @@ fn open_db(dir: &Path, options: &Options, fs: &Arc<dyn FileSystem>) -> Result<Db
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Each change of what they guard is one step, so a panic leaves it consistent.
+    // Each change of the guarded data is one step, so a panic leaves the data consistent.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

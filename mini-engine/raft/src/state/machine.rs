@@ -20,14 +20,14 @@ use super::handle::State;
 use super::record::Applied;
 use crate::write::{blocking, write};
 
-/// Bytes of writes of consecutive entries that go into one batch, at most: a larger one saves nothing more.
+/// The most bytes of writes of consecutive entries in one batch: a larger batch saves no more time.
 const APPLIED_TOGETHER: usize = 256 << 10;
 
-/// A state machine whose state is a [`mini_engine`] database, changed as `A` says.
+/// A state machine whose state is a [`mini_engine`] database, which `A` changes.
 ///
 /// The writes of an entry, its log id and a change of the membership are one batch. So after any crash the database holds the effects of the first
-/// entries up to some log id, each once, and knows that log id. A batch survives a killed process as soon as it was applied. A power cut may lose the
-/// last ones; openraft then applies their entries again, from the log. The log has them: it is only purged up to a snapshot, and to make a snapshot
+/// entries up to some log id, each once, and that log id. A batch survives a killed process as soon as it was applied. A power cut may lose the last
+/// batches; openraft then applies their entries again, from the log. The log still has them: it is only purged up to a snapshot, and each snapshot
 /// makes the database durable.
 pub struct StateMachine<C: RaftTypeConfig, A> {
     state: State,
@@ -39,8 +39,8 @@ impl<C: RaftTypeConfig, A: Apply<C>> StateMachine<C, A> {
     /// Opens the state machine in directory `path`, or creates an empty one, with the default options of a database.
     ///
     /// # Errors
-    /// Those of [`mini_engine::Builder::open`]: damage, and a database that is open already, in any process; those of removing what an earlier
-    /// process has left.
+    /// The errors of [`mini_engine::Builder::open`]: damage, and a database that is open already, in any process. Also errors when leftovers of an
+    /// earlier process are removed.
     pub fn open(path: impl AsRef<Path>, app: A) -> Result<Self> {
         Self::open_with(path, app, Options::default(), Arc::new(StdFs))
     }
@@ -52,7 +52,7 @@ impl<C: RaftTypeConfig, A: Apply<C>> StateMachine<C, A> {
         Ok(Self { state, app, applied })
     }
 
-    /// The handle to read what was applied, and to receive snapshots. Take it before the state machine is given to a node.
+    /// The handle to read the state, and to receive snapshots. Take the handle before the state machine is given to a node.
     pub fn state(&self) -> State {
         self.state.clone()
     }
@@ -65,11 +65,11 @@ impl<C: RaftTypeConfig, A> fmt::Debug for StateMachine<C, A> {
     }
 }
 
-/// Entries whose writes are in one batch, and not in the database yet.
+/// Entries whose writes are in one batch that is not yet written to the database.
 struct Group<C: RaftTypeConfig> {
     batch: WriteBatch,
     applied: Applied<C>,
-    /// The clients that wait, and their responses.
+    /// The waiting clients, and their responses.
     responses: Vec<(ApplyResponder<C>, C::R)>,
 }
 
@@ -80,7 +80,7 @@ impl<C: RaftTypeConfig> Group<C> {
 }
 
 impl<C: RaftTypeConfig, A: Apply<C>> StateMachine<C, A> {
-    /// Writes a group's batch, and then answers: a client that has its answer reads what it wrote.
+    /// Writes a group's batch, and then answers the clients, so that a client with an answer can read its own write.
     async fn write(&mut self, group: Group<C>) -> Result<()> {
         let Group { mut batch, applied, responses } = group;
         applied.add_to(&mut batch)?;
@@ -138,7 +138,7 @@ impl<C: RaftTypeConfig, A: Apply<C>> RaftStateMachine<C> for StateMachine<C, A> 
     }
 
     /// # Errors
-    /// [`InvalidInput`](std::io::ErrorKind::InvalidInput) if the snapshot does not have this metadata; nothing has changed then.
+    /// [`InvalidInput`](std::io::ErrorKind::InvalidInput) if the snapshot does not have this metadata; then nothing has changed.
     async fn install_snapshot(&mut self, meta: &SnapshotMetaOf<C>, snapshot: Checkpoint) -> Result<()> {
         let (state, meta) = (self.state.clone(), meta.clone());
         blocking::<C, _, _>(move || state.install::<C>(&meta, snapshot)).await?;
@@ -146,7 +146,7 @@ impl<C: RaftTypeConfig, A: Apply<C>> RaftStateMachine<C> for StateMachine<C, A> 
         Ok(())
     }
 
-    /// Makes a snapshot: none is kept.
+    /// Makes a new snapshot, because none is kept.
     async fn get_current_snapshot(&mut self) -> Result<Option<SnapshotOf<C, Checkpoint>>> {
         match self.applied.last {
             None => Ok(None),

@@ -4,15 +4,15 @@
 //!
 //! | name | contents |
 //! |---|---|
-//! | `state-000007` | the database; the one with the greatest number counts |
+//! | `state-000007` | the database; only the one with the greatest number is used |
 //! | `snapshot-000001` | a checkpoint that is being sent, made by this process |
 //! | `incoming-000002` | a snapshot that is being received, or is complete and not installed |
 //!
 //! A snapshot is installed by one rename, from `incoming-000002` to `state-000008`, after all its bytes and names were synced. So a crash at any step
-//! leaves the old database or the new one. An open takes the database with the greatest number, and removes everything else.
+//! leaves the old database or the new one. An open uses the database with the greatest number, and removes everything else.
 //!
-//! Snapshots are made when openraft asks for one, and live until they have been sent. None is kept: it would keep the tables alive that compactions
-//! have replaced since, up to the size of the database. The database itself is on disk, so no snapshot is needed to restore it.
+//! A snapshot is made when openraft requests one, and is removed after it was sent. No snapshot is kept, because it would keep tables that
+//! compactions have replaced since, up to the size of the database. The database itself is on disk, so it can be restored without a snapshot.
 
 mod apply;
 mod checkpoint;

@@ -1,10 +1,10 @@
-//! Names of directories beside each other, and their removal.
+//! The names of the directories of a state machine, and their removal.
 
 use std::path::Path;
 
 use mini_engine::fs::{FileSystem, remove_dir_all};
 
-/// What a directory holds.
+/// The kind of a directory's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     State,
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn only_our_own_names_are_taken_for_ours() {
-        // Catches a removal of somebody else's directory, and a state that is not found again.
+        // Catches a removal of a foreign directory, and a state that is not found again.
         for kind in Kind::ALL {
             assert_eq!(parse(&kind.name(7)), Some((kind, 7)));
             assert_eq!(parse(&kind.name(1_234_567)), Some((kind, 1_234_567)));

@@ -1,4 +1,4 @@
-//! [`Receiver`]: makes a snapshot of the chunks that another node sends.
+//! [`Receiver`]: builds a snapshot from the chunks of another node.
 
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Component, Path};
@@ -11,16 +11,16 @@ use openraft::type_config::alias::SnapshotOf;
 use super::checkpoint::{Checkpoint, Temporary};
 use super::chunk::Chunk;
 
-/// A snapshot that is being received: [`State::receive`](crate::State::receive). If it is dropped before the end, what has come is removed.
+/// A snapshot that is being received: [`State::receive`](crate::State::receive). If it is dropped before the end, the received files are removed.
 ///
-/// Calls write and sync files, so make them where a task may block. Memory: one chunk.
+/// The methods write and sync files, so call them where a task may block. Memory: one chunk.
 #[derive(Debug)]
 pub struct Receiver {
     place: Temporary,
     open: Option<Open>,
 }
 
-/// The file that is not whole yet.
+/// The incomplete file.
 #[derive(Debug)]
 struct Open {
     name: String,
@@ -38,8 +38,8 @@ impl Receiver {
     /// Stores the next chunk.
     ///
     /// # Errors
-    /// [`InvalidData`](ErrorKind::InvalidData) if it is not as it was sent, or not the next one; the errors of writing. The transfer has to begin
-    /// anew then.
+    /// [`InvalidData`](ErrorKind::InvalidData) if the chunk is damaged, or not the next one; the errors of writing. After an error the transfer
+    /// has to start again.
     pub fn write(&mut self, chunk: &Chunk) -> Result<()> {
         chunk.check()?;
         let mut open = match self.open.take() {
@@ -60,7 +60,7 @@ impl Receiver {
     }
 
     fn create(&self, chunk: &Chunk) -> Result<Open> {
-        // It comes from another machine: nothing outside the directory may be written.
+        // The name comes from another machine, so it must not lead outside of the directory.
         let mut components = Path::new(&chunk.file).components();
         if !matches!((components.next(), components.next()), (Some(Component::Normal(_)), None)) {
             return Err(Error::new(ErrorKind::InvalidData, format!("expected the name of a file, found {chunk:?}")));
@@ -69,7 +69,7 @@ impl Receiver {
         Ok(Open { name: chunk.file.clone(), file, len: chunk.file_len, received: 0 })
     }
 
-    /// Makes what has come durable, and reads it once to check every byte. The result is for
+    /// Makes the received files durable, and reads them once to check every byte. The result is for
     /// [`Raft::install_full_snapshot`](openraft::Raft::install_full_snapshot).
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-//! [`Applied`]: the record of what the database holds. Each batch that changes the database writes it anew, last, so it is never older or newer than
-//! the rest; and no range that the application removes takes it away.
+//! [`Applied`]: the record of the applied entries in the database. Each batch that changes the database ends with a write of this record. So the
+//! record always matches the other data, and a range deletion by the application in the same batch cannot remove it.
 
 use std::io::Result;
 
@@ -9,8 +9,7 @@ use openraft::type_config::alias::{LogIdOf, SnapshotMetaOf, StoredMembershipOf};
 
 use crate::codec::{decode, encode};
 
-/// The beginning of the keys that a state machine has for itself in the application's database. They come after most other keys; a scan of all keys
-/// shows them.
+/// The prefix of the keys that a state machine reserves in the application's database. They sort after most other keys. A full scan shows them.
 pub const RESERVED: &[u8] = b"\xff\xffopenraft/";
 /// The key of the record.
 const APPLIED: &[u8] = b"\xff\xffopenraft/applied";
@@ -23,7 +22,7 @@ pub(super) struct Applied<C: RaftTypeConfig> {
 }
 
 impl<C: RaftTypeConfig> Applied<C> {
-    /// The record of a database; that of an empty one if there is none.
+    /// The record of a database; a default record if the database has none.
     pub(super) fn of(db: &Db) -> Result<Self> {
         let (last, membership) = match db.get(APPLIED)? {
             Some(bytes) => decode(&bytes, "the record of what was applied")?,

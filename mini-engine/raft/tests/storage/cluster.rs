@@ -1,4 +1,4 @@
-//! Three nodes in one process, on disks in memory: one that was away gets a snapshot, all are stopped and go on.
+//! Three nodes in one process, on disks in memory: a node that was stopped gets a snapshot, and all are stopped and restarted.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -22,7 +22,7 @@ use crate::support::{App, Machine, Request, TypeConfig, Vote, number, small};
 
 type Raft = openraft::Raft<TypeConfig, Machine>;
 
-/// Longer than anything takes on a busy machine.
+/// Longer than any step takes on a busy machine.
 const LONG: Option<Duration> = Some(Duration::from_secs(60));
 
 /// The nodes that run.
@@ -130,7 +130,7 @@ impl Cluster {
         self.network.nodes.lock().unwrap()[&id].clone()
     }
 
-    /// The leader, once there is one among the nodes that run.
+    /// Waits until one of the running nodes is the leader, and returns it.
     async fn leader(&self) -> (u64, Raft) {
         loop {
             let nodes = self.network.nodes.lock().unwrap().clone();
@@ -143,7 +143,7 @@ impl Cluster {
         }
     }
 
-    /// Counts once, and returns the new number. On a busy machine a leader may lose its office meanwhile: then nothing was proposed.
+    /// Proposes one count, and returns the new number. On a busy machine the leader may be deposed before the proposal, which is then repeated.
     async fn count(&self) -> u64 {
         loop {
             let (_, raft) = self.leader().await;
@@ -154,7 +154,7 @@ impl Cluster {
         }
     }
 
-    /// Makes the log of a node begin behind everything that it has applied. Returns the index of the last purged entry.
+    /// Purges the log of a node up to its last applied entry. Returns the index of the last purged entry.
     async fn purge(&self, id: u64) -> u64 {
         let (raft, _) = self.node(id);
         raft.trigger().snapshot().await.unwrap();
@@ -183,7 +183,7 @@ fn a_node_that_was_away_gets_a_snapshot_and_all_go_on_after_a_stop() {
         for expected in 1..=50 {
             assert_eq!(cluster.count().await, expected);
         }
-        // Whichever leads, the entries are gone.
+        // Purges all nodes, so that the entries are missing whichever node leads.
         let mut last = 0;
         for id in (1..=3).filter(|id| *id != away) {
             last = cluster.purge(id).await.max(last);

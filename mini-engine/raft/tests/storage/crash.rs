@@ -1,8 +1,8 @@
 //! Power cuts and kills at every operation of the file system.
 //!
-//! A run is recorded once; then each state of its disk is made again, cut, and opened. The database keeps its writes in order, so what is found must
-//! be the state after some number of the run's steps: at least those that were promised to be durable, at most those that had begun. That one rule
-//! covers holes, entries that return, votes that are lost, and entries that are applied twice.
+//! A run is recorded once; then each state of its disk is restored, cut, and opened. The database keeps its writes in order, so the recovered state
+//! must be the state after some number of the run's steps: at least the steps that were reported as durable, at most those that had begun. This rule
+//! covers holes, removed entries that return, lost votes, and entries that are applied twice.
 //!
 //! `CRASH_SEED=n` repeats a run.
 
@@ -28,14 +28,14 @@ fn seed() -> u64 {
     proof::environment::number("CRASH_SEED").unwrap_or(SEED)
 }
 
-/// How far a run has come: notes in the record.
+/// The progress of a run, noted in the record.
 #[derive(Clone, Copy, Debug, Default)]
 struct Progress {
     /// Steps that have begun.
     begun: usize,
     /// Steps that have returned: a kill loses none of them.
     returned: usize,
-    /// Steps that were promised to survive a power cut.
+    /// Steps that were reported as durable, and so must survive a power cut.
     durable: usize,
 }
 
@@ -54,8 +54,8 @@ impl Progress {
     }
 }
 
-/// Cuts a disk before each operation of a record and after the last one. `judge` gets what is left, and the numbers of steps that must and may be
-/// there.
+/// Cuts a disk before each operation of a record and after the last one. `judge` gets the remaining disk, and the least and the greatest number
+/// of steps that it may hold.
 fn cut_all(mut disk: Disk, record: &[Step], judge: impl Fn(&Disk, usize, usize) -> Result<(), String>) {
     let (mut progress, mut random, mut cuts) = (Progress::default(), Random(seed()), 0);
     for at in 0..=record.len() {
@@ -81,7 +81,7 @@ fn cut_all(mut disk: Disk, record: &[Step], judge: impl Fn(&Disk, usize, usize) 
     assert!(cuts > 300, "only {cuts} cuts");
 }
 
-/// Everything that a log shows.
+/// All data that can be read from a log.
 #[derive(Clone, Debug, PartialEq)]
 struct Shown {
     vote: Option<Vote>,
@@ -99,7 +99,7 @@ async fn show(log: &mut Log) -> Shown {
     }
 }
 
-/// A log that is written to at random, and what it showed after each step.
+/// A log with random writes, and its readable data after each step.
 struct LogRun {
     mem: MemFs,
     open: Option<(Logs, Log)>,
@@ -152,7 +152,7 @@ impl LogRun {
                 self.open = None;
                 let fs: Arc<dyn FileSystem> = Arc::new(self.mem.clone());
                 self.open = Some(open_log(&fs));
-                // What an open has found is durable.
+                // The data that an open has recovered is durable.
                 is_durable = true;
             }
         }
@@ -167,7 +167,7 @@ impl LogRun {
 
 #[test]
 fn after_a_crash_a_log_is_as_it_was_after_one_of_its_last_steps() {
-    // Catches a vote or an entry that was acknowledged and is lost, a hole, a truncation or a purge that is there in part, and entries that return.
+    // Catches a vote or an entry that was acknowledged and is lost, a hole, a partial truncation or purge, and removed entries that return.
     let mem = MemFs::default();
     let fs: Arc<dyn FileSystem> = Arc::new(mem.clone());
     let mut steps =
@@ -194,7 +194,7 @@ fn after_a_crash_a_log_is_as_it_was_after_one_of_its_last_steps() {
     });
 }
 
-/// The entries that a machine has applied, which must be the first ones, each once.
+/// The number of entries that a machine has applied; they must be the first ones, each once.
 fn applied(machine: &mut Machine) -> Result<usize, String> {
     let last = run(machine.applied_state()).unwrap().0;
     let steps = last.map_or(0, |last| last.index as usize + 1);
@@ -207,7 +207,7 @@ fn applied(machine: &mut Machine) -> Result<usize, String> {
 
 #[test]
 fn after_a_crash_a_state_machine_has_applied_the_first_entries_each_once() {
-    // Catches an entry without its log id or a log id without its entry, and a snapshot that makes nothing durable: the log is purged after it.
+    // Catches an entry without its log id, a log id without its entry, and a snapshot that does not make the state durable.
     let mem = MemFs::default();
     let fs: Arc<dyn FileSystem> = Arc::new(mem.clone());
     let mut machine = Some(open_machine(&fs, DIR));
@@ -249,7 +249,7 @@ fn after_a_crash_a_state_machine_has_applied_the_first_entries_each_once() {
 
 #[test]
 fn a_crash_while_a_snapshot_is_received_and_installed_leaves_the_old_state_or_the_new_one() {
-    // Catches a state between the two, an old state after the call has returned, and remains that the next open trips over.
+    // Catches a mixture of the old and the new state, an old state after the call has returned, and leftovers that make the next open fail.
     let leader_fs: Arc<dyn FileSystem> = Arc::new(MemFs::default());
     let mut leader = filled(&leader_fs, 110);
     let sent = run(snapshot(&mut leader));
@@ -257,7 +257,7 @@ fn a_crash_while_a_snapshot_is_received_and_installed_leaves_the_old_state_or_th
     let fs: Arc<dyn FileSystem> = Arc::new(mem.clone());
     let mut follower = open_machine(&fs, DIR);
     run(apply(&mut follower, (0..5).map(count)));
-    // Makes them durable.
+    // A snapshot makes the follower's entries durable.
     drop(run(snapshot(&mut follower)));
     let disk = mem.disk();
     mem.record();

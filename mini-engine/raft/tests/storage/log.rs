@@ -1,4 +1,4 @@
-//! What the log answers: holes, groups, limits, purges.
+//! The behaviour of the log: holes, groups, limits, purges.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -43,13 +43,13 @@ fn an_append_that_would_leave_a_hole_or_overwrite_is_refused_and_changes_nothing
 
 #[test]
 fn a_group_that_was_removed_begins_anew_and_the_others_keep_what_they_have() {
-    // Catches a vote or an entry that comes back, a purge of before that takes entries of after, and a neighbour that loses some.
+    // Catches a removed group's vote or entry that comes back, an earlier purge that removes later entries, and lost entries of a neighbour.
     let fs = memory();
     let (logs, mut log) = open_log(&fs);
     let mut others = [1, 2].map(|group| logs.group::<TypeConfig>(group).unwrap());
     run(async {
         for log in others.iter_mut().chain([&mut log]) {
-            // Large enough for the thread that removes what is purged.
+            // Large enough that the thread removes the purged entries.
             append(log, (0..1000).map(|index| set(1, index, "v".repeat(10_000)))).await;
             log.save_vote(&Vote::new(7, 1)).await.unwrap();
         }
@@ -109,7 +109,7 @@ fn groups_in_one_database_do_not_meet() {
 
 #[test]
 fn a_group_can_be_opened_again_once_its_store_is_dropped() {
-    // Catches a node that cannot be started again in its process.
+    // Catches a node that cannot be restarted in the same process.
     let (logs, log) = open_log(&memory());
     drop(log);
     assert!(logs.group::<TypeConfig>(0).is_ok());
@@ -117,7 +117,7 @@ fn a_group_can_be_opened_again_once_its_store_is_dropped() {
 
 #[test]
 fn a_read_for_a_message_ends_after_a_mebibyte_but_has_at_least_one_entry() {
-    // Catches a follower that is far behind and makes the leader read its whole log into memory, and one that never gets a large entry.
+    // Catches a lagging follower for which the leader reads its whole log into memory, and a follower that never gets a large entry.
     let (_logs, mut log) = open_log(&memory());
     run(async {
         let large = "x".repeat(3 << 20);
@@ -136,7 +136,7 @@ fn a_read_for_a_message_ends_after_a_mebibyte_but_has_at_least_one_entry() {
 
 #[test]
 fn entries_of_a_stream_are_those_of_its_beginning() {
-    // Catches a stream that shows a truncation, a purge or an append that comes while it is read.
+    // Catches a stream that is affected by a truncation, a purge or an append during its read.
     let (_logs, mut log) = open_log(&memory());
     run(async {
         append_soon(&mut log, (0..10).map(|index| set(1, index, "old"))).await;
@@ -155,7 +155,7 @@ fn entries_of_a_stream_are_those_of_its_beginning() {
 
 #[test]
 fn a_truncated_log_goes_on_where_it_was_cut() {
-    // Catches entries that return after a truncation, here or after an open, and a last log id that is not that of the last entry.
+    // Catches truncated entries that return, at once or after an open, and a last log id that is not that of the last entry.
     let fs = memory();
     let (logs, mut log) = open_log(&fs);
     run(async {
@@ -177,7 +177,7 @@ fn a_truncated_log_goes_on_where_it_was_cut() {
 
 #[test]
 fn what_was_purged_stays_purged_and_is_read_by_nobody() {
-    // Catches entries that return after an open because they are removed later, and a purge that goes back.
+    // Catches purged entries that return after an open because they are not removed yet, and a purge that moves back.
     let fs = memory();
     let (logs, mut log) = open_log(&fs);
     run(async {
@@ -198,7 +198,7 @@ fn what_was_purged_stays_purged_and_is_read_by_nobody() {
 
 #[test]
 fn a_log_of_another_application_is_refused_by_name() {
-    // Catches a request that is decoded as something else.
+    // Catches a request that is decoded as another type.
     let fs = memory();
     let (logs, mut log) = open_log(&fs);
     run(append(&mut log, [set(1, 0, "x")]));

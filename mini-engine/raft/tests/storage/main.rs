@@ -1,5 +1,5 @@
 //! Tests of the storage as openraft uses it: openraft's own suite, crashes at every operation of a file system, counted syncs, costs of a purged log,
-//! snapshots that are damaged on their way, and a cluster.
+//! snapshots that are damaged in transfer, and a cluster.
 
 mod cluster;
 mod crash;

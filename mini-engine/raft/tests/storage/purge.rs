@@ -1,4 +1,4 @@
-//! What a log costs that was appended to and purged for long: counted, beside a young one.
+//! Compares the counted costs of a log after many appends and purges with those of a new log.
 
 use std::fs;
 use std::path::Path;
@@ -12,15 +12,15 @@ use crate::support::{Log, append_soon, log_id, run, set};
 
 /// Entries that are kept behind each purge.
 const KEPT: u64 = 1000;
-/// Entries between two purges, as openraft makes them by default.
+/// Entries between two purges: openraft's default.
 const STEP: u64 = 5000;
 
-/// Bytes of purged entries that may be there until they are removed together.
+/// Bytes of purged entries that may be stored until they are removed together.
 const REMOVED_TOGETHER: u64 = 8 << 20;
-/// Bytes of an entry, at least.
+/// The least bytes of an entry.
 const ENTRY_BYTES: u64 = 200;
 
-/// What can be counted of a log with [`KEPT`] entries.
+/// The counted costs of a log with [`KEPT`] entries.
 #[derive(Debug)]
 struct Cost {
     files: u64,
@@ -31,8 +31,7 @@ struct Cost {
     replayed: u64,
     /// Blocks that are read from tables, or found in the cache, by a read of the last 100 entries.
     blocks: u64,
-    /// Bytes that were written to tables, of each 100 bytes that were written to the log of the database. Shown and not held: it depends on how far
-    /// the removals are behind.
+    /// Bytes written to tables, for each 100 bytes written to the log of the database. Printed only, because it depends on the delay of removals.
     #[expect(dead_code, reason = "shown by `Debug`")]
     to_tables_of_100: u64,
 }
@@ -53,7 +52,7 @@ fn usage(dir: &Path) -> (u64, u64) {
     lens.fold((0, 0), |(files, bytes), len| (files + 1, bytes + len))
 }
 
-/// The cost of a log to which as many entries were appended.
+/// The cost of a log after `entries` appended entries.
 fn cost(entries: u64) -> Cost {
     let dir = proof::TempDir::new().unwrap();
     let open = || {
@@ -64,7 +63,7 @@ fn cost(entries: u64) -> Cost {
     let (logs, mut log) = open();
     run(append_and_purge(&mut log, entries));
     let db = logs.db().clone();
-    // The removals that were begun are done then.
+    // The drop waits for the removals that were begun.
     drop((logs, log));
     let written = db.metrics();
     drop(db);
@@ -92,11 +91,12 @@ fn cost(entries: u64) -> Cost {
 
 #[test]
 fn a_purged_log_costs_what_a_young_one_does() {
-    // Catches space, tables, tombstones or replayed writes that grow with all that was ever appended. `PURGED_ENTRIES=5000000` makes it longer.
+    // Catches space, tables, tombstones or replayed writes that grow with the total number of appends. `PURGED_ENTRIES=5000000` makes it
+    // longer.
     let many = std::env::var("PURGED_ENTRIES").map_or(500_000, |text| text.parse().expect("a number"));
     let (young, old) = (cost(50_000), cost(many));
     println!("after 50000 entries: {young:?}\nafter {many} entries: {old:?}");
-    // Entries that are not removed may lie in a few tables, of which each costs a read three blocks.
+    // Purged entries may still be in a few tables, each of which costs a read three blocks.
     assert!(old.files <= young.files + 4 && old.tables <= young.tables + 3 && old.blocks <= young.blocks + 9);
     // Purged entries that were not removed, and the log of the database that holds them.
     assert!(old.bytes <= young.bytes + 3 * REMOVED_TOGETHER);

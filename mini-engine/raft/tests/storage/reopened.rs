@@ -15,7 +15,7 @@ use openraft_mini_engine::{Checkpoint, Logs};
 
 use crate::support::{AnEntry, Log, LogId, Machine, TypeConfig, Vote, open_log, open_machine};
 
-/// Its reader is of the same kind.
+/// A log that is opened for each call, as is its reader.
 #[derive(Clone)]
 pub(crate) struct ReopenedLog {
     fs: Arc<dyn FileSystem>,
@@ -112,7 +112,7 @@ impl RaftLogStorage<TypeConfig> for ReopenedLog {
     }
 }
 
-/// Its snapshot builder is of the same kind.
+/// A state machine that is opened for each call, as is its snapshot builder.
 #[derive(Clone)]
 pub(crate) struct ReopenedMachine {
     fs: Arc<dyn FileSystem>,

@@ -1,4 +1,4 @@
-//! Snapshots: made, sent, damaged on their way, installed. And what entries do to the state.
+//! Snapshots that are made, sent, damaged in transfer, and installed; and the effects of entries on the state.
 
 use std::io::{ErrorKind, Result};
 use std::path::Path;
@@ -24,7 +24,7 @@ fn membership(index: u64) -> AnEntry {
     Entry::new_membership(log_id(1, index), Membership::new(vec![[1, 2].into()], nodes).unwrap())
 }
 
-/// A machine with several tables, to which `last + 1` entries were applied, as many counts as there are entries from 100 on.
+/// A machine with several tables, after `last + 1` entries; those from index 100 on are counts.
 pub(crate) fn filled(fs: &Arc<dyn FileSystem>, last: u64) -> Machine {
     let mut machine = open_machine(fs, DIR);
     run(async {
@@ -64,11 +64,11 @@ fn names(mem: &MemFs) -> Vec<String> {
 
 #[test]
 fn a_snapshot_that_was_sent_and_installed_is_the_state_of_its_sender() {
-    // Catches a lost membership, log id or table, and a receiver that goes on with its own older state.
+    // Catches a lost membership, log id or table, and a receiver that keeps its own older state.
     let ((_, leader_fs), (mem, fs)) = (memory(), memory());
     let mut leader = filled(&leader_fs, 120);
     let sent = run(snapshot(&mut leader));
-    // A chunk may come over any transport.
+    // Encodes and decodes each chunk, as a transport does.
     let sent_chunks = chunks(&sent.snapshot).into_iter().map(|chunk| {
         let bytes = postcard::to_stdvec(&chunk).unwrap();
         postcard::from_bytes(&bytes).unwrap()
@@ -105,7 +105,7 @@ fn a_snapshot_that_was_sent_and_installed_is_the_state_of_its_sender() {
 #[cfg(unix)]
 #[test]
 fn a_machine_whose_directory_is_moved_goes_on_in_it_beside_another_at_its_old_name() {
-    // Catches snapshots that are received, installed and removed by path, among the databases of the other machine.
+    // Catches snapshots that are received, installed and removed by absolute path, and so in a directory that another machine now uses.
     let place = proof::TempDir::new().unwrap();
     let [old, moved] = ["machine", "moved"].map(|name| place.path().join(name));
     let sent = run(snapshot(&mut filled(&memory().1, 120)));
@@ -126,7 +126,7 @@ fn a_machine_whose_directory_is_moved_goes_on_in_it_beside_another_at_its_old_na
 
 #[test]
 fn a_transfer_that_is_not_as_it_was_sent_is_refused_and_leaves_nothing() {
-    // Catches a state made of damaged, lost, repeated or misplaced parts; a write outside the directory; remains of a failed transfer.
+    // Catches a state made of damaged, lost, repeated or misplaced chunks, a write outside the directory, and leftovers of a failed transfer.
     let ((_, leader_fs), (mem, fs)) = (memory(), memory());
     let mut leader = filled(&leader_fs, 110);
     let sent = run(snapshot(&mut leader));
@@ -151,7 +151,7 @@ fn a_transfer_that_is_not_as_it_was_sent_is_refused_and_leaves_nothing() {
         let mut bytes = postcard::to_stdvec(&sent[at]).unwrap();
         let place = bytes.len() / 2;
         bytes[place] ^= 1;
-        // The encoding may refuse it before the checksum does.
+        // The decoder may refuse the chunk before the checksum is compared.
         if let Ok(damaged) = postcard::from_bytes::<Chunk>(&bytes) {
             let mut changed = sent.clone();
             changed[at] = damaged;
@@ -181,7 +181,7 @@ fn a_snapshot_whose_sender_has_a_damaged_table_is_refused() {
 
 #[test]
 fn a_snapshot_with_other_metadata_is_not_installed() {
-    // Catches a node that believes to have applied what its database does not hold.
+    // Catches a node that reports entries as applied that its database does not hold.
     let ((_, leader_fs), (mem, fs)) = (memory(), memory());
     let mut leader = filled(&leader_fs, 110);
     let mut sent = run(snapshot(&mut leader));
@@ -197,7 +197,7 @@ fn a_snapshot_with_other_metadata_is_not_installed() {
 
 #[test]
 fn snapshots_disappear_when_they_are_dropped_and_remains_at_the_next_open() {
-    // Catches checkpoints that keep the space of tables which compactions have replaced; and a removal of a stranger's directory.
+    // Catches checkpoints that keep the space of tables which compactions have replaced, and a removal of a foreign directory.
     let (mem, fs) = memory();
     let mut machine = filled(&fs, 110);
     let first = run(snapshot(&mut machine));
@@ -235,7 +235,7 @@ fn an_entry_sees_the_effects_of_all_earlier_ones() {
 
 #[test]
 fn entries_that_read_nothing_share_a_batch() {
-    // Catches a batch for each entry, and one without bounds.
+    // Catches a batch for each entry, and a batch without a size limit.
     let (_, fs) = memory();
     let mut machine = open_machine(&fs, DIR);
     let writes = |machine: &Machine| machine.state().db().metrics().writes;
@@ -249,7 +249,7 @@ fn entries_that_read_nothing_share_a_batch() {
 
 #[test]
 fn a_request_that_removes_all_keys_leaves_the_record() {
-    // Catches a state machine that forgets what it has applied, and applies it again.
+    // Catches a state machine that loses its last applied log id, and applies entries again.
     let (_, fs) = memory();
     let mut machine = filled(&fs, 110);
     run(apply(&mut machine, [Entry::new_normal(log_id(1, 111), Request::Clear)]));

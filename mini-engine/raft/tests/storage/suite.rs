@@ -10,7 +10,7 @@ use proof::disk::MemFs;
 use crate::reopened::{ReopenedLog, ReopenedMachine};
 use crate::support::{Log, Machine, TypeConfig, open_log, open_machine};
 
-/// The suite waits seven seconds for purges; here, until nothing else is to be done.
+/// The suite sleeps seven seconds for purges; with a paused clock, the sleep ends when no other task can run.
 fn run_at_once(suite: impl Future<Output = Result<(), StorageError<TypeConfig>>>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(suite).unwrap();
@@ -36,7 +36,7 @@ impl StoreBuilder<TypeConfig, ReopenedLog, ReopenedMachine> for Reopened {
 
 #[test]
 fn the_suite_of_openraft_passes() {
-    // Catches what openraft's authors have seen stores do wrong.
+    // Catches the mistakes of stores that openraft's authors test for.
     run_at_once(Suite::test_all(Open));
 }
 

@@ -1,4 +1,4 @@
-//! The application of the tests: it sets keys, and counts. And short ways to call a store.
+//! The application of the tests, which sets keys and counts, and helpers to call a store.
 
 use std::fmt;
 use std::future::Future;
@@ -31,9 +31,9 @@ pub(crate) type Machine = StateMachine<TypeConfig, App>;
 pub(crate) enum Request {
     /// Sets a key, without reading anything.
     Set(String, String),
-    /// Adds one to the number of a key: twice applied, it shows.
+    /// Adds one to the number of a key, which shows if the entry is applied twice.
     Count(String),
-    /// Removes every key of the application, and more.
+    /// Removes every key of the application, and others.
     Clear,
 }
 
@@ -67,7 +67,7 @@ impl Apply<TypeConfig> for App {
     }
 }
 
-/// The number of a key that is counted.
+/// The number stored under a counted key.
 pub(crate) fn number(db: &Db, key: &str) -> Result<u64> {
     Ok(db.get(key)?.map_or(0, |text| String::from_utf8_lossy(&text).parse().expect("a number")))
 }
@@ -84,7 +84,7 @@ pub(crate) fn count(index: u64) -> AnEntry {
     Entry::new_normal(log_id(1, index), Request::Count("count".into()))
 }
 
-/// Options under which little data makes tables.
+/// Options with which little data already makes tables.
 pub(crate) fn small() -> Options {
     Options::default().memtable_bytes(64 << 10).table_file_bytes(16 << 10).level1_bytes(64 << 10)
 }
@@ -105,12 +105,12 @@ pub(crate) fn run<F: Future>(calls: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(calls)
 }
 
-/// Appends, and waits until it is durable.
+/// Appends, and waits until the entries are durable.
 pub(crate) async fn append(log: &mut Log, entries: impl IntoIterator<Item = AnEntry>) {
     log.blocking_append(entries.into_iter().collect::<Vec<_>>()).await.unwrap();
 }
 
-/// Appends, and does not wait.
+/// Appends without waiting for durability.
 pub(crate) async fn append_soon(log: &mut Log, entries: impl IntoIterator<Item = AnEntry>) {
     log.append(entries.into_iter().collect::<Vec<_>>(), IOFlushed::noop()).await.unwrap();
 }
@@ -120,7 +120,7 @@ pub(crate) async fn entries(log: &mut Log) -> Vec<AnEntry> {
     log.get_log_reader().await.try_get_log_entries(..).await.unwrap()
 }
 
-/// Their indexes.
+/// The indexes of a log's entries.
 pub(crate) async fn indexes(log: &mut Log) -> Vec<u64> {
     entries(log).await.iter().map(RaftEntry::index).collect()
 }

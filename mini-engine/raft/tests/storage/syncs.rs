@@ -1,4 +1,4 @@
-//! Counted syncs: appends and votes that wait at the same time share one.
+//! Counts syncs: appends and votes that wait at the same time share one.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use proof::disk::{Answer, FaultFs, MemFs, Op};
 
 use crate::support::{Log, TypeConfig, Vote, append, indexes, open_log, run, set};
 
-/// Begins to append one entry. The result is ready when it is durable.
+/// Begins to append one entry. The future completes when the entry is durable.
 async fn begin(log: &mut Log, index: u64) -> impl Future<Output = std::io::Result<()>> + use<> {
     let (sender, receiver) = TypeConfig::oneshot();
     log.append([set(1, index, "x")], IOFlushed::signal(sender)).await.unwrap();
@@ -30,7 +30,7 @@ fn appends_in_flight_share_a_sync() {
             let (arrivals, go) = fs.hold(Op::Sync, ".log", Answer::Go);
             let first = begin(&mut log, 1).await;
             arrivals.recv().unwrap();
-            // The device is busy. These come meanwhile.
+            // The device is busy, and these appends arrive meanwhile.
             let mut waiting = Vec::new();
             for index in 2..2 + in_flight {
                 waiting.push(Box::pin(begin(&mut log, index).await));
@@ -78,7 +78,7 @@ fn a_vote_shares_the_sync_of_the_appends_before_it() {
 
 #[test]
 fn a_failed_sync_is_told_to_all_that_wait_and_to_every_later_call() {
-    // Catches an append that is reported as durable after the device has failed, and a node that goes on.
+    // Catches an append that is reported as durable after the device has failed, and a log that accepts more writes.
     let fs = FaultFs::new(Arc::new(MemFs::default())).unmapped();
     let (_logs, mut log) = open_log(&fs.arc());
     run(async {

@@ -1,5 +1,4 @@
-//! Reads of cached data make no allocation for each entry. The allocations are counted, so that an extra copy or box fails a test instead of only
-//! costing time.
+//! Reads of cached data do not allocate for each entry. The tests count allocations, so that an extra copy or box fails a test.
 
 use allocation_counter::measure;
 use mini_engine::{Compression, Db, Durability, WriteBatch};
@@ -7,14 +6,14 @@ use mini_engine::{Compression, Db, Durability, WriteBatch};
 const ENTRIES: u64 = 10_000;
 const VALUE: [u8; 100] = [7; 100];
 
-/// A key of 16 bytes, which a slice holds in place.
+/// A key of 16 bytes, which a slice stores inline.
 fn key(n: u64) -> [u8; 16] {
     let mut key = *b"user/---/-------";
     key[8..].copy_from_slice(&n.to_be_bytes());
     key
 }
 
-/// Where entries are: all in the memtable, in two runs and a memtable, or in one run.
+/// The place of the entries: all in the memtable, in two runs and a memtable, or in one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Place {
     Memtable,
@@ -43,8 +42,8 @@ fn database(dir: &std::path::Path, place: Place) -> Db {
     db
 }
 
-/// Each count is made again for twice the distance. The difference is what a scan allocates for entries, without what it allocates at its start and
-/// for its buffers.
+/// Counts allocations of a scan, and of a scan of twice the distance. The difference is the allocations for entries, without those for the start
+/// and the buffers.
 fn difference(mut scan: impl FnMut(usize)) -> u64 {
     let [once, twice] = [2000, 4000].map(|entries| measure(|| scan(entries)).count_total);
     twice - once
@@ -52,7 +51,7 @@ fn difference(mut scan: impl FnMut(usize)) -> u64 {
 
 #[test]
 fn a_cursor_allocates_nothing_an_entry_and_little_at_its_start() {
-    // Catches a key or a value that is copied to be lent, and sources or buffers that are made again for each block.
+    // Catches a key or a value that is copied by a lending step, and sources or buffers that are made again for each block.
     for place in PLACES {
         let dir = proof::TempDir::new().unwrap();
         let db = database(dir.path(), place);
@@ -70,7 +69,7 @@ fn a_cursor_allocates_nothing_an_entry_and_little_at_its_start() {
 
 #[test]
 fn an_iterator_allocates_at_most_once_an_entry() {
-    // Catches a key and a value that are copied one by one, and allocations for the back end of an iterator that only goes forward.
+    // Catches separate copies of key and value, and allocations for the back end of an iterator that only goes forward.
     for (place, most) in PLACES.into_iter().zip([2000, 2000, 0]) {
         let dir = proof::TempDir::new().unwrap();
         let db = database(dir.path(), place);
@@ -88,7 +87,7 @@ fn an_iterator_allocates_at_most_once_an_entry() {
 
 #[test]
 fn a_get_of_a_cached_block_allocates_nothing() {
-    // Catches a value that is copied out of its block, and a path or a guard that is made although nothing is read.
+    // Catches a value that is copied out of its block, and a path or a guard that is allocated although no file is read.
     let dir = proof::TempDir::new().unwrap();
     let db = database(dir.path(), Place::Run);
     let gets = |found: bool| {
@@ -100,11 +99,11 @@ fn a_get_of_a_cached_block_allocates_nothing() {
 
 #[test]
 fn a_put_allocates_nothing_and_calls_the_system_once_in_twenty_at_most() {
-    // Catches a batch that is allocated for each put, a list of its writers, and a log that is written by calls.
+    // Catches an allocated batch or list of writers for each put, and a log that is written by system calls.
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let db = Db::open(dir.path()).unwrap();
     let puts = |from: u64| (from..from + ENTRIES).for_each(|n| db.insert(key(n), VALUE).unwrap());
-    // The first log of an open is not mapped from its beginning.
+    // The first log after an open is not mapped from its beginning.
     puts(0);
     let before = db.metrics().wal_writes;
     let allocated = measure(|| puts(ENTRIES)).count_total;
@@ -112,6 +111,6 @@ fn a_put_allocates_nothing_and_calls_the_system_once_in_twenty_at_most() {
     assert!(allocated <= ENTRIES / 10, "{allocated} allocations for {ENTRIES} puts");
     let calls = db.metrics().wal_writes - before;
     let is_mapped = calls < ENTRIES;
-    // Where the file system cannot map files, each put is a call; two calls would be too many.
+    // If the file system cannot map files, each put is one system call; two would be too many.
     assert!(calls <= if is_mapped { ENTRIES / 20 } else { ENTRIES }, "{calls} calls for {ENTRIES} puts");
 }

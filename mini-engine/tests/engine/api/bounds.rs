@@ -1,4 +1,4 @@
-//! Forms in which callers may write a range, a prefix and a batch; and the memory and files that an iterator holds.
+//! The forms in which callers may write a range, a prefix and a batch, and the memory and files that an iterator holds.
 
 use crate::support::*;
 
@@ -15,7 +15,7 @@ fn keys(iter: Iter) -> String {
 
 #[test]
 fn a_range_is_written_as_in_the_standard_library() {
-    // Catches a kind of range, or of key, that does not compile without its type or is read with the wrong end.
+    // Catches a kind of range or key that does not compile without a type annotation, or whose end is interpreted wrongly.
     let (_dir, db) = five();
     let (from, to) = (String::from("b"), String::from("d"));
     assert_eq!(keys(db.range(&from..&to)), "bc");
@@ -37,7 +37,7 @@ fn a_range_is_written_as_in_the_standard_library() {
 
 #[test]
 fn a_prefix_is_anything_that_lends_bytes() {
-    // Catches a type of key that callers would have to convert.
+    // Catches a common type of key that callers would have to convert.
     let (_dir, db) = five();
     let owned = String::from("c");
     let found = [db.prefix("c"), db.prefix(&owned), db.prefix(b"c"), db.prefix([b'c']), db.prefix(vec![b'c'])];
@@ -46,7 +46,7 @@ fn a_prefix_is_anything_that_lends_bytes() {
 
 #[test]
 fn a_batch_is_filled_and_written_again_and_again() {
-    // Catches a batch that keeps operations over `clear`, or is used up by a write.
+    // Catches a batch that keeps operations after `clear`, or that a write consumes.
     let (_dir, db) = fresh();
     let mut batch = WriteBatch::new();
     for n in 0..3u8 {
@@ -59,7 +59,7 @@ fn a_batch_is_filled_and_written_again_and_again() {
 
 #[test]
 fn an_iterator_at_its_end_holds_nothing() {
-    // Catches files and memtables that stay as long as a variable is in scope, from either end, and after an error.
+    // Catches files and memtables that an iterator still holds after its end, at either side, or after an error.
     let (_dir, db) = five();
     let is_held = || db.metrics().oldest_view_age.is_some();
     let (mut forwards, mut backwards) = (db.iter(), db.range("b".."d").rev());

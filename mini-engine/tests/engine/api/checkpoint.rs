@@ -2,7 +2,7 @@
 
 use crate::support::*;
 
-/// Opens what must be there.
+/// Opens an existing database.
 fn open(path: &Path) -> Result<Db, Error> {
     Db::builder(path).create_if_missing(false).open()
 }
@@ -23,7 +23,7 @@ fn filled(path: &Path, hook: &FaultFs) -> Db {
 
 #[test]
 fn a_checkpoint_by_links_opens_no_table() {
-    // Catches a checkpoint of many tables that pushes others out of the cache of open files, and one that needs a file handle for each.
+    // Catches a checkpoint of many tables that evicts open files from the cache, and one that needs a file handle for each table.
     let (dir, hook) = (TempDir::new().unwrap(), unmapped());
     filled(&dir.path().join("db"), &hook).close().unwrap();
     let db = open(&dir.path().join("db")).unwrap();
@@ -57,7 +57,7 @@ fn a_checkpoint_holds_all_that_was_written_and_is_a_database_of_its_own() {
 
 #[test]
 fn an_empty_database_has_an_empty_checkpoint() {
-    // Catches a copy that is only a database if it has a table.
+    // Catches a copy without tables that is no database.
     let dir = TempDir::new().unwrap();
     let copy = dir.path().join("copy");
     Db::open(dir.path().join("db")).unwrap().checkpoint(&copy).unwrap();
@@ -67,7 +67,7 @@ fn an_empty_database_has_an_empty_checkpoint() {
 #[cfg(unix)]
 #[test]
 fn tables_of_a_checkpoint_are_links_where_that_can_be_and_copies_elsewhere() {
-    // Catches files that are copied though they could be shared, and a checkpoint that cannot be put on another disk.
+    // Catches files that are copied although they could be linked, and a checkpoint that fails on another disk.
     use std::os::unix::fs::MetadataExt;
 
     for linked in [true, false] {
@@ -88,7 +88,7 @@ fn tables_of_a_checkpoint_are_links_where_that_can_be_and_copies_elsewhere() {
             assert_eq!(fs::read(source.join(name)).unwrap(), fs::read(copy.join(name)).unwrap());
         }
         assert_eq!(count(&events, Op::Link, ".sst"), if linked { 4 } else { 0 });
-        // One table is that of the flush before.
+        // One table comes from the flush before.
         assert_eq!(count(&events, Op::Create, ".sst"), if linked { 1 } else { 5 });
         assert_eq!(entries(&open(&copy).unwrap()), entries(&db));
     }
@@ -115,7 +115,7 @@ fn rule_4_all_of_a_checkpoint_is_synced_before_its_pointer_is() {
         let log = position(&events, tables_named, Op::Sync, ".log");
         let manifest = position(&events, position(&events, log, Op::SyncDir, "copy"), Op::Sync, "MANIFEST");
         let pointer = position(&events, position(&events, manifest, Op::SyncDir, "copy"), Op::Rename, "CURRENT.tmp");
-        // The name comes last.
+        // The rename is the last step.
         let renamed = position(&events, pointer, Op::Rename, "copy.incomplete");
         position(&events, renamed, Op::SyncDir, above);
         assert_eq!(position(&events, 0, Op::RenameTo, "CURRENT"), position(&events, pointer, Op::RenameTo, "CURRENT"));
@@ -125,7 +125,7 @@ fn rule_4_all_of_a_checkpoint_is_synced_before_its_pointer_is() {
 
 #[test]
 fn a_name_that_is_taken_is_refused_and_left_alone() {
-    // Catches a checkpoint into a directory of somebody else, and one over an older checkpoint.
+    // Catches a checkpoint into an existing directory, also into an older checkpoint.
     let dir = TempDir::new().unwrap();
     let db = Db::open(dir.path().join("db")).unwrap();
     db.insert("a", "1").unwrap();
@@ -173,7 +173,7 @@ fn checkpoints_of_a_database_in_full_use_are_each_a_moment_of_it() {
             let copied = open_small(&copy);
             let seqno = copied.snapshot().seqno();
             assert!(seqno >= before, "{seqno} after {before}");
-            // The last write of each key up to that number, and nothing else.
+            // The copy has the last write of each key up to that sequence number, and nothing else.
             let found = entries(&copied);
             let first = (seqno as u32).saturating_sub(50);
             let mut newest: Vec<u32> =
@@ -187,18 +187,18 @@ fn checkpoints_of_a_database_in_full_use_are_each_a_moment_of_it() {
 
 #[test]
 fn what_an_interrupted_checkpoint_left_is_named_and_removed_unless_it_is_not_ours_or_in_use() {
-    // Catches a leftover that stops the next checkpoint or is called damage, and the removal of other people's files or of a copy in progress.
+    // Catches a leftover that stops the next checkpoint or is reported as damage, and a removal of foreign files or of a copy in progress.
     let dir = TempDir::new().unwrap();
     let db = Db::open(dir.path().join("db")).unwrap();
     db.insert("a", "1").unwrap();
     let (copy, left) = (dir.path().join("copy"), dir.path().join("copy.incomplete"));
     db.checkpoint(&left).unwrap();
-    // A whole database that has such a name by chance.
+    // A complete database that happens to have such a name.
     assert!(matches!(db.checkpoint(&copy), Err(Error::InvalidArgument(_))));
     fs::remove_file(left.join("CURRENT")).unwrap();
     assert!(matches!(db.checkpoint(&copy), Err(Error::InvalidArgument(_))));
     assert_eq!(files(&left, ".sst").len(), 1);
-    // As a kill leaves it.
+    // The leftover of a kill.
     fs::write(left.join("INCOMPLETE"), "").unwrap();
     let kinds = [Db::builder(&left).open().unwrap_err(), Db::builder(&left).read_only(true).open().unwrap_err()];
     for error in kinds.into_iter().chain(Db::builder(&left).salvage().err()) {
@@ -218,7 +218,7 @@ fn what_an_interrupted_checkpoint_left_is_named_and_removed_unless_it_is_not_our
     db.checkpoint(&copy).unwrap();
     assert!(!left.exists() && files(&copy, "INCOMPLETE").is_empty());
     assert_eq!(entries(&open(&copy).unwrap()).len(), 1);
-    // One that has its pointer is whole, and an open for writing makes it a database like any other.
+    // A copy with its pointer is complete, and an open for writing makes it an ordinary database.
     fs::write(copy.join("INCOMPLETE"), "").unwrap();
     assert_eq!(entries(&open(&copy).unwrap()).len(), 1);
     assert!(files(&copy, "INCOMPLETE").is_empty());

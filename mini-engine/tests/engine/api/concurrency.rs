@@ -1,10 +1,10 @@
-//! Readers and writers together, with flushes and compactions under way all the time.
+//! Concurrent readers and writers, with flushes and compactions running all the time.
 
 use crate::support::*;
 
 #[test]
 fn rule_12_a_snapshot_at_seqno_s_sees_exactly_the_first_s_writes() {
-    // Catches numbers that become visible out of order or before their entries, and a view older than its number.
+    // Catches sequence numbers that become visible out of order or before their entries, and a view older than its sequence number.
     const WRITERS: u64 = 3;
     const EACH: u64 = 3000;
     let (_dir, db) = opened(|b| b.memtable_bytes(16 << 10).l0_trigger(2).block_bytes(512));
@@ -40,7 +40,7 @@ fn rule_12_a_snapshot_at_seqno_s_sees_exactly_the_first_s_writes() {
 
 #[test]
 fn rule_12_a_batch_is_seen_whole_or_not_at_all() {
-    // Catches a number published in the middle of a batch, and an iterator or a snapshot that grows while it is read.
+    // Catches a sequence number published in the middle of a batch, and an iterator or a snapshot that grows while it is read.
     for kind in [MemtableKind::SkipList, MemtableKind::Vector] {
         let (_dir, db) = opened(|b| b.memtable_kind(kind).memtable_bytes(16 << 10).l0_trigger(2).block_bytes(512));
         let writing = AtomicBool::new(true);
@@ -73,8 +73,8 @@ fn rule_12_a_batch_is_seen_whole_or_not_at_all() {
 
 #[test]
 fn rule_16_a_key_that_is_overwritten_all_the_time_is_never_missing() {
-    // Catches a reader that loads the visible number first: a compaction drops the version of that number, and the view that
-    // is pinned after it has only newer ones.
+    // Catches a reader that loads the visible sequence number before it pins a view: a compaction may drop the version of
+    // that number in between, and the view then has only newer versions.
     let (_dir, db) = opened(|b| b.memtable_bytes(4096).l0_trigger(1));
     db.insert("k", 0u64.to_le_bytes()).unwrap();
     let writing = AtomicBool::new(true);

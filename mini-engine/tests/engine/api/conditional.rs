@@ -5,7 +5,7 @@ use crate::support::*;
 const THREADS: u64 = 4;
 const STEPS: u64 = 100;
 
-/// Flushes and compacts all the time, so that conditions read tables too.
+/// Options with which the engine flushes and compacts all the time, so that conditions read tables too.
 fn small(builder: Builder) -> Builder {
     builder.memtable_bytes(4 << 10).l0_trigger(2).block_bytes(512)
 }
@@ -32,7 +32,7 @@ fn a_value_is_swapped_only_for_the_one_that_is_there() {
 
 #[test]
 fn no_step_of_a_counter_is_lost_among_threads() {
-    // Catches a value that is compared before the write lock is held, or before an earlier write is visible.
+    // Catches a value that is compared before the write lock is held, or while an earlier write is not visible yet.
     let (_dir, db) = opened(small);
     thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -40,7 +40,7 @@ fn no_step_of_a_counter_is_lost_among_threads() {
             scope.spawn(move || {
                 for step in 0..STEPS {
                     while !increment(db) {}
-                    // Fills memtables, and keeps other writers busy between lock and publication.
+                    // Fills memtables, and keeps other writers busy between the lock and the publication.
                     db.insert(format!("x{thread}{step}"), [7; 100]).unwrap();
                 }
             });
@@ -60,7 +60,7 @@ fn increment(db: &Db) -> bool {
 
 #[test]
 fn every_entry_is_popped_once_and_from_its_end() {
-    // Catches an entry that two threads pop, and entries that are popped out of order: each thread's own keys must come in order.
+    // Catches an entry that two threads pop, and entries that are popped out of order: each thread's own keys must be in order.
     let (_dir, db) = opened(small);
     for n in 0..THREADS * STEPS {
         db.insert(n.to_be_bytes(), [1; 40]).unwrap();
@@ -84,7 +84,7 @@ fn every_entry_is_popped_once_and_from_its_end() {
 
 #[test]
 fn pops_do_not_walk_over_the_tombstones_of_each_other() {
-    // Catches a queue whose cost grows with the square of the number of entries that went through it. Counted in blocks.
+    // Catches a queue whose cost, counted in blocks, grows with the square of the number of entries that passed through it.
     let (_dir, db) = opened(|b| b.block_bytes(512));
     for n in 0..1000u32 {
         db.insert(n.to_be_bytes(), [1; 40]).unwrap();
@@ -109,7 +109,7 @@ fn pops_do_not_walk_over_the_tombstones_of_each_other() {
 
 #[test]
 fn pops_find_what_is_stored_before_and_behind_what_was_popped() {
-    // Catches a noted end that does not move outwards for a write, a batch, or a load.
+    // Catches a cached end of the queue that does not move outwards at a write, a batch, or a bulk load.
     let (_dir, db) = opened(small);
     let (mut model, mut random) = (Map::new(), Random(1));
     for _ in 0..3000 {
@@ -135,12 +135,12 @@ fn pops_find_what_is_stored_before_and_behind_what_was_popped() {
 
 #[test]
 fn what_is_stored_while_others_pop_is_popped_once() {
-    // Catches an end that is noted behind an entry that is just being stored, and a queue that seems to be empty and is not.
+    // Catches a cached end that skips an entry which is just being stored, and a nonempty queue that seems empty.
     let (_dir, db) = opened(small);
     let (db, count) = (&db, THREADS * STEPS);
     let mut all: Vec<u64> = thread::scope(|scope| {
         for thread in 0..THREADS {
-            // Each counts down, so that each key is before those that were popped.
+            // Each thread counts down, so that each key comes before the popped ones.
             scope.spawn(move || {
                 (0..STEPS).rev().for_each(|n| db.insert((n * THREADS + thread).to_be_bytes(), "").unwrap())
             });
@@ -166,7 +166,7 @@ fn what_is_stored_while_others_pop_is_popped_once() {
 
 #[test]
 fn the_first_and_the_last_entry_are_those_of_the_moment() {
-    // Catches ends that are read past a tombstone's version, and a snapshot that sees the current ends.
+    // Catches cached ends that ignore a tombstone's version, and a snapshot that uses the current ends.
     let (_dir, db) = opened(small);
     assert_eq!((db.first().unwrap(), db.last().unwrap(), db.pop_first().unwrap()), (None, None, None));
     for key in ["b", "a", "c"] {
@@ -183,7 +183,7 @@ fn the_first_and_the_last_entry_are_those_of_the_moment() {
 
 #[test]
 fn a_condition_is_refused_as_a_write_is_and_leaves_the_database_usable() {
-    // Catches an error of the condition's read that ends writing, or that is taken for a refusal.
+    // Catches a read error of the condition that makes the database read-only, or that is taken for a refusal.
     let (dir, db) = opened(small);
     db.insert("a", "1").unwrap();
     let other = db.clone();

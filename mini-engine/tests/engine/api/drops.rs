@@ -1,15 +1,15 @@
-//! Drops of keyspaces beside crashes, checkpoints and workers.
+//! Drops of keyspaces together with crashes, checkpoints and workers.
 
 use crate::support::*;
 
-/// Whether keyspace `name` is there, and has the key `k`.
+/// Whether keyspace `name` exists, and has the key `k`.
 fn has_key(db: &Db, name: &str) -> bool {
     db.keyspaces().contains(&name.to_owned()) && db.keyspace(name).unwrap().contains_key("k").unwrap()
 }
 
 #[test]
 fn what_was_moved_elsewhere_before_a_drop_survives_every_power_cut_that_the_drop_survives() {
-    // Catches a drop that is durable before the writes that came before it: then the entry is in neither keyspace.
+    // Catches a drop that becomes durable before earlier writes: then the entry is in neither keyspace.
     let mem = MemFs::default();
     let db = in_memory(&mem).open().unwrap();
     let (a, b) = (db.keyspace("a").unwrap(), db.keyspace("b").unwrap());
@@ -37,7 +37,7 @@ fn what_was_moved_elsewhere_before_a_drop_survives_every_power_cut_that_the_drop
 
 #[test]
 fn a_checkpoint_has_what_was_moved_before_a_drop_in_one_keyspace_or_the_other() {
-    // Catches a copy with the keyspaces of a later moment than its entries.
+    // Catches a copy whose list of keyspaces is newer than its entries.
     let ((_dir, fs, db), elsewhere) = (hooked(|builder| builder), TempDir::new().unwrap());
     let (a, b) = (db.keyspace("a").unwrap(), db.keyspace("b").unwrap());
     a.insert("k", "").unwrap();
@@ -45,11 +45,11 @@ fn a_checkpoint_has_what_was_moved_before_a_drop_in_one_keyspace_or_the_other() 
     let copy = elsewhere.path().join("copy");
     thread::scope(|scope| {
         let checkpoint = scope.spawn(|| db.checkpoint(&copy));
-        // Its flush is held.
+        // The flush of the checkpoint is held.
         arrivals.recv().unwrap();
         b.insert("k", "").unwrap();
         let dropped = scope.spawn(|| db.drop_keyspace("a"));
-        // It waits for the checkpoint, or this is enough for it.
+        // The drop waits for the checkpoint, or would end within this time.
         let begun = Instant::now();
         while !dropped.is_finished() && begun.elapsed() < Duration::from_millis(300) {
             thread::yield_now();
@@ -65,7 +65,7 @@ fn a_checkpoint_has_what_was_moved_before_a_drop_in_one_keyspace_or_the_other() 
 
 #[test]
 fn every_drop_gives_its_space_back_without_another_call() {
-    // Catches a worker that looks for work while a keyspace is dropped, finds none, and is not told.
+    // Catches a worker that finds no work during the drop of a keyspace and is not woken afterwards.
     let mem = MemFs::default();
     let db = in_memory(&mem).open().unwrap();
     let tables = || {

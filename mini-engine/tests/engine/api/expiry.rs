@@ -1,10 +1,10 @@
-//! Entries that expire, by a clock that the tests set.
+//! Entries that expire. The tests set the clock.
 
 use proof::second as at;
 
 use crate::support::*;
 
-/// A disk, and a clock that stands at 1,000 seconds.
+/// A disk, and a clock set to 1,000 seconds.
 fn clocked() -> (MemFs, Clock) {
     (MemFs::default(), Clock::at(at(1000)))
 }
@@ -33,7 +33,7 @@ fn check(db: &Db, expected: &[(&str, &str)]) {
     assert_eq!(first_and_last, [keys().next(), keys().next_back()]);
 }
 
-/// The places where entries are when they expire: in a memtable of each kind, in tables, in several runs, and in what an open finds.
+/// Runs `test` with entries in each place: in a memtable of each kind, in tables, in several runs, and in a reopened database.
 fn in_each_place(test: impl Fn(&Clock, Db, &dyn Fn(Db) -> Db)) {
     let flushed = |db: Db| {
         db.flush().unwrap();
@@ -69,7 +69,7 @@ fn in_each_place(test: impl Fn(&Clock, Db, &dyn Fn(Db) -> Db)) {
 
 #[test]
 fn a_key_is_absent_from_its_instant_on_in_every_read_wherever_it_is() {
-    // Catches a read that does not look at the clock, a key that goes too early, and an older version that is there again.
+    // Catches a read that ignores the clock, a key that expires too early, and an older version that reappears.
     in_each_place(|clock, db, settle| {
         db.insert("b", "old").unwrap();
         db.insert("e", "plain").unwrap();
@@ -94,7 +94,7 @@ fn a_key_is_absent_from_its_instant_on_in_every_read_wherever_it_is() {
         check(&db, &[e]);
         let db = settle(db);
         check(&db, &[e]);
-        // They are gone from the files too.
+        // A compaction removes them from the files too.
         db.compact_range(..).unwrap();
         check(&db, &[e]);
         assert_eq!(db.metrics().estimated_keys, 1);
@@ -125,7 +125,7 @@ fn an_entry_that_has_expired_by_its_flush_or_compaction_still_hides_older_versio
 
 #[test]
 fn a_later_write_replaces_the_value_with_its_expiry() {
-    // Catches an expiry that outlives its value, and a value that lost its own.
+    // Catches an expiry that applies to a later value, and a value without its expiry.
     in_each_place(|clock, db, settle| {
         for key in ["a", "b", "c", "d"] {
             db.insert_with_expiry(key, "short", at(1010)).unwrap();
@@ -152,7 +152,7 @@ fn a_later_write_replaces_the_value_with_its_expiry() {
 
 #[test]
 fn snapshots_iterators_and_cursors_see_the_time_at_which_they_were_made() {
-    // Catches a scan that loses entries while it goes on, and a flush or a compaction that drops what a snapshot still sees.
+    // Catches a scan that loses entries while it runs, and a flush or a compaction that drops entries that a snapshot still sees.
     in_each_place(|clock, db, settle| {
         db.insert("a", "old").unwrap();
         let db = settle(db);
@@ -197,7 +197,7 @@ impl MapEach for Vec<Option<Slice>> {
 
 #[test]
 fn conditional_writes_take_an_expired_key_for_absent() {
-    // Catches a lock that nobody can take after its owner has died, and a queue that hands out what has expired.
+    // Catches a lock that cannot be taken after its owner has died, and a queue that returns expired entries.
     in_each_place(|clock, db, settle| {
         db.insert_with_expiry("a", "owner", at(1010)).unwrap();
         db.insert_with_expiry("b", "1", at(1010)).unwrap();
@@ -215,7 +215,7 @@ fn conditional_writes_take_an_expired_key_for_absent() {
         check(&db, &[("a", "other"), ("b", "1")]);
         assert_eq!(db.get_with_expiry("b").unwrap().unwrap().1, Some(at(1020)));
         assert_eq!(&*db.pop_last().unwrap().unwrap().0, b"b");
-        // It is stored behind the end that the pop has noted.
+        // This entry is outside of the end that the pop has cached.
         db.insert_with_expiry("f", "3", at(1020)).unwrap();
         let db = settle(db);
         assert_eq!(&*db.pop_last().unwrap().unwrap().0, b"f");
@@ -229,7 +229,7 @@ fn conditional_writes_take_an_expired_key_for_absent() {
 
 #[test]
 fn the_clock_never_goes_back_within_a_database() {
-    // Catches a key that returns when the system's clock is set back: at once, after a close, or after a crash behind a flush.
+    // Catches a key that returns when the system's clock is set back: at once, after a close, or after a flush and a crash.
     let fs = clocked();
     let db = builder(&fs).open().unwrap();
     db.insert_with_expiry("a", "1", at(1010)).unwrap();
@@ -252,10 +252,10 @@ fn the_clock_never_goes_back_within_a_database() {
     drop(reader);
     let db = builder(&fs).open().unwrap();
     check(&db, &[("c", "3")]);
-    // A key that is written now and expires before the clock's latest time never was there.
+    // A key that is written now and expires before the clock's latest time is never visible.
     db.insert_with_expiry("d", "4", at(600)).unwrap();
     check(&db, &[("c", "3")]);
-    // The copy goes on from the same time.
+    // The copy's clock continues from the same time.
     db.insert_with_expiry("e", "5", at(1060)).unwrap();
     db.checkpoint("/copy").unwrap();
     fs.1.set(at(400));
@@ -267,7 +267,7 @@ fn the_clock_never_goes_back_within_a_database() {
 
 #[test]
 fn a_span_counts_from_the_clock_of_the_database_in_every_way_to_give_one() {
-    // Catches a key that expires at once, or early, because its span counts from a system's clock that was set back.
+    // Catches a key that expires at once, or early, because its lifetime is added to a system clock that was set back.
     let span = Duration::from_secs(3);
     for (system, reopens) in [(at(995), false), (at(10), true), (at(1000), false), (at(1005), false), (at(1005), true)]
     {
@@ -301,7 +301,7 @@ fn a_span_counts_from_the_clock_of_the_database_in_every_way_to_give_one() {
             let mut iter = keyspace.iter();
             std::iter::from_fn(|| iter.next_with_expiry()).map(|entry| entry.unwrap().2).collect::<Vec<_>>()
         };
-        // Behind "other" in the order of keys.
+        // Sorts behind "other".
         let mut own = entries(&db);
         assert_eq!(own.remove(3), Some(at(5000)));
         assert_eq!([own, entries(&brief)], [vec![Some(now + span); 4], vec![Some(now + span); 4]]);
@@ -310,7 +310,7 @@ fn a_span_counts_from_the_clock_of_the_database_in_every_way_to_give_one() {
 
 #[test]
 fn a_database_without_entries_that_expire_never_asks_for_the_time() {
-    // Catches a clock that every scan and snapshot pays for, and a byte in a file for entries that are not there.
+    // Catches a read of the clock in every scan and snapshot of a database without expiring entries, and extra bytes in its files.
     let (fs, plain) = (clocked(), clocked());
     let fill = |fs: &(MemFs, Clock)| {
         let db = builder(fs).open().unwrap();
@@ -323,7 +323,7 @@ fn a_database_without_entries_that_expire_never_asks_for_the_time() {
     fs.1.set(at(3000));
     drop((db.snapshot(), db.iter(), db.get("a")));
     db.close().unwrap();
-    // At its first entry that expires, the clock begins.
+    // The first expiring entry starts the clock.
     fs.1.set(at(500));
     let db = builder(&fs).open().unwrap();
     db.insert_with_expiry("c", "2", at(501)).unwrap();
@@ -352,8 +352,8 @@ fn a_database_without_entries_that_expire_never_asks_for_the_time() {
 
 #[test]
 fn a_table_is_compacted_without_further_writes_once_most_of_it_has_expired() {
-    // Catches space that expired data takes for ever, also because of a few entries that live long, and a wait for a compaction that no worker has
-    // been told of.
+    // Catches space that expired data takes for ever, also because of a few long-lived entries, and a wait for a compaction that no worker
+    // starts.
     let bytes = |db: &Db| db.metrics().levels.iter().map(|level| level.bytes).sum::<u64>();
     for long in [0, 4] {
         let fs = clocked();
@@ -364,7 +364,7 @@ fn a_table_is_compacted_without_further_writes_once_most_of_it_has_expired() {
         }
         db.compact_range(..).unwrap();
         let whole = bytes(&db);
-        // Four of ten have expired.
+        // Four of ten entries have expired.
         fs.1.set(at(1013));
         db.wait_for_compactions().unwrap();
         assert_eq!(bytes(&db), whole);
@@ -378,7 +378,7 @@ fn a_table_is_compacted_without_further_writes_once_most_of_it_has_expired() {
 
 #[test]
 fn salvage_keeps_expiries_and_leaves_out_what_has_expired() {
-    // Catches a repair after which a key lives for ever, or one that had expired is back.
+    // Catches a repair after which a key never expires, or an expired key is back.
     let fs = clocked();
     let db = builder(&fs).open().unwrap();
     db.insert("a", "old").unwrap();
@@ -391,7 +391,7 @@ fn salvage_keeps_expiries_and_leaves_out_what_has_expired() {
     db.insert_with_expiry("d", "in the next", at(1050)).unwrap();
     drop(db);
     fs.0.remove(&Path::new(DB).join("CURRENT")).unwrap();
-    // The manifest knows better.
+    // The manifest records a later time.
     fs.1.set(at(900));
     let mut entries = builder(&fs).salvage().unwrap().range(..).unwrap();
     let expiries: Vec<_> = std::iter::from_fn(|| entries.next_with_expiry()).map(|entry| entry.unwrap().2).collect();
@@ -408,8 +408,8 @@ fn salvage_keeps_expiries_and_leaves_out_what_has_expired() {
 
 #[test]
 fn entries_of_a_keyspace_with_a_lifetime_expire_unless_they_have_an_expiry_of_their_own() {
-    // Catches a way to insert that forgets the lifetime of the keyspace, one that uses it elsewhere or instead of the given time, and an option that a
-    // change or a reopen loses.
+    // Catches an insert method that ignores the lifetime of the keyspace, that uses it in another keyspace or instead of a given time, and an option
+    // that is lost by a change or a reopen.
     let fs = &clocked();
     let lifetime = |seconds| KeyspaceOptions::default().expire_after(Duration::from_secs(seconds));
     let expiry_of = |keyspace: &Keyspace, key: &str| keyspace.get_with_expiry(key).unwrap().unwrap().1;
@@ -479,7 +479,7 @@ fn entries_of_a_keyspace_with_a_lifetime_expire_unless_they_have_an_expiry_of_th
 
 #[test]
 fn no_recorded_instant_survives_a_power_cut_without_the_writes_before_it() {
-    // Catches an edit of the manifest that is durable with the clock of writes which are not (K4 of the clock).
+    // Catches a manifest edit that makes the clock of writes durable although the writes are not (K4 of the clock).
     for is_load in [false, true] {
         let fs = clocked();
         let db = builder(&fs).open().unwrap();

@@ -8,7 +8,7 @@ fn builder(path: &Path) -> mini_engine::Builder {
 
 #[test]
 fn a_load_goes_straight_to_the_lowest_level_visible_at_once_and_durable() {
-    // Catches entries that go through the log and the memtable, a table of the load that is seen before another, and a load that is lost.
+    // Catches entries that go through the log and the memtable, a table of the load that becomes visible before another, and a lost load.
     let (dir, hook) = (TempDir::new().unwrap(), unmapped());
     let db = builder(dir.path()).file_system(hook.arc()).open().unwrap();
     db.insert("a", "before").unwrap();
@@ -16,7 +16,7 @@ fn a_load_goes_straight_to_the_lowest_level_visible_at_once_and_durable() {
     db.flush().unwrap();
     hook.take();
     let load = (0..3000).map(|n| {
-        // A reader meanwhile sees nothing of it.
+        // A concurrent reader sees no entry of the load.
         assert!(n != 2999 || db.iter().count() == 1);
         (key(n), [n as u8; 40])
     });
@@ -27,7 +27,7 @@ fn a_load_goes_straight_to_the_lowest_level_visible_at_once_and_durable() {
     let levels = db.metrics().levels;
     assert!(levels.last().unwrap().tables > 4 && levels[1..levels.len() - 1].iter().all(|level| level.tables == 0));
     assert!(levels.len() > 2, "{levels:?}");
-    // Later writes go on after its numbers, across a reopen too.
+    // Later writes get sequence numbers after those of the load, across a reopen too.
     db.insert(key(7), "after").unwrap();
     assert_eq!(db.snapshot().seqno(), seqno + 1);
     drop((before, db));
@@ -39,7 +39,7 @@ fn a_load_goes_straight_to_the_lowest_level_visible_at_once_and_durable() {
 
 #[test]
 fn a_load_that_is_not_sorted_is_refused_and_leaves_nothing() {
-    // Catches a table whose keys are out of order, which reads would miss, and tables of a load that was given up.
+    // Catches a table with unsorted keys, which reads would miss, and leftover tables of a refused load.
     let dir = TempDir::new().unwrap();
     let db = builder(dir.path()).open().unwrap();
     db.insert("k", "kept").unwrap();
@@ -65,7 +65,7 @@ fn a_load_that_is_not_sorted_is_refused_and_leaves_nothing() {
 
 #[test]
 fn loads_and_writers_beside_each_other_lose_nothing() {
-    // Catches a write that slips between the flush and the load, and a writer that nobody wakes.
+    // Catches a write between the flush and the load, and a writer that is not woken.
     let dir = TempDir::new().unwrap();
     let db = builder(dir.path()).open().unwrap();
     thread::scope(|scope| {
@@ -95,7 +95,7 @@ fn loads_and_writers_beside_each_other_lose_nothing() {
 
 #[test]
 fn rule_7_a_failed_sync_of_a_load_makes_the_engine_read_only() {
-    // Catches a load that is refused for a failed sync, while the engine goes on as if the disk could be trusted.
+    // Catches an engine that accepts writes after a load failed at a sync, although the disk can no longer be trusted.
     for (op, part) in [(Op::SyncDir, ""), (Op::Sync, ".sst")] {
         let (_dir, fs, db) = hooked(|b| b);
         fs.fail(op, part, ErrorKind::Other);
@@ -109,7 +109,7 @@ fn rule_7_a_failed_sync_of_a_load_makes_the_engine_read_only() {
 
 #[test]
 fn rule_16_a_key_is_there_while_it_is_loaded_anew() {
-    // Catches numbers of a load that are published after a compaction may have used them.
+    // Catches a load whose sequence number is published only after a compaction may have used the load's tables.
     let builder = in_memory(&MemFs::default()).l0_trigger(1);
     let db = builder.l0_slowdown(900).l0_stop(1000).open().unwrap();
     db.insert("k", "0").unwrap();

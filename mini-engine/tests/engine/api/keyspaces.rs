@@ -1,4 +1,4 @@
-//! Keyspaces: sets of keys of their own, which batches and snapshots span; made, listed and dropped durably.
+//! Keyspaces: separate sets of keys, which batches and snapshots span, and which are made, listed and dropped durably.
 
 use allocation_counter::measure;
 
@@ -8,7 +8,7 @@ fn no_keyspace<T: std::fmt::Debug>(result: Result<T, Error>, expected: &str) {
     assert!(matches!(&result, Err(Error::NoKeyspace { name }) if name == expected), "{result:?}");
 }
 
-/// Reads what the test below has written, in each way.
+/// Reads the entries of the test below by every kind of read.
 fn check_each_read(db: &Db) {
     for (n, name) in ["", "a", "b"].iter().enumerate() {
         let space = if name.is_empty() { Keyspace::clone(db) } else { db.keyspace(name).unwrap() };
@@ -30,7 +30,7 @@ fn check_each_read(db: &Db) {
 
 #[test]
 fn each_keyspace_has_keys_of_its_own_in_every_kind_of_read_and_write() {
-    // Catches a read or a write that leaves the prefix out, or shows it.
+    // Catches a read or a write that omits the keyspace's prefix, or shows it to the caller.
     let (dir, db) = fresh();
     let (a, b) = (db.keyspace("a").unwrap(), db.keyspace("b").unwrap());
     let spaces = [&*db, &a, &b];
@@ -59,7 +59,7 @@ fn each_keyspace_has_keys_of_its_own_in_every_kind_of_read_and_write() {
 
 #[test]
 fn pops_of_one_keyspace_leave_the_others_alone() {
-    // Catches an end of the order that is remembered for all keyspaces.
+    // Catches a cached end that is shared by all keyspaces.
     let (_dir, db) = fresh();
     let a = db.keyspace("a").unwrap();
     for key in ["1", "2", "3"] {
@@ -80,7 +80,7 @@ fn pops_of_one_keyspace_leave_the_others_alone() {
 
 #[test]
 fn a_batch_and_a_snapshot_span_keyspaces() {
-    // Catches a batch that is applied in parts, and two moments in one snapshot.
+    // Catches a batch that is applied in parts, and a snapshot that sees keyspaces at different moments.
     let (_dir, db) = fresh();
     let (a, b) = (db.keyspace("a").unwrap(), db.keyspace("b").unwrap());
     let mut batch = WriteBatch::new();
@@ -110,7 +110,7 @@ fn a_batch_and_a_snapshot_span_keyspaces() {
 
 #[test]
 fn a_dropped_keyspace_is_gone_for_every_handle_and_its_name_is_free() {
-    // Catches an old handle that reads or writes the keyspace that has its name now, and keys that come back.
+    // Catches a handle of a dropped keyspace that reads or writes a new one of the same name, and keys that come back.
     let (dir, db) = fresh();
     let old = db.keyspace("a").unwrap();
     old.insert("k", "old").unwrap();
@@ -156,7 +156,7 @@ fn a_dropped_keyspace_is_gone_for_every_handle_and_its_name_is_free() {
 
 #[test]
 fn a_handle_of_another_database_is_refused() {
-    // Catches a batch that writes into whichever keyspace has the same number here.
+    // Catches a batch with a keyspace of another database that writes into the keyspace of the same number here.
     let ((_dir, db), (_other_dir, other)) = (fresh(), fresh());
     let (_here, there) = (db.keyspace("a").unwrap(), other.keyspace("a").unwrap());
     let mut batch = WriteBatch::new();
@@ -170,7 +170,7 @@ fn a_handle_of_another_database_is_refused() {
 
 #[test]
 fn names_are_listed_and_kept_and_bad_ones_refused() {
-    // Catches a name that a later open does not find, and one that cannot be stored.
+    // Catches a name that a later open does not find, and an accepted name that cannot be stored.
     let (dir, db) = fresh();
     let long = "n".repeat(255);
     for name in ["b", "a", "\n", &long, "b"] {
@@ -194,7 +194,7 @@ fn names_are_listed_and_kept_and_bad_ones_refused() {
 
 #[test]
 fn a_handle_keeps_the_database_open_and_a_close_ends_it() {
-    // Catches workers that end while a keyspace can still be written to.
+    // Catches workers that end while a handle of a keyspace can still write.
     let (_dir, db) = opened(|builder| builder.memtable_bytes(4096));
     let a = db.keyspace("a").unwrap();
     let again = db.clone();
@@ -210,7 +210,8 @@ fn a_handle_keeps_the_database_open_and_a_close_ends_it() {
 
 #[test]
 fn every_keyspace_takes_keys_of_the_same_length() {
-    // Catches a stored key past the limit of tables, which would make each flush fail, and keys that are shorter by the prefix, also in a transaction.
+    // Catches a stored key beyond the limit of tables, which would make each flush fail, and a maximal key length that the prefix reduces, also in a
+    // transaction.
     let (dir, db) = fresh();
     let a = db.keyspace("a").unwrap();
     let longest = [b'k'; MAX_KEY_LEN];
@@ -238,7 +239,7 @@ fn every_keyspace_takes_keys_of_the_same_length() {
     assert_eq!(db.last().unwrap().map(|entry| entry.0.len()), Some(MAX_KEY_LEN));
 }
 
-/// Writes `entries` entries of a hundred bytes that do not compress.
+/// Writes `entries` incompressible entries of a hundred bytes.
 fn fill_keyspace(space: &Keyspace, entries: u64) {
     let mut random = Random(entries);
     for n in 0..entries {
@@ -253,7 +254,7 @@ fn bytes(db: &Db) -> u64 {
 
 #[test]
 fn the_space_of_a_dropped_keyspace_comes_back_without_a_read_whatever_snapshots_there_are() {
-    // Catches tables that straddle keyspaces, tables that stay or are rewritten, and a snapshot that keeps them.
+    // Catches tables with keys of several keyspaces, and tables of a dropped keyspace that stay, are rewritten, or are kept by a snapshot.
     for policy in POLICIES {
         let (_dir, db) = opened(|builder| {
             let builder = builder.memtable_bytes(8 << 10).table_file_bytes(16 << 10).level1_bytes(64 << 10);
@@ -281,14 +282,14 @@ fn the_space_of_a_dropped_keyspace_comes_back_without_a_read_whatever_snapshots_
 
 #[test]
 fn a_drop_that_a_close_interrupts_is_completed_after_the_next_open() {
-    // Catches tables of a dropped keyspace that are forgotten with the process that dropped it, and its keys in the log that are flushed.
+    // Catches tables of a dropped keyspace that are never removed once the dropping process has ended, and keys of it in the log that are flushed.
     let (dir, db) = opened(|builder| builder.memtable_bytes(8 << 10));
     let a = db.keyspace("a").unwrap();
     fill_keyspace(&a, 500);
     db.compact().unwrap();
     a.insert("in the log", "only").unwrap();
     let left = copy(dir.path());
-    // The manifest of the database that drops it, beside all tables.
+    // The manifest after the drop, together with all tables from before.
     db.drop_keyspace("a").unwrap();
     for name in files(dir.path(), "") {
         if name.starts_with("MANIFEST") || name == "CURRENT" {
@@ -304,7 +305,7 @@ fn a_drop_that_a_close_interrupts_is_completed_after_the_next_open() {
 
 #[test]
 fn blocks_of_a_keyspace_have_its_compression() {
-    // Catches a block with keys of two keyspaces, and options that are forgotten or that change others.
+    // Catches a block with keys of two keyspaces, and options of a keyspace that are lost or that affect others.
     let (dir, db) = opened(|builder| builder.compression(Compression::None));
     let zstd = KeyspaceOptions::default().compression(Compression::Zstd { level: 1 });
     let (plain, dense) = (db.keyspace("plain").unwrap(), db.keyspace_with("dense", zstd.clone()).unwrap());
@@ -337,7 +338,7 @@ fn blocks_of_a_keyspace_have_its_compression() {
 
 #[test]
 fn the_size_of_a_keyspace_is_that_of_its_part_of_the_tables() {
-    // Catches a keyspace that counts its neighbours, or all of a table that it shares, and one that forgets tables in between.
+    // Catches a size of a keyspace that includes its neighbours or all of a shared table, or that omits tables in between.
     let (_dir, db) = opened(|builder| builder.compression(Compression::None).memtable_bytes(64 << 10));
     let spaces = [
         (&*db, 300),
@@ -366,13 +367,13 @@ fn the_size_of_a_keyspace_is_that_of_its_part_of_the_tables() {
 
 #[test]
 fn making_and_dropping_a_keyspace_costs_hardly_more_among_ten_thousand() {
-    // Catches an edit that copies the whole map of keyspaces by name, by number, or of those with a compression of their own: making many keyspaces
-    // would take time quadratic in their number.
+    // Catches an edit that copies a whole map of keyspaces (by name, by number, or of separate compressions): many keyspaces would take time
+    // quadratic in their number.
     let fs = FaultFs::of_system();
     fs.answer_where(Answer::Pretend, |_| true);
     let (_dir, db) = opened(|builder| builder.file_system(fs.arc()));
     let options = || KeyspaceOptions::default().compression(Compression::Lz4);
-    // The middle one of many: a manifest that is begun anew once in a while writes all.
+    // The median of many, because a new manifest, which sometimes begins, writes all keyspaces.
     let median = |step: &dyn Fn(String)| {
         let mut bytes: Vec<u64> = (0..33).map(|n| measure(|| step(format!("of many {n}"))).bytes_total).collect();
         bytes.sort_unstable();

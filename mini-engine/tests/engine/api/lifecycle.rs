@@ -1,11 +1,11 @@
-//! Handles, snapshots, iterators and workers: which of them keeps which others alive, and how a database ends.
+//! The lifetimes of handles, snapshots, iterators and workers, and the end of a database.
 
 use crate::support::*;
 
 #[test]
 fn second_open_gets_locked_also_in_the_same_process() {
-    // Catches a lock that a process shares with itself, as POSIX record locks do: two writers on one log; and a search for another process that has
-    // it open "elsewhere".
+    // Catches a lock that does not exclude other opens of the same process, like a POSIX record lock, so that two writers use one log. Also catches
+    // an error that blames another process.
     let (dir, db) = fresh();
     let check_refused = || {
         let builder = || Db::builder(dir.path());
@@ -27,7 +27,7 @@ fn second_open_gets_locked_also_in_the_same_process() {
 
 #[test]
 fn rule_13_lock_is_held_until_the_last_snapshot_and_iterator_is_gone() {
-    // Catches a second engine that removes, as orphans, files that an iterator of the first still reads.
+    // Catches a second engine that removes files as orphans although an iterator of the first engine still reads them.
     let (dir, db) = fresh();
     db.insert("a", "1").unwrap();
     db.flush().unwrap();
@@ -67,7 +67,7 @@ fn snapshots_and_iterators_go_on_after_close_and_may_go_to_other_threads() {
 
 #[test]
 fn other_handles_get_closed_after_close() {
-    // Catches an operation without the check for a closed database, which would write to logs that are no longer flushed.
+    // Catches an operation that does not check whether the database is closed, and would write to logs that are no longer flushed.
     let (_dir, db) = fresh();
     let other = db.clone();
     db.insert("a", "1").unwrap();
@@ -94,7 +94,7 @@ fn other_handles_get_closed_after_close() {
 
 #[test]
 fn close_leaves_nothing_to_replay_and_drop_loses_nothing() {
-    // Catches a close that stops without a flush, and a drop that forgets buffered writes.
+    // Catches a close without a flush, and a drop that loses buffered writes.
     let (dir, db) = fresh();
     assert!(db.recovery().created);
     db.insert("a", "1").unwrap();
@@ -105,7 +105,7 @@ fn close_leaves_nothing_to_replay_and_drop_loses_nothing() {
     let db = Db::open(dir.path()).unwrap();
     assert_eq!((db.recovery().batches_replayed, db.recovery().last_seqno), (0, 2));
     assert_eq!(db.iter().count(), 2);
-    // One log and one manifest: what earlier opens left is gone.
+    // One log and one manifest are left; the files of earlier opens are gone.
     assert_eq!((files(dir.path(), ".log").len(), files(dir.path(), "MANIFEST").len()), (1, 1));
 }
 
@@ -114,7 +114,7 @@ fn the_last_handle_may_be_dropped_on_a_worker_thread() {
     // Catches a worker that joins itself, or waits for a lock that it holds: the shutdown would never end.
     for (op, durability) in [
         (Op::Remove, Durability::Buffered),
-        // A log that was synced is kept for another one.
+        // The file of a synced log is kept for another log.
         (Op::Truncate, Durability::Synced),
         (Op::Rename, Durability::Synced),
     ] {
@@ -136,7 +136,7 @@ fn the_last_handle_may_be_dropped_on_a_worker_thread() {
         arm.send(()).unwrap();
         drop(arm);
         assert_eq!(dropped.recv().unwrap().as_deref(), Some("mini-engine-flush"), "{op:?}");
-        // The lock goes with the worker, which ends on its own.
+        // The lock is released when the worker ends, at some later time.
         let reopened = loop {
             match Db::open(dir.path()) {
                 Err(Error::Locked { .. }) => thread::yield_now(),
@@ -149,7 +149,7 @@ fn the_last_handle_may_be_dropped_on_a_worker_thread() {
 
 #[test]
 fn a_stalled_writer_gets_closed_and_close_reports_the_flush_that_cannot_be_done() {
-    // Catches a writer that waits for ever for space that will never come, and a close that hides the failure.
+    // Catches a writer that waits for space for ever although the database is closed, and a close that hides the failure.
     let (dir, fs, db) = hooked(|b| b.memtable_bytes(4096).wait_for_space(true));
     fs.fail(Op::Create, ".sst", ErrorKind::StorageFull);
     let writer = {
@@ -175,7 +175,7 @@ fn a_stalled_writer_gets_closed_and_close_reports_the_flush_that_cannot_be_done(
 
 #[test]
 fn a_flush_under_way_when_the_last_handle_goes_loses_nothing() {
-    // Catches a drop that leaves half a table in the version, or takes its log away.
+    // Catches a drop during a flush that leaves a partial table in the version, or removes its log.
     let (dir, fs, db) = hooked(|b| b.memtable_bytes(4096));
     let (starts, go) = fs.hold(Op::Create, ".sst", Answer::Go);
     for n in 0..18u8 {
@@ -191,7 +191,7 @@ fn a_flush_under_way_when_the_last_handle_goes_loses_nothing() {
 
 #[test]
 fn debug_output_names_the_directory_and_not_the_data() {
-    // Catches a log line that prints the database.
+    // Catches a `{:?}` output that contains the data.
     let (dir, db) = fresh();
     for n in 0..1000 {
         db.insert(format!("secret{n}"), "secret").unwrap();

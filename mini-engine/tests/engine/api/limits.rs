@@ -1,4 +1,4 @@
-//! Keys, values and batches at and past their limits.
+//! Keys, values and batches at and beyond their limits.
 
 use crate::support::*;
 
@@ -11,7 +11,7 @@ fn rule_15_keys_and_values_past_their_limits_are_invalid_arguments() {
     assert!(matches!(db.remove(&long), Err(Error::InvalidArgument(_))));
     assert!(matches!(db.insert("k", vec![0; MAX_VALUE_LEN + 1]), Err(Error::InvalidArgument(_))));
     assert_eq!(db.get(&long).unwrap(), None);
-    // Nothing of it was written, and the database is as usable as before.
+    // No part of it was written, and the database still works.
     assert_eq!((db.snapshot().seqno(), db.iter().count()), (0, 0));
     db.insert(&long[1..], "at the limit").unwrap();
     let db = reopened(db, &dir);
@@ -39,20 +39,20 @@ fn empty_keys_and_values_are_ordinary() {
 
 #[test]
 fn an_empty_batch_writes_nothing() {
-    // Catches a frame without operations, and a sequence number given out for nothing.
+    // Catches a frame without operations, and a sequence number without an operation.
     let (_dir, fs, db) = hooked(|b| b);
     db.insert("a", "1").unwrap();
     fs.take();
     assert_eq!(db.write(WriteBatch::new(), Durability::Buffered).unwrap(), 1);
     assert_eq!(fs.take(), []);
-    // Synced, it makes what came before durable.
+    // A synced empty batch makes earlier writes durable.
     assert_eq!(db.write(WriteBatch::new(), Durability::Synced).unwrap(), 1);
     assert_eq!(count(&fs.take(), Op::Sync, ".log"), 1);
 }
 
 #[test]
 fn a_batch_larger_than_half_a_memtable_has_a_log_and_a_memtable_of_its_own() {
-    // Catches a batch that can never be reserved, spans two logs, or shares a log with other writes.
+    // Catches a large batch that can never be reserved, spans two logs, or shares a log with other writes.
     for entries in [30, 100, 1000] {
         let (dir, fs) = (TempDir::new().unwrap(), unmapped());
         let open = || {
@@ -61,7 +61,7 @@ fn a_batch_larger_than_half_a_memtable_has_a_log_and_a_memtable_of_its_own() {
         let db = open();
         db.insert("before", "").unwrap();
         fs.take();
-        // No flush ends meanwhile, so that no log gets the file of another.
+        // No flush ends meanwhile, so that no log reuses another one's file.
         let (_arrivals, go) = fs.hold(Op::Create, ".sst", Answer::Go);
         let batch = batch((0..entries).map(|n| (key(n), [n as u8; 200])));
         let last = db.write(batch, Durability::Synced).unwrap();
@@ -70,7 +70,7 @@ fn a_batch_larger_than_half_a_memtable_has_a_log_and_a_memtable_of_its_own() {
         let events = fs.take();
         let writes = events.iter().filter(|event| event.is(Op::Write, ".log"));
         let logs: std::collections::BTreeSet<_> = writes.map(|event| event.name().to_owned()).collect();
-        // The batch in the first, "after" in the second.
+        // The batch is in the first log, "after" in the second.
         assert_eq!((logs.len(), count(&events, Op::Create, ".log")), (2, 2), "{events:?}");
         drop(go);
         drop(db);

@@ -1,4 +1,4 @@
-//! Random operations against ordinary maps, one for each keyspace; after every step, everything readable is compared.
+//! Compares random operations with ordinary maps, one for each keyspace. After every step, all readable data is compared.
 
 use proof::model::{Chosen, End, Op, Run, SPACES, Step, steps};
 use proptest::collection::vec;
@@ -21,11 +21,11 @@ proptest! {
     fn every_read_agrees_with_an_ordinary_map_after_every_step(
         bytes in vec(any::<u8>(), 1..1400), is_in_memory in any::<bool>(),
     ) {
-        // Catches any mistake of a memtable of either kind, a flush, a load, a compaction, a recovery or an iterator about order, versions,
-        // tombstones, removed ranges, bounds and directions, under each policy and after a change from any policy to any other; combined reads that
-        // differ from single reads, or that exceed their limit; an end of the order that pops remember wrongly; keyspaces that see each other; a
-        // transaction that does not see its own writes, misses a conflict, meets one that is none, or leaves a trace when it is refused; a write that
-        // a kill loses, or a power cut although it was durable.
+        // Catches any mistake about order, versions, tombstones, removed ranges, bounds and directions in a memtable of either kind, a flush,
+        // a load, a compaction, a recovery or an iterator, under each policy and after any change of policy. Also catches combined reads that
+        // differ from single reads or exceed their limit, a wrong cached end for pops, and keyspaces that see each other's keys. Also catches a
+        // transaction that does not see its own writes, misses a conflict, reports a false one, or leaves a trace when it is refused. Also catches a
+        // write lost by a kill, and a durable one lost by a power cut.
         let (chosen, steps) = steps(&bytes);
         let mut run = if is_in_memory { Run::in_memory(&chosen) } else { Run::on_system(&chosen) };
         for step in steps {
@@ -45,7 +45,7 @@ fn the_model_workload_rotates_flushes_and_compacts() {
     run.step(Step::Flush);
     let metrics = run.db().metrics();
     assert!(metrics.flushes > 5, "{metrics:?}");
-    // The compactions that are still due end before the close of the next open does.
+    // Waits for the due compactions, which end before the next open is closed.
     wait_while(|| run.db().metrics().compactions == 0);
     run.step(Step::WaitForCompactions);
 }
@@ -66,7 +66,7 @@ fn the_model_workload_commits_and_refuses_transactions() {
 
 #[test]
 fn the_model_workload_loses_writes_that_were_not_synced_and_no_others() {
-    // Catches kills and power cuts of the model test that cost nothing, and so show nothing about durability.
+    // Catches kills and power cuts of the model test that lose no writes, and so show nothing about durability.
     let mut run = Run::in_memory(&LEVELED);
     let insert = |n: u64| Step::Write(Op::Insert(vec![n as u8 % 50], 60));
     let mut lost = 0;

@@ -1,12 +1,12 @@
-//! Each option does what its documentation says, and is not only accepted.
+//! Checks that each option has its documented effect, and is not only accepted.
 //!
-//! Options that other tests show: `compaction_threads`, `l0_slowdown` and the policy's memory in `compaction`; `l0_stop` and `wait_for_space` in
+//! Options that other tests cover: `compaction_threads`, `l0_slowdown` and the policy's memory in `compaction`; `l0_stop` and `wait_for_space` in
 //! `space`; `log_compression` in `group`; `recovery_mode` in `quarantine`; `create_if_missing` in `directory`; the results of a memtable of either
 //! kind in `vector`; the shape of levels under each policy in the unit tests of `compaction::policy`.
 
 use crate::support::*;
 
-/// The stored bytes of each data block of a table, how they are compressed, and the uncompressed length: see `docs/src/formats.md`.
+/// The stored bytes of each data block of a table, their compression, and the uncompressed length: see `docs/src/formats.md`.
 fn stored(table: &Path) -> Vec<(Vec<u8>, u8, usize)> {
     let file = fs::read(table).unwrap();
     let block = |(offset, len): (usize, usize)| {
@@ -48,7 +48,7 @@ fn defaults_are_those_that_are_documented() {
 
 #[test]
 fn an_option_past_either_end_of_its_range_is_refused_with_name_value_and_range() {
-    // Catches an end that is not checked, and a builder that sets another option than it says.
+    // Catches a bound that is not checked, and a builder method that sets another option.
     let dir = TempDir::new().unwrap();
     let builder = || Db::builder(dir.path().join("db"));
     type Set = fn(Builder, u64) -> Builder;
@@ -77,20 +77,19 @@ fn an_option_past_either_end_of_its_range_is_refused_with_name_value_and_range()
             refuse(set(builder(), past), name, past, &format!("{low} to {high}"));
         }
     }
-    // Those that may be 0.
+    // Options that may be 0.
     refuse(builder().filter_bits_per_key(33), "filter_bits_per_key", 33, "0 to 32");
     refuse(builder().cache_bytes((1 << 50) + 1), "cache_bytes", (1 << 50) + 1, "0 to 1125899906842624");
 }
 
 #[test]
 fn a_memtable_is_frozen_at_memtable_bytes() {
-    // Catches a size that is ignored, or taken for a number of entries; and a kind that is ignored: each has its own price for
-    // an entry.
+    // Catches a size that is ignored, or taken for a number of entries, and an ignored kind: each kind uses another amount of memory for an entry.
     let entries_of_first = |kind: MemtableKind, bytes: usize, value: &[u8]| {
         let (dir, fs, db) = hooked(|b| b.memtable_bytes(bytes).memtable_kind(kind).immutable_memtables(64));
         // No log is removed meanwhile.
         let (_arrivals, _go) = fs.hold(Op::Create, ".sst", Answer::Go);
-        // The second log is there before it is needed. It is in use once it has a frame.
+        // The second log is made in advance. It is in use once it has a frame.
         let is_second_used = || match &files(dir.path(), ".log")[..] {
             [_, second, ..] => std::fs::read(dir.path().join(second)).unwrap().iter().skip(56).any(|byte| *byte != 0),
             _ => false,
@@ -100,7 +99,7 @@ fn a_memtable_is_frozen_at_memtable_bytes() {
             db.insert(key(written), value).unwrap();
             written += 1;
         }
-        // The last one is the first of the next memtable.
+        // The last entry is the first of the next memtable.
         written - 1
     };
     for kind in [MemtableKind::SkipList, MemtableKind::Vector] {
@@ -116,14 +115,14 @@ fn a_memtable_is_frozen_at_memtable_bytes() {
 
 #[test]
 fn writers_wait_once_as_many_memtables_as_allowed_wait_for_their_flush() {
-    // Catches a queue that holds one more or one less than the option says.
+    // Catches a queue that holds one more or one less memtable than the option allows.
     for allowed in [1, 3] {
         let (dir, fs, db) = hooked(|b| b.memtable_bytes(4096).immutable_memtables(allowed));
         let (_arrivals, go) = fs.hold(Op::Create, ".sst", Answer::Go);
         thread::scope(|scope| {
             let writer = scope.spawn(|| (0..200).for_each(|n| db.insert(key(n), [7; 400]).unwrap()));
             wait_while(|| db.metrics().stalls == 0 && !writer.is_finished());
-            // One log more is made ahead.
+            // One more log is made in advance.
             wait_while(|| files(dir.path(), ".log").len() < allowed + 2 && !writer.is_finished());
             assert_eq!((files(dir.path(), ".log").len(), db.metrics().flushes), (allowed + 2, 0));
             drop(go);
@@ -152,11 +151,11 @@ fn level_0_is_compacted_once_it_holds_more_than_l0_trigger_tables() {
 
 #[test]
 fn a_tier_holds_one_run_less_than_the_size_ratio() {
-    // Catches a ratio that is ignored where it is a number of runs, and one policy taken for another.
+    // Catches a ratio that is ignored by policies that use it as a number of runs, and one policy taken for another.
     let most_runs = |policy: Compaction, ratio: u64| {
         let builder = in_memory(&MemFs::default()).compaction(policy).size_ratio(ratio).l0_trigger(1);
         let db = builder.compression(Compression::None).open().unwrap();
-        // The oldest run is large, so that the tiers are not compacted with it.
+        // The oldest run is so large that the tiers are not compacted with it.
         fill(&db, 0..2000, [7; 100]);
         db.compact_range(..).unwrap();
         let runs = |_| {
@@ -175,20 +174,20 @@ fn a_tier_holds_one_run_less_than_the_size_ratio() {
 
 #[test]
 fn levels_come_between_by_size_ratio_and_level1_bytes() {
-    // Catches options that do not reach the policy: its own tests set them directly.
+    // Catches options that are not passed to the policy, whose own tests set them directly.
     let levels = |ratio: u64, level1_bytes: u64| {
         let builder = in_memory(&MemFs::default()).memtable_bytes(4096).l0_trigger(1).table_file_bytes(4096);
         let builder = builder.compression(Compression::None).size_ratio(ratio).level1_bytes(level1_bytes);
         let db = builder.open().unwrap();
         for n in 0..1500u64 {
             db.insert(key(n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55), [7; 200]).unwrap();
-            // A compaction at a time, so that its pace decides nothing.
+            // One compaction at a time, so that the result does not depend on its speed.
             if n % 10 == 9 {
                 db.flush().unwrap();
                 db.wait_for_compactions().unwrap();
             }
         }
-        // Those that ever held anything: a compaction may just have emptied one.
+        // Counts levels that ever held data, since a compaction may just have emptied one.
         db.metrics().levels.iter().skip(1).filter(|level| level.arrived > 0).count()
     };
     assert_eq!(levels(2, 1 << 20), 1);
@@ -201,7 +200,7 @@ fn compactions_cut_tables_at_table_file_bytes() {
     // Catches a size that is ignored, or that counts something other than bytes.
     for bytes in [2048, 16384] {
         let (dir, db) = opened(|b| b.table_file_bytes(bytes).compression(Compression::None).block_bytes(512));
-        // Twice: a table that overlaps no other would be moved as it is.
+        // Written twice, because a table without overlap would be moved unchanged.
         for _ in 0..2 {
             fill(&db, 0..2000, [7; 50]);
             db.flush().unwrap();
@@ -248,7 +247,7 @@ fn partitions_end_at_partition_bytes() {
 
 #[test]
 fn more_filter_bits_let_fewer_absent_keys_pass_and_none_let_all() {
-    // Catches bits that are ignored, and a table without a filter that is counted as having one.
+    // Catches an ignored number of bits, and a table without a filter that is counted as having one.
     let passed = |bits: u32| {
         let (_dir, db) = opened(|b| b.filter_bits_per_key(bits));
         (0..8000).for_each(|n| db.insert(key(2 * n), "").unwrap());
@@ -256,7 +255,7 @@ fn more_filter_bits_let_fewer_absent_keys_pass_and_none_let_all() {
         assert!((0..7999).all(|n| db.get(key(2 * n + 1)).unwrap().is_none()));
         let metrics = db.metrics();
         let told = metrics.filter_negatives + metrics.filter_false_positives;
-        // Each key that passes costs a look at a block.
+        // Each key that passes the filter costs the read of a block.
         assert_eq!((told, metrics.get_blocks + metrics.filter_negatives), (if bits == 0 { 0 } else { 7999 }, 7999));
         // A combined read of many keys counts each of them.
         let absent: Vec<String> = (0..7999).map(|n| key(2 * n + 1)).collect();
@@ -282,7 +281,7 @@ fn each_level_has_its_own_compression() {
     let builder = Db::builder(dir.path()).compression_per_level(levels).compaction(Compaction::Tiered).l0_trigger(1);
     let db = builder.open().unwrap();
     let flush_to = |db: &Db, dir: &TempDir| {
-        // The level of a run follows from its size, and the size from these keys.
+        // These keys determine the size of a run, and so its level.
         (0..100u64).for_each(|n| db.insert(n.to_be_bytes(), [7; 100]).unwrap());
         db.flush().unwrap();
         db.wait_for_compactions().unwrap();
@@ -293,7 +292,7 @@ fn each_level_has_its_own_compression() {
     assert_eq!((db.metrics().levels[0].tables, compressions(dir.path())), (1, BTreeSet::from([0])));
     flush(&db);
     assert_eq!((db.metrics().levels[1].tables, compressions(dir.path())), (1, BTreeSet::from([1])));
-    // Together as large as the oldest run, they go to the deepest level.
+    // The runs are together as large as the oldest run, so they go to the deepest level.
     (0..2).for_each(|_| flush(&db));
     assert_eq!((db.metrics().levels.len(), compressions(dir.path())), (8, BTreeSet::from([2])));
     for (compression, id) in [(Compression::None, 0), (Compression::Lz4, 1), (Compression::Zstd { level: 22 }, 2)] {
@@ -305,8 +304,8 @@ fn each_level_has_its_own_compression() {
 
 #[test]
 fn a_block_is_compressed_exactly_where_that_saves_12_percent() {
-    // Catches blocks that are stored compressed to save a few bytes, and so are decompressed at each read, and blocks that are stored uncompressed
-    // without a reason.
+    // Catches blocks that are stored compressed to save only a few bytes and so are decompressed at each read, and compressible blocks that are
+    // stored uncompressed.
     type Compress = fn(&[u8]) -> Vec<u8>;
     let codecs: [(Compression, Compress); 2] = [
         (Compression::Lz4, lz4_flex::block::compress),
@@ -316,7 +315,7 @@ fn a_block_is_compressed_exactly_where_that_saves_12_percent() {
         let (dir, db) = opened(|b| b.compression(compression).block_bytes(512));
         let mut random = Random(1);
         for n in 0..400u64 {
-            // From all noise to a quarter of zeros.
+            // Values from pure noise to a quarter of zeros.
             let value: Vec<u8> = (0..400).map(|at| if at < n / 4 { 0 } else { random.next() as u8 }).collect();
             db.insert(key(n), value).unwrap();
         }
@@ -341,8 +340,7 @@ fn a_block_is_compressed_exactly_where_that_saves_12_percent() {
 
 #[test]
 fn blocks_are_read_again_only_without_room_in_the_cache() {
-    // Catches a cache that is not used, and one of 0 bytes that keeps blocks. That it stays within its bytes is shown in
-    // `reads`.
+    // Catches an unused cache, and one of 0 bytes that keeps blocks. The tests in `reads` check the bound on the cache's bytes.
     for (bytes, again) in [(0, true), (16 << 20, false)] {
         let (_dir, db) = opened(|b| b.cache_bytes(bytes));
         fill(&db, 0..1000, [7; 100]);
@@ -360,7 +358,7 @@ fn blocks_are_read_again_only_without_room_in_the_cache() {
 
 #[test]
 fn single_writes_have_the_durability_of_the_options() {
-    // Catches a default that applies to inserts but not to removes, and one that reaches batches, which set their own durability.
+    // Catches a default that applies to inserts but not to removes, and one that affects batches, which set their own durability.
     for (durability, syncs) in [(Durability::Buffered, 0), (Durability::Synced, 2)] {
         let (_dir, fs, db) = hooked(|b| b.durability(durability));
         fs.take();

@@ -1,8 +1,8 @@
-//! Taking the entries at an end, by every call that does: what it costs, by counts.
+//! The counted costs of taking entries at an end, by every call that does so.
 
 use crate::support::*;
 
-/// Finds the entry at an end.
+/// A name, and a function that finds the entry at an end.
 type Find = (&'static str, fn(&Db) -> Option<(Slice, Slice)>);
 
 const FINDS: [Find; 12] = [
@@ -27,7 +27,8 @@ fn blocks(db: &Db) -> u64 {
 
 #[test]
 fn an_end_costs_the_same_however_much_was_taken_there_before() {
-    // Catches a read that passes the tombstones of all that was taken before it. Counted in blocks: the values below the tombstones are in a table.
+    // Catches a read that steps over the tombstones of all earlier taken entries. Counted in blocks: the values below the tombstones are in a
+    // table.
     const COUNT: u64 = 1000;
     for (name, find) in FINDS {
         let (_dir, db) = opened(|b| b.block_bytes(512));
@@ -47,8 +48,8 @@ fn an_end_costs_the_same_however_much_was_taken_there_before() {
 
 #[test]
 fn taking_all_of_a_queue_passes_each_of_its_tombstones_a_few_times() {
-    // Catches a cost that grows with the square of what was taken, in memory as in tables, from either end, also inside of one transaction, and for a
-    // snapshot that is older than later writes. Counted in keys without a value that were passed.
+    // Catches a cost that grows with the square of the taken entries: in memory and in tables, from either end, inside of one transaction, and for a
+    // snapshot older than later writes. Counted in keys without a value that a read steps over.
     const COUNT: u64 = 20_000;
     type Take = fn(&Db, &Snapshot);
     let takes: [(&str, Take); 6] = [
@@ -90,13 +91,13 @@ fn taking_all_of_a_queue_passes_each_of_its_tombstones_a_few_times() {
     }
 }
 
-/// A number of keys among which most have no value.
+/// The number of keys, most of which have no value.
 const KEYS: u64 = 400;
 
 #[test]
 fn scans_among_many_removed_keys_are_those_of_the_model() {
-    // Catches a live key that is skipped: one that was inserted, loaded or given a longer life in a range without entries, in whatever place its
-    // version is; an older snapshot, a transaction or an open iterator that skips what is there for it; and a range of another keyspace.
+    // Catches a skipped live key that was inserted, loaded or given a later expiry in a range recorded as empty, wherever its version is stored. Also
+    // catches an older snapshot, a transaction or an open iterator that skips keys visible to it, and an empty range used in another keyspace.
     for seed in 0..12 {
         let mut now = 1000;
         let clock = Clock::at(second(now));
@@ -104,7 +105,7 @@ fn scans_among_many_removed_keys_are_those_of_the_model() {
         let db = builder.memtable_bytes(if seed % 2 == 0 { 64 << 20 } else { 16 << 10 }).open().unwrap();
         let spaces = [(*db).clone(), db.keyspace("other").unwrap()];
         let mut random = Random(seed);
-        // The time until which each key has its value.
+        // The value of each key, and the time of its expiry.
         type Model = BTreeMap<u64, (u64, u64)>;
         let mut models = [Model::new(), Model::new()];
         let mut kept: Vec<(Snapshot, Model, u64, usize)> = Vec::new();
@@ -125,7 +126,7 @@ fn scans_among_many_removed_keys_are_those_of_the_model() {
             let (from, len) = (random.below(KEYS), random.below(120));
             let to = (from + len).min(KEYS);
             match random.below(24) {
-                // Runs of removed keys, which make the ranges.
+                // Removes runs of keys, which make the empty ranges.
                 0..=3 => (from..to).for_each(|key| {
                     space.remove(key.to_be_bytes()).unwrap();
                     model.remove(&key);
@@ -173,7 +174,7 @@ fn scans_among_many_removed_keys_are_those_of_the_model() {
                     }
                 }
                 17 => {
-                    // A transaction that takes and puts back.
+                    // A transaction that takes entries and puts some back.
                     let tx = db.transaction();
                     let tx = tx.keyspace(space);
                     let mut own = model.clone();
@@ -205,7 +206,7 @@ fn scans_among_many_removed_keys_are_those_of_the_model() {
                         false => (space.range(bounds), expected(model, now, (from, to))),
                     };
                     let (mut live, front) = (std::collections::VecDeque::from(live), random.below(3));
-                    // A write that it must not see.
+                    // A write that the transaction must not see.
                     let new = random.below(KEYS);
                     space.insert(new.to_be_bytes(), step.to_be_bytes()).unwrap();
                     model.insert(new, (step, u64::MAX));
@@ -228,8 +229,8 @@ fn scans_among_many_removed_keys_are_those_of_the_model() {
 
 #[test]
 fn what_a_thread_inserts_is_found_at_once_while_others_remove_and_scan_around_it() {
-    // Catches a range that is used after a key of it was inserted, and before the writer has cut it; one that is confirmed by a reader in an old
-    // view; and a scan that shows one half of a batch.
+    // Catches a cached empty range that is used after a key was inserted into it and before the writer has cut it, an empty range that a reader
+    // of an old view confirms, and a scan that shows half of a batch.
     const THREADS: u64 = 4;
     let (_dir, db) = opened(|b| b.memtable_bytes(64 << 10).l0_trigger(2).block_bytes(512));
     let is_over = AtomicBool::new(false);
@@ -241,7 +242,7 @@ fn what_a_thread_inserts_is_found_at_once_while_others_remove_and_scan_around_it
                 let db = &db;
                 scope.spawn(move || {
                     let mut random = Random(thread);
-                    // Each has one key, which it moves in one batch.
+                    // Each thread has one key, which it moves in one batch.
                     let mut at = thread;
                     db.insert(key(at), "").unwrap();
                     for step in 0..3000u64 {

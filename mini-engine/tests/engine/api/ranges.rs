@@ -1,8 +1,8 @@
-//! Range removals: their cost, the readers that they hide keys from, and their way down the levels.
+//! Range removals: their cost, their visibility to readers, and their compaction through the levels.
 
 use crate::support::*;
 
-/// Options under which a few hundred keys make several levels, and compactions take pieces.
+/// Options with which a few hundred keys make several levels, and compactions run in pieces.
 fn small(dir: &TempDir) -> Builder {
     let builder = Db::builder(dir.path()).memtable_bytes(4096).block_bytes(512).compression(Compression::None);
     builder.l0_trigger(2).size_ratio(2).level1_bytes(4096).table_file_bytes(1024).max_compaction_bytes(2048)
@@ -15,7 +15,7 @@ fn named(numbers: impl IntoIterator<Item = u64>) -> Vec<String> {
 
 #[test]
 fn a_range_may_end_with_the_longest_key() {
-    // Catches a table that begins behind the longest key, with bytes that are no key, and cannot be read.
+    // Catches an unreadable table whose smallest key is the successor of the longest key, which is no valid key.
     let dir = TempDir::new().unwrap();
     let longest = vec![b'k'; mini_engine::MAX_KEY_LEN];
     let db = small(&dir).memtable_bytes(1 << 20).open().unwrap();
@@ -52,7 +52,7 @@ fn a_million_keys_are_removed_by_one_frame_and_compacted_away_without_being_read
     assert!((1..=100).contains(&frame), "{frame} bytes of log");
     assert_eq!(db.iter().count(), 10);
     assert_eq!(db.get(11u32.to_be_bytes()).unwrap(), None);
-    // A scan does not even ask tables that are covered as a whole: it reads the blocks of one table.
+    // A scan does not even open wholly covered tables: it reads the blocks of one table.
     let read = db.metrics().block_reads - after.block_reads;
     let blocks = db.verify().unwrap().blocks;
     assert!(read < blocks / 10, "{read} of {blocks} blocks read");
@@ -68,7 +68,7 @@ fn a_million_keys_are_removed_by_one_frame_and_compacted_away_without_being_read
 
 #[test]
 fn a_range_without_an_end_does_not_take_the_keys_to_come() {
-    // Catches a table that spans all keys up to the last possible one: every load in key order would go on top of it.
+    // Catches a table that spans all keys up to the last possible one, so that every later load in key order would overlap it.
     let (_dir, db) = opened(|b| b.l0_trigger(100));
     db.ingest((0..100).map(|n| (key(n), ""))).unwrap();
     db.remove_range(key(50)..).unwrap();
@@ -77,7 +77,7 @@ fn a_range_without_an_end_does_not_take_the_keys_to_come() {
     db.ingest((100..200).map(|n| (key(n), ""))).unwrap();
     let levels = db.metrics().levels;
     assert_eq!((levels[0].tables, levels.last().map(|level| level.tables)), (1, Some(2)), "{levels:?}");
-    // One that overlaps it goes above.
+    // A load that overlaps the table goes to a level above.
     db.ingest((80..90).map(|n| (key(n), ""))).unwrap();
     assert_eq!(db.metrics().levels[0].tables, 2);
     let left: Vec<u64> = (0..50).chain([70]).chain(80..90).chain(100..200).collect();
@@ -88,7 +88,7 @@ fn a_range_without_an_end_does_not_take_the_keys_to_come() {
 
 #[test]
 fn a_range_that_covers_nothing_costs_no_table_its_place() {
-    // Catches a range without keys that, in an empty database, leads to a table without an entry, or to one that cannot be read.
+    // Catches an empty range whose removal, in an empty database, leads to a table without entries, or to an unreadable one.
     let (dir, db) = fresh();
     db.remove_range(..).unwrap();
     db.remove_range("x"..).unwrap();
@@ -103,7 +103,7 @@ fn a_range_that_covers_nothing_costs_no_table_its_place() {
 
 #[test]
 fn a_memtable_takes_many_ranges() {
-    // Catches a flush for every few hundred ranges, and ranges lost or grown among many: overlapping ones, and several in a batch.
+    // Catches a flush for every few hundred ranges, and lost or enlarged ranges among many overlapping ones or several in a batch.
     let (_dir, db) = opened(|b| b.l0_trigger(100));
     fill(&db, 0..1000, "");
     for n in (0..1000).step_by(2) {
@@ -124,20 +124,20 @@ fn a_memtable_takes_many_ranges() {
 
 #[test]
 fn a_scan_opens_the_tables_that_it_reaches_and_no_other() {
-    // Catches tables whose range tombstones are read when a scan begins, though the scan may never reach their keys.
+    // Catches a scan that reads range tombstones of tables at its start, although it may never reach their keys.
     let dir = TempDir::new().unwrap();
     let db = small(&dir).memtable_bytes(1 << 20).max_compaction_bytes(1 << 30).open().unwrap();
     db.ingest((0..2000).map(|n| (key(n), "v".repeat(30)))).unwrap();
     let snapshot = db.snapshot();
     (0..200).for_each(|n| db.remove_range(key(10 * n + 3)..key(10 * n + 6)).unwrap());
-    // Nothing of the removed data goes away, and each table gets the ranges of its keys.
+    // The removed data stays, and each table gets the ranges of its keys.
     db.compact_range(..).unwrap();
     let tables = sum(&db.metrics(), |level| level.tables);
     assert!(tables > 50 && ranges(&db) >= 200, "{tables} tables, {} ranges", ranges(&db));
     drop(snapshot);
     db.close().unwrap();
     let fs = Arc::new(FaultFs::of_system());
-    // Nothing is compacted when the database is opened and closed meanwhile.
+    // The open and the close in between compact nothing.
     let db =
         small(&dir).l0_trigger(100).memtable_bytes(1 << 20).file_system(fs.clone()).read_only(true).open().unwrap();
     let (before, left) = (fs.reads(), |n: &u64| !(3..6).contains(&(n % 10)));
@@ -155,7 +155,7 @@ fn a_scan_opens_the_tables_that_it_reaches_and_no_other() {
 
 #[test]
 fn a_quarantined_table_hides_the_keys_of_its_ranges() {
-    // Catches keys that return because the table that had removed them cannot be read.
+    // Catches keys that return because the table with their range tombstone cannot be read.
     let dir = TempDir::new().unwrap();
     let builder = || Db::builder(dir.path()).l0_trigger(100);
     let db = builder().open().unwrap();
@@ -170,7 +170,7 @@ fn a_quarantined_table_hides_the_keys_of_its_ranges() {
     for n in [20, 40, 59] {
         assert!(matches!(db.get(key(n)), Err(Error::Corruption { .. })), "{n}");
     }
-    // A key that is removed again is known to be removed.
+    // For keys that are removed again, a read finds the new tombstone.
     db.remove_range(key(20)..key(50)).unwrap();
     assert_eq!(db.get(key(40)).unwrap(), None);
     assert!(matches!(db.get(key(55)), Err(Error::Corruption { .. })));

@@ -1,4 +1,4 @@
-//! Databases that are only read: nothing on disk changes, several readers work at once, and a writer gets the reason why it may not write.
+//! Read-only opens: no file changes, several readers work at the same time, and a write gets an error with the reason.
 
 use crate::support::*;
 
@@ -16,7 +16,7 @@ fn reader(dir: &Path) -> Builder {
     Db::builder(dir).read_only(true)
 }
 
-/// Writes tables on two levels, and then, in logs, more of the same keys: overwritten, removed, new.
+/// Writes tables on two levels, and then, in logs, overwrites, removals and new keys.
 fn fill(builder: Builder) -> Map {
     let db = builder.block_bytes(512).l0_trigger(100).open().unwrap();
     let mut model = Map::new();
@@ -77,7 +77,7 @@ fn check_writes_are_refused(db: &Db) {
 
 #[test]
 fn a_read_only_open_reads_everything_and_changes_nothing() {
-    // Catches a log, a manifest, a lock or a table that an open makes nevertheless, and writes in memory that no reader sees.
+    // Catches a read-only open that makes a log, a manifest, a lock or a table, or that accepts writes in memory.
     for kind in ["tables and a log", "a log alone"] {
         let fs = MemFs::default();
         let open = || in_memory(&fs);
@@ -88,7 +88,7 @@ fn a_read_only_open_reads_everything_and_changes_nothing() {
         } else {
             model = fill(open());
         }
-        // Orphans that an interrupted flush and an interrupted open leave, for another open.
+        // Orphans of an interrupted flush and an interrupted open, which only another open may remove.
         for orphan in ["/db/000900.sst", "/db/CURRENT.tmp", "/db/SPARE", "/db/MANIFEST-000901"] {
             fs.create_new(Path::new(orphan)).unwrap().write_all_at(b"half", 0).unwrap();
         }
@@ -111,7 +111,7 @@ fn a_read_only_open_reads_everything_and_changes_nothing() {
         drop((snapshot, other));
         assert_eq!(sealed.mutations(), 0, "{kind}");
         assert_eq!(fs.take_record().len(), 0, "{kind}");
-        // Nothing is lost to the writer that comes next.
+        // The next writer finds all data.
         let db = open().open().unwrap();
         assert_eq!((entries(&db), db.recovery().orphans_removed > 0), (model, true));
     }
@@ -128,7 +128,7 @@ fn readers_go_beside_each_other_and_not_beside_a_writer() {
     let error = Db::open(dir.path()).unwrap_err();
     assert!(matches!(&error, Error::Locked { path, .. } if path.ends_with("LOCK")), "{error}");
     drop(one);
-    // An iterator reads on, so it keeps writers out as a handle does.
+    // An iterator still reads, so it keeps writers out like a handle.
     let mut iter = two.iter();
     drop(two);
     assert!(matches!(Db::open(dir.path()), Err(Error::Locked { .. })));
@@ -160,7 +160,7 @@ fn a_copy_without_a_lock_file_is_read_without_making_one() {
 
 #[test]
 fn a_torn_log_is_reported_and_left_as_it_is() {
-    // Catches a reader that cuts a log, that calls writes lost which a writer would find, or that finds writes which a writer would call lost.
+    // Catches a reader that truncates a log, or whose report of lost writes differs from a writer's.
     let (dir, db) = opened(|b| b.memtable_bytes(4096).immutable_memtables(8));
     db.insert("a", "1").unwrap();
     db.insert("torn", "2").unwrap();
@@ -183,7 +183,7 @@ fn a_torn_log_is_reported_and_left_as_it_is() {
     }
     let db = Db::open(dir.path()).unwrap();
     let mut torn = db.recovery().torn.clone().unwrap();
-    // Which a reader does not keep.
+    // A reader does not keep the torn bytes.
     assert_eq!(torn.kept.take().as_slice(), db.recovery().set_aside);
     assert_eq!(Some(torn), found);
     assert_eq!(entries(&db), Map::from([(b"a".to_vec(), b"1".to_vec())]));
@@ -191,7 +191,7 @@ fn a_torn_log_is_reported_and_left_as_it_is() {
 
 #[test]
 fn logs_that_need_more_memory_than_allowed_are_refused_and_kept() {
-    // Catches a reader that takes all memory, and one that shows only the first part of the logs as if it were complete.
+    // Catches a reader of large logs that takes all memory, and one that shows only their first part as if it were complete.
     let (dir, db) = fresh();
     for n in 0..400u32 {
         db.insert(n.to_be_bytes(), [7; 1000]).unwrap();
@@ -209,7 +209,7 @@ fn logs_that_need_more_memory_than_allowed_are_refused_and_kept() {
 
 #[test]
 fn a_handle_that_failed_says_something_else_than_one_that_was_opened_to_read() {
-    // Catches a cause that does not distinguish a broken disk from a choice of the caller.
+    // Catches an error whose cause does not distinguish a failed disk from a read-only open.
     let (dir, fs) = (TempDir::new().unwrap(), FaultFs::of_system());
     let db = Db::builder(dir.path()).file_system(Arc::new(fs.clone())).open().unwrap();
     fs.mount_read_only();

@@ -1,4 +1,4 @@
-//! The cost of point reads, by the engine's own counts.
+//! The cost of point reads, by the engine's own counters.
 
 use crate::support::*;
 
@@ -23,7 +23,7 @@ fn a_block_that_holds_several_of_the_keys_is_looked_for_once() {
 
 #[test]
 fn keys_may_come_from_an_iterator_that_writes() {
-    // Catches answers from a moment before the last key was requested: a read must see all writes that were acknowledged by then.
+    // Catches a view from before the last key was requested: the read must see all writes that were acknowledged by then.
     let (_dir, db) = opened(small);
     let write = |n: u64| {
         db.insert(key(n), "there").unwrap();
@@ -40,7 +40,8 @@ fn memory_of_the_cache_and_of_open_tables_is_accounted_for() {
     assert_eq!((db.metrics().cache_bytes, db.metrics().table_memory_bytes), (0, 0));
     fill(&db, 0..5000, [0; 100]);
     db.flush().unwrap();
-    // Only the root of about 25 partitions, whose filters and fences are for about 1250 blocks, 30 KB: key, end, offset and head of each.
+    // Only the roots with about 25 partitions stay in memory. The partitions' filters and fence pointers for about 1250 blocks take 30 KB: key, end,
+    // offset and head of each.
     let memory = db.metrics().table_memory_bytes;
     assert!((500..2500).contains(&memory), "{memory}");
     assert_eq!(db.iter().count(), 5000);
@@ -69,7 +70,8 @@ fn a_get_of_a_database_that_was_just_opened_reads_two_blocks_at_most() {
 
 #[test]
 fn reads_of_mapped_tables_go_on_while_compactions_delete_them() {
-    // Catches a mapping that ends while an iterator or a value uses it, file handles that mapped tables keep, and blocks in the cache.
+    // Catches a mapping that is unmapped while an iterator or a value uses it, file handles that mapped tables keep, and blocks of such tables
+    // in the cache.
     let dir = TempDir::new().unwrap();
     let db = small(Db::builder(dir.path()))
         .memtable_bytes(64 << 10)

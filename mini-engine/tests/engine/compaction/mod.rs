@@ -1,4 +1,4 @@
-//! Compactions: as a caller sees them, in pieces, and the versions that snapshots keep from them.
+//! Compactions: requests of callers, pieces, and the versions that snapshots retain.
 
 mod pieces;
 mod pins;

@@ -33,7 +33,7 @@ fn processes_that_live_shortly_finish_compactions_together() {
         let before = mem.count_bytes_of(".sst");
         for _ in 0..160 {
             let db = builder(&mem, policy).open().unwrap();
-            // So many that level 0 has to be compacted from time to time.
+            // Enough processes that level 0 has to be compacted from time to time.
             for _ in 0..10 {
                 let (key, value) = (key(random.below(KEYS)), value(&mut random));
                 db.insert(&key, &value).unwrap();
@@ -50,7 +50,7 @@ fn processes_that_live_shortly_finish_compactions_together() {
         println!(
             "{policy:?}: {most} tables on level 0, {tables} in all, {narrowed} narrowed, {written} bytes compacted"
         );
-        // The tables that come while sixteen processes do a compaction, those that wait for it, and a few.
+        // The tables that sixteen processes add during a compaction, those that wait for it, and a few more.
         assert!(most <= 2 * 16 + 8, "{policy:?}: {most} tables on level 0");
         assert!(tables <= KEYS / 64 + 48, "{policy:?}: {tables} tables");
         assert!(written > before && narrowed > 0, "{policy:?}: {written} bytes compacted, {narrowed} tables narrowed");
@@ -61,13 +61,13 @@ fn processes_that_live_shortly_finish_compactions_together() {
 
 #[test]
 fn a_compaction_on_demand_that_ends_anywhere_leaves_nothing_half_done_for_good() {
-    // Catches a step that forgets where an earlier one has stopped: a narrowed table would keep the space of keys that no longer count.
+    // Catches a step that does not continue where an earlier one has stopped: a narrowed table would keep the space of compacted keys.
     let mem = MemFs::default();
     let builder = |mem: &MemFs| {
         let builder = in_memory(mem).table_file_bytes(1024).max_compaction_bytes(1024).block_bytes(512);
         builder.memtable_bytes(16 << 10).level1_bytes(1024).l0_trigger(1).compression(Compression::None)
     };
-    // Three levels with the same keys: a step from each. The first step ends beyond the range.
+    // Three levels with the same keys, so each level needs a step. The first step ends beyond the range.
     let overwrite = |db: &Db, round: u8| fill(db, 0..100, [round; 20]);
     let db = builder(&mem).open().unwrap();
     db.ingest((0..2000).map(|n| (key(n), [0; 100]))).unwrap();
@@ -127,12 +127,12 @@ fn tables_are_synced_as_they_are_written() {
             _ => {}
         }
     }
-    // Writes have 256 KiB each.
+    // Each write has 256 KiB.
     assert!(most < (64 + 256 + 8) << 10, "{most} bytes were not synced");
     assert!(tables > 3 * (KEYS * 1000 + (3 << 20)) / (512 << 10), "{tables} syncs");
 }
 
-/// The most bytes of files after any operation while all keys are written again, for each byte of the data.
+/// The peak of file bytes while all keys are overwritten, for each byte of the data.
 fn peak(policy: Compaction, level1_bytes: u64, table_file_bytes: u64) -> f64 {
     let mem = MemFs::default();
     filled(&mem, policy);
@@ -144,7 +144,7 @@ fn peak(policy: Compaction, level1_bytes: u64, table_file_bytes: u64) -> f64 {
     for _ in 0..KEYS / 25 {
         (0..25).for_each(|_| db.insert(key(random.below(KEYS)), value(&mut random)).unwrap());
         db.flush().unwrap();
-        // However slow the workers are.
+        // Waits, so that the result does not depend on the speed of the workers.
         db.wait_for_compactions().unwrap();
     }
     mem.most_bytes() as f64 / data as f64
@@ -153,7 +153,7 @@ fn peak(policy: Compaction, level1_bytes: u64, table_file_bytes: u64) -> f64 {
 #[test]
 fn compactions_take_little_space_beside_the_data() {
     // Catches a compaction that needs as much space as all its inputs until it ends.
-    // Tables of a 256th of the data, and such that one would hold all of it.
+    // Uses tables of a 256th of the data, and tables so large that one would hold all of it.
     for (level1_bytes, table_file_bytes) in [(64 << 20, 16 << 10), (256 << 10, 16 << 10), (64 << 20, 4 << 20)] {
         let peaks = POLICIES.map(|policy| peak(policy, level1_bytes, table_file_bytes));
         println!("levels from {level1_bytes}, tables of {table_file_bytes} bytes: {peaks:.2?} with {POLICIES:?}");
@@ -163,7 +163,7 @@ fn compactions_take_little_space_beside_the_data() {
     }
 }
 
-/// A database on `disk` in which nothing is compacted: no table can be made.
+/// A database on `mem` without compactions, because no table can be made.
 fn frozen(mem: &MemFs, dir: &str) -> Builder {
     let fs = FaultFs::new(Arc::new(mem.clone()));
     fs.refuse_files(Some("sst"));
@@ -178,7 +178,7 @@ fn narrowed() -> (Disk, Map) {
     let mut map = Map::new();
     for round in 0..2u8 {
         for n in 0..100 {
-            // Where only the newer table holds a key's removal, the key returns if the bound of the older table is overlooked.
+            // Some keys are removed only in the newer table; they return if the bound of the older table is ignored.
             if round == 1 && n % 3 == 0 {
                 db.remove(key(n)).unwrap();
                 map.remove(key(n).as_bytes());
@@ -218,7 +218,7 @@ fn assert_holds(db: &Db, map: &Map) {
 
 #[test]
 fn of_a_narrowed_table_only_what_counts_is_read_verified_and_copied() {
-    // Catches a read, a scan, a checkpoint or a verification that follows the file instead of the version: removed keys would return.
+    // Catches a read, a scan, a checkpoint or a verification that uses the bounds of the file instead of the version: removed keys would return.
     let (disk, map) = narrowed();
     let mem = MemFs::on(disk);
     let db = frozen(&mem, DB).open().unwrap();
@@ -230,7 +230,7 @@ fn of_a_narrowed_table_only_what_counts_is_read_verified_and_copied() {
         let db = frozen(&mem, dir).open().unwrap();
         assert_eq!(sum(&db.metrics(), |level| level.narrowed), 2, "{dir}");
         assert_holds(&db, &map);
-        // And the compaction goes on, whatever the options are.
+        // The compaction continues after a reopen with any options.
         drop(db);
         let db = Db::builder(dir).file_system(Arc::new(mem.clone())).open().unwrap();
         db.wait_for_compactions().unwrap();
@@ -250,8 +250,8 @@ fn oldest_table(disk: &Disk) -> PathBuf {
 
 #[test]
 fn rule_10_damage_to_a_narrowed_table_counts_from_its_bound_on() {
-    // Catches keys that are given up because of damaged bytes that nothing reads any more. Also catches keys below the bound that are refused
-    // because of a table that no longer holds them; they are in other tables.
+    // Catches keys that are reported as lost because of damaged bytes below a table's bound, which are no longer read. Also catches refused
+    // reads of keys below the bound, which are now in other tables.
     let (disk, map) = narrowed();
     let path = oldest_table(&disk);
     let damaged = |at: u64| {
@@ -263,7 +263,7 @@ fn rule_10_damage_to_a_narrowed_table_counts_from_its_bound_on() {
     let db = frozen(&damaged(3), DB).recovery_mode(RecoveryMode::Quarantine).open().unwrap();
     assert!(db.quarantined().is_empty() && db.verify().unwrap().problems.is_empty());
     assert_holds(&db, &map);
-    // The last block that counts: the block before the filter.
+    // Damages the last data block, the one before the filter.
     let mem = damaged(disk.read(&path).unwrap().len() as u64 / 2);
     let db = frozen(&mem, DB).recovery_mode(RecoveryMode::Quarantine).open().unwrap();
     let [table] = &db.quarantined()[..] else { panic!("{:?}", db.quarantined()) };
@@ -276,7 +276,7 @@ fn rule_10_damage_to_a_narrowed_table_counts_from_its_bound_on() {
         }
     }
     drop(db);
-    // All undamaged parts of it can be read.
+    // All undamaged parts of the database can be read.
     let salvage = Db::builder(DB).file_system(Arc::new(mem)).salvage().unwrap();
     let report = salvage.write_to("/new").unwrap();
     let [lost] = &report.lost_keys[..] else { panic!("{report}") };

@@ -1,12 +1,12 @@
-//! Versions and files that are kept: a snapshot keeps the versions that it sees, an iterator keeps the files of its view, and neither keeps both.
+//! Retained versions and files: a snapshot retains the versions that it sees, an iterator retains the files of its view, and neither retains both.
 
 use crate::support::*;
 
 const KEYS: u32 = 200;
 const VALUE_LEN: usize = 4000;
-/// Keys and values.
+/// Bytes of keys and values.
 const DATA: u64 = KEYS as u64 * (VALUE_LEN as u64 + 4);
-/// Filters, indexes, ends of blocks.
+/// Bytes of filters, indexes and ends of blocks.
 const OVERHEAD: u64 = DATA / 10;
 
 /// Compactions on request only.
@@ -14,7 +14,7 @@ fn quiet(dir: &TempDir) -> Builder {
     Db::builder(dir.path()).l0_trigger(1000).l0_slowdown(1000).l0_stop(1000).table_file_bytes(100_000)
 }
 
-/// Bytes that do not compress, other ones in each round.
+/// Incompressible bytes, which differ in each round.
 fn value(key: u32, round: u32) -> Vec<u8> {
     proof::noise(VALUE_LEN, u64::from(key) << 32 | u64::from(round))
 }
@@ -31,14 +31,14 @@ fn live_bytes(db: &Db) -> u64 {
     db.metrics().levels.iter().map(|level| level.bytes).sum()
 }
 
-/// Bytes of tables of `dir` that take space: under their names, or unlinked and open in this process.
+/// Bytes of tables of `dir` that take space: with a name, or unlinked but open in this process.
 #[cfg(target_os = "linux")]
 fn held_bytes(dir: &TempDir) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let named = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());
     let named = named.filter(|path| path.extension().is_some_and(|kind| kind == "sst"));
     let open = std::fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path());
-    // A handle of another test may be closed meanwhile.
+    // Another test may close its handle meanwhile.
     let unlinked = open.filter(|fd| {
         let target = std::fs::read_link(fd).unwrap_or_default();
         target.starts_with(dir.path()) && target.to_string_lossy().ends_with(".sst (deleted)")
@@ -58,7 +58,7 @@ fn is_round(iter: Iter, round: u32) -> bool {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_snapshot_keeps_the_versions_that_it_sees_and_no_file() {
-    // Catches a snapshot that pins the files of its time as well: their space would be kept twice.
+    // Catches a snapshot that also pins the files that existed when it was taken: their space would be taken twice.
     let dir = TempDir::new().unwrap();
     let db = quiet(&dir).open().unwrap();
     overwrite_all(&db, 0);
@@ -78,7 +78,7 @@ fn a_snapshot_keeps_the_versions_that_it_sees_and_no_file() {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_idle_iterator_keeps_its_files_and_no_versions() {
-    // Catches an iterator whose number is registered as well: every compaction would write its versions again and again.
+    // Catches an iterator whose sequence number is also registered: every compaction would write its versions again.
     let dir = TempDir::new().unwrap();
     let db = quiet(&dir).open().unwrap();
     overwrite_all(&db, 0);
@@ -104,7 +104,7 @@ fn an_idle_iterator_keeps_its_files_and_no_versions() {
 
 #[test]
 fn metrics_tell_the_age_of_the_oldest_snapshot_or_iterator() {
-    // Catches the age of something that no longer exists, and a missing age for an iterator that keeps files.
+    // Catches an age that includes ended snapshots or iterators, and a missing age for an iterator that retains files.
     let (_dir, db) = fresh();
     let age = || db.metrics().oldest_view_age;
     assert_eq!(age(), None);
@@ -114,7 +114,7 @@ fn metrics_tell_the_age_of_the_oldest_snapshot_or_iterator() {
         let first = take();
         let begun = Instant::now();
         let second = take();
-        // The first one is older than this moment, the second one younger.
+        // The first view is older than this moment, the second one younger.
         let elapsed = begun.elapsed();
         assert!(age().is_some_and(|age| age >= elapsed));
         drop(first);
@@ -124,7 +124,7 @@ fn metrics_tell_the_age_of_the_oldest_snapshot_or_iterator() {
     }
 }
 
-/// The effect of write `n`, counted from 0: it has sequence number `n + 1`.
+/// The key and the value of write `n`, counted from 0, which has sequence number `n + 1`; no value for a removal.
 fn write(n: u64) -> (u64, Option<u64>) {
     (n.wrapping_mul(7) % 64, (n % 11 != 10).then_some(n))
 }
@@ -132,7 +132,7 @@ fn write(n: u64) -> (u64, Option<u64>) {
 /// The expected contents of a snapshot at `seqno`.
 fn model(seqno: u64) -> BTreeMap<u64, u64> {
     let mut map = BTreeMap::new();
-    // Each key is written at least once in this many writes.
+    // Each key is written at least once in the last 64 * 11 writes.
     for (key, value) in (seqno.saturating_sub(64 * 11)..seqno).map(write) {
         match value {
             Some(value) => drop(map.insert(key, value)),
@@ -158,15 +158,15 @@ fn check(snapshot: &Snapshot) {
         let expected = expected.get(&number(key)).copied();
         assert_eq!((one.map(|one| number(&one)), value.map(|value| number(&value))), (expected, expected));
     }
-    // An iterator goes on where it was, even after compactions.
+    // An iterator continues at its position, even after compactions.
     assert_eq!(first, expected.keys().next().copied());
     assert_eq!(found(iter), expected.into_iter().skip(1).collect());
 }
 
 #[test]
 fn a_snapshot_shows_every_write_up_to_its_number_and_none_after_whatever_is_compacted() {
-    // Catches a version that a flush or a compaction drops although a snapshot sees it: a snapshot whose number it did not know, or that was
-    // registered while it ran. Also catches a number that counts an invisible write.
+    // Catches a flush or a compaction that drops a version which a snapshot sees: it missed the snapshot's sequence number, or the snapshot
+    // was registered while it ran. Also catches a sequence number that includes an invisible write.
     let dir = TempDir::new().unwrap();
     let db = Db::builder(dir.path()).memtable_bytes(4096).l0_trigger(2).block_bytes(512).table_file_bytes(2048);
     let db = db.level1_bytes(4096).size_ratio(2).open().unwrap();

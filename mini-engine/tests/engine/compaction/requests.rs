@@ -1,8 +1,8 @@
-//! Compactions as a caller sees them: ranges compacted on demand, several at once, writers slowed down, policies kept.
+//! Compactions from a caller's view: compactions of ranges on demand, concurrent ones, slowed writers, and stored policies.
 
 use crate::support::*;
 
-/// Options under which a few hundred keys make several levels.
+/// Options with which a few hundred keys make several levels.
 fn small(dir: &TempDir) -> Builder {
     let builder = Db::builder(dir.path()).memtable_bytes(4096).block_bytes(512).compression(Compression::None);
     builder.l0_trigger(2).size_ratio(2).level1_bytes(4096).table_file_bytes(1024)
@@ -29,7 +29,7 @@ fn compacted(dir: &TempDir, policy: Compaction) -> Db {
 
 #[test]
 fn compacting_everything_leaves_one_run_without_tombstones_and_old_values() {
-    // Catches a range that is left on several levels, and tombstones or old values that stay on the lowest.
+    // Catches a range that stays on several levels, and tombstones or old values that stay on the lowest level.
     for policy in POLICIES {
         let dir = TempDir::new().unwrap();
         let db = compacted(&dir, policy);
@@ -38,8 +38,7 @@ fn compacting_everything_leaves_one_run_without_tombstones_and_old_values() {
         assert_eq!(db.metrics().space_amplification(), Some(1.0));
         assert_eq!(files(dir.path(), ".sst").len() as u64, sum(&db.metrics(), |level| level.tables));
         assert_eq!(db.iter().map(Result::unwrap).count(), 200);
-        // The compaction reads even keys that are on the lowest level alone: a snapshot keeps versions there, and they become obsolete when it
-        // ends.
+        // The compaction reads even keys that are only on the lowest level: versions that a snapshot retained there become obsolete when it ends.
         let snapshot = db.snapshot();
         (1..400).step_by(2).for_each(|n| db.remove(key(n)).unwrap());
         db.compact_range(..).unwrap();
@@ -69,7 +68,7 @@ fn compacting_a_range_touches_what_lies_in_it() {
         let kept = before.iter().filter(|name| after.contains(name)).count();
         assert!((before.len() / 2..before.len()).contains(&kept), "{policy:?}: {kept} of {}", before.len());
         assert_eq!(db.verify().unwrap().entries, 199, "{policy:?}");
-        // Bounds without a key, and turned round.
+        // Bounds without a key in between, and inverted bounds.
         db.compact_range("nothing".."nowhere").unwrap();
         db.compact_range(key(300)..key(200)).unwrap();
         db.wait_for_compactions().unwrap();
@@ -101,13 +100,13 @@ fn ranges_are_compacted_beside_writers_and_other_compactions() {
 
 #[test]
 fn a_range_that_cannot_be_read_is_an_error_and_loses_nothing() {
-    // Catches a failed compaction that stays noted as running, so that its tables can never be compacted again.
+    // Catches a failed compaction that stays registered as running, so that its tables can never be compacted again.
     let (dir, fs) = (TempDir::new().unwrap(), unmapped());
     let db = small(&dir).file_system(fs.arc()).open().unwrap();
     fill_400(&db);
     db.flush().unwrap();
     db.wait_for_compactions().unwrap();
-    // Something to compact.
+    // Data to compact.
     db.insert(key(1), "1").unwrap();
     db.flush().unwrap();
     fs.fail(Op::Write, ".sst", ErrorKind::StorageFull);
@@ -135,7 +134,7 @@ fn as_many_compactions_run_at_once_as_there_are_threads() {
         while runs(1) < 2 || runs(2) < 2 {
             db.insert(key(1), "1").unwrap();
             db.flush().unwrap();
-            // Each into a tier of its own.
+            // Waits, so that each flush goes into a tier of its own.
             db.wait_for_compactions().unwrap();
         }
         db.close().unwrap();
@@ -147,7 +146,7 @@ fn as_many_compactions_run_at_once_as_there_are_threads() {
         db.close().unwrap();
         let (arrivals, go) = fs.hold_where(Answer::Go, |event| event.is(Op::Create, ".sst") && on_compaction_thread());
         let db = tiers(2, 1).compaction_threads(threads).file_system(fs.arc()).open().unwrap();
-        // One thread is for level 0 alone, beside at least one other.
+        // One thread is only for level 0, and there is at least one other.
         let running = threads.max(2);
         (0..running).for_each(|_| arrivals.recv().unwrap());
         assert_eq!((db.metrics().compactions_running, db.metrics().compaction_due), (running as u64, running == 2));
@@ -159,7 +158,7 @@ fn as_many_compactions_run_at_once_as_there_are_threads() {
 
 #[test]
 fn writers_are_slowed_down_before_they_have_to_stop() {
-    // Catches a slowdown that comes with the stop, that is never lifted, or that is not counted.
+    // Catches a slowdown that begins only with the stop, that is never lifted, or that is not counted.
     let (_dir, fs, db) =
         hooked(|b| b.l0_trigger(1).l0_slowdown(3).l0_stop(1000).memtable_bytes(4096).immutable_memtables(64));
     let (_arrivals, go) = fs.hold_where(Answer::Go, |event| event.is(Op::Create, ".sst") && on_compaction_thread());
@@ -182,7 +181,7 @@ fn writers_are_slowed_down_before_they_have_to_stop() {
 
 #[test]
 fn the_policy_is_that_of_the_last_open_until_another_is_asked_for() {
-    // Catches a tool that opens a database without options and rewrites it under another policy.
+    // Catches an open without options that rewrites the database under another policy.
     let dir = TempDir::new().unwrap();
     assert_eq!(Db::open(dir.path()).unwrap().metrics().compaction, Compaction::Leveled);
     for policy in POLICIES {
@@ -193,7 +192,7 @@ fn the_policy_is_that_of_the_last_open_until_another_is_asked_for() {
 
 #[test]
 fn amplifications_outlive_the_process() {
-    // Catches figures that start from zero at each open: a tool that shows them would never have any.
+    // Catches counters that start from zero at each open: a tool that opens the database to show them would always print zeros.
     let dir = TempDir::new().unwrap();
     let db = small(&dir).open().unwrap();
     fill_400(&db);
@@ -213,14 +212,14 @@ fn amplifications_outlive_the_process() {
 
 #[test]
 fn compacting_again_rewrites_nothing() {
-    // Catches tables that are rewritten although there is nothing in them to leave out.
+    // Catches tables that are rewritten although they contain no obsolete entries.
     for policy in POLICIES {
         let dir = TempDir::new().unwrap();
         let db = compacted(&dir, policy);
         let before = (files(dir.path(), ".sst"), db.metrics().compaction_bytes_written);
         db.compact_range(..).unwrap();
         assert_eq!((files(dir.path(), ".sst"), db.metrics().compaction_bytes_written), before, "{policy:?}");
-        // A tombstone that a snapshot has kept, and the version below it, can be left out.
+        // When the snapshot has ended, the tombstone that it retained, and the version below, can be dropped.
         let snapshot = db.snapshot();
         db.remove(key(101)).unwrap();
         db.compact_range(..).unwrap();
@@ -232,8 +231,8 @@ fn compacting_again_rewrites_nothing() {
 
 #[test]
 fn compacting_a_range_beside_a_large_value_that_compresses_well_comes_to_an_end() {
-    // Catches a table that is full when it is cut but tiny on disk. Each rewrite of the next table would include it, so the first piece would do
-    // nothing else, and the next step would be the same again, for ever.
+    // Catches a table that is cut as full but is tiny on disk. Each rewrite of the next table would include it, so the first piece would only
+    // rewrite it, and the next step would repeat this for ever.
     for policy in POLICIES {
         let (_dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10).block_bytes(512).compaction(policy));
         let mut random = Random(7);
@@ -262,8 +261,8 @@ fn compacting_a_range_beside_a_large_value_that_compresses_well_comes_to_an_end(
 
 #[test]
 fn tombstones_go_down_without_further_writes_and_only_once() {
-    // Catches tombstones that every scan steps over until enough is written to push them down, and a compaction to remove them that begins again
-    // and again while a snapshot keeps them.
+    // Catches tombstones that every scan steps over until enough writes push them down, and a compaction that is repeated in vain while a
+    // snapshot retains them.
     for policy in POLICIES {
         for (ranges, has_snapshot) in [(false, false), (true, false), (false, true), (true, true)] {
             let (_dir, db) = opened(|b| b.memtable_bytes(1 << 20).compaction(policy));
@@ -294,7 +293,7 @@ fn tombstones_go_down_without_further_writes_and_only_once() {
 
 #[test]
 fn many_scans_bring_level_0_down_without_a_write() {
-    // Catches scans that are not counted, in one of the ways to seek, and a worker that sleeps on: every scan would merge the same tables for ever.
+    // Catches a kind of seek whose scans are not counted, and a worker that is not woken: every scan would merge the same tables for ever.
     let (_dir, db) = fresh();
     for part in 0..2 {
         fill(&db, (part..400).step_by(2), "v");

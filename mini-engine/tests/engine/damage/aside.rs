@@ -1,8 +1,8 @@
-//! Files that were set aside: which are kept, which are listed, and how they are removed.
+//! Files that were set aside: the kept ones, the listed ones, and their removal.
 
 use crate::support::*;
 
-/// Writes `keys` to the only log, and changes a byte: of the first of them, or behind the last.
+/// Writes the keys `new` to the only log, and damages a byte of the first new frame, or a byte behind the last frame.
 fn tear(dir: &Path, new: &[&str], at_first: bool) {
     let db = Db::open(dir).unwrap();
     new.iter().for_each(|key| db.insert(key, "value").unwrap());
@@ -18,7 +18,7 @@ fn tear(dir: &Path, new: &[&str], at_first: bool) {
 
 #[test]
 fn torn_ends_without_a_whole_batch_are_bounded_and_the_others_stay() {
-    // Catches a disk that fills with the torn ends of logs of a process that is killed often, and a whole batch that is deleted with them.
+    // Catches a disk that fills with torn ends of logs because a process is killed often, and a whole batch that is deleted with them.
     let dir = TempDir::new().unwrap();
     let mut whole = Vec::new();
     for round in 0..22 {
@@ -41,8 +41,7 @@ fn torn_ends_without_a_whole_batch_are_bounded_and_the_others_stay() {
 
 #[test]
 fn unfinished_tables_beside_torn_manifests_are_bounded_and_the_others_stay() {
-    // Catches a disk that fills with the files of a process that is killed again and again during recovery, and a whole table that is deleted with
-    // them.
+    // Catches a disk that fills with files because a process is killed repeatedly during recovery, and a whole table that is deleted with them.
     let (dir, db) = fresh();
     db.insert("a", "1").unwrap();
     db.ingest([("b", "2")]).unwrap();
@@ -67,7 +66,7 @@ fn unfinished_tables_beside_torn_manifests_are_bounded_and_the_others_stay() {
 
 #[test]
 fn a_quarantined_table_is_listed_until_it_is_dropped() {
-    // Catches a file that is called unneeded while a quarantine still needs it.
+    // Catches a file that is reported as unneeded while a quarantine still needs it.
     let (dir, db) = fresh();
     db.insert("a", "1").unwrap();
     db.close().unwrap();

@@ -1,4 +1,4 @@
-//! Compactions that meet a damaged table: they keep the table, and report it until it can be read.
+//! Compactions of a damaged table: they keep the table, and report it until it can be read.
 
 use crate::support::*;
 
@@ -8,7 +8,7 @@ fn rule_9_a_compaction_never_drops_a_table_that_it_could_not_read() {
     let (dir, db) = opened(|b| b.l0_trigger(100));
     for key in ["a", "b"] {
         db.insert(key, "value").unwrap();
-        // Tables that share no key with the damaged table would be compacted around it.
+        // Overlaps the damaged table: tables without overlap would be compacted without it.
         db.insert("m", key).unwrap();
         db.flush().unwrap();
     }
@@ -16,7 +16,7 @@ fn rule_9_a_compaction_never_drops_a_table_that_it_could_not_read() {
     let damaged = dir.path().join(&files(dir.path(), ".sst")[0]);
     flip(&damaged, 2);
     let before = files(dir.path(), ".sst");
-    // The compaction starts with the open.
+    // The open starts the compaction.
     let db = Db::builder(dir.path()).l0_trigger(1).open().unwrap();
     let error = db.wait_for_compactions().unwrap_err();
     assert!(matches!(&error, Error::Corruption { file, .. } if *file == damaged), "{error}");
@@ -30,7 +30,7 @@ fn rule_9_a_compaction_never_drops_a_table_that_it_could_not_read() {
 
 #[test]
 fn what_a_callers_compaction_has_read_again_is_no_error_any_more() {
-    // Catches an error of a compaction that is never tried again, because a caller's compaction has done the work.
+    // Catches an error that is reported for ever although a caller's compaction has since done the work.
     let dir = TempDir::new().unwrap();
     let small = || Db::builder(dir.path()).compression(Compression::None).l0_trigger(2).l0_stop(8);
     let db = small().l0_trigger(100).open().unwrap();
@@ -53,7 +53,7 @@ fn what_a_callers_compaction_has_read_again_is_no_error_any_more() {
 
 #[test]
 fn a_move_does_not_tell_that_a_table_can_be_read() {
-    // Catches damage that is forgotten although nobody has read the table.
+    // Catches damage that is no longer reported although the table was not read since.
     let dir = TempDir::new().unwrap();
     let open = |trigger| {
         Db::builder(dir.path())
@@ -78,7 +78,7 @@ fn a_move_does_not_tell_that_a_table_can_be_read() {
     flip(&damaged, 2);
     let db = open(1);
     wait_while(|| db.metrics().damaged_files.is_empty());
-    // The table is moved down without being read: it holds nothing that could be left out.
+    // The table is moved down without a read, because it has no obsolete entries.
     db.compact_range("b00"..="b01").unwrap();
     assert_eq!(db.metrics().damaged_files, [damaged]);
 }

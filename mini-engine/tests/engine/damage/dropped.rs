@@ -1,4 +1,4 @@
-//! Quarantined tables that were dropped: the part that salvage can read; and no removed data returns through them.
+//! Quarantined tables that were dropped: salvage reads their readable part, and they do not bring removed data back.
 
 use crate::support::*;
 
@@ -11,8 +11,8 @@ fn n(at: usize) -> String {
     format!("n{at:03}")
 }
 
-/// A database in `dir` with two tables: old values; and new ones with removals. A block in the middle of the newer table is damaged. Returns the
-/// path of that table.
+/// Makes a database in `dir` with two tables: one with old values, and one with new values and removals. Damages a block in the middle of the
+/// newer table, and returns the path of that table.
 fn damaged(dir: &Path) -> PathBuf {
     let db = open(dir, RecoveryMode::Strict);
     for key in ["a", "m1", "m2", "m3", "m4", "m5", "r1", "r2", "z"] {
@@ -32,7 +32,7 @@ fn damaged(dir: &Path) -> PathBuf {
     table
 }
 
-/// The contents that salvage finds now.
+/// The contents and the report of a salvage.
 fn salvaged(dir: &Path) -> (SalvageReport, Texts) {
     let new = TempDir::new().unwrap();
     let report = Db::builder(dir).salvage().unwrap().write_to(new.path().join("new")).unwrap();
@@ -54,13 +54,13 @@ fn check(dir: &Path) {
 
 #[test]
 fn what_is_sound_of_a_dropped_table_is_salvaged_and_no_older_or_removed_key_returns() {
-    // Catches a table of many entries that is given up for one block, and a compaction that forgets removals once reads no longer use the table:
-    // keys in it were removed since.
+    // Catches a table of many entries that is lost because of one damaged block, and a compaction that drops later tombstones of the table's
+    // keys once reads no longer use the table.
     let dir = TempDir::new().unwrap();
     let table = damaged(dir.path());
     let aside = table.with_extension("sst.aside");
     let db = open(dir.path(), RecoveryMode::Quarantine);
-    // Removed since, as a key and within a range, and overwritten.
+    // Later writes: a removal of a key and of a range, and an overwrite.
     db.insert("m3", "newest").unwrap();
     db.remove("m4").unwrap();
     db.remove_range("m5".."m6").unwrap();
@@ -72,7 +72,7 @@ fn what_is_sound_of_a_dropped_table_is_salvaged_and_no_older_or_removed_key_retu
         assert_eq!(db.drop_quarantined(number).unwrap().entries, 106);
         db.compact_range(..).unwrap();
     });
-    // Through further opens and compactions too.
+    // The same holds after further opens and compactions.
     for _ in 0..2 {
         check_after(dir.path(), open(dir.path(), RecoveryMode::Strict), |db| {
             assert_eq!(texts(db).len(), 7, "{:?}", texts(db));
@@ -81,7 +81,7 @@ fn what_is_sound_of_a_dropped_table_is_salvaged_and_no_older_or_removed_key_retu
             db.compact_range(..).unwrap();
         });
     }
-    // Without its manifest too.
+    // The same holds without the manifest.
     let manifest = the_file(dir.path(), "MANIFEST");
     let bytes = fs::read(&manifest).unwrap();
     fs::write(&manifest, [&bytes[..], b"torn"].concat()).unwrap();
@@ -89,7 +89,7 @@ fn what_is_sound_of_a_dropped_table_is_salvaged_and_no_older_or_removed_key_retu
     assert!(report.manifest.is_none() && found.len() > 90 && !found.contains_key("m4"), "{report}");
     fs::write(&manifest, bytes).unwrap();
 
-    // Once its file is gone, nothing is kept because of it.
+    // Once the table's file is gone, no tombstone is kept because of it.
     let db = open(dir.path(), RecoveryMode::Strict);
     assert!(db.verify().unwrap().entries > 7);
     fs::remove_file(&aside).unwrap();
@@ -103,7 +103,7 @@ fn what_is_sound_of_a_dropped_table_is_salvaged_and_no_older_or_removed_key_retu
     assert_eq!((db.verify().unwrap().entries, texts(&db)), (7, found));
 }
 
-/// Does `work`, closes the database, and checks what salvage finds then.
+/// Runs `work`, closes the database, and checks the result of a salvage.
 #[track_caller]
 fn check_after(dir: &Path, db: Db, work: impl FnOnce(&Db)) {
     work(&db);
@@ -113,7 +113,8 @@ fn check_after(dir: &Path, db: Db, work: impl FnOnce(&Db)) {
 
 #[test]
 fn whole_batches_in_a_log_that_was_set_aside_are_told_of() {
-    // Catches a repair that calls a log complete though an open has cut it in two: behind damage that a sync proves, and behind a possible tear.
+    // Catches a repair that reports a log as complete although an open has cut it in two: behind damage that a later sync proves, or a
+    // possible tear.
     for (mode, durability, aside) in [
         (RecoveryMode::Quarantine, Durability::Synced, "log.aside"),
         (RecoveryMode::Strict, Durability::Buffered, "log.tail.aside"),

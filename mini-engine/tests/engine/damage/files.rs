@@ -4,7 +4,7 @@ use crate::support::*;
 
 #[test]
 fn verify_tells_of_each_damaged_block_wherever_it_is() {
-    // Catches a verification that ends at the first damage of a table: its user would believe that the rest is sound.
+    // Catches a verification that ends at the first damage of a table: a user would take the rest for sound.
     let (dir, db) = opened(|b| b.block_bytes(512).partition_bytes(128).l0_trigger(100));
     for round in 0..2 {
         (0..400).for_each(|n| db.insert(format!("key{n:03}"), format!("{round}{n:060}")).unwrap());
@@ -20,7 +20,7 @@ fn verify_tells_of_each_damaged_block_wherever_it_is() {
         let mut bytes = fs::read(&table).unwrap();
         let partitions = bytes.len() - 80;
         let partitions = u64::from_le_bytes(bytes[partitions..partitions + 8].try_into().unwrap()) as usize;
-        // One below a partition that is damaged too, one in the middle, and the last.
+        // Damages one block below a partition that is damaged too, one in the middle, and the last one.
         for at in [blocks[0].0, blocks[blocks.len() / 2].0, blocks[blocks.len() - 1].0, partitions] {
             bytes[at + 2] ^= 1;
             expected.push((table.clone(), at as u64));
@@ -39,7 +39,7 @@ fn verify_tells_of_each_damaged_block_wherever_it_is() {
     assert_eq!(found, expected);
     assert!(report.entries > 600 && report.entries < 800, "{report:?}");
     drop(db);
-    // Salvage finds no more.
+    // Salvage reports the same losses.
     let lost = Db::builder(dir.path()).salvage().unwrap().write_to(dir.path().with_extension("new")).unwrap().lost_keys;
     fs::remove_dir_all(dir.path().with_extension("new")).unwrap();
     assert!(
@@ -50,7 +50,7 @@ fn verify_tells_of_each_damaged_block_wherever_it_is() {
 
 #[test]
 fn rule_10_a_missing_file_that_the_manifest_names_is_an_error_and_nothing_is_removed() {
-    // Catches a database that opens without a part of its data, and orphans removed by an open that failed.
+    // Catches a database that opens without a part of its data, and orphans that a failed open removes.
     let original = TempDir::new().unwrap();
     let db = Db::open(original.path()).unwrap();
     db.insert("a", "1").unwrap();
@@ -71,7 +71,7 @@ fn rule_10_a_missing_file_that_the_manifest_names_is_an_error_and_nothing_is_rem
 
 #[test]
 fn rule_10_orphans_are_removed_after_recovery_and_their_numbers_not_used_again() {
-    // Catches the leftovers of crashes that fill the disk, and a new file under an orphan's name.
+    // Catches leftovers of crashes that fill the disk, and a new file under an orphan's name.
     let dir = TempDir::new().unwrap();
     drop(Db::open(dir.path()).unwrap());
     for name in ["000900.sst", "MANIFEST-000901", "CURRENT.tmp", "000000.log"] {
@@ -93,10 +93,10 @@ fn rule_10_orphans_are_removed_after_recovery_and_their_numbers_not_used_again()
 
 #[test]
 fn rule_10_tables_beside_a_torn_manifest_are_set_aside_and_not_deleted() {
-    // Catches damage to the last edit that makes the table it named an orphan, to be deleted. Such damage looks like a tear.
+    // Catches damage to the last edit after which the edit's table is deleted as an orphan. Such damage looks like a tear.
     let (dir, db) = fresh();
     db.insert("a", "1").unwrap();
-    // In no log, so that only the lost edit knew of it.
+    // The load is in no log, so only the lost edit names its table.
     db.ingest([("b", "2")]).unwrap();
     drop(db);
     let (table, manifest) = (newest_table(dir.path()), the_file(dir.path(), "MANIFEST"));
@@ -105,7 +105,7 @@ fn rule_10_tables_beside_a_torn_manifest_are_set_aside_and_not_deleted() {
     let hook = unmapped();
     let db = Db::builder(dir.path()).file_system(hook.arc()).open().unwrap();
     assert!(db.recovery().manifest_tail_dropped && db.recovery().manifest_tail_bytes > 0);
-    // The name is durable before the new manifest, which has no tear and so no suspects.
+    // The table's new name is durable before the new manifest, which has no tear and so no suspects.
     let events = hook.take();
     let renamed = position(&events, 0, Op::RenameTo, ".sst.aside");
     assert_eq!(events[renamed + 1].op, Op::SyncDir);
@@ -147,7 +147,7 @@ fn a_stray_file_with_a_number_out_of_reach_is_refused_before_anything_is_written
 
 #[test]
 fn an_open_that_fails_before_it_counts_leaves_no_file_behind() {
-    // Catches repeated tries to open a database on a full disk that each take more of its space.
+    // Catches opens of a database on a full disk that fail and take more space each time.
     let original = TempDir::new().unwrap();
     let db = Db::open(original.path()).unwrap();
     db.insert("a", "1").unwrap();
@@ -162,7 +162,7 @@ fn an_open_that_fails_before_it_counts_leaves_no_file_behind() {
         events[..renamed].iter().filter(|event| takes_space(event)).count()
     };
     assert!(renamed > 8, "only {renamed} operations before the rename");
-    // It was given up, and that was not enough.
+    // The failed open has freed the reserve, which was not enough.
     before.retain(|name| name != "RESERVE");
     for index in 0..renamed {
         for full in [Answer::Fail(ErrorKind::StorageFull), Answer::Short(20)] {

@@ -1,4 +1,4 @@
-//! Damage to the edits of a manifest that name keyspaces: a repair keeps all entries, each keyspace apart from the others, whatever byte is hit.
+//! Damage to the manifest edits with the names of keyspaces: a repair keeps all entries, and keeps keyspaces separate, whichever byte is damaged.
 
 use crate::support::*;
 use proof::environment::step;
@@ -35,7 +35,7 @@ fn database() -> Disk {
     mem.disk()
 }
 
-/// The contents of a new database that is made of the damaged one.
+/// The contents of a database that repair makes from the damaged one.
 fn repaired(mem: MemFs) -> Result<Contents, Error> {
     let builder = |dir: &str| Db::builder(dir).file_system(Arc::new(mem.clone()));
     let report = builder(DB).salvage()?.write_to(NEW)?;
@@ -48,7 +48,7 @@ fn repaired(mem: MemFs) -> Result<Contents, Error> {
     Ok(contents)
 }
 
-/// The keyspaces that have lost their names.
+/// The numbers of the keyspaces that have lost their names; checks the contents.
 fn check(contents: &Contents) -> Vec<u32> {
     let entry = |key: &str, value: &str| Map::from([(key.into(), value.into())]);
     assert_eq!(contents[""], entry("default", "default"));
@@ -62,7 +62,7 @@ fn check(contents: &Contents) -> Vec<u32> {
             renamed.push(number);
         }
     }
-    // The drop may be lost, but nothing else comes.
+    // If the drop is lost, the dropped keyspace may come back, but no other.
     let others = contents
         .keys()
         .filter(|name| !NAMES.iter().any(|(number, known)| name == known || **name == format!("recovered-{number}")));
@@ -72,8 +72,8 @@ fn check(contents: &Contents) -> Vec<u32> {
 
 #[test]
 fn a_repair_keeps_the_entries_of_all_keyspaces_whatever_byte_of_a_manifest_is_damaged() {
-    // Catches a repair that fails because the lost name belongs to a keyspace with a smaller number than one whose name is known, and entries that
-    // come to another keyspace.
+    // Catches a repair that fails because a keyspace with a lost name has a smaller number than one with a known name, and entries that get into
+    // another keyspace.
     let disk = database();
     let names = MemFs::on(disk.clone()).read_dir(Path::new(DB)).unwrap();
     let name = names.into_iter().find(|name| name.to_string_lossy().starts_with("MANIFEST")).unwrap();
@@ -81,7 +81,7 @@ fn a_repair_keeps_the_entries_of_all_keyspaces_whatever_byte_of_a_manifest_is_da
     let bytes = disk.read(&path).unwrap().to_vec();
     let place = |name: &str| bytes.windows(name.len()).position(|window| window == name.as_bytes()).unwrap();
     let bits = (0..bytes.len()).map(|at| (at, 1 << (at % 8)));
-    // A letter, the length before it, and the checksum of the edit of one keyspace.
+    // Damages a letter of a name, the length before it, and the checksum of an edit.
     let places = [place("users"), place("users") - 1, place("emails"), place("emails") - 1, place("gone") - 4];
     let patterns = places.into_iter().flat_map(|at| (1..=u8::MAX).step_by(step(17)).map(move |pattern| (at, pattern)));
     let mut lost = BTreeMap::<Vec<u32>, usize>::new();
@@ -91,7 +91,7 @@ fn a_repair_keeps_the_entries_of_all_keyspaces_whatever_byte_of_a_manifest_is_da
         let contents = repaired(mem).unwrap_or_else(|error| panic!("byte {at} with {pattern:#x}: {error}"));
         *lost.entry(check(&contents)).or_default() += 1;
     }
-    // Each edit was hit, and the first one, too.
+    // Each edit was damaged, including the first one.
     for number in [vec![1], vec![2], vec![4], vec![5]] {
         assert!(lost.get(&number).is_some_and(|times| *times > 8), "{lost:?}");
     }

@@ -1,9 +1,9 @@
-//! Databases opened without the files that are damaged or missing.
+//! Databases that are opened without their damaged or missing files.
 
 use crate::support::*;
 
 fn open_in(dir: &Path, mode: RecoveryMode) -> Result<Db, Error> {
-    // Both ways to read tables.
+    // The two modes also cover the two ways to read tables.
     let reads = if mode == RecoveryMode::Quarantine { TableReads::Mmap } else { TableReads::Pread };
     Db::builder(dir).recovery_mode(mode).table_reads(reads).block_bytes(512).l0_trigger(100).open()
 }
@@ -16,7 +16,7 @@ fn reading(dir: &Path) -> Db {
     Db::builder(dir).recovery_mode(RecoveryMode::Quarantine).read_only(true).open().unwrap()
 }
 
-/// Three tables: old values of a to z; then m1 to m3 new, with m2 removed; then m3 and x newer still. Their paths.
+/// Makes three tables: old values of a to z; then new m1 and m3, with m2 removed; then newer m3 and x. Returns their paths.
 fn three_tables(dir: &Path) -> Vec<PathBuf> {
     let db = open_in(dir, RecoveryMode::Strict).unwrap();
     for key in ["a", "m1", "m2", "m3", "z"] {
@@ -37,14 +37,14 @@ fn is_refused<T>(result: &Result<T, Error>, aside: &Path) -> bool {
     matches!(result, Err(Error::Corruption { file, .. }) if file == aside)
 }
 
-/// The expected results of reads while the second of three tables is quarantined as `aside`.
+/// Checks the results of reads while the second of three tables is quarantined as `aside`.
 fn check_reads(db: &Db, aside: &Path) {
     let value = |key: &str| db.get(key).unwrap().map(|value| String::from_utf8(value.to_vec()).unwrap());
     assert_eq!(
         (value("a").as_deref(), value("z").as_deref(), value("x").as_deref()),
         (Some("old"), Some("old"), Some("newest"))
     );
-    // Written after the table was: right, whatever the table held.
+    // Keys that were written after the table are right, whatever the table contained.
     assert_eq!(value("m3").as_deref(), Some("newest"));
     for key in ["m1", "m2", "m15"] {
         assert!(is_refused(&db.get(key), aside) && is_refused(&db.contains_key(key), aside), "{key}");
@@ -56,7 +56,7 @@ fn check_reads(db: &Db, aside: &Path) {
         let keys: Result<Vec<_>, Error> = iter.map(|entry| Ok(entry?.0.to_vec())).collect();
         keys
     };
-    // A scan fails where it reaches the range, from either side, and not before.
+    // A scan, from either side, fails when it reaches the table's range, and not before.
     for (iter, first) in [(db.iter(), "a"), (db.range("a"..), "a")] {
         let yielded: Vec<_> = iter.collect();
         assert_eq!(yielded.len(), 2, "{yielded:?}");
@@ -82,7 +82,7 @@ fn check_reads(db: &Db, aside: &Path) {
 
 #[test]
 fn rule_10_reads_in_the_range_of_a_quarantined_table_fail_until_it_is_dropped() {
-    // Catches an older value, or a removed key, that is shown in place of the data of a damaged table; in a later open too.
+    // Catches an older value, or a removed key, that is shown in place of the data of a damaged table, also after a later open.
     for damage in ["block", "footer", "missing"] {
         let dir = TempDir::new().unwrap();
         let tables = three_tables(dir.path());
@@ -94,7 +94,7 @@ fn rule_10_reads_in_the_range_of_a_quarantined_table_fail_until_it_is_dropped() 
         }
         let aside = tables[1].with_extension("sst.aside");
         let bytes = fs::read(&tables[1]).ok();
-        // An open that only reads sets nothing aside, and names the existing file.
+        // A read-only open sets no file aside, and names the existing file.
         if damage != "missing" {
             check_reads(&reading(dir.path()), &tables[1]);
             assert!(!aside.exists());
@@ -107,12 +107,12 @@ fn rule_10_reads_in_the_range_of_a_quarantined_table_fail_until_it_is_dropped() 
         for part in ["drop", "\"m1\" to \"m3\"", &tables[1].display().to_string()] {
             assert!(words.contains(part), "{part} in {words}");
         }
-        // Never deleted.
+        // The file is never deleted.
         assert_eq!(fs::read(&aside).ok(), bytes);
         check_reads(&db, &aside);
         assert_eq!(db.verify().unwrap().problems.len(), 1);
         drop(db);
-        // The quarantine is remembered in every mode, and not reported again; a file that somebody brought back is left alone.
+        // The quarantine persists in every mode, and is not reported again. A file that a user put back is not touched.
         fs::write(&tables[1], "from a copy").unwrap();
         for mode in [RecoveryMode::Strict, RecoveryMode::Quarantine] {
             let db = open_in(dir.path(), mode).unwrap();
@@ -131,7 +131,7 @@ fn rule_10_reads_in_the_range_of_a_quarantined_table_fail_until_it_is_dropped() 
         assert!(matches!(db.drop_quarantined(number + 1000), Err(Error::InvalidArgument(_))));
         let (before, mut iter) = (db.snapshot(), db.range("m2".."n"));
         db.drop_quarantined(number).unwrap();
-        // This holds for any state that compactions have made of the rest.
+        // The same holds after compactions of the other tables.
         db.compact_range(..).unwrap();
         assert!(is_refused(&before.get("m2"), &aside) && is_refused(&before.get_many(["a", "m2"]), &aside));
         assert!(is_refused(&iter.next().unwrap(), &aside));
@@ -152,7 +152,7 @@ fn rule_10_reads_in_the_range_of_a_quarantined_table_fail_until_it_is_dropped() 
 
 #[test]
 fn a_sound_database_is_opened_as_ever_and_strict_is_the_default() {
-    // Catches a mode that gives up undamaged data, and one that is on by default.
+    // Catches a mode that drops undamaged data, and a mode that is on by default.
     let dir = TempDir::new().unwrap();
     let tables = three_tables(dir.path());
     let db = quarantining(dir.path());
@@ -168,7 +168,7 @@ fn a_sound_database_is_opened_as_ever_and_strict_is_the_default() {
 
 #[test]
 fn of_a_damaged_log_the_writes_before_the_damage_are_kept_and_the_rest_is_set_aside() {
-    // Catches synced writes before the damage that are lost, a log that is deleted with its contents, and a loss that is not reported.
+    // Catches lost synced writes before the damage, a log that is deleted with its contents, and a loss that is not reported.
     let original = TempDir::new().unwrap();
     let db = open_in(original.path(), RecoveryMode::Strict).unwrap();
     for n in 0..6 {
@@ -177,7 +177,7 @@ fn of_a_damaged_log_the_writes_before_the_damage_are_kept_and_the_rest_is_set_as
     drop(db);
     let name = files(original.path(), ".log").pop().unwrap();
     let len = fs::metadata(original.path().join(&name)).unwrap().len() as usize;
-    // In the header, in the third frame, and the log gone.
+    // Damage in the header, damage in the third frame, and a missing log.
     for (at, kept) in [(Some(20), 0), (Some(len * 5 / 12), 2), (None, 0)] {
         let dir = copy(original.path());
         let log = dir.path().join(&name);
@@ -205,7 +205,7 @@ fn of_a_damaged_log_the_writes_before_the_damage_are_kept_and_the_rest_is_set_as
 
 #[test]
 fn an_open_that_quarantines_may_end_at_any_operation_and_loses_nothing_more() {
-    // Catches a log that is renamed before the entries taken from it are durable elsewhere, and a suspect that is deleted.
+    // Catches a damaged log that is renamed before its recovered entries are durable elsewhere, or that is deleted.
     let original = TempDir::new().unwrap();
     let tables = three_tables(original.path());
     let db = open_in(original.path(), RecoveryMode::Strict).unwrap();
@@ -244,7 +244,7 @@ fn an_open_that_quarantines_may_end_at_any_operation_and_loses_nothing_more() {
 
 #[test]
 fn a_checkpoint_of_a_database_with_a_quarantined_table_refuses_what_that_refuses() {
-    // Catches a copy that forgets which keys are unknown, and shows older versions.
+    // Catches a checkpoint that loses the quarantine, and shows older versions.
     let dir = TempDir::new().unwrap();
     let source = dir.path().join("db");
     fs::create_dir(&source).unwrap();
@@ -259,7 +259,7 @@ fn a_checkpoint_of_a_database_with_a_quarantined_table_refuses_what_that_refuses
 
 #[test]
 fn a_key_removed_since_a_table_was_quarantined_reads_as_removed_after_a_compaction_to_the_bottom() {
-    // Catches a tombstone that is dropped because no other table has its key.
+    // Catches a tombstone that is dropped because no table but the quarantined one has its key.
     let dir = TempDir::new().unwrap();
     let tables = three_tables(dir.path());
     flip(&tables[1], 3);
@@ -270,20 +270,20 @@ fn a_key_removed_since_a_table_was_quarantined_reads_as_removed_after_a_compacti
     db.get("m2").unwrap_err();
     let dropped = db.drop_quarantined(db.quarantined()[0].number).unwrap();
     db.compact_range(..).unwrap();
-    // As long as the file is there, its removed keys must not be salvaged.
+    // As long as the file exists, removed keys in it must not be salvaged.
     assert_eq!(db.verify().unwrap().entries, 6);
     fs::remove_file(&dropped.file).unwrap();
     db.close().unwrap();
     let db = quarantining(dir.path());
     db.compact_range(..).unwrap();
-    // Now it is obsolete, and the other removed key, of which only the dropped table knew, is back.
+    // Now the tombstone is obsolete. The other removed key, whose tombstone was only in the dropped table, is back.
     assert_eq!(db.verify().unwrap().entries, 5);
     assert_eq!(db.get("m2").unwrap().as_deref(), Some(&b"old"[..]));
 }
 
 #[test]
 fn two_callers_that_drop_one_quarantined_table_do_not_end_the_engine() {
-    // Catches a check that another caller's edit can overtake.
+    // Catches a drop whose check another caller's edit can invalidate before its own edit.
     let (dir, fs) = (TempDir::new().unwrap(), unmapped());
     let db = Db::open(dir.path()).unwrap();
     db.insert("a", "b").unwrap();

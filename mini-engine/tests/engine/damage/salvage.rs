@@ -1,4 +1,5 @@
-//! Salvage: the contents of a new database that was made from a damaged one. Each file of a database of 300 tables is removed, cut and flipped.
+//! Salvage: the contents of a new database that was made from a damaged one. Each file of a database of 300 tables is removed, truncated, or has a
+//! bit flipped.
 
 use crate::support::*;
 use proof::damage::Damage;
@@ -6,7 +7,7 @@ use proof::environment::step;
 
 const NEW: &str = "/new";
 
-/// For each key, all that was written to it; the newest last, `None` for a removal.
+/// All written values of each key, the newest last; `None` for a removal.
 type History = BTreeMap<String, Vec<Option<String>>>;
 
 /// Bytes of a file that hold entries: a data block, a frame.
@@ -103,7 +104,7 @@ impl Original {
         }
     }
 
-    /// Checks that salvage finds everything outside of `hit`, and nothing within it that never existed. Returns the keys that changed.
+    /// Checks that salvage finds everything outside of `hit`, and no invented value within it. Returns the keys that changed.
     fn check(&self, found: &Texts, hit: &BTreeSet<&str>, what: &str) -> Vec<&String> {
         let changed = self.changed(found);
         for key in &changed {
@@ -111,7 +112,7 @@ impl Original {
             let found = found.get(*key);
             assert!(found.is_none() || self.history[*key].iter().any(|was| was.as_ref() == found), "{what}: {key}");
         }
-        // No key that never existed: the others are as they were, or among these.
+        // There is no invented key: each found key is unchanged, or one of those that changed.
         let same = found.len() - changed.iter().filter(|key| found.contains_key(**key)).count();
         let as_before = self.now.len() - changed.iter().filter(|key| self.now.contains_key(**key)).count();
         assert_eq!(same, as_before, "{what}");
@@ -119,7 +120,7 @@ impl Original {
     }
 }
 
-/// The pieces of a table or log that hold entries, by its dump.
+/// The pieces of a table or log that hold entries, according to its dump.
 fn pieces(fs: &Arc<dyn FileSystem>, path: &Path) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut part = |part: dump::Part<'_>| {
@@ -172,14 +173,14 @@ fn after_any_damage_of_a_single_file_all_that_is_outside_of_it_is_in_the_new_dat
         let len = original.len(file);
         let mut add = |kinds: &[Damage]| damages.extend(kinds.iter().map(|kind| (file, *kind)));
         add(&[Damage::Removed, Damage::Cut(random.index(len)), Damage::Flip(random.index(len))]);
-        // The other files are few, and a table in ten stands for all.
+        // Tests all files of other kinds, which are few, and one table in ten.
         if file.extension().is_none_or(|kind| kind != "sst") || random.one_in(10) {
             add(&[0, len - 1].map(Damage::Cut));
             add(&[0, len - 1].map(Damage::Flip));
             (0..10).for_each(|_| add(&[Damage::Flip(random.index(len))]));
         }
     }
-    // Whether no key was hit.
+    // Whether the damage affects no key.
     let is_lossless = |&(file, kind): &(&PathBuf, Damage)| {
         let what = format!("{} {kind:?}", file.display());
         let (report, found) = repair(&shared(kind.to(&original.disk, file)));
@@ -187,12 +188,12 @@ fn after_any_damage_of_a_single_file_all_that_is_outside_of_it_is_in_the_new_dat
         let lost = |key: &String| report.lost_keys.iter().any(|lost| lost.contains(key));
         let is_log = file.extension().is_some_and(|kind| kind == "log");
         for key in original.check(&found, &hit, &what) {
-            // Salvage reports every value that is not the newest.
+            // Salvage must report every key whose newest value it did not find.
             assert!(lost(key) || is_log && !report.lost_writes.is_empty(), "{what}: {key} is not as it was\n{report}");
         }
         hit.is_empty()
     };
-    // No multiple of the kinds of damage, so that each has its turn.
+    // The step is not a multiple of the number of kinds of damage, so that each kind has its turn.
     let damages: Vec<_> = damages.into_iter().step_by(step(4)).collect();
     let repaired = damages.len();
     let lossless = thread::scope(|scope| {
@@ -206,7 +207,7 @@ fn after_any_damage_of_a_single_file_all_that_is_outside_of_it_is_in_the_new_dat
     assert!(lossless * step(4) > 100, "only {lossless} damages left all entries whole");
 }
 
-/// Few keys in a table, in a second one that hides some of them, and in a log.
+/// A few keys in a table, in a second table that hides some of them, and in a log.
 fn small(fs: &Arc<MemFs>) -> Texts {
     let db = in_memory(fs).l0_trigger(100).open().unwrap();
     for (keys, value) in [(0..6, "old"), (2..4, "new")] {
@@ -221,7 +222,7 @@ fn small(fs: &Arc<MemFs>) -> Texts {
 
 #[test]
 fn a_new_database_is_whole_or_does_not_open_whenever_its_making_ends() {
-    // Catches half of the data that opens as if it were a database.
+    // Catches a partial result that opens as if it were a complete database.
     let fs = Arc::new(MemFs::default());
     let expected = small(&fs);
     let before = fs.disk();
@@ -274,7 +275,7 @@ fn tables_that_were_compacted_do_not_come_back_and_the_others_do_without_a_manif
     assert_eq!(found, expected);
     assert!(!report.is_complete() && report.manifest.is_none() && report.unknown().len() == 1, "{report}");
 
-    // A table of before a compaction that dropped its tombstones, as an interrupted compaction leaves it.
+    // A table that a compaction has replaced, whose tombstones are dropped, but that was not removed because of an interruption.
     let fs = Arc::new(MemFs::default());
     small(&fs);
     let names = |fs: &MemFs| fs.read_dir(Path::new(DB)).unwrap();
@@ -296,14 +297,14 @@ fn tables_that_were_compacted_do_not_come_back_and_the_others_do_without_a_manif
     assert!(back > 1, "{compacted:?}");
     let (report, found) = repair(&on(&fs.disk()));
     assert_eq!((found, report.left_out.len()), (expected.clone(), back), "{report}");
-    // The edit of the compaction is whole, and the one behind it is torn: that the tables are obsolete is still known.
+    // The edit of the compaction is whole, and the next edit is torn: the manifest still shows that the tables are obsolete.
     let fs = MemFs::on(fs.disk());
     let file = fs.open_write(&file_of(&fs, "MANIFEST")).unwrap();
     file.write_all_at(&[0xff; 8], file.len().unwrap()).unwrap();
     let (report, found) = repair(&on(&fs.disk()));
     assert!(report.manifest.is_none(), "{report}");
     assert_eq!((found, report.left_out.len()), (expected.clone(), back), "{report}");
-    // And so if the first edit is damaged too.
+    // The same holds if the first edit is damaged too.
     file.write_all_at(&[0xff; 16], 32).unwrap();
     let (report, found) = repair(&(Arc::new(fs) as Arc<dyn FileSystem>));
     assert_eq!((found, report.left_out.len()), (expected, back), "{report}");
@@ -311,7 +312,7 @@ fn tables_that_were_compacted_do_not_come_back_and_the_others_do_without_a_manif
 
 #[test]
 fn a_manifest_that_was_cut_between_two_edits_takes_no_table_with_it() {
-    // Catches tables that are taken for leftovers because the cut manifest does not name them, though every edit in it is whole.
+    // Catches tables that are taken for leftovers because a truncated manifest, whose edits are all whole, does not name them.
     let memory = MemFs::default();
     let fs: Arc<dyn FileSystem> = Arc::new(memory.clone());
     let db = Db::builder(DB).l0_trigger(3).file_system(fs.clone()).open().unwrap();
@@ -332,12 +333,12 @@ fn a_manifest_that_was_cut_between_two_edits_takes_no_table_with_it() {
     };
     dump::manifest(&fs, &manifest, &mut part).unwrap();
     assert!(edits.len() > 12, "{edits:?}");
-    // All but the first: a manifest without any edit is not whole.
+    // Cuts at all edits but the first: a manifest without any edit is not whole.
     for &edit in &edits[1..] {
         let (report, found) = repair(&shared(Damage::Cut(edit).to(&disk, &manifest)));
         assert_eq!(found, expected, "cut to {edit}: {report}");
         assert!(!report.is_complete(), "cut to {edit}: {report}");
-        // An open that goes on without the missing files keeps the tables that nothing names.
+        // An open that quarantines missing files keeps tables that no edit names.
         let fs = shared(Damage::Cut(edit).to(&disk, &manifest));
         let tables = |fs: &Arc<dyn FileSystem>| {
             let names = fs.read_dir(Path::new(DB)).unwrap().into_iter().map(|name| name.into_string().unwrap());
@@ -352,7 +353,7 @@ fn a_manifest_that_was_cut_between_two_edits_takes_no_table_with_it() {
 
 #[test]
 fn removed_ranges_stay_removed_wherever_their_tombstones_can_be_read() {
-    // Catches keys that return from the tables below, because a range tombstone is no entry.
+    // Catches keys that return from older tables, because a damaged block had only a range tombstone and no entry.
     let fs = Arc::new(MemFs::default());
     let db = in_memory(&fs).l0_trigger(100).open().unwrap();
     (0..60).for_each(|n| db.insert(format!("key{n:02}"), "old").unwrap());
@@ -370,7 +371,7 @@ fn removed_ranges_stay_removed_wherever_their_tombstones_can_be_read() {
     without_manifest.remove(&file_of(&*fs, "MANIFEST")).unwrap();
     let without_manifest = without_manifest.disk();
     assert_eq!(repair(&on(&without_manifest)).1, expected);
-    // Every byte of the newer table: keys return only where the report says so.
+    // Damages every byte of the newer table: keys may return only if the report lists them.
     let (table, mut told) = (file_of(&*fs, ".sst"), 0);
     for at in 0..fs.disk().read(&table).unwrap().len() {
         for disk in [fs.disk(), without_manifest.clone()] {
@@ -388,7 +389,7 @@ fn removed_ranges_stay_removed_wherever_their_tombstones_can_be_read() {
 
 #[test]
 fn a_log_that_cannot_be_read_costs_its_writes_and_not_the_tables() {
-    // Catches a database that is lost as a whole because of one unreadable sector of a log.
+    // Catches a database that cannot be salvaged because of one unreadable sector of a log.
     let original = Arc::new(MemFs::default());
     small(&original);
     let mut lost = 0;
@@ -419,25 +420,25 @@ fn a_log_that_cannot_be_read_costs_its_writes_and_not_the_tables() {
             lost += 1;
         }
     }
-    // The open of the log and its length fail; its bytes are read again. `unreadable.rs` tests logs that the device never reads.
+    // Only the open of the log and the read of its length fail; a repeated read succeeds. `unreadable.rs` tests permanent failures.
     assert!(lost >= 2, "{lost}");
 }
 
 #[test]
 fn the_end_of_a_log_that_a_later_one_records_as_synced_was_not_left_by_a_crash() {
-    // Catches damage that is excused as a tear, although a sync of a later log proves that the bytes were whole.
+    // Catches damage that is reported as a tear, although a sync of a later log proves that the bytes were whole.
     let fs = Arc::new(MemFs::default());
     let db = in_memory(&fs).open().unwrap();
     ["a", "b"].into_iter().for_each(|key| db.insert(key, "value").unwrap());
     db.persist(Durability::Synced).unwrap();
     let before = fs.disk();
-    // The next one may have been made ahead.
+    // The next log may have been made in advance.
     let names = fs.read_dir(Path::new(DB)).unwrap();
     let first = Path::new(DB).join(names.iter().filter(|name| name.to_string_lossy().ends_with(".log")).min().unwrap());
     db.flush().unwrap();
     assert_eq!(["c", "d"].map(|key| put(&db, key, "value", Durability::Synced).unwrap()), [3, 4]);
     drop(db);
-    // The first log is back, the end of its last batch is damaged, and no manifest calls it obsolete.
+    // The first log is restored with a damaged end of its last batch, and no manifest marks it as obsolete.
     let mut bytes = before.read(&first).unwrap().to_vec();
     let last = bytes.iter().rposition(|&byte| byte != 0).unwrap();
     bytes[last] ^= 1;
@@ -454,7 +455,8 @@ fn the_end_of_a_log_that_a_later_one_records_as_synced_was_not_left_by_a_crash()
 
 #[test]
 fn keyspaces_keep_their_names_while_a_manifest_tells_them_and_their_keys_in_any_case() {
-    // Catches a keyspace that is lost with its name, keys that come to another keyspace, and a dropped one that comes back while its drop is known.
+    // Catches a keyspace that is lost with its name, keys that get into another keyspace, and a dropped one that comes back despite its recorded
+    // drop.
     let (dir, db) = fresh();
     let spaces = ["a", "b", "gone"].map(|name| db.keyspace(name).unwrap());
     for (n, space) in spaces.iter().enumerate() {
@@ -494,7 +496,7 @@ fn keyspaces_keep_their_names_while_a_manifest_tells_them_and_their_keys_in_any_
     assert_eq!(contents, named(&["a", "b", "gone"]));
     assert!(!report.is_complete() && report.renamed_keyspaces.is_empty(), "{report}");
     fs::write(&manifest, sound).unwrap();
-    // No manifest is left.
+    // All manifests are removed.
     fs::remove_file(&manifest).unwrap();
     let (report, contents) = salvaged(dir.path());
     assert_eq!(contents, named(&["recovered-1", "recovered-2", "recovered-3"]));

@@ -1,4 +1,4 @@
-//! Logs that the device cannot read to their end.
+//! Logs that the device cannot read completely.
 
 use crate::support::*;
 
@@ -17,7 +17,7 @@ fn filled(mem: &MemFs) -> String {
 
 #[test]
 fn the_place_that_cannot_be_read_is_told_and_costs_what_is_behind_it_only() {
-    // Catches a bad sector of a log that costs the batches in front of it, because they were read in one step with it. Also catches an error that
+    // Catches a bad sector of a log that makes earlier batches unreadable, because they were read in one step with it. Also catches an error that
     // names offset 0 instead of the damage.
     let mem = MemFs::default();
     let log = filled(&mem);
@@ -36,7 +36,7 @@ fn the_place_that_cannot_be_read_is_told_and_costs_what_is_behind_it_only() {
         let [lost] = &report.lost_writes[..] else { panic!("{report}") };
         assert!(!lost.may_be_torn && report.damage.len() == 1, "{report}");
         assert!(report.damage[0].to_string().contains(&format!("at offset {bad}: ")), "{report}");
-        // All whole batches before it.
+        // All whole batches before the bad sector are recovered.
         assert!(
             bad == 0 || lost.bytes.start <= bad && bad < lost.bytes.start + 256 && lost.bytes.end == len,
             "{report}"

@@ -1,18 +1,18 @@
-//! Integers, strings, checksums and entries, as the page's "Words and conventions" say.
+//! Integers, strings, checksums and entries, as described in "Words and conventions" of the page `formats.md`.
 
 use std::cmp::Reverse;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// A value that was read, or the rule of the page that the bytes break.
+/// A decoded value, or the rule of the page that the bytes break.
 pub(crate) type Read<T = ()> = Result<T, String>;
 
-/// A user's key of 65,535 bytes and the longest prefix of a keyspace.
+/// The longest stored key: a user's key of 65,535 bytes with the longest prefix of a keyspace.
 const MAX_KEY: usize = 65_541;
 const MAX_VALUE: usize = 1 << 30;
 const MAX_SEQNO: u64 = (1 << 56) - 1;
 
-/// Fails with `what` unless it `holds`.
+/// Fails with the message `what` unless `holds` is true.
 pub(crate) fn need(holds: bool, what: impl Into<String>) -> Read {
     if holds { Ok(()) } else { Err(what.into()) }
 }
@@ -82,7 +82,7 @@ impl<'a> Bytes<'a> {
         Err("a varint of more than 10 bytes".to_owned())
     }
 
-    /// The number of the entries of a table that expire, and their eight instants.
+    /// The number of a table's entries that expire, and the instants at which one to eight eighths of them have expired.
     pub(crate) fn expiring(&mut self) -> Read<(u64, [u64; 8])> {
         let (count, mut instants, mut before) = (self.varint()?, [0; 8], 0u64);
         for at in &mut instants {
@@ -104,9 +104,9 @@ pub(crate) struct Entry {
     pub(crate) key: Vec<u8>,
     pub(crate) seqno: u64,
     pub(crate) value: Option<Vec<u8>>,
-    /// Milliseconds since 1970 from which on it counts as a tombstone.
+    /// The time, in milliseconds since 1970, from which on the version counts as a tombstone.
     pub(crate) expires: Option<u64>,
-    /// For a range tombstone with the first key `key`: its end, empty if it has none.
+    /// The end of a range tombstone that begins at `key`; empty if the range has no end.
     pub(crate) end: Option<Vec<u8>>,
 }
 
@@ -140,7 +140,7 @@ impl Entry {
         }
     }
 
-    /// The parts of a version that entry order compares.
+    /// The parts of a version that the order of entries compares.
     pub(crate) fn place(&self) -> Place<'_> {
         (&self.key[..], Reverse(self.seqno))
     }

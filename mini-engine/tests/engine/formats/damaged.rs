@@ -1,4 +1,4 @@
-//! The page's reader and the engine say the same of databases that were cut off or damaged.
+//! The reader made from the page and the engine agree on truncated or damaged databases.
 
 use crate::formats::database::{self, Files, Map};
 use crate::formats::workload::write;
@@ -20,8 +20,8 @@ fn files(disk: &Disk) -> Files {
     names.into_iter().map(file).collect()
 }
 
-/// Everything that the engine finds and whether a log was torn, or the first damage that it reports. Whatever is damaged, each key is read as
-/// `sound` says, or not at all.
+/// The contents that the engine finds and whether a log was torn, or the first damage that it reports. Checks that, under any damage, each
+/// key has its value in `sound`, or cannot be read.
 fn by_engine(builder: &Builder, sound: &Map) -> Result<(Map, bool), Error> {
     let db = builder.clone().create_if_missing(false).open()?;
     let is_right = |(key, value): (&Vec<u8>, &Vec<u8>)| match db.get(key) {
@@ -41,16 +41,16 @@ fn by_engine(builder: &Builder, sound: &Map) -> Result<(Map, bool), Error> {
     }
 }
 
-/// How often both found everything sound, and how often both found damage.
+/// The number of cases in which both found everything sound, and in which both found damage.
 #[derive(Debug, Default)]
 struct Agreed {
     sound: usize,
     damaged: usize,
-    /// How often a log was torn.
+    /// The number of cases with a torn log.
     torn: usize,
     /// Batches that were compressed.
     compressed: usize,
-    /// How often a log had frames of a previous one behind its own.
+    /// The number of cases in which a log had frames of a previous log behind its own.
     recycled: usize,
 }
 
@@ -61,7 +61,7 @@ impl Agreed {
             (Ok(database), Ok((found, is_torn))) => {
                 assert!(database.state(u64::MAX) == found, "{}: by the page it holds something else", context());
                 let torn = database.logs.iter().any(|(_, log)| log.is_torn);
-                // The engine also calls it torn if a later log does not follow.
+                // The engine also reports a log as torn if a later log does not continue it.
                 assert!(is_torn || !torn, "{}: a log that is torn by the page", context());
                 self.sound += 1;
                 self.torn += usize::from(torn);
@@ -77,12 +77,12 @@ impl Agreed {
         }
     }
 
-    /// Damage for each byte, bit by bit; for every fifth length; and for every 512 bytes, replaced by zeros. Opens only for reading, because that
-    /// is quicker and shows the same.
+    /// Compares with each bit flipped, with every fifth length, and with each 512 bytes replaced by zeros. Opens read-only, because that is
+    /// faster and shows the same.
     fn compare_damaged(&mut self, disk: &Disk) {
         let (all, _) = by_engine(&builder(&MemFs::on(disk.clone())), &Map::new()).unwrap();
         for (path, len) in files_with_data(disk, DB) {
-            // Without the end of a log, or of the manifest, there is an older state.
+            // A truncated log or manifest leads to an older state.
             let is_table = path.extension().is_some_and(|kind| kind == "sst");
             let sound = if is_table { all.clone() } else { Map::new() };
             let damages = (0..len).flat_map(|at| {
@@ -107,7 +107,7 @@ fn after_a_kill_or_a_power_cut_at_any_operation_the_page_and_the_engine_find_the
         let db = builder(&mem).open().unwrap();
         let mut map = Map::new();
         write(&db, 0, 30, &mut map);
-        // So there is a file for the next log, however slow the worker is.
+        // Then there is a file for the next log, even with a slow worker.
         flush_to_the_end(&db);
         write(&db, 30, 60, &mut map);
         db.close().unwrap();
@@ -116,7 +116,7 @@ fn after_a_kill_or_a_power_cut_at_any_operation_the_page_and_the_engine_find_the
     for (at, (operation, disk)) in states.enumerate() {
         let cut = (0..2).map(|draw| disk.after_power_cut(at as u64 * 2 + draw).0);
         for (way, disk) in std::iter::once(disk.clone()).chain(cut).enumerate() {
-            // Before there is a pointer there is no database.
+            // Without the pointer file there is no database yet.
             if disk.read(&Path::new(DB).join("CURRENT")).is_ok() {
                 let writer = builder(&MemFs::on(disk.clone()));
                 agreed.compare(&disk, &writer, &Map::new(), || format!("operation {at}, {operation}, way {way}"));
@@ -128,7 +128,7 @@ fn after_a_kill_or_a_power_cut_at_any_operation_the_page_and_the_engine_find_the
     assert!(agreed.torn > 0 && agreed.recycled > 0 && agreed.compressed > 0, "{agreed:?}");
 }
 
-/// A compaction that took a piece and was killed: a manifest with narrowed tables and a compact pointer.
+/// A compaction that was killed after one piece: a manifest with narrowed tables and a compact pointer.
 fn in_pieces() -> Disk {
     let mem = MemFs::default();
     let builder = builder(&mem).l0_trigger(100).table_file_bytes(1024).max_compaction_bytes(1024);
@@ -145,14 +145,14 @@ fn in_pieces() -> Disk {
     states.find(|(_, disk)| is_in_pieces(disk)).expect("no compaction took a piece").1
 }
 
-/// Two tables, a manifest with an edit for each, and a log that records a sync, goes on after it, and has frames of a previous
-/// log behind its own.
+/// A database with two tables, a manifest with an edit for each, and a log that records a sync, goes on after it, and has
+/// frames of a previous log behind its own.
 fn small() -> Disk {
     let mem = MemFs::default();
     let db = builder(&mem).l0_trigger(100).open().unwrap();
     for n in 1..=24u32 {
         let mut batch = WriteBatch::new();
-        // Longer ones first, so that frames of the first log are left behind those of the third.
+        // Longer values come first, so that frames of the first log are left behind those of the third.
         let value = format!("value {n} ").repeat(if n <= 12 { 20 } else { 1 });
         batch.insert(format!("key{}", n % 7), value).unwrap();
         match n % 6 {
@@ -166,7 +166,7 @@ fn small() -> Disk {
             flush_to_the_end(&db);
         }
     }
-    // As a killed process leaves it: the end of the database would cut off the frames of the previous log.
+    // The disk of a killed process: a close would cut off the frames of the previous log.
     mem.disk()
 }
 

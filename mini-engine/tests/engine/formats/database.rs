@@ -1,4 +1,4 @@
-//! A whole database: the state that the manifest, its tables and its logs add up to.
+//! A whole database: the combined state of the manifest, its tables and its logs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
@@ -14,14 +14,14 @@ pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 pub(crate) struct Database {
     pub(crate) manifest: Manifest,
-    /// By number.
+    /// The tables by number.
     pub(crate) tables: BTreeMap<u64, Table>,
-    /// Those that are needed, with their numbers.
+    /// The needed logs, with their numbers.
     pub(crate) logs: Vec<(u64, Log)>,
-    /// The versions that the logs hold, oldest first.
+    /// The versions in the logs, oldest first.
     logged: Vec<Entry>,
     pub(crate) last_seqno: u64,
-    /// The instant by which entries have expired, in milliseconds since 1970.
+    /// The time at which expiries are evaluated, in milliseconds since 1970.
     now: u64,
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn read(files: &Files) -> Read<Database> {
         let bytes = file(&format!("{:06}.sst", line.number))?;
         let mut table = table::read(line.number, bytes, if line.narrowed { &line.smallest } else { b"" })?;
         need(describes(line, &table, bytes.len() as u64), format!("table {} is another one", line.number))?;
-        // Older versions below it no longer count.
+        // Entries below the bound of a narrowed table are ignored.
         table.entries.retain(|entry| !line.narrowed || entry.key >= line.smallest);
         if line.narrowed {
             table.ranges.iter_mut().for_each(|range| range.key = range.key.clone().max(line.smallest.clone()));
@@ -86,7 +86,7 @@ fn describes(line: &TableLine, table: &Table, size: u64) -> bool {
 }
 
 impl Database {
-    /// Takes the batches of the logs, up to where their sequence stops.
+    /// Applies the batches of the logs, up to the end of their sequence.
     fn replay(&mut self, files: &Files) -> Read {
         let logs = logs(files, self.manifest.log);
         for (at, &(number, bytes)) in logs.iter().enumerate() {
@@ -111,7 +111,7 @@ impl Database {
         Ok(())
     }
 
-    /// The sequence stops before `later`: their frames must not know better.
+    /// Stops the sequence before the logs `later`; checks that their frames do not record a later sync.
     fn stop(&self, later: &[(u64, &[u8])]) -> Read {
         let (stop, clean) = self.logs.split_last().ok_or("no log before the stop")?;
         for &(number, bytes) in later {
@@ -150,12 +150,12 @@ impl Database {
         entries.map(|entry| &entry.key[..]).collect()
     }
 
-    /// All that can be read at `wanted` in the default keyspace.
+    /// The visible contents of the default keyspace at `wanted`.
     pub(crate) fn state(&self, wanted: u64) -> Map {
         self.keyspaces(wanted).remove("").unwrap_or_default()
     }
 
-    /// All that can be read at `wanted`, by the name of its keyspace, which is empty for the default one.
+    /// The visible contents at `wanted`, by the name of the keyspace; the name is empty for the default one.
     pub(crate) fn keyspaces(&self, wanted: u64) -> BTreeMap<String, Map> {
         let mut found: BTreeMap<String, Map> = BTreeMap::new();
         for stored in self.keys() {

@@ -1,4 +1,4 @@
-//! Logs, as the page's "Log" says.
+//! Reads logs, as described in "Log" of the page `formats.md`.
 
 use crate::formats::bytes::{Bytes, Entry, Read, checksum, need, seed};
 
@@ -7,20 +7,20 @@ const FRAME_HEADER_LEN: usize = 48;
 const MAX_BATCH_LEN: u64 = (1 << 31) - 1;
 const MAX_SEQNO: u64 = (1 << 56) - 1;
 
-/// The log and the offset before which all was synced when a frame was written.
+/// A log and an offset in it: all bytes before the offset were synced when a frame was written.
 pub(crate) type Synced = (u64, u64);
 
 /// The contents of a single log.
 pub(crate) struct Log {
-    /// The number of each batch's first operation, and its operations.
+    /// The sequence number of each batch's first operation, and its operations.
     pub(crate) batches: Vec<(u64, Vec<Entry>)>,
-    /// How many of them were compressed.
+    /// The number of compressed batches.
     pub(crate) compressed: usize,
-    /// Where the frames end.
+    /// The offset of the end of the frames.
     pub(crate) end: u64,
-    /// There are bytes behind the end that are no zeros.
+    /// Whether there are nonzero bytes behind the end.
     pub(crate) is_torn: bool,
-    /// Behind the end are frames of the log that the file was before.
+    /// Whether there are frames of the file's previous log behind the end.
     pub(crate) has_previous: bool,
 }
 
@@ -29,7 +29,7 @@ type Identity = (u64, u64);
 
 struct Header {
     own: Identity,
-    /// The log that the file was before.
+    /// The previous log of the file.
     previous: Option<Identity>,
 }
 
@@ -42,7 +42,7 @@ struct Frame<'a> {
     next: usize,
 }
 
-/// Reads log `number` up to where it stops.
+/// Reads log `number` up to its end.
 pub(crate) fn read(number: u64, file: &[u8]) -> Read<Log> {
     let mut log = Log { batches: vec![], compressed: 0, end: 0, is_torn: false, has_previous: false };
     if was_never_begun(file) {
@@ -57,7 +57,7 @@ pub(crate) fn read(number: u64, file: &[u8]) -> Read<Log> {
     }
     log.end = at as u64;
     let synced = newest_sync(own, file, at);
-    // Zeros and then a frame of the log that the file was before are no tear, unless frames of this log follow.
+    // Zeros and then a frame of the file's previous log are no tear, unless frames of this log follow.
     let previous_at =
         previous.and_then(|previous| (at..file.len()).step_by(8).find(|&at| frame(previous, file, at).is_some()));
     let rest = match previous_at {
@@ -71,13 +71,13 @@ pub(crate) fn read(number: u64, file: &[u8]) -> Read<Log> {
 }
 
 impl Log {
-    /// Whether the end of this log, number `own`, is wrong: bytes up to `synced` were durable.
+    /// Whether this log, number `own`, ends too early: before the synced position `synced`.
     pub(crate) fn is_contradicted(&self, own: u64, synced: Option<Synced>) -> bool {
         synced.is_some_and(|(log, offset)| log > own || log == own && offset > self.end)
     }
 }
 
-/// The newest position that a valid frame of log `number` names, whatever the log's end.
+/// The newest synced position in any valid frame of log `number`, even behind the log's end.
 pub(crate) fn synced_in(number: u64, file: &[u8]) -> Read<Option<Synced>> {
     if was_never_begun(file) {
         return Ok(None);
@@ -86,12 +86,12 @@ pub(crate) fn synced_in(number: u64, file: &[u8]) -> Read<Option<Synced>> {
     Ok(newest_sync(header.own, file, HEADER_LEN))
 }
 
-/// The newest position that a valid frame at or behind `from` names.
+/// The newest synced position in a valid frame at or behind `from`.
 fn newest_sync(log: Identity, file: &[u8], from: usize) -> Option<Synced> {
     (from..file.len()).step_by(8).filter_map(|at| Some(frame(log, file, at)?.synced)).max()
 }
 
-/// Whether its creation was cut short.
+/// Whether the creation of the log was interrupted.
 pub(crate) fn was_never_begun(file: &[u8]) -> bool {
     file.len() < HEADER_LEN || file.iter().all(|&byte| byte == 0)
 }

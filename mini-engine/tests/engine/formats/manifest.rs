@@ -1,4 +1,4 @@
-//! `CURRENT` and manifests, as the page's "Manifest" says.
+//! Reads `CURRENT` and manifests, as described in "Manifest" of the page `formats.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,37 +24,37 @@ pub(crate) struct TableLine {
     pub(crate) smallest: Vec<u8>,
     pub(crate) largest: Vec<u8>,
     pub(crate) range_tombstones: u64,
-    /// The number of entries that expire, and their instants.
+    /// The number of entries that expire, and the instants at which one to eight eighths of them have expired.
     pub(crate) expiring: (u64, [u64; 8]),
-    /// Only keys from `smallest` on count.
+    /// Whether keys below `smallest` are ignored.
     pub(crate) narrowed: bool,
 }
 
-/// Bytes that came to a level, that were read there, and that were written there.
+/// The bytes that arrived at a level, that compactions read there, and that they wrote there.
 pub(crate) type Work = [u64; 3];
 
-/// The state that the edits add up to.
+/// The combined state of the edits.
 #[derive(Debug, Default)]
 pub(crate) struct Manifest {
     pub(crate) log: u64,
-    /// No file has this number or a greater one.
+    /// A number greater than those of all files.
     pub(crate) next_file: u64,
     pub(crate) last_seqno: u64,
     pub(crate) policy: Option<u64>,
     pub(crate) user_bytes: u64,
     pub(crate) work: [Work; LEVELS],
-    /// On levels, in the order in which a read asks them; within a run by key.
+    /// The tables on levels, in the order in which a read searches them; within a run by key.
     pub(crate) tables: Vec<TableLine>,
     pub(crate) quarantined: Vec<TableLine>,
-    /// The compactions that will go on, by number.
+    /// The unfinished compactions, by number.
     pub(crate) pointers: BTreeSet<u64>,
     /// The names of keyspaces, by number.
     pub(crate) keyspaces: BTreeMap<u32, String>,
     last_keyspace: u32,
-    /// Every tag that was met.
+    /// Every tag that occurred.
     pub(crate) tags: BTreeSet<u8>,
     pub(crate) edits: usize,
-    /// The latest instant that the database knows.
+    /// The latest recorded time of the database's clock.
     pub(crate) clock: u64,
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn current(text: &[u8]) -> Read<u64> {
     Ok(number)
 }
 
-/// Adds up the edits of manifest `number`.
+/// Combines the edits of manifest `number`.
 pub(crate) fn read(number: u64, file: &[u8]) -> Read<Manifest> {
     header(number, file)?;
     let mut manifest = Manifest::default();
@@ -250,7 +250,7 @@ fn level(bytes: &mut Bytes<'_>) -> Read<usize> {
     Ok(level)
 }
 
-/// Level and run are missing.
+/// A table without its level and run, which the caller sets.
 fn table(bytes: &mut Bytes<'_>) -> Read<TableLine> {
     let what = bytes.u8()?;
     need(what <= 3, "what is special about a table is 0 to 3")?;

@@ -1,5 +1,5 @@
-//! A reader of every file of a database, written from `docs/src/formats.md` alone: it shares nothing with the engine but the libraries for
-//! checksums and compression. It must find exactly what was written. Of databases that were cut off or damaged, it must say what the engine says.
+//! A reader of every file of a database, written from `docs/src/formats.md` alone. It shares only the libraries for checksums and compression
+//! with the engine. It must find exactly the written data, and agree with the engine on truncated or damaged databases.
 
 mod bytes;
 mod damaged;

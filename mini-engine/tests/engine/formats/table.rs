@@ -1,4 +1,4 @@
-//! Tables, as the page's "Table" says.
+//! Reads tables, as described in "Table" of the page `formats.md`.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -15,7 +15,7 @@ pub(crate) struct Table {
     pub(crate) entries: Vec<Entry>,
     /// Whether ranges overlap.
     pub(crate) overlap: bool,
-    /// Range tombstones, and the number of ranges that they stand for.
+    /// Range tombstones, and the number of ranges that they represent.
     pub(crate) ranges: Vec<Entry>,
     pub(crate) distinct_ranges: u64,
     pub(crate) properties: Properties,
@@ -34,14 +34,14 @@ pub(crate) struct Properties {
     pub(crate) largest_seqno: u64,
     pub(crate) first_key: Vec<u8>,
     pub(crate) last_key: Vec<u8>,
-    /// The number of entries that expire, and their instants.
+    /// The number of entries that expire, and the instants at which one to eight eighths of them have expired.
     pub(crate) expiring: (u64, [u64; 8]),
 }
 
 struct Fence {
     key: Vec<u8>,
     seqno: u64,
-    /// The position of the block that it belongs to.
+    /// The position of the fence's block.
     block: Range<usize>,
 }
 
@@ -58,12 +58,12 @@ struct Partition {
 }
 
 struct PartitionFilter {
-    /// The last fence of the group.
+    /// The last fence pointer of the group.
     reaches: (Vec<u8>, u64),
     filter: Option<Filter>,
 }
 
-/// Reads table `number`, whose keys count only from `from` on, and checks everything that the page says of it.
+/// Reads table `number`, ignoring keys below `from`, and checks all rules of the page.
 pub(crate) fn read(number: u64, file: &[u8], from: &[u8]) -> Read<Table> {
     let footer = footer(number, file)?;
     let partitions = partitions(number, file, &footer, from)?;
@@ -73,7 +73,7 @@ pub(crate) fn read(number: u64, file: &[u8], from: &[u8]) -> Read<Table> {
         place => range_tombstones(&block(number, file, place)?.1)?,
     };
     let (mut entries, mut compressions): (Vec<Entry>, Vec<u8>) = Default::default();
-    // In a narrowed table, nothing is checked before the first partition that counts.
+    // In a narrowed table, nothing is checked before the first partition with keys from `from` on.
     let skips = !from.is_empty();
     let first = partitions.first().and_then(|first| first.fences.first()).map_or(0, |fence| fence.block.start);
     let (mut at, mut before, mut is_whole) = (if skips { first } else { 0 }, None, !skips || first == 0);
@@ -148,12 +148,12 @@ impl Table {
         self.filters.len()
     }
 
-    /// Whether there are filters.
+    /// Whether the table has filters.
     pub(crate) fn is_filtered(&self) -> bool {
         self.filters.iter().all(|part| part.filter.is_some())
     }
 
-    /// Whether the filter lets a read of the newest version of `key` pass.
+    /// Whether the filter passes a read of the newest version of `key`.
     pub(crate) fn may_contain(&self, key: &[u8]) -> bool {
         let place = (key, Reverse(u64::MAX));
         let part = self.filters.iter().find(|part| (&part.reaches.0[..], Reverse(part.reaches.1)) >= place);
@@ -161,7 +161,7 @@ impl Table {
     }
 }
 
-/// Where the parts are.
+/// The positions of the table's parts.
 struct Footer {
     partitions: Range<usize>,
     root: Range<usize>,
@@ -169,7 +169,7 @@ struct Footer {
 }
 
 impl Footer {
-    /// Where the range tombstones are, if there are any.
+    /// The position of the range tombstones, which may be empty.
     fn ranges(&self) -> Range<usize> {
         self.root.end..self.properties.start
     }
@@ -250,7 +250,7 @@ fn data_block(contents: &[u8]) -> Read<Vec<Entry>> {
     Ok(entries)
 }
 
-/// Fences of blocks; the first block is at `start`.
+/// The fence pointers of blocks; the first block is at `start`.
 fn fences(contents: &[u8], start: usize) -> Read<Vec<Fence>> {
     let count_at = contents.len().checked_sub(4).ok_or("no number of fences")?;
     let marked = Bytes::new(&contents[count_at..]).u32()?;
@@ -319,7 +319,7 @@ fn read_properties(contents: &[u8]) -> Read<Properties> {
     Ok(properties)
 }
 
-/// The expected properties of a table with these entries, in order and at least one, and these range tombstones.
+/// The expected properties of a table with `entries`, which are sorted and not empty, and with the range tombstones `ranges`.
 fn counted(entries: &[Entry], ranges: &[Entry]) -> Properties {
     let seqnos = || entries.iter().chain(ranges).map(|entry| entry.seqno);
     let end = ranges.iter().filter_map(|range| range.end.as_deref()).max();
@@ -327,7 +327,7 @@ fn counted(entries: &[Entry], ranges: &[Entry]) -> Properties {
     let last_key = entries.last().map_or(&[][..], |entry| &entry.key).max(last_covered);
     let mut instants: Vec<u64> = entries.iter().filter_map(|entry| entry.expires).collect();
     instants.sort_unstable();
-    // The tables here have few entries, so the instants are the earliest.
+    // The tables here have few entries, so each recorded instant is the earliest possible.
     let passed_by = |parts: usize| (instants.len() * parts).div_ceil(8).checked_sub(1).map_or(0, |at| instants[at]);
     Properties {
         entries: entries.len() as u64,

@@ -8,7 +8,7 @@ use mini_engine::{Db, Durability, WriteBatch};
 
 use crate::formats::database::{Files, Map};
 
-/// Bytes that no compression makes shorter.
+/// Incompressible bytes.
 fn noise(len: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut byte = || {
@@ -20,7 +20,7 @@ fn noise(len: usize, seed: u64) -> Vec<u8> {
     (0..len).map(|_| byte()).collect()
 }
 
-/// Keys that share prefixes, are prefixes of others, are empty, binary, long.
+/// Keys that share prefixes, are prefixes of others, or are empty, binary or long.
 fn key(n: u64) -> Vec<u8> {
     match n % 7 {
         0 => format!("user/{:03}", n % 60).into_bytes(),
@@ -59,7 +59,7 @@ pub(crate) fn batch(n: u64, map: &mut Map) -> WriteBatch {
             batch.remove(&key).unwrap();
             map.remove(&key);
         } else if draw.is_multiple_of(11) {
-            // In a century, or long ago.
+            // The entry expires in a century, or has expired long ago.
             let (value, is_there) = (value(draw + n), !draw.is_multiple_of(4));
             let seconds = if is_there { 4_800_000_000 + draw % 1000 } else { 1_000_000_000 };
             batch.insert_with_expiry(&key, &value, SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();

@@ -1,4 +1,4 @@
-//! The page's reader finds what was written, in databases as the engine leaves them.
+//! The reader written from the page finds the written data in databases of the engine.
 
 use crate::formats::database::{self, Answer, Database, Map};
 use crate::formats::workload::{batch, files, write};
@@ -19,19 +19,19 @@ fn builder(dir: &Path, policy: Compaction) -> Builder {
     builder.memtable_bytes(64 << 10).table_file_bytes(8 << 10).l0_trigger(1).size_ratio(4).level1_bytes(16 << 10)
 }
 
-/// Many small tables on several levels, with versions that snapshots hold, and a log behind them. Returns the snapshots, and the expected contents
-/// of each.
+/// Makes many small tables on several levels, with versions that snapshots retain, and a later log. Returns the snapshots, and the expected
+/// contents of each.
 fn fill(db: &Db) -> Vec<(Snapshot, Map)> {
     let (mut map, mut states) = (Map::new(), vec![]);
     for round in 0..8 {
         write(db, round * 40, round * 40 + 40, &mut map);
         if round == 5 {
-            // All in one table or more with a single seqno each.
+            // All entries of the load have one seqno, in one or more tables.
             let load: Map = (0..60u64).map(|n| (format!("load/{n:02}").into_bytes(), vec![b'l'; 100])).collect();
             db.ingest(&load).unwrap();
             map.extend(load);
         } else if round > 5 {
-            // Of rounds between which there is a snapshot they overlap.
+            // Ranges of rounds with a snapshot in between overlap.
             let (start, end) = (format!("load/{round}").into_bytes(), format!("load/{round}8").into_bytes());
             db.remove_range(&b"load/0"[..]..&end).unwrap();
             db.remove_range(&start..&end).unwrap();
@@ -40,26 +40,26 @@ fn fill(db: &Db) -> Vec<(Snapshot, Map)> {
         db.flush().unwrap();
         states.push((db.snapshot(), map.clone()));
     }
-    // The amount that compactions have done so far depends on their pace. From here on it does not.
+    // The compactions so far depend on timing; the state after this compaction does not.
     db.compact_range(..).unwrap();
-    // Little, so that policies with tiers leave it in runs of its own; an odd number of tables, so that the last stays on level 0.
+    // So few batches that policies with tiers leave them in separate runs; an odd number of tables, so that the last one stays on level 0.
     for n in 400..407 {
         write(db, n, n + 1, &mut map);
         db.flush().unwrap();
         db.wait_for_compactions().unwrap();
     }
-    // Too little for another memtable: nothing changes any more.
+    // Too few batches to fill a memtable, so they stay in the log.
     write(db, 407, 411, &mut map);
     states.push((db.snapshot(), map));
     states
 }
 
-/// The features that the databases of a test must have together, so that each part of the page is tested.
+/// The features that the databases of a test must have in total, so that each part of the page is tested.
 const WANTED: &str = "compression 0, compression 1, compression 2, tag 1, tag 2, tag 3, tag 4, tag 5, tag 6, tag 7, tag 8, tag 16, several levels, \
                       several runs, several blocks, several partitions, a key in several tables, tombstones, ranges that overlap, \
                       ranges apart, logged, expiring, expiring logged";
 
-/// The features that a database has, by the same names.
+/// The features of a database, with the names used above.
 fn met(database: &Database) -> BTreeSet<String> {
     let (manifest, tables) = (&database.manifest, || database.tables.values());
     let runs: BTreeSet<_> =
@@ -102,7 +102,7 @@ fn tables_manifests_and_logs_read_by_the_page_alone_hold_every_state_that_was_wr
             assert!(database.state(snapshot.seqno()) == *state, "{policy:?} at {}", snapshot.seqno());
         }
         assert_eq!(Some(database.last_seqno), states.last().map(|(snapshot, _)| snapshot.seqno()), "{policy:?}");
-        // The figures, too.
+        // Compares the statistics, too.
         let manifest = &database.manifest;
         assert_eq!(manifest.user_bytes, metrics.flushed_user_bytes);
         for (level, figures) in metrics.levels.iter().enumerate() {
@@ -121,13 +121,13 @@ fn tables_manifests_and_logs_read_by_the_page_alone_hold_every_state_that_was_wr
 
 #[test]
 fn keyspaces_read_by_the_page_alone_hold_what_was_written_to_each() {
-    // Catches a page that tells another prefix, and names that the manifest of a later open no longer has.
+    // Catches a page with a wrong prefix of keyspaces, and names that the manifest of a later open lacks.
     let dir = TempDir::new().unwrap();
     let open = || builder(dir.path(), Compaction::Leveled).open().unwrap();
     let mut expected: BTreeMap<String, Map> = BTreeMap::new();
     let db = open();
     for n in 1..260u32 {
-        // The prefixes of the last ones are longer.
+        // The last keyspaces have longer prefixes.
         let (name, space) = (format!("space {n}"), db.keyspace(&format!("space {n}")).unwrap());
         let dense = KeyspaceOptions::default().compression(Compression::Zstd { level: 3 });
         match n % 50 {
@@ -171,10 +171,10 @@ fn keyspaces_read_by_the_page_alone_hold_what_was_written_to_each() {
 
 #[test]
 fn a_filter_read_by_the_page_alone_has_each_key_and_few_others() {
-    // Catches bits at other places than the page says: the reader of tables checks that the filter denies no key.
+    // Catches filter bits at other places than on the page: the reader of tables checks that the filter rejects no stored key.
     for (bits, most) in [(0, 3999), (2, 2000), (10, 80)] {
         let (dir, db) = opened(|b| b.filter_bits_per_key(bits).partition_bytes(4096));
-        // In between are absent keys.
+        // The numbers in between are absent keys.
         for n in 0..4000u64 {
             db.insert((2 * n).to_be_bytes(), "").unwrap();
         }
@@ -194,7 +194,7 @@ fn a_filter_read_by_the_page_alone_has_each_key_and_few_others() {
 
 #[test]
 fn a_quarantined_table_hides_what_the_page_says_it_hides() {
-    // Catches a rule of quarantine that the page leaves out: an older version than the right one would be read.
+    // Catches a rule of quarantine that the page omits: its reader would return an older version than the right one.
     let (dir, mut map) = (TempDir::new().unwrap(), Map::new());
     let open = |mode| Db::builder(dir.path()).l0_trigger(100).recovery_mode(mode).open().unwrap();
     let db = open(RecoveryMode::Strict);
@@ -202,7 +202,7 @@ fn a_quarantined_table_hides_what_the_page_says_it_hides() {
         write(&db, round * 20, round * 20 + 20, &mut map);
         db.flush().unwrap();
     }
-    // Within the range of the second table, above all of its seqnos.
+    // In the key range of the second table, with greater seqnos than in that table.
     db.write(batch(77, &mut map), Durability::Buffered).unwrap();
     db.close().unwrap();
     let suspect = read(dir.path()).manifest.tables[2].number;

@@ -1,4 +1,4 @@
-//! Directories that are no database, not yet a database, no longer a database, or a newer database.
+//! Opens of directories without a database, with an incomplete or a removed one, or with a newer format.
 
 use crate::formats::checksum;
 
@@ -6,7 +6,7 @@ use crate::support::*;
 
 #[test]
 fn a_directory_that_is_not_a_database_is_refused_and_left_alone() {
-    // Catches an accidental open that adds files to somebody's directory or, worse, takes it over.
+    // Catches an accidental open that adds files to a directory with foreign files or, worse, uses it as a database.
     let dir = TempDir::new().unwrap();
     fs::write(dir.path().join("letter.txt"), "dear").unwrap();
     let error = Db::open(dir.path()).unwrap_err();
@@ -19,7 +19,7 @@ fn a_directory_that_is_not_a_database_is_refused_and_left_alone() {
 
 #[test]
 fn an_empty_path_is_refused_as_one() {
-    // Catches "could not find : cannot make an empty path absolute".
+    // Catches an error without a path, such as "could not find : cannot make an empty path absolute".
     let (dir, db) = fresh();
     let refused = [Db::open("").err(), Db::builder("").salvage().err(), db.checkpoint("").err()];
     drop(db);
@@ -36,7 +36,7 @@ fn create_if_missing_false_creates_nothing() {
     let dir = TempDir::new().unwrap();
     let missing = dir.path().join("missing");
     for path in [dir.path(), &missing] {
-        // An open that only reads does not either, whatever the option says.
+        // A read-only open does not create a database either, whatever the option.
         for builder in [Db::builder(path).create_if_missing(false), Db::builder(path).read_only(true)] {
             let error = builder.open().unwrap_err();
             assert!(matches!(error, Error::NotADatabase { .. }), "{error}");
@@ -58,7 +58,7 @@ fn a_newer_format_version_is_unsupported_and_nothing_is_changed() {
     let line = fs::read_to_string(&current).unwrap();
     let flipped = line.replacen("mini-engine 1", "mini-engine 2", 1);
     fs::write(&current, &flipped).unwrap();
-    // The checksum does not say so: this is a damaged version 1.
+    // The checksum does not match the new version: this is a damaged version 1.
     assert!(matches!(Db::open(dir.path()), Err(Error::Corruption { file, .. }) if file == current));
     let text = flipped.rsplit_once(' ').unwrap().0;
     fs::write(&current, format!("{text} {:016x}\n", checksum(text.as_bytes(), 0))).unwrap();
@@ -86,7 +86,7 @@ fn a_newer_format_version_is_unsupported_and_nothing_is_changed() {
 
 #[test]
 fn a_lost_current_is_corruption_and_not_a_new_database() {
-    // Catches a missing pointer that is taken for an empty directory: everything in it would be removed as orphans.
+    // Catches a directory without the pointer file that is taken for an empty one: all its files would be removed as orphans.
     let (dir, db) = fresh();
     db.insert("a", "1").unwrap();
     drop(db);
@@ -100,7 +100,7 @@ fn a_lost_current_is_corruption_and_not_a_new_database() {
         assert_eq!(files(dir.path(), ""), listing);
         fs::write(&current, line).unwrap();
     };
-    // The write is in a log only, then in a table only.
+    // The write is only in a log here, and only in a table below.
     lose();
     let db = Db::open(dir.path()).unwrap();
     assert!(db.contains_key("a").unwrap());
@@ -111,7 +111,7 @@ fn a_lost_current_is_corruption_and_not_a_new_database() {
 
 #[test]
 fn files_of_others_in_a_database_are_left_alone() {
-    // Catches a removal of orphans that goes by less than our exact names.
+    // Catches a removal of orphans that also matches similar names of foreign files.
     let dir = TempDir::new().unwrap();
     drop(Db::open(dir.path()).unwrap());
     for name in ["notes.txt", "1.log", "000001.sst.bak"] {
@@ -123,13 +123,13 @@ fn files_of_others_in_a_database_are_left_alone() {
     }
 }
 
-/// Opens a database in `dir` whose memtables and tables are small: files are made and removed all the time.
+/// Opens a database in `dir` with small memtables and tables, so that files are made and removed all the time.
 #[cfg(unix)]
 fn busy(dir: &Path) -> Db {
     Db::builder(dir).memtable_bytes(1 << 16).open().unwrap()
 }
 
-/// Writes `key00000` to `key00999` with this value some times over, into tables, and compacts them.
+/// Writes `key00000` to `key00999` with this value several times, into tables, and compacts them.
 #[cfg(unix)]
 fn churn(db: &Db, value: &str) -> mini_engine::Result<()> {
     for n in 0..4000 {
@@ -139,7 +139,7 @@ fn churn(db: &Db, value: &str) -> mini_engine::Result<()> {
     db.compact_range(..)
 }
 
-/// The value of all thousand keys.
+/// Checks that all thousand keys have this value.
 #[cfg(unix)]
 #[track_caller]
 fn check_holds(db: &Db, value: &str) {
@@ -151,7 +151,8 @@ fn check_holds(db: &Db, value: &str) {
 #[cfg(unix)]
 #[test]
 fn a_database_whose_directory_is_moved_goes_on_in_it_beside_another_at_its_old_name() {
-    // Catches files that are made, replaced and removed by path in the directory of another database: 30,000 acknowledged inserts were lost so.
+    // Catches files that are made, replaced and removed by path, and so in the directory of another database: 30,000 acknowledged inserts were once
+    // lost that way.
     let dir = TempDir::new().unwrap();
     let [old, moved, copy, repaired] = ["db", "moved", "copy", "repaired"].map(|name| dir.path().join(name));
     let (first, reader) = (busy(&old), dir.path().join("reader"));
@@ -191,7 +192,7 @@ fn a_database_whose_directory_is_moved_goes_on_in_it_beside_another_at_its_old_n
 #[cfg(unix)]
 #[test]
 fn a_database_whose_directory_is_removed_gets_errors_and_leaves_another_at_its_name_alone() {
-    // Catches a process that outlives `rm -r` and goes on in the directory of the next one.
+    // Catches a process whose directory was removed by `rm -r` and that goes on in a new directory of the same name.
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("db");
     let first = busy(&path);
@@ -209,15 +210,15 @@ fn a_database_whose_directory_is_removed_gets_errors_and_leaves_another_at_its_n
     check_holds(&Db::open(&path).unwrap(), "second");
 }
 
-/// The name of the directory that a test works in.
+/// The name of a test's directory.
 fn name_of(dir: &TempDir) -> String {
     dir.path().file_name().unwrap().to_str().unwrap().to_owned()
 }
 
 #[test]
 fn rule_4_the_name_of_a_directory_is_synced_by_each_open_until_there_is_a_database() {
-    // Catches a directory whose name, with all synced writes in it, a power cut takes away: the directory was made by an open that ended before it
-    // synced the name, or by somebody else.
+    // Catches a directory whose name was never synced, so that a power cut removes it with all synced writes. The directory was made by an open
+    // that ended before it synced the name, or by another program.
     for made_by_open in [true, false] {
         let (dir, fs) = (TempDir::new().unwrap(), unmapped());
         let (above, path) = (name_of(&dir), dir.path().join("db"));
@@ -242,7 +243,7 @@ fn rule_4_the_name_of_a_directory_is_synced_by_each_open_until_there_is_a_databa
 
 #[test]
 fn rule_4_directories_above_are_created_one_by_one_each_synced_before_the_next() {
-    // Catches a chain of directories whose upper ones a later open takes for durable because they exist.
+    // Catches a later open that takes existing parent directories for durable.
     let names = ["a", "b", "c"];
     let count = {
         let fs = unmapped();
@@ -280,7 +281,7 @@ fn is(event: &Event, op: Op, name: &str) -> bool {
 
 #[test]
 fn a_directory_above_that_may_not_be_read_is_no_reason_to_refuse_the_one_below() {
-    // Catches a database that cannot be made in `/home/me`, because `/home` may be passed through but not listed.
+    // Catches a database that cannot be made in `/home/me` because the user may traverse `/home` but not list it.
     let (dir, fs) = (TempDir::new().unwrap(), unmapped());
     let above = name_of(&dir);
     let path = dir.path().join("db");
@@ -291,7 +292,7 @@ fn a_directory_above_that_may_not_be_read_is_no_reason_to_refuse_the_one_below()
 
 #[test]
 fn the_top_of_a_fresh_file_system_may_become_a_database() {
-    // Catches `lost+found` that is taken for somebody's file, in a directory in which nothing else is used.
+    // Catches a directory that is refused although `lost+found` is its only file.
     let dir = TempDir::new().unwrap();
     fs::create_dir(dir.path().join("lost+found")).unwrap();
     Db::open(dir.path()).unwrap().insert("a", "1").unwrap();

@@ -2,9 +2,8 @@
 
 use crate::support::*;
 
-/// A database in three logs: "a" and "b" in the first, "c" in the second, "d" in the third, no table. Each key's write
-/// is followed by a sync if it is in `synced`. The logs' paths, oldest first. They end with their last frames: the space that
-/// they were given ahead is cut off.
+/// A database in three logs: "a" and "b" in the first, "c" in the second, "d" in the third, no table. The write of each key in `synced` is followed
+/// by a sync. Returns the logs' paths, oldest first. The logs end with their last frames, without preallocated space.
 fn three_logs(dir: &Path, synced: &str) -> Vec<PathBuf> {
     let hook = unmapped();
     let db = Db::builder(dir).file_system(hook.arc()).immutable_memtables(4).open().unwrap();
@@ -30,17 +29,17 @@ fn cut_space(log: &Path) {
     fs::write(log, bytes).unwrap();
 }
 
-/// The damage done to a log.
+/// The damage to a log.
 #[derive(Clone, Copy, Debug)]
 enum Harm {
-    /// This many bytes are cut off its end: fewer than a frame has.
+    /// Cuts the given number of bytes off the end: fewer than a frame has.
     Cut(u64),
-    /// This many whole frames are cut off its end.
+    /// Cuts the given number of whole frames off the end.
     CutFrames(u64),
     Removed,
     Emptied,
     Zeroed,
-    /// As if nothing had been written to it yet; with a byte behind its header.
+    /// The log as it was made in advance, without frames, and with this byte behind its header.
     MadeAhead(u8),
 }
 
@@ -58,9 +57,9 @@ fn harm(log: &Path, harm: Harm, frame: u64) {
 
 /// The result of an open of damaged logs.
 enum Made {
-    /// These keys are read; these logs are set aside, or their tails.
+    /// The readable keys, and the logs (or their tails) that are set aside.
     Keys(&'static str, &'static [&'static str]),
-    /// The open is refused for damage to this log, and nothing is changed.
+    /// The open is refused because of damage to this log, and changes nothing.
     Refused(usize),
 }
 
@@ -69,7 +68,7 @@ fn rules_2_and_11_harmed_logs_keep_a_first_part_of_the_history_or_are_refused() 
     use Harm::{Cut, CutFrames, Emptied, MadeAhead, Removed, Zeroed};
     use Made::{Keys, Refused};
     type Case = (&'static str, &'static str, &'static [(usize, Harm)], Made);
-    // The defect that each case catches, the keys whose writes were synced, the damage to each log, and the result.
+    // Each case has the defect that it catches, the keys whose writes were synced, the damage to each log, and the result.
     let cases: [Case; 19] = [
         ("logs replayed by directory order, or one skipped", "", &[], Keys("abcd", &[])),
         ("c and d without the b before them", "", &[(0, Cut(8))], Keys("a", &["0 tail", "1", "2"])),
@@ -78,7 +77,7 @@ fn rules_2_and_11_harmed_logs_keep_a_first_part_of_the_history_or_are_refused() 
         ("synced writes dropped as a tail", "b", &[(0, Cut(8))], Refused(0)),
         ("a sync of a later log overlooked", "c", &[(0, Cut(8))], Refused(0)),
         ("a sync of the torn log overlooked", "c", &[(1, Cut(8))], Refused(1)),
-        // Later frames record a sync. Nothing was written after "d", so its sync left no record.
+        // A sync is recorded in later frames. There is no frame after "d", so its sync left no record.
         ("a sync without a record", "d", &[(0, Cut(8))], Keys("a", &["0 tail", "1", "2"])),
         ("a clean end between two frames", "", &[(0, CutFrames(1))], Keys("a", &["1", "2"])),
         ("a clean end before a sync", "b", &[(0, CutFrames(1))], Refused(0)),
@@ -113,7 +112,7 @@ fn rules_2_and_11_harmed_logs_keep_a_first_part_of_the_history_or_are_refused() 
                 let is_torn = !aside.is_empty() || harms.iter().any(|(_, harm)| matches!(harm, Cut(_)));
                 assert_eq!(db.recovery().torn.is_some(), is_torn, "{defect}: {}", db.recovery());
                 assert_eq!(db.recovery().last_seqno, expected.len() as u64, "{defect}");
-                // They stay, and stay out of it.
+                // The files set aside stay, and later opens do not replay them.
                 db.insert("e", "5").unwrap();
                 let db = reopened(db, &dir);
                 assert_eq!(keys(&db).concat(), format!("{expected}e"), "{defect}");
@@ -134,14 +133,14 @@ fn rule_2_past_an_accepted_stop_the_rest_of_the_log_is_set_aside_too() {
     let dir = TempDir::new().unwrap();
     let logs = three_logs(dir.path(), "");
     let mut bytes = fs::read(&logs[0]).unwrap();
-    // In the frame of "a"; the frame of "b" is whole.
+    // Damages the frame of "a"; the frame of "b" is whole.
     bytes[90] ^= 1;
     fs::write(&logs[0], &bytes).unwrap();
     let db = Db::open(dir.path()).unwrap();
     assert!(keys(&db).is_empty());
     let torn = db.recovery().torn.clone().expect("a torn tail");
     assert_eq!((torn.offset, torn.dropped_bytes), (56, bytes.len() as u64 - 56));
-    // Under a name of its own, header and frames at their places, so that they can be checked.
+    // The tail is in a separate file, with the header and the frames at their offsets, so that they can be checked.
     let aside = logs[0].with_extension("log.tail.aside");
     assert_eq!(db.recovery().set_aside[0], aside);
     assert_eq!(fs::read(&aside).unwrap(), bytes);
@@ -153,7 +152,7 @@ fn rule_2_past_an_accepted_stop_the_rest_of_the_log_is_set_aside_too() {
 
 #[test]
 fn rule_2_a_tail_that_cannot_be_set_aside_is_not_cut_off() {
-    // Catches a copy that fails, or is not durable, while the cut goes on.
+    // Catches a truncation after a copy of the tail that failed or is not durable.
     let original = TempDir::new().unwrap();
     let logs = three_logs(original.path(), "");
     cut(&logs[0], 8);
@@ -172,19 +171,19 @@ fn rule_2_a_tail_that_cannot_be_set_aside_is_not_cut_off() {
 
 #[test]
 fn rule_3_a_torn_tail_is_cut_and_synced_before_the_next_log_is_created() {
-    // Catches a tear left in front of newer logs: their synced writes would make it look like corruption.
+    // Catches a tear that stays in front of newer logs, whose synced writes would make it look like corruption.
     let (dir, hook) = (TempDir::new().unwrap(), unmapped());
     let logs = three_logs(dir.path(), "");
     cut(&logs[1], 8);
     let db = Db::builder(dir.path()).file_system(hook.arc()).open().unwrap();
     let events = hook.take();
     let torn = logs[1].file_name().unwrap().to_str().unwrap();
-    // The tail is kept before it can be gone.
+    // The copy of the tail is durable before the truncation.
     let kept = [(Op::Sync, ".log.tail.aside"), (Op::SyncDir, ""), (Op::Truncate, torn), (Op::Sync, torn)];
     let steps = in_order(&events, &[&kept[..], &[(Op::RenameTo, ".log.aside"), (Op::SyncDir, "")]].concat());
-    // An older end is cut off the file that keeps the tail.
+    // The file for the tail is first truncated, to remove an older tail.
     assert_eq!(Some(steps[2]), events.iter().position(|event| event.op == Op::Truncate && event.name() == torn));
-    // Tables sync the directory as well, and those after it.
+    // Tables and the next log sync the directory too, so the last sync in `steps` must come before their creation.
     let next = [position(&events, 0, Op::Create, ".sst"), position(&events, steps[1], Op::Create, ".log")];
     assert!(
         next.into_iter().chain([position(&events, 0, Op::Write, "MANIFEST")]).all(|at| steps[5] < at),
@@ -195,8 +194,8 @@ fn rule_3_a_torn_tail_is_cut_and_synced_before_the_next_log_is_created() {
 
 #[test]
 fn rule_3_an_end_at_any_operation_of_that_finds_the_same_history_again() {
-    // Catches logs that are set aside only if this open cut the tail, and not if the tail was found cut already. Also catches the opposite: logs
-    // that an edit makes obsolete, and that are so deleted, before they were set aside.
+    // Catches later logs that are not set aside because an earlier open had already cut the tail. Also catches logs that an edit makes obsolete,
+    // so that they are deleted before they are set aside.
     let original = TempDir::new().unwrap();
     let logs = three_logs(original.path(), "");
     cut(&logs[0], 8);
@@ -240,7 +239,7 @@ fn long_log(dir: &Path) {
 
 fn open_long_log(dir: &Path, hook: &FaultFs) -> Result<Db, Error> {
     let builder = Db::builder(dir).memtable_bytes(16 << 20).table_file_bytes(64 << 20).file_system(hook.arc());
-    // Level 0 stays as replay has left it.
+    // No compaction changes level 0 after the replay.
     builder.l0_trigger(100).l0_slowdown(200).l0_stop(300).open()
 }
 
@@ -254,7 +253,7 @@ fn check_long_log(db: &Db, batches: u8) {
 
 #[test]
 fn the_first_half_of_a_memtable_is_written_while_the_second_is_read() {
-    // Catches halves in the wrong order, a lost half, and entries behind a stop that were handed over before the stop was seen.
+    // Catches halves in the wrong order, a lost half, and entries behind a damaged frame that the other thread got before the damage was found.
     let original = TempDir::new().unwrap();
     long_log(original.path());
     let (dir, hook) = (copy(original.path()), unmapped());
@@ -275,7 +274,7 @@ fn the_first_half_of_a_memtable_is_written_while_the_second_is_read() {
 
 #[test]
 fn of_halves_of_a_memtable_none_is_left_by_an_open_that_fails() {
-    // Catches a table of the other thread that is never removed: each try to open a database on a full disk would take more of it.
+    // Catches a table of the other thread that is never removed: each try to open a database on a full disk would take more space.
     let original = TempDir::new().unwrap();
     long_log(original.path());
     let whole = files(original.path(), "");
@@ -283,7 +282,7 @@ fn of_halves_of_a_memtable_none_is_left_by_an_open_that_fails() {
     for op in [Op::Create, Op::Write, Op::Sync] {
         for fails in [1, 2] {
             let (dir, hook) = (copy(original.path()), unmapped());
-            // The first or the second of the tables, in the order in which they were begun, and those of the next try.
+            // The names of the tables in the order of their creation. Table number `fails` and all later tables fail.
             let names = Mutex::new(Vec::new());
             hook.set(move |event| {
                 if !event.name().ends_with(".sst") {
@@ -302,7 +301,7 @@ fn of_halves_of_a_memtable_none_is_left_by_an_open_that_fails() {
             check_long_log(&open_long_log(dir.path(), &unmapped()).unwrap(), 12);
         }
     }
-    // A synced frame is damaged behind the entries that were handed over; the next frame proves that it was synced.
+    // Damages a synced frame behind the entries that were passed to the other thread; the next frame proves the sync.
     let dir = copy(original.path());
     let log = the_file(dir.path(), ".log");
     let mut bytes = fs::read(&log).unwrap();
@@ -315,7 +314,7 @@ fn of_halves_of_a_memtable_none_is_left_by_an_open_that_fails() {
 
 #[test]
 fn an_open_after_a_close_has_no_space_of_logs_to_read_and_syncs_five_times() {
-    // Catches a log that ends with zeros for a whole memtable, which the next open reads and removes, and a sync more than the promises need.
+    // Catches a log that ends with a memtable's length of zeros, which the next open must read, and an unnecessary sync.
     for (closes, later) in [(true, 0), (false, 0), (true, 3), (false, 3)] {
         let (dir, hook) = (TempDir::new().unwrap(), unmapped());
         let db = Db::builder(dir.path()).file_system(hook.arc()).memtable_bytes(256 << 10).open().unwrap();

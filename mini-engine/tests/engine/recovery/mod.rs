@@ -1,4 +1,4 @@
-//! Opening a database: after a crash, after a fault, or for the first time.
+//! Opens of a database: after a crash, after a fault, or for the first time.
 
 mod directory;
 mod logs;

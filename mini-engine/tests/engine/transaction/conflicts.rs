@@ -1,13 +1,13 @@
-//! Which writes of others conflict with which reads, wherever the writes are by then: in the memtable, in tables, compacted.
+//! The conflicts between reads of a transaction and writes of others, which may be in the memtable, in tables, or compacted by then.
 
 use crate::support::*;
 
-/// The keys that are there, among those that others change.
+/// The stored keys, among those that other writers change.
 const STORED: [&str; 4] = ["b", "d", "f", "h"];
 const CHANGED: Range<u8> = b'a'..b'j';
 
-/// A read, and the keys whose change makes it wrong. An upper-case letter is a key that was not read, while places right before it were: the removal
-/// of a range that has such places is a conflict, though there was no key.
+/// A read, and the keys whose change conflicts with it. An upper-case letter is a key that was not read although places right before it were. A
+/// removal of a range with such places is a conflict, even without a key there.
 type Read = (&'static str, fn(&Transaction) -> Result<(), Error>, &'static str);
 
 fn take(iter: impl Iterator<Item = Result<(Slice, Slice), Error>>, count: usize) -> Result<(), Error> {
@@ -76,7 +76,7 @@ const READS: [Read; 18] = [
     ),
 ];
 
-/// What another writer does to a key.
+/// A change of a key by another writer.
 type Change = (&'static str, fn(&Db, &str));
 
 const CHANGES: [Change; 5] = [
@@ -90,7 +90,7 @@ const CHANGES: [Change; 5] = [
     ("load", |db, key| assert!(db.ingest([(key, "new")]).unwrap() > 0)),
 ];
 
-/// What happens between the change and the commit.
+/// An event between the change and the commit.
 type Pass = (&'static str, fn(&Db));
 
 const MEANWHILE: [Pass; 5] = [
@@ -98,14 +98,14 @@ const MEANWHILE: [Pass; 5] = [
     ("a write elsewhere", |db| db.insert("z", "").unwrap()),
     ("a flush", |db| db.flush().unwrap()),
     ("a flush and a compaction", |db| db.compact_range(..).unwrap()),
-    // After it, the record of newer writes does not reach back.
+    // After the load, the record of recent writes no longer covers the change.
     ("a load elsewhere", |db| assert!(db.ingest([("z", "")]).unwrap() > 0)),
 ];
 
 #[test]
 fn a_commit_conflicts_with_a_change_of_what_was_read_and_with_nothing_else() {
-    // Catches a phantom, an absence that is not checked, an iterator that counts as read too far or not far enough, a removal that is not seen as a
-    // change, a range tombstone that is overlooked, in memory or in a table, and writes that conflict without a read.
+    // Catches a phantom, an unchecked absence, an iterator whose read range is too long or too short, a removal that does not count as a change, a
+    // range tombstone that is missed in memory or in a table, and writes that conflict without a read.
     let mem = MemFs::on(Disk::default());
     let db = in_memory(&mem).memtable_bytes(16 << 10).block_bytes(512).open().unwrap();
     let (mut conflicts, mut commits) = (0, 0);
@@ -122,7 +122,7 @@ fn a_commit_conflicts_with_a_change_of_what_was_read_and_with_nothing_else() {
                     transaction.insert("own", "").unwrap();
                     write(&db, &key);
                     pass(&db);
-                    // What lies behind all other keys was read too.
+                    // The place behind all other keys was read too.
                     let is_elsewhere = [1, 4].contains(&at)
                         && ["last", "iter", "range without entries", "two entries backward"].contains(name);
                     let begins_before = change == "remove a range that begins before";
@@ -150,7 +150,7 @@ fn a_commit_conflicts_with_a_change_of_what_was_read_and_with_nothing_else() {
 
 #[test]
 fn write_skew_is_refused() {
-    // Catches a check of what was written only: two transactions that read what the other writes.
+    // Catches a check of only the written keys: here two transactions read each other's written keys.
     let (_dir, db) = fresh();
     db.write(batch([("x", "1"), ("y", "1")]), Durability::Buffered).unwrap();
     let (one, other) = (db.transaction(), db.transaction());
@@ -169,7 +169,7 @@ fn write_skew_is_refused() {
 
 #[test]
 fn a_transaction_that_only_reads_or_only_writes_never_conflicts() {
-    // Catches a reader that is refused although it has seen one moment, and a conflict between blind writes.
+    // Catches a reader that is refused although it has a consistent view, and a conflict between blind writes.
     let (_dir, db) = fresh();
     db.insert("a", "1").unwrap();
     let (reader, writer) = (db.transaction(), db.transaction());
@@ -184,7 +184,7 @@ fn a_transaction_that_only_reads_or_only_writes_never_conflicts() {
 
 #[test]
 fn an_old_transaction_finds_a_change_that_was_flushed_compacted_and_removed_again() {
-    // Catches a tombstone that a compaction drops although an open transaction must see that there was a change.
+    // Catches a compaction that drops a tombstone although an open transaction needs it to detect the change.
     let (_dir, db) = opened(|b| b.memtable_bytes(16 << 10).block_bytes(512).l0_trigger(2));
     fill(&db, 0..100, [1; 100]);
     db.compact_range(..).unwrap();
@@ -212,14 +212,14 @@ fn an_old_transaction_finds_a_change_that_was_flushed_compacted_and_removed_agai
 
 #[test]
 fn a_change_while_a_commit_waits_for_room_is_found_in_the_memtable_that_it_then_freezes() {
-    // Catches a check under the write lock that looks into the active memtable only.
+    // Catches a check under the write lock that searches only the active memtable.
     let changes: [fn(&Db); 3] =
         [|db| db.insert("k", "").unwrap(), |db| db.remove("k").unwrap(), |db| db.remove_range("j".."l").unwrap()];
     for change in changes {
         for is_range in [false, true] {
             let (_dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10).immutable_memtables(1));
             let (arrivals, go) = fs.hold(Op::Create, ".sst", Answer::Go);
-            // It has a memtable for itself, whose flush is held.
+            // This write fills a memtable by itself, whose flush is held.
             db.insert("first", [0; 40 << 10]).unwrap();
             db.insert("small", "").unwrap();
             arrivals.recv().unwrap();

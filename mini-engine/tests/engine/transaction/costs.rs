@@ -1,4 +1,4 @@
-//! What a commit costs, by counts.
+//! The counted costs of a commit.
 
 use crate::support::*;
 
@@ -14,7 +14,7 @@ const READS: [Read; 3] = [
 
 #[test]
 fn a_commit_looks_at_the_newer_writes_and_not_at_what_was_read() {
-    // Catches a check that walks over a range that was read: it costs as much as the read, and again with the write lock held.
+    // Catches a check that scans the read range again: this costs as much as the read, with the write lock held.
     let (_dir, db) = fresh();
     fill(&db, 0..READ, "");
     for is_flushed in [false, true] {
@@ -37,7 +37,8 @@ fn a_commit_looks_at_the_newer_writes_and_not_at_what_was_read() {
 
 #[test]
 fn a_commit_that_is_older_than_the_record_of_writes_finds_every_change() {
-    // Catches a change that was dropped from the record, before the search of the view or after it, and a record that is taken for complete.
+    // Catches a change that was dropped from the record of recent writes, before or after the search of the view, and an incomplete record that is
+    // taken for complete.
     let (_dir, db) = opened(|b| b.max_transaction_bytes(4 << 10));
     fill(&db, 0..100, "");
     for changed in [None, Some(0), Some(700), Some(999)] {

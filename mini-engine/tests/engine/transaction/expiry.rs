@@ -1,4 +1,4 @@
-//! Entries that expire while a transaction lives.
+//! Entries that expire during a transaction.
 
 use proof::second as at;
 
@@ -6,8 +6,8 @@ use crate::support::*;
 
 #[test]
 fn what_was_read_and_has_expired_by_the_commit_is_a_conflict_and_nothing_else_is() {
-    // Catches an expiry that no check sees because it has no number, by each kind of read; one that counts although the entry was not read or was
-    // absent before; and a key that expires for the transaction itself while it lives.
+    // Catches an expiry that the check misses because it has no sequence number, for each kind of read. Also catches a false conflict with an
+    // expiry of an entry that was not read or was absent before, and a key that expires inside of the transaction's view.
     type Read = fn(&Transaction) -> bool;
     let reads: [(Read, bool); 8] = [
         (|tx| tx.get("soon").unwrap().is_some(), true),
@@ -53,8 +53,8 @@ fn what_was_read_and_has_expired_by_the_commit_is_a_conflict_and_nothing_else_is
 
 #[test]
 fn a_transaction_has_a_time_for_its_own_writes_also_while_nothing_in_the_database_expires() {
-    // Catches an entry that has expired already, and is there for the transaction that inserts it because the clock of the database stands still; an
-    // instant that moves on while the transaction lives; and a clock that begins although nothing is committed that expires.
+    // Catches an already expired entry that is visible to the transaction that inserts it, because the database's clock is not running. Also catches
+    // a transaction whose time moves on, and a clock that starts although no expiring entry was committed.
     let clock = Clock::at(at(1000));
     let db = in_memory(&MemFs::default()).time_source(clock.source()).open().unwrap();
     db.insert("past", "older").unwrap();
@@ -88,7 +88,7 @@ fn a_transaction_has_a_time_for_its_own_writes_also_while_nothing_in_the_databas
 
 #[test]
 fn a_key_that_expires_during_a_conditional_write_is_absent_for_it() {
-    // Catches a key that comes back because its expiry was taken away after it had expired.
+    // Catches an expired key that comes back because its expiry was removed after it had expired.
     let clock = Clock::at(at(1000));
     let db = in_memory(&MemFs::default()).time_source(clock.source()).open().unwrap();
     db.insert_with_expiry("a", "1", at(1010)).unwrap();

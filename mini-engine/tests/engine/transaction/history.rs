@@ -1,5 +1,5 @@
-//! Histories of transactions, and the check whether they are serial: what each committed transaction has read must be what it reads when all are
-//! carried out one after the other, in the order of their sequence numbers, on an ordinary map.
+//! Histories of transactions, and the check that they are serializable: when all committed transactions run one after the other on an ordinary
+//! map, in the order of their sequence numbers, each must read what it read before.
 
 use std::collections::VecDeque;
 
@@ -16,14 +16,14 @@ pub(super) enum Op {
     GetMany(Vec<Vec<u8>>),
     First,
     Last,
-    /// A walk from both ends, as the bits say.
+    /// A walk from both ends; each bit selects an end.
     Walk(Bounds, Vec<bool>),
     Insert(Vec<u8>, Vec<u8>),
     Remove(Vec<u8>),
     RemoveRange(Bounds),
 }
 
-/// The entries that an operation has shown; a value without a key for reads of one key.
+/// The entries that an operation has returned; a read of one key has a value without a key.
 pub(super) type Answer = Vec<Option<(Vec<u8>, Vec<u8>)>>;
 
 fn answer(entry: Option<(Slice, Slice)>) -> Option<(Vec<u8>, Vec<u8>)> {
@@ -51,7 +51,7 @@ impl Op {
             10..14 => Op::Insert(key(random), value.to_vec()),
             14 => Op::Remove(key(random)),
             _ => {
-                // Never inverted: such a removal is no write.
+                // Never inverted, because a removal of an inverted range is no write.
                 let (from, more) = (random.below(KEYS), random.below(KEYS));
                 let end = |n: u64| vec![b'a' + n as u8];
                 Op::RemoveRange((Bound::Included(end(from)), Bound::Included(end(from + more))))
@@ -59,7 +59,7 @@ impl Op {
         }
     }
 
-    /// Whether it needs no read.
+    /// Whether the operation is a write without a read.
     pub(super) fn is_write(&self) -> bool {
         matches!(self, Op::Insert(..) | Op::Remove(_) | Op::RemoveRange(_))
     }
@@ -119,12 +119,12 @@ impl Op {
     }
 }
 
-/// A transaction that was committed, or another write.
+/// A committed transaction, or another write.
 #[derive(Clone, Debug)]
 pub(super) struct Committed {
-    /// The number that its commit has returned.
+    /// The sequence number that its commit has returned.
     pub(super) seqno: u64,
-    /// The greatest number that was acknowledged before it began.
+    /// The greatest sequence number that was acknowledged before it began.
     pub(super) after: u64,
     pub(super) steps: Vec<(Op, Answer)>,
 }
@@ -135,10 +135,10 @@ impl Committed {
     }
 }
 
-/// Carries out the history in the order of its numbers. Returns the contents at its end, or the first difference.
+/// Replays the history in the order of its sequence numbers. Returns the contents at its end, or the first difference.
 pub(super) fn replay(mut history: Vec<Committed>) -> Result<Map, String> {
     let mut model = Map::new();
-    // A transaction that only reads has the number of the last write that it sees.
+    // A read-only transaction has the sequence number of the last write that it sees.
     history.sort_by_key(|of| (of.seqno, !of.writes()));
     for of in &history {
         if of.seqno < of.after {
@@ -156,7 +156,7 @@ pub(super) fn replay(mut history: Vec<Committed>) -> Result<Map, String> {
 
 #[test]
 fn what_is_not_serial_is_found() {
-    // Catches a check that accepts anything: write skew, a phantom, a lost update, and a read of the past must be refused, and a serial history not.
+    // Catches a check that accepts every history: it must reject write skew, a phantom, a lost update, and a read of the past.
     let (a, b) = (b"a".to_vec(), b"b".to_vec());
     let insert = |key: &[u8], value: &[u8]| (Op::Insert(key.to_vec(), value.to_vec()), Vec::new());
     let get = |key: &Vec<u8>, value: Option<&[u8]>| (Op::Get(key.clone()), vec![value.map(|v| (vec![], v.to_vec()))]);

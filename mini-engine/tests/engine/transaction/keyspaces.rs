@@ -4,8 +4,8 @@ use crate::support::*;
 
 #[test]
 fn keyspaces_are_written_together_and_conflict_by_their_own_keys() {
-    // Catches a key that is taken for the same key of another keyspace, in a read, a write or a check, a part that is written without the other, and a
-    // conflict that does not say where.
+    // Catches a key that is taken for the same key of another keyspace in a read, a write or a check. Also catches a commit that writes only one
+    // keyspace's part, and a conflict whose error does not name the keyspace.
     let (_dir, db) = fresh();
     let (users, emails) = (db.keyspace("users").unwrap(), db.keyspace("emails").unwrap());
     users.insert("k", "user").unwrap();
@@ -30,8 +30,8 @@ fn keyspaces_are_written_together_and_conflict_by_their_own_keys() {
 
 #[test]
 fn a_range_of_a_keyspace_ends_at_its_borders() {
-    // Catches entries of a neighbour in a scan, keys that keep their prefix, a range without bounds that conflicts with writes of neighbours, and a
-    // removal of all keys that goes further.
+    // Catches a scan with entries of a neighbouring keyspace, keys that are shown with their prefix, an unbounded range that conflicts with writes
+    // to neighbours, and a removal of all keys that affects neighbours.
     let (_dir, db) = fresh();
     let spaces = ["a", "b", "c"].map(|name| db.keyspace(name).unwrap());
     let odd: [&[u8]; 4] = [b"", b"\x00", b"\xff", b"\xff\x01"];
@@ -61,7 +61,7 @@ fn a_range_of_a_keyspace_ends_at_its_borders() {
 
 #[test]
 fn a_keyspace_that_was_dropped_or_is_another_databases_refuses_the_commit() {
-    // Catches a commit that relies on keys of a dropped keyspace, which no check can find any more, and a write to the keyspace of the same number in
+    // Catches a commit that has read keys of a dropped keyspace, which no check can find any more, and a write to the keyspace of the same number in
     // the wrong database.
     let (_dir, db) = fresh();
     let (dropped, kept) = (db.keyspace("dropped").unwrap(), db.keyspace("kept").unwrap());

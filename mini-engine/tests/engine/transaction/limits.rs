@@ -1,10 +1,10 @@
-//! Bounds, errors, and the end of transactions.
+//! Limits, errors, and the end of transactions.
 
 use crate::support::*;
 
 #[test]
 fn memory_is_bounded_and_what_is_refused_has_no_effect() {
-    // Catches reads that are not counted, a loop over one key that is counted each time, and a refused write that is committed.
+    // Catches reads that do not count for the limit, a loop over one key that counts each time, and a refused write that is committed.
     let (_dir, db) = opened(|b| b.max_transaction_bytes(16 << 10));
     fill(&db, 0..200, "");
     let is_refused = |result: Result<(), Error>| match result {
@@ -64,7 +64,7 @@ fn a_write_past_its_limit_is_refused_and_the_transaction_goes_on() {
 
 #[test]
 fn a_transaction_that_is_dropped_leaves_nothing() {
-    // Catches a snapshot that stays registered, after which compactions would keep old versions for ever.
+    // Catches a snapshot that stays registered, because of which compactions would retain old versions for ever.
     let (_dir, db) = fresh();
     db.insert("a", "1").unwrap();
     for is_refused in [false, true] {
@@ -84,7 +84,7 @@ fn a_transaction_that_is_dropped_leaves_nothing() {
 
 #[test]
 fn a_repeated_transaction_ends_with_a_commit_an_error_or_after_so_many_tries() {
-    // Catches a repetition without end, an error of the caller that is repeated, and one that has written nevertheless.
+    // Catches endless retries, a retry after an error of the caller, and writes that are committed despite such an error.
     let (_dir, db) = fresh();
     let mut tries = 0;
     let always_late: Result<(), Error> = db.transact(|transaction| {
@@ -125,8 +125,8 @@ impl From<Error> for Refusal {
 
 #[test]
 fn an_error_of_the_application_rolls_back_and_hides_no_conflict() {
-    // Catches writes that are committed beside the application's own error, an application's error that is repeated, and a conflict that is not
-    // repeated since it has become one.
+    // Catches writes that are committed despite the application's own error, a retry after such an error, and a conflict that is not retried
+    // because it was converted to the application's error type.
     let (_dir, db) = fresh();
     let mut tries = 0;
     let taken = db.transact(|transaction| {
@@ -158,7 +158,7 @@ fn an_error_of_the_application_rolls_back_and_hides_no_conflict() {
 
 #[test]
 fn a_transaction_as_large_as_several_memtables_is_committed() {
-    // Catches a commit that checks again and again because its own rotations come in between.
+    // Catches a commit that repeats its check for ever because its own rotations come in between.
     for kind in [MemtableKind::SkipList, MemtableKind::Vector] {
         let (dir, db) = opened(|b| b.memtable_bytes(8 << 10).memtable_kind(kind));
         fill(&db, 0..50, [1; 100]);
@@ -175,7 +175,7 @@ fn a_transaction_as_large_as_several_memtables_is_committed() {
 
 #[test]
 fn a_transaction_of_a_database_that_was_closed_or_only_reads_is_refused_as_a_write_is() {
-    // Catches reads after a close, and a commit that is acknowledged and lost.
+    // Catches reads after a close, and an acknowledged commit that is lost.
     let (dir, db) = fresh();
     db.insert("a", "1").unwrap();
     let other = db.clone();
@@ -201,7 +201,7 @@ fn a_transaction_of_a_database_that_was_closed_or_only_reads_is_refused_as_a_wri
 
 #[test]
 fn a_transaction_can_be_sent_to_another_thread() {
-    // Catches a part that belongs to one thread.
+    // Catches a transaction type that cannot move to another thread.
     let (_dir, db) = fresh();
     let transaction = db.transaction();
     transaction.insert("a", "").unwrap();

@@ -1,4 +1,4 @@
-//! Transactions: what they see, what they conflict with, and whether they are serializable.
+//! Transactions: their views, their conflicts, and their serializability.
 
 mod conflicts;
 mod costs;

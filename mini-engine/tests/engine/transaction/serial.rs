@@ -1,24 +1,24 @@
-//! Random transactions on several threads, beside other writes, flushes and compactions: are they serial?
+//! Checks that random transactions on several threads, concurrent with other writes, flushes and compactions, are serializable.
 
 use super::history::{Committed, Op, replay};
 use crate::support::*;
 
-/// The histories of one run, and the number of transactions that were refused.
+/// The histories of one run, and the number of refused transactions.
 struct Outcome {
     history: Vec<Committed>,
     conflicts: u64,
 }
 
-/// What the threads of a run share.
+/// The shared state of the threads of a run.
 struct Run<'a> {
     db: &'a Db,
-    /// The greatest number that was acknowledged.
+    /// The greatest acknowledged sequence number.
     acknowledged: AtomicU64,
     random: Random,
 }
 
 impl Run<'_> {
-    /// Transactions of one thread.
+    /// Runs the transactions of one thread.
     fn transactions(&self, thread: usize, count: u64) -> Outcome {
         let mut random = self.random.at(thread);
         let mut outcome = Outcome { history: Vec::new(), conflicts: 0 };
@@ -28,7 +28,7 @@ impl Run<'_> {
             let is_reader = random.one_in(6);
             let mut steps = Vec::new();
             for at in 0..1 + random.below(6) {
-                // No value is written twice. Some are long, so that memtables fill quickly.
+                // All values differ. Some are long, so that memtables fill quickly.
                 let mut value = format!("{thread}.{number}.{at}").into_bytes();
                 value.resize(value.len() + if random.one_in(3) { 300 } else { 0 }, b'.');
                 let op = Op::random(&mut random, &value);
@@ -52,7 +52,7 @@ impl Run<'_> {
         outcome
     }
 
-    /// Batches and loads, which read nothing.
+    /// Runs batches and bulk loads, which do not read.
     fn others(&self, count: u64) -> Outcome {
         let mut random = self.random.at(usize::MAX >> 33);
         let mut history = Vec::new();
@@ -86,7 +86,7 @@ impl Run<'_> {
         self.db.write(batch, Durability::Buffered).unwrap()
     }
 
-    /// Loads what the inserts among `ops` write.
+    /// Bulk loads the entries of the inserts among `ops`.
     fn load(&self, ops: &[Op]) -> (u64, Vec<Op>) {
         let inserts = ops.iter().filter_map(|op| match op {
             Op::Insert(key, value) => Some((key.clone(), value.clone())),
@@ -98,7 +98,7 @@ impl Run<'_> {
     }
 }
 
-/// Runs transactions on this many threads, and other writes. Returns the numbers of those that were committed and refused.
+/// Runs transactions on `threads` threads, and other writes. Returns the numbers of committed and of refused transactions.
 fn check(seed: u64, threads: usize, kind: MemtableKind) -> (usize, u64) {
     let policy = POLICIES[seed as usize % POLICIES.len()];
     let (dir, db) = opened(|b| {
@@ -122,16 +122,16 @@ fn check(seed: u64, threads: usize, kind: MemtableKind) -> (usize, u64) {
     (committed, conflicts)
 }
 
-/// How many histories are made; `TRANSACTION_ROUNDS` for more.
+/// The number of histories; `TRANSACTION_ROUNDS` sets another one.
 fn rounds() -> u64 {
     proof::environment::number("TRANSACTION_ROUNDS").unwrap_or(4)
 }
 
 #[test]
 fn committed_transactions_are_serial_in_the_order_of_their_numbers() {
-    // Catches any change of what was read that a commit misses: of keys and ranges, present and absent, by inserts, removals of keys and of ranges,
-    // loads and other transactions; before, during and after the check, across flushes and compactions; a commit that is not atomic; one that comes
-    // before what was acknowledged earlier; and a refused one that leaves a trace.
+    // Catches a commit that misses a change of read data: present or absent keys and ranges, changed by inserts, removals of keys and of ranges,
+    // loads and other transactions, before, during and after the check, across flushes and compactions. Also catches a commit that is not atomic,
+    // one that is ordered before earlier acknowledged writes, and a refused one that leaves a trace.
     for seed in 0..rounds() {
         let threads = 2 + seed as usize % 3;
         let kind = if seed % 4 == 3 { MemtableKind::Vector } else { MemtableKind::SkipList };
@@ -142,7 +142,7 @@ fn committed_transactions_are_serial_in_the_order_of_their_numbers() {
 
 #[test]
 fn no_step_of_a_counter_is_lost_among_transactions() {
-    // Catches two transactions that read the same count, and a repetition that never ends.
+    // Catches two committed transactions that read the same count, and endless retries.
     const EACH: u64 = 200;
     let (_dir, db) = opened(|b| b.memtable_bytes(4 << 10).l0_trigger(2).block_bytes(512));
     thread::scope(|scope| {

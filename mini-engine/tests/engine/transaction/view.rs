@@ -1,4 +1,4 @@
-//! What a transaction sees: the database at its beginning, and its own writes.
+//! The view of a transaction: the database at its beginning, and its own writes.
 
 use std::rc::Rc;
 
@@ -15,10 +15,10 @@ enum Step {
     Insert(Key),
     Remove(Key),
     RemoveRange(Bounds),
-    /// A walk from both ends, as the bits say; where there is a step too, it is done after the bit's.
+    /// A walk from both ends: each bit selects an end, and its optional step is taken after the move.
     Walk(Bounds, Vec<(bool, Option<Step>)>),
     Flush,
-    /// By another writer: the transaction does not see it.
+    /// A write by another writer, which the transaction does not see.
     Foreign(Key),
 }
 
@@ -84,7 +84,7 @@ impl Run {
         }
     }
 
-    /// Compares each entry with the first or last one of the model, at that moment, between those that were yielded.
+    /// Compares each entry with the model: it must be the first or the last one, at that moment, between the entries already yielded.
     fn walk(&mut self, mut rest: Bounds, moves: Vec<(bool, Option<Step>)>) {
         let transaction = Rc::clone(&self.transaction);
         let mut iter = transaction.range(rest.clone());
@@ -131,9 +131,9 @@ proptest! {
     fn a_transaction_reads_its_own_writes_over_the_database_as_it_was(
         stored in vec((key(), 0..30usize), 0..20), steps in vec(step(), 1..40), is_committed in any::<bool>(),
     ) {
-        // Catches an own write that does not hide a committed entry, or hides another key; a removed range that hides what was inserted later; an
-        // iterator that yields a key twice, skips one, or stops where its ends take entries from each other; writes of others that show; and a
-        // commit that changes the order of writes, or leaves a trace of those that were given up.
+        // Catches an own write that does not hide a committed entry, or hides another key, and a removed range that hides later inserts. Also
+        // catches an iterator that yields a key twice, skips one, or fails where its ends meet, and visible writes of others. Also catches a
+        // commit that changes the order of writes, or leaves a trace of dropped ones.
         let (_dir, db) = opened(|b| b.memtable_bytes(4096).l0_trigger(2).block_bytes(512));
         for (at, (key, len)) in stored.into_iter().enumerate() {
             db.insert(key, vec![at as u8; len]).unwrap();
@@ -155,7 +155,7 @@ proptest! {
             prop_assert_eq!(seqno, db.snapshot().seqno());
             expected = model;
         } else if is_committed && written > 0 {
-            // All keys were read.
+            // The transaction has read all keys, so any other write is a conflict.
             let refused = transaction.commit(Durability::Buffered);
             let is_refused = matches!(refused, Err(Error::Conflict { ref key, .. }) if foreign.contains(key));
             prop_assert!(is_refused, "{:?} after {:?}", refused, foreign);

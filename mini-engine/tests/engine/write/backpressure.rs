@@ -1,4 +1,4 @@
-//! Level 0 stays bounded even when compactions fail, and writers learn why they wait.
+//! Level 0 stays bounded even when compactions fail, and the errors of writers state the reason.
 
 use crate::support::*;
 
@@ -24,7 +24,8 @@ fn base(dir: &Path) -> Vec<PathBuf> {
     paths(dir, ".sst")
 }
 
-/// Writes `rounds` times as many new keys as the base has, all over its range, until a write fails. Returns how many were acknowledged.
+/// Writes `rounds` times as many new keys as the base has, spread over its range, until a write fails. Returns the acknowledged writes, and the
+/// error.
 fn overwrite(db: &Db, rounds: u64) -> (u64, Option<Error>) {
     for n in 0..rounds * 400 {
         if let Err(error) = db.insert(new_key(n), n.to_string()) {
@@ -46,7 +47,7 @@ fn insert_until_writes_go_on(db: &Db) {
     }
 }
 
-/// Whether all acknowledged writes of [`overwrite`] are there.
+/// Checks that all acknowledged writes of [`overwrite`] are stored.
 fn check(db: &Db, written: u64) {
     for n in 0..written {
         assert_eq!(db.get(new_key(n)).unwrap().as_deref(), Some(n.to_string().as_bytes()));
@@ -55,8 +56,8 @@ fn check(db: &Db, written: u64) {
 
 #[test]
 fn a_damaged_table_below_stops_writers_with_its_name_until_it_is_restored_and_level_0_stays_small() {
-    // Catches back-pressure that one flipped bit turns off, an endless wait, an error without its reason, and a table that counts as damaged as
-    // long as the database is open.
+    // Catches back-pressure that one flipped bit turns off, an endless wait, an error without its reason, and a repaired table that still
+    // counts as damaged.
     for policy in POLICIES {
         let dir = TempDir::new().unwrap();
         let damaged = base(dir.path()).remove(0);
@@ -65,7 +66,7 @@ fn a_damaged_table_below_stops_writers_with_its_name_until_it_is_restored_and_le
         let (written, error) = overwrite(&db, 100);
         let metrics = db.metrics();
         assert_eq!(metrics.damaged_files, std::slice::from_ref(&damaged), "{policy:?}");
-        // Compactions within level 0, or above the damaged run, went on.
+        // Compactions within level 0, or above the damaged run, continued.
         assert!(written > 1000 && metrics.compactions > 3, "{policy:?}: {written} written, {metrics:?}");
         let has_tiers = [Compaction::Tiered, Compaction::LazyLeveled].contains(&policy);
         let hint = "if it goes on above a damaged table, it belongs to those with tiers";
@@ -77,11 +78,11 @@ fn a_damaged_table_below_stops_writers_with_its_name_until_it_is_restored_and_le
             assert!(matches!(db.flush(), Err(Error::Stalled { .. })));
             assert!(matches!(db.wait_for_compactions(), Err(Error::Corruption { .. })));
         }
-        // In place: the file is open.
+        // Repairs the file in place, because it is open.
         fs::write(&damaged, &sound).unwrap();
         insert_until_writes_go_on(&db);
         check(&db, written);
-        // A caller's own compaction also reports that the table can be read.
+        // A successful compaction of a caller also shows that the table can be read again.
         db.flush().unwrap();
         db.compact_range(..).unwrap();
         db.wait_for_compactions().unwrap();
@@ -91,7 +92,7 @@ fn a_damaged_table_below_stops_writers_with_its_name_until_it_is_restored_and_le
 
 #[test]
 fn compactions_that_fail_for_another_reason_stop_writers_until_they_succeed() {
-    // Catches writers that go on without limit while all compactions fail, and writers that wait for ever.
+    // Catches writers that continue without limit while all compactions fail, and writers that wait for ever.
     let (dir, fs) = (TempDir::new().unwrap(), unmapped());
     let db = small(Db::builder(dir.path())).file_system(fs.arc()).open().unwrap();
     fs.answer_where(Answer::Fail(ErrorKind::PermissionDenied), |event| {
@@ -108,8 +109,8 @@ fn compactions_that_fail_for_another_reason_stop_writers_until_they_succeed() {
 
 #[test]
 fn writers_flushes_and_loads_wait_for_compactions_that_fall_behind() {
-    // Catches a level 0 that grows without limit during a slow compaction, so that a read asks each table: for a writer, and for a loop of flushes
-    // or of loads that bypasses the wait.
+    // Catches a level 0 that grows without limit during a slow compaction, so that a read searches many tables. The writer inserts, or bypasses
+    // the wait by a loop of flushes or of loads.
     type Write = fn(&Db, u64);
     let ways: [(&str, Write); 3] = [
         ("writers", |db, n| db.insert(new_key(n), [7; 400]).unwrap()),
@@ -142,7 +143,7 @@ fn writers_flushes_and_loads_wait_for_compactions_that_fall_behind() {
 
 #[test]
 fn a_flush_that_waits_for_a_compaction_without_space_says_so() {
-    // Catches a `flush` or a `close` that waits as long as the disk is full.
+    // Catches a `flush` or a `close` that waits until the disk has space.
     let (dir, fs) = (TempDir::new().unwrap(), unmapped());
     let db = small(Db::builder(dir.path())).file_system(fs.arc()).open().unwrap();
     fs.answer_where(Answer::Fail(ErrorKind::StorageFull), |event| {
@@ -150,7 +151,7 @@ fn a_flush_that_waits_for_a_compaction_without_space_says_so() {
     });
     let mut n = 0;
     let error = loop {
-        // Refused while a compaction uses the space of the reserve.
+        // Inserts are refused while a compaction uses the space of the reserve.
         while let Err(error) = db.insert(new_key(n), n.to_string()) {
             assert!(is_full(&error), "{error}");
         }
@@ -160,9 +161,9 @@ fn a_flush_that_waits_for_a_compaction_without_space_says_so() {
         }
         assert!(n < 1000, "{:?}", db.metrics().levels);
     };
-    // A flush at a moment when the reserve is given up may have gone over the limit.
+    // A flush while the reserve is released may have exceeded the limit.
     assert!(is_full(&error) && level_0(&db) >= STOP, "{error}");
-    // One memtable more may be left in the log.
+    // One more memtable may be left in the log.
     assert!(db.close().err().is_none_or(|error| is_full(&error)));
     let db = small(Db::builder(dir.path())).open().unwrap();
     check(&db, n);
@@ -172,11 +173,11 @@ fn a_flush_that_waits_for_a_compaction_without_space_says_so() {
 
 #[test]
 fn level_0_is_compacted_within_while_an_older_compaction_of_it_is_held() {
-    // Catches one long compaction that all newer tables of level 0 wait for.
+    // Catches one long compaction for which all newer tables of level 0 wait.
     for (policy, threads) in POLICIES.into_iter().flat_map(|policy| [(policy, 1), (policy, 2)]) {
         let (dir, fs) = (TempDir::new().unwrap(), unmapped());
         base(dir.path());
-        // Dropped after the object that holds its compactions.
+        // The database is dropped after the hold on its compactions is released.
         let db;
         let held = Arc::new(AtomicBool::new(false));
         let (arrivals, go) = fs.hold_where(Answer::Go, move |event| {
@@ -216,7 +217,7 @@ fn writers_wait_for_a_compaction_that_is_in_the_way_of_level_0() {
         || small(Db::builder(dir.path())).l0_stop(6).table_file_bytes(4096).file_system(fs.arc()).open().unwrap();
     let db = open();
     db.ingest((0..40).map(|n| (format!("a{n:03}"), [1; 60]))).unwrap();
-    // A version that a snapshot has kept can be left out.
+    // A version that a snapshot has retained can be dropped.
     let snapshot = db.snapshot();
     db.insert("a000", "again").unwrap();
     db.compact_range("a000"..="a039").unwrap();
@@ -231,7 +232,7 @@ fn writers_wait_for_a_compaction_that_is_in_the_way_of_level_0() {
         event.is(Op::Create, ".sst") && is_callers && !held.swap(true, Ordering::SeqCst)
     });
     let db = open();
-    // Level 0 learns of the damage.
+    // A compaction of level 0 finds the damage.
     for n in 0..3 {
         db.insert("z000", format!("{n}")).unwrap();
         db.insert("z039", format!("{n}")).unwrap();

@@ -1,4 +1,4 @@
-//! The rules of durability about the order of operations, checked on a record of the operations.
+//! The durability rules on the order of operations, checked on a record of the operations.
 
 use crate::support::*;
 
@@ -11,7 +11,7 @@ fn rule_4_a_new_file_is_synced_with_its_name_before_anything_durable_refers_to_i
     // Catches a pointer or an edit that survives a power cut when the file that it names does not.
     let (_dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     let creation = fs.take();
-    // CURRENT names the manifest, which names the log: nothing refers to either before that.
+    // CURRENT names the manifest, which names the log. Both are durable before CURRENT is made.
     let named = [(Op::Sync, ".log"), (Op::Sync, "MANIFEST"), (Op::SyncDir, "")];
     let current = [(Op::Sync, "CURRENT.tmp"), (Op::Rename, "CURRENT.tmp"), (Op::SyncDir, "")];
     let steps = in_order(&creation, &[named, current].concat());
@@ -25,7 +25,7 @@ fn rule_4_a_new_file_is_synced_with_its_name_before_anything_durable_refers_to_i
     db.flush().unwrap();
     let flush = fs.take();
     let edit = position(&flush, 0, Op::Write, "MANIFEST");
-    // The new log before its first frame, and before the edit that makes replay start from it; the table before the edit that names it.
+    // The new log is durable before its first frame, and before the edit that makes replay start from it; the table is durable before its edit.
     assert!(in_order(&flush, &[(Op::Create, ".log"), (Op::Sync, ".log"), (Op::SyncDir, "")])[2] < edit);
     let table = in_order(&flush, &[(Op::Sync, ".sst"), (Op::SyncDir, "")]);
     assert!(table[1] < edit && count(&flush[table[0]..], Op::Write, ".sst") == 0);
@@ -33,7 +33,7 @@ fn rule_4_a_new_file_is_synced_with_its_name_before_anything_durable_refers_to_i
 
 #[test]
 fn rule_5_log_n_is_synced_before_log_n_plus_1_acknowledges_a_synced_write() {
-    // Catches a synced write that survives a power cut when earlier writes, in the log before, do not.
+    // Catches a synced write that survives a power cut although earlier writes, in the previous log, do not.
     let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     // No flush finishes, so that the first log stays needed.
     fs.fail(Op::Create, ".sst", ErrorKind::StorageFull);
@@ -46,15 +46,15 @@ fn rule_5_log_n_is_synced_before_log_n_plus_1_acknowledges_a_synced_write() {
     put(&db, "b", "value", Durability::Synced).unwrap();
     let events = fs.take();
     assert!(position(&events, 0, Op::Sync, &old) < position(&events, 0, Op::Sync, &new), "{events:?}");
-    // Once is enough.
+    // The previous log is synced only once.
     put(&db, "c", "value", Durability::Synced).unwrap();
     assert_eq!(count(&fs.take(), Op::Sync, &old), 0);
 }
 
 #[test]
 fn rule_5_a_log_is_needed_until_the_edit_that_replaces_it_is_durable() {
-    // Catches a log that is given up as soon as its table is there: a power cut before the edit is durable brings the log back, and a synced write
-    // of the next log would follow writes that were never synced.
+    // Catches a log that counts as obsolete once its table exists: a power cut before the edit is durable brings the log back, and a synced write
+    // of the next log would follow unsynced writes.
     for step in [Op::Write, Op::Sync] {
         let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
         db.insert("a", "1").unwrap();
@@ -94,7 +94,7 @@ fn rule_6_table_directory_manifest_view_and_only_then_the_log_is_unlinked() {
     let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     db.insert("a", "1").unwrap();
     let log = files(dir.path(), ".log").pop().unwrap();
-    // The data of a reader at the moment of the unlinking.
+    // The data that a reader sees at the unlinking.
     let (sender, installed) = mpsc::channel();
     let reader = Mutex::new(Some((db.clone(), sender)));
     let name = log.clone();
@@ -109,7 +109,7 @@ fn rule_6_table_directory_manifest_view_and_only_then_the_log_is_unlinked() {
     fs.take();
     db.flush().unwrap();
     assert_eq!(installed.recv().unwrap(), (1, true));
-    // The unlinking comes after what `flush` waits for.
+    // The log is unlinked after `flush` returns, so this waits.
     db.close().unwrap();
     let events = fs.take();
     let edit = [(Op::Write, "MANIFEST"), (Op::Sync, "MANIFEST"), (Op::Remove, &*log)];
@@ -120,7 +120,7 @@ fn rule_6_table_directory_manifest_view_and_only_then_the_log_is_unlinked() {
 
 #[test]
 fn rule_6_inputs_of_a_compaction_are_unlinked_after_its_edit_is_durable() {
-    // Catches inputs that are removed while a crash would still bring back the version that names them.
+    // Catches inputs of a compaction that are removed while a crash would still restore the version that names them.
     let (_dir, fs, db) = hooked(|b| b.l0_trigger(1));
     let (sender, removed) = mpsc::channel();
     fs.set(move |event| {
@@ -145,8 +145,8 @@ fn rule_6_inputs_of_a_compaction_are_unlinked_after_its_edit_is_durable() {
 
 #[test]
 fn rule_7_after_a_failed_append_nothing_is_written_and_a_reopen_tells_the_truth() {
-    // Catches a log that continues behind a gap, and a refused write that is visible.
-    // A failed write; and a write without space whose partial frame cannot be cut off.
+    // Catches a log that continues behind a gap, and a refused write that is visible. The cases are
+    // a failed write, and a write without space whose partial frame cannot be cut off.
     for (kind, cut_fails) in [
         (ErrorKind::Other, None),
         (ErrorKind::StorageFull, Some(Op::Truncate)),
@@ -177,7 +177,7 @@ fn rule_7_after_a_failed_append_nothing_is_written_and_a_reopen_tells_the_truth(
 
 #[test]
 fn rule_7_a_failed_sync_reaches_every_waiting_writer_and_is_never_retried() {
-    // Catches a second sync that succeeds because the kernel has dropped the pages, so that lost data is acknowledged.
+    // Catches a second sync that succeeds because the kernel has marked the pages clean, so that lost data is acknowledged.
     let (_dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     let syncs = Arc::new(AtomicUsize::new(0));
     let counted = syncs.clone();
@@ -185,7 +185,7 @@ fn rule_7_a_failed_sync_reaches_every_waiting_writer_and_is_never_retried() {
         if !event.is(Op::Sync, ".log") {
             return Answer::Go;
         }
-        // Only the first fails: a retry would be seen to succeed.
+        // Only the first sync fails, so that a retry would succeed and show.
         if counted.fetch_add(1, Ordering::SeqCst) == 0 { Answer::Fail(ErrorKind::Other) } else { Answer::Go }
     });
     let results: Vec<Result<u64, Error>> = thread::scope(|scope| {
@@ -206,8 +206,8 @@ fn rule_7_a_failed_sync_reaches_every_waiting_writer_and_is_never_retried() {
 
 #[test]
 fn rule_7_after_a_failed_sync_of_one_log_no_write_of_a_later_log_is_acknowledged_as_synced() {
-    // Catches a writer that waited behind the failed sync and then syncs its own log. That sync would succeed: the log before it was flushed
-    // meanwhile, so nothing else stops the writer.
+    // Catches a writer that waited behind the failed sync and then syncs its own log. That sync would succeed, since the previous log was
+    // flushed meanwhile, so nothing else stops the writer.
     let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     let old = files(dir.path(), ".log").pop().unwrap();
     let (arrivals, go) = fs.hold(Op::Sync, &old, Answer::Fail(ErrorKind::Other));
@@ -217,7 +217,7 @@ fn rule_7_after_a_failed_sync_of_one_log_no_write_of_a_later_log_is_acknowledged
         db.flush().unwrap();
         fs.take();
         let second = scope.spawn(|| put(&db, "b", "value", Durability::Synced));
-        // Written, so past every check but the one before its sync.
+        // The second write is visible, so it has passed every check but the one before its sync.
         wait_while(|| db.get("b").unwrap().is_none() && !second.is_finished());
         drop(go);
         let first = first.join().unwrap();
@@ -231,7 +231,7 @@ fn rule_7_after_a_failed_sync_of_one_log_no_write_of_a_later_log_is_acknowledged
 
 #[test]
 fn rule_12_a_writer_that_unwinds_ends_writing_and_a_reopen_tells_the_truth() {
-    // Catches writers that wait for ever for a writer that has ended, and a number that is acknowledged behind a gap.
+    // Catches writers that wait for ever for a writer that has failed, and an acknowledged sequence number behind a gap.
     for op in [Op::Write, Op::Sync] {
         let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
         put(&db, "before", "value", Durability::Synced).unwrap();
@@ -256,7 +256,7 @@ fn rule_12_a_writer_that_unwinds_ends_writing_and_a_reopen_tells_the_truth() {
 
 #[test]
 fn close_syncs_the_logs_when_its_flush_failed() {
-    // Catches a close after which a power cut loses buffered writes, though the logs could have kept them.
+    // Catches a close after which a power cut loses buffered writes, although the logs could have been synced.
     let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
     db.insert("a", "1").unwrap();
     let log = files(dir.path(), ".log").pop().unwrap();
@@ -269,7 +269,7 @@ fn close_syncs_the_logs_when_its_flush_failed() {
 
 #[test]
 fn rule_14_table_files_are_never_written_after_their_sync_nor_truncated() {
-    // Catches a table that is changed while readers have it open.
+    // Catches a table that is modified while readers have it open.
     let (_dir, fs, db) = hooked(|b| b.memtable_bytes(4096).l0_trigger(2));
     for n in 0..2000 {
         db.insert(format!("key{:04}", n % 300), format!("value{n}")).unwrap();
@@ -290,7 +290,7 @@ fn rule_14_table_files_are_never_written_after_their_sync_nor_truncated() {
 
 #[test]
 fn rule_15_short_and_interrupted_writes_are_completed() {
-    // Catches a write whose returned count is ignored: every file of the database would have holes.
+    // Catches an ignored count of a short write: every file of the database would have holes.
     let (dir, fs) = (TempDir::new().unwrap(), unmapped());
     let calls = AtomicUsize::new(0);
     fs.set(move |event| match (event.op, calls.fetch_add(1, Ordering::Relaxed) % 3) {

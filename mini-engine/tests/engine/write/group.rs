@@ -1,4 +1,4 @@
-//! Writers that wait for each other: for the write lock, and for a sync, which they share.
+//! Writers that wait for each other: for the write lock, and for a shared sync.
 
 use crate::support::*;
 
@@ -8,8 +8,8 @@ fn halves(n: usize) -> WriteBatch {
     batch(["a", "b"].map(|half| (format!("key{n}{half}"), format!("value{n}"))))
 }
 
-/// Lets `WRITERS` threads write. All of them wait while the first one's write to the log is held. Then `answer` decides the writes to the log from
-/// the second on. Returns the results of the threads.
+/// Lets `WRITERS` threads write. All of them wait while the first one's write to the log is held. `answer` is the hook's answer to the writes to
+/// the log from the second on. Returns the results of the threads.
 fn contend(db: &Db, fs: &FaultFs, durability: Durability, answer: Answer) -> Vec<Result<u64, Error>> {
     let (arrivals, go) = fs.hold(Op::Write, ".log", Answer::Go);
     fs.take();
@@ -26,7 +26,7 @@ fn contend(db: &Db, fs: &FaultFs, durability: Durability, answer: Answer) -> Vec
 
 #[test]
 fn writers_that_wait_for_each_other_each_get_their_own_outcome() {
-    // Catches an outcome that belongs to another writer, a write that is lost behind a held one, and a wrong count.
+    // Catches a writer that gets another writer's result, a write that is lost behind a held one, and a wrong count.
     let (dir, fs) = (TempDir::new().unwrap(), unmapped());
     let open = || Db::builder(dir.path()).file_system(fs.arc()).open().unwrap();
     let db = open();
@@ -54,7 +54,7 @@ fn writers_that_wait_for_each_other_each_get_their_own_outcome() {
 
 #[test]
 fn rule_7_a_failed_append_reaches_each_writer_that_waits_and_shows_nothing() {
-    // Catches a writer that waits for ever, a refused writer that is told of success, and a refused write that is visible.
+    // Catches a writer that waits for ever, a refused writer that gets a success, and a refused write that is visible.
     let (_dir, fs, db) = hooked(|b| b);
     let outcomes = contend(&db, &fs, Durability::Buffered, Answer::Fail(ErrorKind::Other));
     assert!(outcomes[0].is_ok());
@@ -68,7 +68,7 @@ fn rule_7_a_failed_append_reaches_each_writer_that_waits_and_shows_nothing() {
 
 #[test]
 fn log_compression_makes_logs_shorter_and_changes_nothing_else() {
-    // Catches an option without effect, and a reopen with another setting that cannot read the log.
+    // Catches a compression option without effect, and a reopen with another setting that cannot read the log.
     let mut lengths = Vec::new();
     for compress in [false, true] {
         let dir = TempDir::new().unwrap();

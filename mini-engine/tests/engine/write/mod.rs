@@ -1,4 +1,4 @@
-//! The path of a write: when it is durable, groups of writers, one log after another, and everything that a writer may wait for.
+//! The path of a write: durability, groups of writers, the rotation of logs, and all waits of writers.
 
 mod backpressure;
 mod durability;

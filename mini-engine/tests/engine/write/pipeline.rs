@@ -2,7 +2,7 @@
 
 use crate::support::*;
 
-/// A database whose log is already mapped, and how many entries it has.
+/// A database whose log is already mapped, and its number of entries.
 fn open_mapped(dir: &Path, fs: &FaultFs) -> (Db, usize) {
     let db = Db::builder(dir).file_system(fs.arc()).open().unwrap();
     let mut entries = 0;
@@ -13,7 +13,7 @@ fn open_mapped(dir: &Path, fs: &FaultFs) -> (Db, usize) {
     (db, entries)
 }
 
-/// Such a database, in which a thread named `first` will be held when it fills its place in the log.
+/// Such a database, with a hold on the thread named `first` when it writes its frame into the log.
 fn held() -> (TempDir, FaultFs, Db, usize, Held) {
     let (dir, fs) = (TempDir::new().unwrap(), FaultFs::of_system());
     let (db, entries) = open_mapped(dir.path(), &fs);
@@ -34,7 +34,7 @@ fn on_thread(name: &str) -> bool {
     std::thread::current().name() == Some(name)
 }
 
-/// Whether the thread named `first` is about to fill its place in the log.
+/// Whether the thread named `first` is about to write its frame into the log.
 fn is_first(event: &Event) -> bool {
     event.is(Op::Fill, ".log") && on_thread("first")
 }
@@ -45,7 +45,7 @@ fn panics(db: &Db) -> bool {
     std::panic::catch_unwind(insert).is_err()
 }
 
-/// Waits until a writer has filled the place of a frame: header and payload.
+/// Waits until a writer has written a frame: header and payload.
 fn wait_for_frame(fs: &FaultFs) {
     let mut fills = 0;
     while fills < 2 {
@@ -56,7 +56,7 @@ fn wait_for_frame(fs: &FaultFs) {
 
 #[test]
 fn rule_12_a_write_is_neither_visible_nor_acknowledged_before_an_earlier_one_is_whole() {
-    // Catches a history with a gap, as seen by a reader, by a writer, and after a kill.
+    // Catches a gap in the sequence of writes, for a reader, for a writer, and after a kill.
     let (dir, fs, db, entries, (arrivals, go)) = held();
     let is_acknowledged = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -88,7 +88,7 @@ fn rule_12_a_write_is_neither_visible_nor_acknowledged_before_an_earlier_one_is_
 
 #[test]
 fn a_memtable_is_flushed_with_the_writes_that_were_under_way_when_it_was_frozen() {
-    // Catches a rotation that does not wait for them, and one that waits while they wait for the write lock.
+    // Catches a rotation that does not wait for open frames, and one that deadlocks with writers that wait for the write lock.
     let (dir, fs, db, entries, (arrivals, go)) = held();
     thread::scope(|scope| {
         let first = spawn(scope, "first", || db.insert("a", "1"));
@@ -109,12 +109,12 @@ fn a_memtable_is_flushed_with_the_writes_that_were_under_way_when_it_was_frozen(
 
 #[test]
 fn a_synced_write_makes_all_before_it_durable_and_nothing_behind_a_hole() {
-    // Catches a sync that claims to cover a frame that is not whole: if it is lost, it is called damage.
+    // Catches a sync whose recorded position covers an incomplete frame: if the frame is lost, recovery reports damage.
     let (dir, fs) = (TempDir::new().unwrap(), FaultFs::of_system());
     let (db, entries) = open_mapped(dir.path(), &fs);
     let synced = |key: &str| put(&db, key, "synced", Durability::Synced);
     synced("before").unwrap();
-    // A write to a log that is synced as a whole is a system call, and would not be held.
+    // After a sync of the whole log, a write is a system call and would not be held, so this adds an unsynced write.
     db.insert("between", "buffered").unwrap();
     let (arrivals, go) = fs.hold_where(Answer::Go, is_first);
     thread::scope(|scope| {
@@ -122,7 +122,7 @@ fn a_synced_write_makes_all_before_it_durable_and_nothing_behind_a_hole() {
         arrivals.recv().unwrap();
         let second = spawn(scope, "second", || synced("b"));
         wait_for_frame(&fs);
-        // Another reason may sync as many bytes as another log has, but not these two frames.
+        // No sync may begin yet, because the first frame is incomplete.
         assert_eq!(count(&fs.take(), Op::Sync, ".log"), 0);
         let left = copy(dir.path());
         assert_eq!(Db::open(left.path()).unwrap().iter().count(), entries + 2);
@@ -136,14 +136,14 @@ fn a_synced_write_makes_all_before_it_durable_and_nothing_behind_a_hole() {
 
 #[test]
 fn a_writer_that_panics_between_the_lock_and_the_publication_ends_the_waits_of_all_others() {
-    // Catches a writer, a flush or a close that waits for ever for a write that will never be whole.
+    // Catches a writer, a flush or a close that waits for ever for a frame that will never be complete.
     let (dir, fs, db, entries, (arrivals, go)) = held();
     thread::scope(|scope| {
         let first = spawn(scope, "first", || panics(&db));
         arrivals.recv().unwrap();
         let second = spawn(scope, "second", || db.insert("b", "2"));
         wait_for_frame(&fs);
-        // From its payload on: it waits before its header.
+        // Panics at the payload, so that the header is never written.
         fs.set(|event| if is_first(event) { panic!("a writer that dies") } else { Answer::Go });
         drop(go);
         assert!(first.join().unwrap(), "the double panics");
@@ -159,19 +159,19 @@ fn a_writer_that_panics_between_the_lock_and_the_publication_ends_the_waits_of_a
 
 #[test]
 fn a_writer_that_panics_ends_the_wait_of_the_holder_of_the_write_lock() {
-    // Catches a failure that is reported only to threads without the lock: both would then wait for each other.
+    // Catches a failure that only threads without the write lock can see: the flush with the lock and the failed writer would wait for each other.
     let (dir, fs, db, entries, (arrivals, go)) = held();
     thread::scope(|scope| {
         let first = spawn(scope, "first", || panics(&db));
         arrivals.recv().unwrap();
         let flush = spawn(scope, "flush", || db.flush());
-        // A thread that does not get the lock shows that the flush has it, and waits for the first.
+        // If another thread does not get the lock, the flush holds it, and waits for `first`.
         let mut others = Vec::new();
         while db.waiting_writers() == 0 {
             others.push(spawn(scope, "other", || db.insert("b", "2")));
             thread::yield_now();
         }
-        // Meanwhile the flush falls asleep.
+        // Meanwhile the flush goes to sleep.
         assert_eq!(Db::open(copy(dir.path()).path()).unwrap().iter().count(), entries);
         fs.set(|event| if is_first(event) { panic!("a writer that dies") } else { Answer::Go });
         drop(go);
@@ -186,13 +186,13 @@ fn a_writer_that_panics_ends_the_wait_of_the_holder_of_the_write_lock() {
 
 #[test]
 fn a_condition_waits_for_the_writes_that_have_begun() {
-    // Catches a compare-and-swap that replaces a value that was not yet visible when it compared.
+    // Catches a `compare_and_swap` that compares with a value although a newer one is not yet visible.
     let (_dir, _fs, db, _, (arrivals, go)) = held();
     thread::scope(|scope| {
         let first = spawn(scope, "first", || db.insert("a", "1"));
         arrivals.recv().unwrap();
         let swap = spawn(scope, "swap", || db.compare_and_swap("a", None, Some(b"2")));
-        // A thread that does not get the lock shows that the swap has it, and waits for the first.
+        // If another thread does not get the lock, the swap holds it, and waits for `first`.
         let mut others = Vec::new();
         while db.waiting_writers() == 0 && others.len() < 50 {
             others.push(spawn(scope, "other", || db.insert("b", "2")));
@@ -208,7 +208,7 @@ fn a_condition_waits_for_the_writes_that_have_begun() {
 
 #[test]
 fn nobody_writes_where_a_log_is_being_given_space_and_no_rotation_leaves_it_behind() {
-    // Catches zeros that are written over frames: of this log, and of a later log in the same file.
+    // Catches zeros that overwrite frames of this log, or of a later log in the same file.
     for ends_by_flush in [false, true] {
         let (dir, fs) = (TempDir::new().unwrap(), FaultFs::of_system());
         let (db, entries) = open_mapped(dir.path(), &fs);
@@ -217,7 +217,7 @@ fn nobody_writes_where_a_log_is_being_given_space_and_no_rotation_leaves_it_behi
         let is_held = AtomicBool::new(false);
         let written = thread::scope(|scope| {
             let write = || {
-                // Until the log thread was in time to give the log space; then more writes than there is space for.
+                // Writes until the log thread has given the log space, and then more writes than fit into that space.
                 let mut left = 300;
                 let mut written = 0;
                 while left > 0 {
@@ -243,7 +243,7 @@ fn nobody_writes_where_a_log_is_being_given_space_and_no_rotation_leaves_it_behi
 
 #[test]
 fn space_that_could_not_be_had_ahead_is_not_asked_for_again_by_each_write() {
-    // Catches a full disk to which each write lets megabytes of zeros be written, in vain.
+    // Catches a full disk on which each write triggers a useless attempt to write megabytes of zeros.
     let (dir, fs) = (TempDir::new().unwrap(), FaultFs::of_system());
     let (db, entries) = open_mapped(dir.path(), &fs);
     let (tries, has_grown) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
@@ -255,7 +255,7 @@ fn space_that_could_not_be_had_ahead_is_not_asked_for_again_by_each_write() {
             Answer::Fail(ErrorKind::StorageFull)
         }
         (is_write, _) => {
-            // A writer finds space for itself.
+            // A writer extends the log by itself.
             grown.fetch_or(is_write, Ordering::SeqCst);
             Answer::Go
         }

@@ -1,4 +1,4 @@
-//! When tables have replaced a log, its file becomes the file of a later log.
+//! Reuse of log files: when tables have replaced a log, its file becomes the file of a later log.
 
 use crate::support::*;
 
@@ -25,7 +25,7 @@ fn write(db: &Db, model: &mut Map, n: u64, len: usize, durability: Durability) -
 
 #[test]
 fn rule_8_a_log_takes_over_the_file_of_one_that_was_flushed() {
-    // Catches logs that grow from nothing each time, more than one kept file, and a file that a closed database leaves behind.
+    // Catches logs that do not reuse a file, more than one kept file, and a kept file that stays after a close.
     for kind in [MemtableKind::SkipList, MemtableKind::Vector] {
         let (dir, fs, mut model) = (TempDir::new().unwrap(), unmapped(), Map::new());
         let builder = Db::builder(dir.path()).file_system(fs.arc()).memtable_kind(kind).l0_trigger(100);
@@ -37,7 +37,7 @@ fn rule_8_a_log_takes_over_the_file_of_one_that_was_flushed() {
             flush_to_the_end(&db);
             assert_eq!(files(dir.path(), "SPARE").len(), 1, "round {round}");
         }
-        // The first log, and the one that was begun before the first was flushed.
+        // Only the first log, and the one that was begun before the first was flushed, are created.
         let events = fs.take();
         assert_eq!((count(&events, Op::Create, ".log"), db.metrics().wal_recycled), (2, 5));
         assert_eq!(count(&events, Op::Remove, ".log"), 0);
@@ -51,7 +51,7 @@ fn rule_8_a_log_takes_over_the_file_of_one_that_was_flushed() {
 
 #[test]
 fn rule_4_a_file_gets_a_logs_name_when_the_header_in_it_is_durable() {
-    // Catches a log's name on a file with the header of another log; after a power cut, this would look like damage.
+    // Catches a file with the name of one log and the header of another, which would look like damage after a power cut.
     let (_dir, fs, db, mut model) = begin();
     for n in 0..2 {
         write(&db, &mut model, n, 100, Durability::Synced).unwrap();
@@ -66,14 +66,14 @@ fn rule_4_a_file_gets_a_logs_name_when_the_header_in_it_is_durable() {
     let [_, _, renamed, named] = in_order(&events, &steps)[..] else { unreachable!() };
     assert_eq!(position(&events, 0, Op::Rename, "SPARE"), renamed);
     assert!(named < position(&events, 0, Op::Write, "MANIFEST"), "{events:?}");
-    // The old log gets the other name once the edit is durable (rule 6).
+    // The old log is renamed only after the edit is durable (rule 6).
     let edit = position(&events, 0, Op::Sync, "MANIFEST");
     assert!(edit < position(&events, renamed + 2, Op::RenameTo, "SPARE"), "{events:?}");
 }
 
 #[test]
 fn a_log_that_was_never_synced_is_removed() {
-    // Catches useless bytes that are written to the device only for their space.
+    // Catches old frames that a sync writes to the device although the file is only kept for its space.
     let (_dir, fs, db, mut model) = begin();
     for n in 0..3 {
         write(&db, &mut model, n, 100, Durability::Buffered).unwrap();
@@ -86,7 +86,7 @@ fn a_log_that_was_never_synced_is_removed() {
 
 #[test]
 fn a_file_that_cannot_be_kept_is_removed_and_one_that_cannot_be_had_is_not_needed() {
-    // Catches an engine that becomes read-only because something that it does not need is missing.
+    // Catches an engine that becomes read-only because an optional step, the reuse of a file, fails.
     let (dir, fs, db, mut model) = begin();
     for (n, op) in [(0, Op::Rename), (3, Op::Truncate)] {
         fs.fail(op, ".log", ErrorKind::Other);
@@ -106,7 +106,7 @@ fn a_file_that_cannot_be_kept_is_removed_and_one_that_cannot_be_had_is_not_neede
 
 #[test]
 fn rule_7_a_failed_step_of_a_rotation_on_a_kept_file_makes_the_engine_read_only() {
-    // Catches a log that is written to although its header or its name may not be durable.
+    // Catches writes to a log whose header or name may not be durable.
     for op in [Op::Write, Op::Sync, Op::Rename] {
         let (dir, fs, db, mut model) = begin();
         write(&db, &mut model, 0, 100, Durability::Synced).unwrap();
@@ -127,7 +127,7 @@ fn rule_7_a_failed_step_of_a_rotation_on_a_kept_file_makes_the_engine_read_only(
 
 #[test]
 fn a_log_whose_sync_is_under_way_is_not_used_again() {
-    // Catches a file with two users: the sync of the old log would take the failure that the new log must learn of.
+    // Catches a file that two logs use at once: a sync of the old log would consume an error that the new log must see.
     let (dir, fs) = (TempDir::new().unwrap(), unmapped());
     let db = open(dir.path(), &fs);
     db.insert("before", "").unwrap();
@@ -147,11 +147,11 @@ fn a_log_whose_sync_is_under_way_is_not_used_again() {
 
 #[test]
 fn a_batch_larger_than_a_memtable_leaves_no_huge_file() {
-    // Catches a kept file that keeps the space of the largest batch there ever was.
+    // Catches a kept file that keeps the space of the largest batch ever written.
     let (dir, fs, db, mut model) = begin();
     let mut kept = 0;
     for n in 0..60 {
-        // The file takes large frames behind the others, too many of them or one that is too long.
+        // Writes too many large frames, or one that is too long.
         let len = match n {
             29 => 2 << 20,
             40..50 => 14_000,
@@ -175,7 +175,7 @@ fn a_batch_larger_than_a_memtable_leaves_no_huge_file() {
 
 #[test]
 fn a_log_whose_memtable_is_about_to_be_full_is_given_no_more_space() {
-    // Catches as many zeros as the log has bytes, written for each log just before its end, which delay its rotation.
+    // Catches a log whose whole length is overwritten with zeros just before its rotation, which delays the rotation.
     let (dir, fs) = (TempDir::new().unwrap(), FaultFs::of_system());
     let builder = Db::builder(dir.path()).file_system(fs.arc()).memtable_bytes(4 << 20).l0_trigger(100);
     let db = builder.open().unwrap();
@@ -187,7 +187,7 @@ fn a_log_whose_memtable_is_about_to_be_full_is_given_no_more_space() {
         flush_to_the_end(&db);
         let events = fs.take();
         let zeros = [".log", "SPARE"].map(|part| count(&events, Op::Write, part)).iter().sum::<usize>() * (64 << 10);
-        // At first it is not known how much a memtable takes. Then each file needs the zeros behind its kept part.
+        // At first the log bytes of a memtable are unknown. Later each file needs only the zeros behind its kept part.
         assert!(round < 3 || zeros < 2 << 20, "about {zeros} bytes in round {round}");
     }
     assert!(db.metrics().wal_recycled >= 3);

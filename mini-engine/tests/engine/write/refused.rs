@@ -1,5 +1,5 @@
-//! Rule 8: a writer waits for space, file handles or a thread, and the awaited thing is taken away: the wait ends. Reads go on, and writes are
-//! accepted again when the thing is back.
+//! Rule 8: a writer that needs space, file handles or a thread gets an error if the resource is missing, and does not wait for ever. Reads go
+//! on, and writes are accepted again when the resource is back.
 
 use crate::support::*;
 
@@ -8,14 +8,14 @@ fn small(dir: &TempDir, fs: &FaultFs) -> Builder {
     builder.l0_trigger(2).l0_slowdown(1000).l0_stop(6)
 }
 
-/// The result of `action`. It runs on a thread of its own: a hung one fails the test.
+/// The result of `action`, which runs on a thread of its own, so that a hang fails the test.
 fn in_time<T: Send + 'static>(what: &str, action: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, is_done) = mpsc::channel();
     thread::spawn(move || done.send(action()));
     is_done.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("{what}: {error}"))
 }
 
-/// Writes keys from `from` on until a write fails. Returns how many there are then, and the error.
+/// Writes keys from `from` on until a write fails. Returns the number of keys then, and the error.
 fn fill_up(what: &str, db: &Db, from: u64) -> (u64, Error) {
     let db = db.clone();
     in_time(what, move || {
@@ -29,7 +29,7 @@ fn fill_up(what: &str, db: &Db, from: u64) -> (u64, Error) {
     })
 }
 
-/// Exactly the keys below `n`.
+/// Checks that the database has exactly the keys below `n`.
 fn check(what: &str, db: &Db, n: u64) {
     let mut expected: Vec<_> = (0..n).map(scattered).collect();
     expected.sort_unstable();
@@ -39,7 +39,7 @@ fn check(what: &str, db: &Db, n: u64) {
 
 type Hits = fn(&Event) -> bool;
 
-/// The thing that is taken away, when, and how the error names it.
+/// The missing resource, the operations that fail, and their error.
 struct Case {
     what: &'static str,
     is_hit: Hits,
@@ -63,7 +63,7 @@ const CASES: [Case; 8] = [
 
 #[test]
 fn rule_8_a_write_that_waits_for_space_or_handles_gets_the_error_and_writes_resume_by_themselves() {
-    // Catches a writer that waits as long as the disk is full, an error without its reason, a refused write that is there nevertheless, reads that
+    // Catches a writer that waits until the disk has space, an error without its reason, a refused write that is stored nevertheless, reads that
     // wait too, and writes that stay refused for ever.
     for Case { what, is_hit, answer } in CASES {
         for mapped in [false, true] {
@@ -74,7 +74,7 @@ fn rule_8_a_write_that_waits_for_space_or_handles_gets_the_error_and_writes_resu
             fs.answer_where(answer, is_hit);
             let (written, error) = fill_up(what, &db, 1);
             assert!(is_the_cause(&error, answer), "{what}: {error}");
-            // The next write is refused too, and existing data can be read. While a step uses the reserve, writes are refused earlier than later.
+            // The next write is refused too, and existing data can be read. Writes may be refused earlier than before while a step uses the reserve.
             let (again, error) = fill_up(what, &db, written);
             assert!(again - written <= 1 || answer == NO_SPACE, "{what}: {error}");
             assert!(is_the_cause(&error, answer), "{what}: {error}");
@@ -85,7 +85,7 @@ fn rule_8_a_write_that_waits_for_space_or_handles_gets_the_error_and_writes_resu
                 in_time(what, move || {
                     for n in again..again + 100 {
                         while let Err(error) = db.insert(scattered(n), [7; 400]) {
-                            // Until the next try; there is one each second.
+                            // Writes may stay refused until the next try; the engine tries once a second.
                             assert!(is_the_cause(&error, answer), "{what}: {error}");
                             thread::yield_now();
                         }
@@ -132,7 +132,7 @@ fn a_thread_that_panics_or_gets_no_more_space_for_a_log_ends_the_waits_for_it() 
 
 #[test]
 fn a_load_that_waits_for_level_0_gets_the_error_of_the_compaction_without_space() {
-    // Catches a bulk load that waits as long as the disk is full, and all writers behind it.
+    // Catches a bulk load that waits until the disk has space, and blocks all writers.
     let (dir, fs) = (TempDir::new().unwrap(), unmapped());
     let db = small(&dir, &fs).open().unwrap();
     fs.answer_where(NO_SPACE, |event| event.is(Op::Write, ".sst") && on_compaction_thread());
@@ -159,14 +159,14 @@ fn on_log_thread() -> bool {
     thread::current().name() == Some("mini-engine-log")
 }
 
-/// Whether nothing that a write might wait for is running, except the held operation.
+/// Whether no work for which a write might wait is running, except the held operation.
 type Settles = fn(&Metrics) -> bool;
 
 fn is_flushed(metrics: &Metrics) -> bool {
     metrics.flushes_running + metrics.immutable_memtables == 0
 }
 
-/// Whether the writes that would have had to wait wrote nothing.
+/// Checks that a write that would have to wait is refused and writes nothing.
 fn is_not_begun(what: &str, db: &Db, batch: &WriteBatch) {
     let before = (db.snapshot().seqno(), db.metrics().writes);
     let is_begun = {
@@ -179,7 +179,7 @@ fn is_not_begun(what: &str, db: &Db, batch: &WriteBatch) {
 
 #[test]
 fn a_write_that_would_wait_is_not_begun_and_can_be_once_somebody_has_waited() {
-    // Catches an event loop that waits for a flush, a compaction, a log or its space, and a wait after which the write still cannot begin.
+    // Catches a `try_write` that waits for a flush, a compaction, a log or its space, and a wait after which the write still cannot begin.
     let held: [(&str, bool, Hits, Settles); 4] = [
         ("a flush", false, |e| e.is(Op::Create, ".sst") && !on_compaction_thread(), |m| m.logs_being_made == 0),
         (
@@ -191,12 +191,12 @@ fn a_write_that_would_wait_is_not_begun_and_can_be_once_somebody_has_waited() {
         ("the next log", false, |e| e.is(Op::Create, ".log"), is_flushed),
         ("space of the log", true, |e| e.is(Op::Write, ".log") && on_log_thread(), is_flushed),
     ];
-    // The second is whether the log is mapped.
+    // The second field is whether the log is mapped.
     for (what, mapped, is_held, is_settled) in held {
         let dir = TempDir::new().unwrap();
         let fs = if mapped { FaultFs::of_system() } else { unmapped() };
         let bytes = if mapped { 1 << 20 } else { 4096 };
-        // Dropped after the object that holds its threads.
+        // The database is dropped after the hold on its threads is released.
         let db = small(&dir, &fs).memtable_bytes(bytes).open().unwrap();
         let (_arrivals, go) = fs.hold_where(Answer::Go, is_held);
         let batch = |n| batch([(scattered(n), [7; 400])]);
@@ -226,9 +226,9 @@ fn a_write_that_would_wait_is_not_begun_and_can_be_once_somebody_has_waited() {
 
 #[test]
 fn a_write_that_cannot_wait_is_slowed_down_as_others_are_and_not_begun_during_a_load() {
-    // Catches a way to bypass the slowdown, and a write that uses the sequence numbers of a load.
+    // Catches a `try_write` that bypasses the slowdown, and a write that uses the sequence numbers of a load.
     let (dir, fs) = (TempDir::new().unwrap(), unmapped());
-    // Dropped after the object that holds its threads.
+    // The database is dropped after the hold on its threads is released.
     let db = small(&dir, &fs).memtable_bytes(64 << 20).l0_slowdown(3).l0_stop(1000).open().unwrap();
     let (_arrivals, _go) = fs.hold_where(Answer::Go, |event| event.is(Op::Create, ".sst") && on_compaction_thread());
     let mut batch = WriteBatch::new();
@@ -238,7 +238,7 @@ fn a_write_that_cannot_wait_is_slowed_down_as_others_are_and_not_begun_during_a_
         db.write(&batch, Durability::Buffered).unwrap();
         db.flush().unwrap();
     }
-    // Each write owes the time that its bytes take at 16 MiB a second, and the next one may not begin before that.
+    // Each write reserves the time that its bytes take at 16 MiB a second; the next write may not begin before that time has passed.
     let is_refused = || db.try_write(&batch, Durability::Buffered).unwrap().is_none();
     assert!((0..1000).any(|_| is_refused()), "no limit");
     db.wait_for_room(&batch).unwrap();

@@ -1,10 +1,10 @@
-//! One log follows another: the next log is made ahead, so that writers need not wait; and waits are counted when they do.
+//! The rotation of logs: the next log is made in advance, so that writers need not wait, and any waits are counted.
 
 use crate::support::*;
 
 #[test]
 fn a_rotation_exchanges_logs_and_waits_for_no_device() {
-    // Catches a log that is created, or synced, by the thread that writes, or under the lock that all writers need.
+    // Catches a log that a writing thread creates or syncs, or that is created under the write lock.
     let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10).immutable_memtables(8).l0_trigger(100));
     let (on_writer, refused) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let (counter, ahead) = (on_writer.clone(), refused.clone());
@@ -28,7 +28,7 @@ fn a_rotation_exchanges_logs_and_waits_for_no_device() {
     };
     write_until(&|| db.metrics().logs_being_made > 0 || logs().len() > 1);
     wait_while(|| db.metrics().logs_being_made > 0);
-    // The next rotation takes the prepared log, though no log could be created now.
+    // The next rotation uses the prepared log, although no log could be created now.
     refused.store(true, Ordering::SeqCst);
     let next = dir.path().join(logs().pop().unwrap());
     let is_used = || std::fs::read(&next).map_or(true, |bytes| bytes.iter().skip(64).any(|byte| *byte != 0));
@@ -37,13 +37,13 @@ fn a_rotation_exchanges_logs_and_waits_for_no_device() {
     assert_eq!(on_writer.load(Ordering::SeqCst), 0);
     refused.store(false, Ordering::SeqCst);
     db.close().unwrap();
-    // Nothing that was made ahead is left.
+    // No prepared log is left.
     assert_eq!((logs().len(), files(dir.path(), "SPARE").len()), (1, 0));
 }
 
 #[test]
 fn a_wait_for_the_next_log_is_counted_and_timed() {
-    // Catches writers that have to wait while every counter of waits says that no writer waits.
+    // Catches writers that wait without an effect on any counter of waits.
     let (_dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10).immutable_memtables(8).l0_trigger(100));
     let (arrivals, go) = fs.hold(Op::Create, ".log", Answer::Go);
     thread::scope(|scope| {

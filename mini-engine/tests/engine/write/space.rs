@@ -20,7 +20,7 @@ fn full_disk(
     refused
 }
 
-/// Writes after space was missing: refused for a moment longer, while a step uses that of the reserve.
+/// Inserts after space was missing: the insert may be refused for a moment longer, while a step uses the reserve.
 fn insert_again(db: &Db, key: &str, value: &str) {
     while let Err(error) = db.insert(key, value) {
         assert!(is_full(&error), "{error}");
@@ -30,7 +30,7 @@ fn insert_again(db: &Db, key: &str, value: &str) {
 
 #[test]
 fn rule_8_writers_that_choose_so_wait_while_a_flush_has_no_space_and_go_on_by_themselves() {
-    // Catches an engine that turns read-only, grows without limit, or never tries again.
+    // Catches an engine on a full disk that becomes read-only, uses memory without limit, or never tries again.
     let (dir, fs, db) = hooked(|b| b.memtable_bytes(4096).wait_for_space(true));
     let full = Arc::new(AtomicBool::new(true));
     let refused = full_disk(&fs, &full, |event| event.is(Op::Write, ".sst"));
@@ -40,9 +40,9 @@ fn rule_8_writers_that_choose_so_wait_while_a_flush_has_no_space_and_go_on_by_th
                 db.insert(n.to_be_bytes(), [7; 400]).unwrap();
             }
         });
-        // A writer waits, and the flush has been tried more than once meanwhile.
+        // Waits until a writer waits and the flush has been tried more than once.
         wait_while(|| db.metrics().stalls == 0 || refused.load(Ordering::SeqCst) < 3);
-        // Reads go on, memory is bounded by two memtables, and nothing partial keeps space.
+        // Reads go on, memory is bounded by two memtables, and no partial file takes space.
         assert!(db.get(0u64.to_be_bytes()).unwrap().is_some());
         assert!(db.snapshot().seqno() < 30);
         assert!(db.metrics().flushes == 0 && files(dir.path(), ".sst").len() <= 1);
@@ -55,9 +55,8 @@ fn rule_8_writers_that_choose_so_wait_while_a_flush_has_no_space_and_go_on_by_th
 
 #[test]
 fn rule_8_a_flush_without_space_or_handles_is_reported_to_who_asked_for_it_and_done_later() {
-    // Catches a `flush` that waits for ever, a `flush` whose failure loses the memtable, and a database that stays read-only because another part
-    // of the process had many files open for a moment.
-    // At the sync, when a file system allocates late; ENFILE and EMFILE.
+    // Catches a `flush` that waits for ever, a `flush` whose failure loses the memtable, and a database that stays read-only because another part of
+    // the process had many files open for a moment. The cases are a sync on a file system that allocates late, ENFILE and EMFILE.
     for (op, answer) in [
         (Op::Sync, Answer::Fail(ErrorKind::StorageFull)),
         (Op::Create, Answer::FailOs(23)),
@@ -88,7 +87,7 @@ fn rule_8_a_write_without_space_in_the_log_goes_on_in_the_next_log() {
         for part in [0, 100] {
             let (dir, fs, db) = hooked(|b| b.durability(durability));
             db.insert("a", "1").unwrap();
-            // A part of the frame gets into the file, and no more.
+            // Only a part of the frame gets into the file.
             let had = AtomicUsize::new(0);
             fs.set(move |event| match (event.is(Op::Write, "000001.log"), had.fetch_add(1, Ordering::SeqCst)) {
                 (true, 0) if part > 0 => Answer::Short(part),
@@ -104,7 +103,7 @@ fn rule_8_a_write_without_space_in_the_log_goes_on_in_the_next_log() {
             assert_eq!(count(&events[next..], Op::Write, "000001.log"), 0, "{events:?}");
             fs.clear();
             insert_again(&db, "c", "3");
-            // As a killed process leaves it. A copy shows one moment only while nothing is written.
+            // A copy has the files of a killed process. It is consistent only while no file is written, so this waits first.
             wait_while(|| {
                 db.metrics().immutable_memtables + db.metrics().logs_being_made + db.metrics().flushes_running > 0
             });
@@ -156,7 +155,7 @@ fn rule_8_an_edit_without_space_is_written_later_and_leaves_no_table() {
     let left = copy(dir.path());
     assert_eq!(keys(&Db::open(left.path()).unwrap()), ["a", "b"]);
     wait_while(|| refused.load(Ordering::SeqCst) < 6);
-    // The one that is being written, and one that a thread is about to remove.
+    // The table that is being written, and one that a thread is about to remove.
     assert!(files(dir.path(), ".sst").len() <= 2);
     full.store(false, Ordering::SeqCst);
     wait_while(|| db.metrics().flushes == 0);
@@ -171,7 +170,7 @@ fn rule_8_an_edit_without_space_is_written_later_and_leaves_no_table() {
 #[cfg(unix)]
 #[test]
 fn a_rotation_or_an_edit_without_file_handles_is_done_later() {
-    // Catches a database that stays read-only because another part of the process had many files open for a moment.
+    // Catches a database that stays read-only because another part of the process briefly had many files open.
     let handles: [fn(&Event) -> bool; 4] = [
         |event| event.is(Op::Create, ".log"),
         |event| event.op == Op::SyncDir,
@@ -227,8 +226,8 @@ fn a_new_manifest_becomes_durable_though_the_last_handle_is_reserved_for_that() 
 
 #[test]
 fn whatever_finds_no_space_and_no_handle_for_a_while_nothing_acknowledged_is_lost() {
-    // Catches a write that is lost or doubled when its log is cut and the next log takes it, and threads that wait for ever.
-    // Space and handles are missing from time to time, at random, under several writers.
+    // Catches a write that is lost or doubled when its frame is cut off one log and written to the next, and threads that
+    // wait for ever. Space and handles are missing at random times, with several writers.
     for seed in 0..4u64 {
         let (dir, fs) = (TempDir::new().unwrap(), unmapped());
         let durability = if seed % 2 == 0 { Durability::Buffered } else { Durability::Synced };
@@ -307,7 +306,7 @@ fn whatever_finds_no_space_and_no_handle_for_a_while_nothing_acknowledged_is_los
             };
             check(&db, "live");
             fs.clear();
-            // Quiet, so that the copy is of one moment.
+            // Waits until the engine is idle, so that the copy is consistent.
             wait_while(|| db.metrics().flushes_running > 0 || db.metrics().logs_being_made > 0);
             if round % 2 == 1 {
                 let _ = db.wait_for_compactions();

@@ -1,4 +1,4 @@
-//! mini-engine with a log that is not synced: all records in one memtable, or in the cached blocks of one table.
+//! Cases of mini-engine with a log that is not synced: all records are in one memtable, or in the cached blocks of one table.
 
 use std::hint::black_box;
 
@@ -13,7 +13,7 @@ use super::{BATCH, Keys, OPERATIONS, VALUE, keys, shuffled};
 /// Entries that a scan reads.
 const SCANNED: usize = 100;
 
-/// The directory goes with the database.
+/// The directory is removed with the database.
 type Input = (Db, Keys, TempDir);
 
 fn empty(set: KeySet) -> Input {
@@ -37,7 +37,7 @@ fn full(set: KeySet) -> Input {
     (db, shuffled(keys), dir)
 }
 
-/// In a table, whose blocks have been found in the cache.
+/// A database with all records in one table, whose blocks are in the cache.
 fn compacted(set: KeySet) -> Input {
     let input = full(set);
     assert!(input.0.flush().and_then(|()| input.0.compact_range(..)).is_ok());
@@ -45,7 +45,7 @@ fn compacted(set: KeySet) -> Input {
     input
 }
 
-/// With keys to look up that are not there.
+/// As [`compacted`], with absent keys to look up.
 fn compacted_and_absent_keys(set: KeySet) -> Input {
     let (db, _, dir) = compacted(set);
     (db, absent(set, SHORTEST_KEY, OPERATIONS).iter().map(Into::into).collect(), dir)
@@ -97,7 +97,7 @@ fn table_get_many(input: Input) -> Input {
     input
 }
 
-// Scans of `SCANNED` entries from random keys: an operation is an entry, and has its share of the seek.
+// Scans of `SCANNED` entries from random keys. An operation is one entry, with its share of the seek.
 #[library_benchmark(setup = compacted)]
 #[bench::random(Random)]
 fn table_iter(input: Input) -> Input {

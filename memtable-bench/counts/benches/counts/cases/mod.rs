@@ -1,4 +1,4 @@
-//! What is counted. Every case is a function that does [`OPERATIONS`] operations; its setup, which is not counted, fills the table.
+//! The counted cases. Every case is a function that does [`OPERATIONS`] operations; its setup, which is not counted, fills the table.
 
 mod db;
 mod skiplist;
@@ -24,25 +24,25 @@ fn keys(set: KeySet) -> Keys {
     stored(set, SHORTEST_KEY, OPERATIONS, 0..OPERATIONS).iter().map(Into::into).collect()
 }
 
-/// Readers come in an order of their own.
+/// Reads use another order than the inserts.
 fn shuffled(mut keys: Keys) -> Keys {
     keys.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(29));
     keys
 }
 
-/// Lives as long as the process, so that no case counts how it is dropped.
+/// Leaks `input`, so that no case counts its drop.
 fn leak<T>(input: T) -> &'static T {
     Box::leak(Box::new(input))
 }
 
 main!(
     config = LibraryBenchmarkConfig::default()
-        // Each instruction by itself, so that the atomic ones can be told; other threads count for nothing.
+        // Counts each instruction by itself, so that atomic ones can be distinguished; other threads are not counted.
         .tool(Callgrind::with_args(["--cache-sim=no", "--dump-instr=yes", "--separate-threads=no"])),
     library_benchmark_groups = [list, memtable, engine]
 );
 
-/// Counts all cases, each in a process of its own under valgrind; or is such a process, and does one case.
+/// Counts all cases, each in a process of its own under valgrind. In such a process, runs one case.
 pub(crate) fn run() {
     main();
 }

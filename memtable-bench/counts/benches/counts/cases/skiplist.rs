@@ -15,7 +15,7 @@ fn empty(set: KeySet) -> Input {
     leak((ConcurrentSkipList::builder().shards(1).build(), keys(set)))
 }
 
-/// With keys to look up in an order of their own.
+/// A filled list, and its keys to look up in another order.
 fn full(set: KeySet) -> Input {
     let (list, keys) = (ConcurrentSkipList::builder().shards(1).build(), keys(set));
     keys.iter().for_each(|key| assert!(list.insert(key, &VALUE)));

@@ -22,7 +22,7 @@ fn fill(table: &Memtable, keys: &Keys) {
     }
 }
 
-/// With keys to look up in an order of their own.
+/// A filled memtable, and its keys in another order, for lookups.
 fn full(set: KeySet) -> Input {
     let (table, keys) = (Memtable::builder().shards(1).build(), keys(set));
     fill(&table, &keys);

@@ -1,4 +1,4 @@
-//! A client that follows the leader, and knows of each request whether it was carried out, was not, or may have been.
+//! A client that follows the leader. For each request it determines whether the request was carried out, was not, or may have been.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use crate::support::PATIENCE;
 
-/// How often a request goes to another node before the client gives up.
+/// The number of other nodes that a request is sent to before the client gives up.
 const TRIES: usize = 200;
-/// Between two of them.
+/// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// A reply of version 2 of the protocol.
@@ -28,7 +28,7 @@ impl Reply {
         Self::Value(Some(text.to_owned()))
     }
 
-    /// The number that a value or an integer has.
+    /// The number in a value or an integer.
     #[track_caller]
     pub(super) fn number(&self) -> Option<i64> {
         match self {
@@ -52,7 +52,7 @@ impl Connection {
         Ok(Self(BufReader::new(stream)))
     }
 
-    /// A connection that reads at this node, whether or not it leads.
+    /// A connection that reads at this node, even if the node does not lead.
     pub(super) fn reading(address: SocketAddr) -> io::Result<Self> {
         let mut connection = Self::open(address, PATIENCE)?;
         match connection.call(&["READONLY"])? {
@@ -71,7 +71,7 @@ impl Connection {
     fn reply(&mut self) -> io::Result<Reply> {
         let mut line = String::new();
         self.0.read_line(&mut line)?;
-        // A line that the end cut off is no reply.
+        // A line that the end of the connection cut off is no reply.
         let line = line.strip_suffix("\r\n").ok_or(io::ErrorKind::UnexpectedEof)?;
         let (kind, text) = line.split_at_checked(1).ok_or_else(|| unexpected(line))?;
         let number = || text.parse::<i64>().map_err(|_| unexpected(line));
@@ -98,10 +98,10 @@ fn unexpected(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("expected a reply, found {what}"))
 }
 
-/// Why there is no reply that counts.
+/// The reason why a request has no final reply.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// No node has accepted the request: it has no effect.
+    /// No node has accepted the request, so it has no effect.
     NotDone(String),
     /// The request was sent, and may have an effect, now or later.
     Unknown(String),
@@ -110,20 +110,20 @@ pub(super) enum Failure {
 /// A client of the whole cluster.
 pub(super) struct Client {
     nodes: Vec<SocketAddr>,
-    /// The node that is asked next.
+    /// The node that gets the next request.
     pub(super) at: SocketAddr,
     connections: HashMap<SocketAddr, Connection>,
     patience: Duration,
 }
 
 impl Client {
-    /// A client that asks `nodes[first]` first.
+    /// A client that sends its first request to `nodes[first]`.
     pub(super) fn new(nodes: Vec<SocketAddr>, first: usize, patience: Duration) -> Self {
         let at = nodes[first % nodes.len()];
         Self { nodes, at, connections: HashMap::new(), patience }
     }
 
-    /// Sends a request to the leader of its slot, once it is known.
+    /// Sends a request to the leader of its slot, as soon as the leader is known.
     pub(super) fn call(&mut self, args: &[&str]) -> Result<Reply, Failure> {
         let mut why = String::new();
         for _ in 0..TRIES {
@@ -135,7 +135,7 @@ impl Client {
                 },
                 Ok(Ok(reply)) => return Ok(reply),
                 Ok(Err(error)) => return Err(self.unknown(error.to_string())),
-                // Nothing was sent.
+                // The connection failed, so nothing was sent.
                 Err(error) => {
                     why = error.to_string();
                     self.turn();
@@ -145,7 +145,7 @@ impl Client {
         Err(Failure::NotDone(why))
     }
 
-    /// The reply to a request that must be answered, and does the same when it is sent again.
+    /// The reply to an idempotent request, which is sent until it is answered.
     #[track_caller]
     pub(super) fn must(&mut self, args: &[&str]) -> Reply {
         let begun = Instant::now();
@@ -166,7 +166,7 @@ impl Client {
         Ok(self.connections.get_mut(&self.at).expect("inserted"))
     }
 
-    /// Asks the next node, after a pause.
+    /// Moves on to the next node, after a pause.
     fn turn(&mut self) {
         thread::sleep(PAUSE);
         let place = self.nodes.iter().position(|node| *node == self.at);
@@ -174,14 +174,14 @@ impl Client {
     }
 
     fn unknown(&mut self, why: String) -> Failure {
-        // A reply that comes later would be taken for that of the next request.
+        // Closes the connection: a late reply would be taken for the reply to the next request.
         self.connections.remove(&self.at);
         self.turn();
         Failure::Unknown(why)
     }
 }
 
-/// An error that says that nothing was done.
+/// An error reply to a request that had no effect.
 enum Refusal {
     Moved(SocketAddr),
     Down,

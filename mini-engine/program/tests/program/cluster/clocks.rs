@@ -8,7 +8,7 @@ use super::nodes::Cluster;
 use super::wait_for;
 use crate::support::{check_says, skipped};
 
-/// What makes a process see a time an hour from now.
+/// The environment in which a process sees a time an hour from now.
 fn an_hour_ahead() -> Option<Vec<(&'static str, String)>> {
     let library = PathBuf::from("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1");
     library.exists().then(|| {
@@ -22,7 +22,7 @@ fn an_hour_ahead() -> Option<Vec<(&'static str, String)>> {
 
 #[test]
 fn a_follower_whose_clock_is_an_hour_ahead_shows_what_the_leader_shows() {
-    // Catches a node that lets keys expire by its own clock, so that the states differ for ever.
+    // Catches a node that lets keys expire by its own clock, so that the nodes' states differ for ever.
     let Some(environment) = an_hour_ahead() else {
         return skipped(
             "a_follower_whose_clock_is_an_hour_ahead_shows_what_the_leader_shows",
@@ -40,7 +40,7 @@ fn a_follower_whose_clock_is_an_hour_ahead_shows_what_the_leader_shows() {
     let mut reader = Connection::reading(cluster.nodes[ahead].address).expect("a node that answers");
     wait_for("the follower has it", || reader.call(&["GET", "short"]).expect("a reply") == Reply::value("v"));
     check_says(&cluster.status(leader), "clock");
-    // As a leader it expires what is due by its clock, and everyone follows.
+    // As leader, the node expires keys by its clock, and the other nodes follow.
     cluster.kill((leader + 2) % 3);
     cluster.start((leader + 2) % 3);
     cluster.pause(leader);

@@ -1,4 +1,4 @@
-//! What is done to a cluster in a round.
+//! The faults of a cluster in a round.
 
 use proof::Random;
 
@@ -6,20 +6,20 @@ use super::nodes::Cluster;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// SIGKILL, and a start when the fault ends.
+    /// Kills nodes by SIGKILL, and starts them when the fault ends.
     Kill(Vec<usize>),
-    /// SIGSTOP and SIGCONT.
+    /// Pauses a node by SIGSTOP, and continues it by SIGCONT.
     Pause(usize),
-    /// No node can reach it, and it can reach none.
+    /// Cuts all links between the node and the others.
     Isolate(usize),
-    /// The first cannot call the second.
+    /// The first node cannot connect to the second.
     OneWay(usize, usize),
-    /// Each sync takes long.
+    /// Delays each sync of a node.
     SlowDisk(usize),
 }
 
 impl Fault {
-    /// The faults of a round. Those of the first rounds are what a cluster is for; those of later ones are random, and may be two.
+    /// The faults of a round. The first rounds have faults that every cluster must survive; later rounds have one or two random faults.
     pub(super) fn draw(round: usize, random: &mut Random, leader: usize, nodes: usize) -> Vec<Fault> {
         match round {
             0 => vec![Fault::Kill(vec![leader])],
@@ -36,7 +36,7 @@ impl Fault {
     }
 
     fn random(random: &mut Random, leader: usize, nodes: usize) -> Fault {
-        // Half of them concern the leader.
+        // Half of the faults affect the leader.
         let node = if random.index(2) == 0 { leader } else { random.index(nodes) };
         let other = (node + 1 + random.index(nodes - 1)) % nodes;
         match random.index(10) {
@@ -57,7 +57,7 @@ impl Fault {
         }
     }
 
-    /// Whether more than half of the nodes work as usual beside the faults, so that the cluster must go on.
+    /// Whether the faults leave more than half of the nodes intact, so that the cluster must go on.
     pub(super) fn leave_majority(faults: &[Fault], nodes: usize) -> bool {
         let concerned: usize = faults.iter().map(|fault| fault.nodes().len()).sum();
         (nodes - concerned.min(nodes)) * 2 > nodes

@@ -1,4 +1,4 @@
-//! A node whose disk is really full.
+//! A node on a file system that is actually full.
 
 use super::client::{Connection, Reply};
 use super::nodes::Cluster;
@@ -9,12 +9,12 @@ use crate::support::mount::Mount;
 const DISK: u64 = 96 << 20;
 const ENOUGH: u64 = 1 << 30;
 const VALUE: usize = 100_000;
-/// Together more than the disk.
+/// The number of values that are together larger than the disk.
 const MOST: usize = 4000;
 
 #[test]
 fn a_node_with_a_full_disk_ends_and_the_others_go_on() {
-    // Catches a node that hangs, or that acknowledges entries which it could not store, and one that cannot come back when there is room.
+    // Catches a node that hangs, one that acknowledges entries which it could not store, and one that cannot rejoin when there is room.
     let Some(mount) = Mount::new(DISK, "a_node_with_a_full_disk_ends_and_the_others_go_on") else { return };
     let mut cluster = Cluster::started(2);
     let small = cluster.make_node();
@@ -41,6 +41,6 @@ fn a_node_with_a_full_disk_ends_and_the_others_go_on() {
     for n in (0..written).step_by(37) {
         assert_eq!(reader.call(&["GET", &format!("k{n}")]).expect("a reply"), Reply::value(&format!("{n} {value}")));
     }
-    // Before its disk disappears.
+    // The node is killed before its disk is unmounted.
     cluster.kill(small);
 }

@@ -1,4 +1,4 @@
-//! What clients asked and were told, and when: a line of JSON for each operation, which `mini-engine/cluster/check` reads.
+//! The clients' operations with their results and times: a line of JSON for each operation, which `mini-engine/cluster/check` reads.
 //!
 //! `CLUSTER_HISTORY=DIR` keeps the histories: one file for each round.
 
@@ -30,12 +30,12 @@ impl Op {
     }
 }
 
-/// What is known of the outcome of an operation.
+/// The outcome of an operation, as far as the client knows.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Outcome {
     /// The value that GET found, or the number that the other commands replied.
     Returned(Option<i64>),
-    /// It may have had its effect, or may have it later.
+    /// The operation may have taken effect, or may take effect later.
     Unknown,
 }
 
@@ -60,7 +60,7 @@ impl History {
         self.begun.elapsed().as_nanos() as u64
     }
 
-    /// Records an operation that was called at `call` and whose outcome is known now.
+    /// Records an operation that began at `call` and ended now with `outcome`.
     pub(super) fn record(&self, client: usize, key: &str, op: Op, call: u64, outcome: Outcome) {
         let Some(file) = &self.file else { return };
         let mut line = json!({ "client": client, "op": op.name(), "key": key, "call": call });

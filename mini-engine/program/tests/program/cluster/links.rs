@@ -1,7 +1,7 @@
-//! Proxies between the nodes of a cluster, which a test cuts: a connection that is cut stays open, and what was sent arrives when it is mended.
+//! Proxies between the nodes of a cluster, whose links a test can cut. A cut connection stays open, and its bytes arrive once the link is restored.
 //!
-//! Each node advertises its proxy to the others. Which node has made a connection is found in /proc: the process that holds the other end. What is not
-//! a node, such as `mini-engine cluster status`, is never cut off.
+//! Each node advertises its proxy to the others. A proxy finds in /proc which process, and so which node, has made a connection. Connections of other
+//! processes, such as `mini-engine cluster status`, are never cut.
 
 use std::collections::HashSet;
 use std::fs;
@@ -15,7 +15,7 @@ use std::thread;
 struct State {
     /// The process of each node.
     processes: Vec<Option<u32>>,
-    /// Pairs of nodes: connections that the first has made to the second do not work.
+    /// Pairs of nodes: connections from the first to the second are cut.
     cut: HashSet<(usize, usize)>,
     proxies: Vec<SocketAddr>,
     ended: bool,
@@ -45,7 +45,7 @@ impl Links {
         address
     }
 
-    /// The same for a node that is reached without a proxy, and so is never cut off.
+    /// Adds a node that is reached without a proxy, and so is never cut off.
     pub(super) fn direct(&self, node: SocketAddr) -> SocketAddr {
         let mut state = self.0.state.lock().expect("state");
         state.proxies.push(node);
@@ -87,7 +87,7 @@ impl Drop for Links {
             state.ended = true;
             proxies.clone_from(&state.proxies);
         });
-        // Each listener looks once more.
+        // Wakes each listener once more, so that it sees the end.
         for proxy in proxies {
             TcpStream::connect(proxy).ok();
         }
@@ -113,7 +113,7 @@ impl Shared {
         }
     }
 
-    /// Passes on what arrives, while the link is not cut.
+    /// Forwards bytes while the link is not cut.
     fn pass_on(&self, mut source: TcpStream, mut target: TcpStream, link: Option<(usize, usize)>) {
         let mut bytes = vec![0; 64 << 10];
         while let Ok(length @ 1..) = source.read(&mut bytes) {
@@ -134,7 +134,7 @@ impl Shared {
     }
 }
 
-/// The place of the process that holds the other end of a connection from `peer`.
+/// The index of the process that holds the other end of a connection from `peer`.
 fn owner(peer: SocketAddr, near: &TcpStream, processes: &[Option<u32>]) -> Option<usize> {
     let here = near.local_addr().ok()?.port();
     let port = |field: &str| u16::from_str_radix(field.rsplit_once(':')?.1, 16).ok();

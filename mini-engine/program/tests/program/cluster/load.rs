@@ -1,5 +1,5 @@
-//! Clients that work on a cluster while it is harmed. Each counts what it was told, on keys of its own, and takes part in the history of keys that all
-//! share.
+//! Clients that work on a cluster under faults. Each client counts its acknowledged writes on keys of its own, and takes part in the history of
+//! shared keys.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -13,15 +13,15 @@ use super::client::{Client, Failure, Reply};
 use super::history::{History, Op, Outcome};
 
 pub(super) const CLIENTS: usize = 8;
-/// Those that only read, and so stay with a node that does not know that it is deposed.
+/// The number of clients that only read, and so stay with a deposed leader.
 const READERS: usize = 2;
-/// How long a client waits for a reply.
+/// The time that a client waits for a reply.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Keys that are shared at one time, and operations on all of them until others take their place: the check of a long history takes long.
+/// The number of shared keys at one time, and the operations on them until new keys replace them: the check of a long history takes long.
 const SHARED_KEYS: usize = 3;
 const OPERATIONS: usize = 150;
 
-/// What the clients of a round share.
+/// The shared state of the clients of a round.
 pub(super) struct Load {
     pub(super) round: usize,
     pub(super) nodes: Vec<SocketAddr>,
@@ -55,7 +55,7 @@ impl Load {
         (0..generations).flat_map(move |generation| (0..SHARED_KEYS).map(move |key| shared_key(round, generation, key)))
     }
 
-    /// Makes one operation on a shared key, and records it, unless no node has accepted it.
+    /// Runs one operation on a shared key, and records it, unless no node has accepted it.
     pub(super) fn operate(&self, client: &mut Client, name: usize, key: &str, op: Op) -> Option<Outcome> {
         let call = self.history.now();
         let replied = match op {
@@ -84,17 +84,17 @@ fn shared_key(round: usize, generation: usize, key: usize) -> String {
     format!("shared {round} {generation} {key}")
 }
 
-/// A client, over all rounds.
+/// A client, which works in all rounds.
 pub(super) struct Worker {
     number: usize,
     random: Random,
-    /// Increments of its counter: acknowledged, and of unknown outcome.
+    /// Increments of its counter: the acknowledged ones, and those of unknown outcome.
     acknowledged: i64,
     unknown: i64,
-    /// Keys that it wrote, each with its number as its value: the last one, and the acknowledged ones.
+    /// The numbers of the keys that it wrote, each with its number as value: the last one, and the acknowledged ones.
     last: u64,
     pub(super) written: Vec<u64>,
-    /// Of these, those of earlier rounds.
+    /// The acknowledged keys of earlier rounds.
     pub(super) earlier: usize,
 }
 
@@ -117,12 +117,12 @@ impl Worker {
         format!("line {} {number:06}", self.number)
     }
 
-    /// What the counter may be.
+    /// The possible values of the counter.
     pub(super) fn counted(&self) -> RangeInclusive<i64> {
         self.acknowledged..=self.acknowledged + self.unknown
     }
 
-    /// Works until it is told to stop.
+    /// Works until the load is stopped.
     pub(super) fn run(&mut self, load: &Load) {
         let mut client = Client::new(load.nodes.clone(), self.number, PATIENCE);
         while !load.stop.load(Ordering::Relaxed) {
@@ -156,7 +156,7 @@ impl Worker {
     }
 
     fn write(&mut self, load: &Load, client: &mut Client) {
-        // No number comes twice: a write of unknown outcome may have its effect later.
+        // Numbers are not reused: a write of unknown outcome may take effect later.
         self.last += 1;
         match client.call(&["SET", &self.key(self.last), &self.last.to_string()]) {
             Ok(_) => {
@@ -168,11 +168,11 @@ impl Worker {
         }
     }
 
-    /// Counts with a key that expires again and again: a node on which it expires at another entry counts otherwise for ever.
+    /// Increments a key that expires repeatedly: if it expires at another log entry on one node, that node's count differs for ever.
     fn expire(&mut self, client: &mut Client) {
         let (key, millis) = (self.brief(), (1 + self.random.index(40)).to_string());
         let request = if self.random.index(4) == 0 { vec!["PEXPIRE", &key, &millis] } else { vec!["INCR", &key] };
-        // Whatever became of it is the same on all nodes.
+        // Any reply is allowed: only a difference between the contents of the nodes is a fault.
         drop(client.call(&request));
     }
 
@@ -182,7 +182,7 @@ impl Worker {
         let op = match self.random.index(20) {
             _ if self.number < READERS => Op::Get,
             0..8 => Op::Get,
-            // Far from each other, so that increments do not meet the next one.
+            // The values are far apart, so that increments of one value do not reach the next.
             8..13 => Op::Set(number as i64 * 1000),
             13..18 => Op::Incr,
             _ => Op::Del,

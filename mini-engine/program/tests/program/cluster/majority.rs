@@ -1,4 +1,4 @@
-//! Without a majority, and with a paused node.
+//! Clusters without a majority, and with a paused node.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use super::nodes::Cluster;
 use super::wait_for;
 use crate::support::PATIENCE;
 
-/// How long a client waits for a node that may be paused before it asks another one.
+/// The time that a client waits for a possibly paused node before it tries another one.
 pub(super) const SHORT: Duration = Duration::from_secs(2);
 
 #[test]
 fn without_a_majority_writes_fail_and_readonly_reads_go_on() {
-    // Catches a write that waits for ever or is acknowledged, a linearizable read that is answered from an old state, and a node that does not
-    // come back to work with the others.
+    // Catches a write without a majority that waits for ever or is acknowledged, a linearizable read that is answered from an old state, and a
+    // node that does not rejoin the others.
     let mut cluster = Cluster::new(3, 1);
     let mut client = cluster.client();
     client.must(&["SET", "k", "v"]);
@@ -22,7 +22,7 @@ fn without_a_majority_writes_fail_and_readonly_reads_go_on() {
         cluster.kill(other);
     }
     let mut alone = Connection::open(cluster.nodes[last].address, PATIENCE).expect("connect");
-    // The first of them may have been proposed: its outcome is unknown, and the reply says so.
+    // The first request may have been proposed: its outcome is unknown, and the reply states that.
     for request in [&["SET", "k", "w"][..], &["INCR", "n"], &["GET", "k"]] {
         let reply = alone.call(request).expect("a reply in bounded time");
         let Reply::Error(said) = &reply else { panic!("{request:?}: {reply:?}") };
@@ -41,7 +41,7 @@ fn without_a_majority_writes_fail_and_readonly_reads_go_on() {
 
 #[test]
 fn a_node_that_was_away_for_long_catches_up() {
-    // Catches a follower that does not get all that it missed, or that shows some of it twice.
+    // Catches a follower that does not get all entries that it missed, or that applies an entry twice.
     let mut cluster = Cluster::new(3, 1);
     let away = (cluster.leader_of("probe") + 1) % 3;
     cluster.kill(away);
@@ -75,7 +75,7 @@ fn a_leader_that_was_paused_learns_of_the_new_one() {
     others.remove(old);
     Client::new(others, 0, SHORT).must(&["SET", "k", "new"]);
     cluster.resume(old);
-    // Whatever it believes at first.
+    // The node may first believe that it still leads.
     let reply = asleep.call(&["GET", "k"]).expect("a reply");
     assert!(reply == Reply::value("new") || matches!(&reply, Reply::Error(_)), "{reply:?}");
     wait_for("it sends clients to the new leader, or leads again", || {

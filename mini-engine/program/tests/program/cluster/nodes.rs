@@ -14,10 +14,10 @@ use super::links::Links;
 use super::wait_for;
 use crate::support::{Ran, Room, program, run_with, skipped};
 
-/// Longer than a node takes to say that there is no majority.
+/// Longer than a node takes to report that there is no majority.
 const REPLY: Duration = Duration::from_secs(15);
 
-/// A node in `directory` that listens there for clients and for other nodes, not yet started.
+/// The command of a node in `directory` that listens for clients and for other nodes at these addresses.
 pub(super) fn serve(directory: &Path, clients: &str, peers: &str) -> Command {
     let mut command = program();
     command.args(["serve", "--cluster"]).arg(directory);
@@ -25,23 +25,23 @@ pub(super) fn serve(directory: &Path, clients: &str, peers: &str) -> Command {
     command
 }
 
-/// One node. Its process is killed with it.
+/// One node; its process is killed when it is dropped.
 pub(super) struct Node {
     pub(super) directory: PathBuf,
-    /// Where its clients connect.
+    /// The address for clients.
     pub(super) address: SocketAddr,
-    /// Where its proxy connects.
+    /// The address to which its proxy connects.
     peers: SocketAddr,
-    /// Where the other nodes connect: its proxy.
+    /// The address to which the other nodes connect: its proxy's.
     pub(super) advertised: SocketAddr,
     log: PathBuf,
-    /// What its process finds in its environment.
+    /// Additional environment variables of its process.
     pub(super) environment: Vec<(&'static str, String)>,
     process: Option<Child>,
 }
 
 impl Node {
-    /// The process, not yet started.
+    /// The command that starts the process.
     pub(super) fn command(&self) -> Command {
         let mut command = serve(&self.directory, &self.address.to_string(), &self.peers.to_string());
         command.args(["--cluster-advertise", &self.advertised.to_string()]);
@@ -49,12 +49,12 @@ impl Node {
         command
     }
 
-    /// What its processes have said so far.
+    /// The output of its processes so far.
     pub(super) fn said(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Whether its process runs; one that has ended by itself has failed.
+    /// Whether its process runs; a process that has ended by itself has failed.
     pub(super) fn runs(&mut self) -> bool {
         let Some(process) = &mut self.process else { return false };
         let ended = process.try_wait().expect("wait");
@@ -71,7 +71,7 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         if let Some(process) = &mut self.process {
-            // It may have ended.
+            // The process may have ended already.
             process.kill().ok();
             process.wait().ok();
         }
@@ -86,15 +86,15 @@ impl Drop for Node {
 pub(super) struct Cluster {
     pub(super) nodes: Vec<Node>,
     pub(super) links: Links,
-    /// Whether nodes are reached without proxies, which take long for the connections of many groups.
+    /// Whether nodes are reached without proxies, because proxies are slow with the connections of many groups.
     is_direct: bool,
-    /// What slows down the disks.
+    /// The processes that slow down the disks.
     tracers: Vec<Child>,
     room: Room,
 }
 
 impl Cluster {
-    /// Nodes that run and do not know of each other.
+    /// Running nodes that are in no cluster yet.
     pub(super) fn started(count: usize) -> Self {
         Self::started_so(count, false)
     }
@@ -116,7 +116,7 @@ impl Cluster {
         cluster
     }
 
-    /// The same, where each group is on so many nodes, which are reached without proxies.
+    /// A cluster in which each group is on `replicas` nodes, which are reached without proxies.
     pub(super) fn spread(count: usize, groups: usize, replicas: usize) -> Self {
         let cluster = Self::started_so(count, true);
         cluster.init_with(groups, &format!("--replicas {replicas}"));
@@ -172,7 +172,7 @@ impl Cluster {
         process.wait().expect("wait");
     }
 
-    /// Ends a node as an operator does. Returns whether it ended well.
+    /// Ends a node as an operator does. Returns whether it exited with success.
     pub(super) fn end(&mut self, number: usize) -> bool {
         self.nodes[number].signal(Signal::TERM);
         self.links.set_process(number, None);
@@ -185,7 +185,7 @@ impl Cluster {
         status.expect("an end").success()
     }
 
-    /// How a node has ended by itself, if it has.
+    /// The exit status of a node that has ended by itself.
     pub(super) fn ended(&mut self, number: usize) -> Option<ExitStatus> {
         let process = self.nodes[number].process.as_mut()?;
         let status = process.try_wait().expect("wait")?;
@@ -202,7 +202,7 @@ impl Cluster {
         self.nodes[number].signal(Signal::CONT);
     }
 
-    /// Lets each sync of a node take long, where strace can do that.
+    /// Delays each sync of a node, if strace can do that.
     pub(super) fn slow_disk(&mut self, number: usize) {
         const SYNCS: &str = "fsync,fdatasync,msync,sync_file_range";
         let process = self.nodes[number].process.as_ref().expect("it runs").id().to_string();
@@ -217,7 +217,7 @@ impl Cluster {
 
     pub(super) fn fast_disks(&mut self) {
         for mut tracer in self.tracers.drain(..) {
-            // It lets its process go. It may have ended with it, or because it may not trace.
+            // The tracer then detaches. It may have ended already, with its process or because it has no right to trace.
             kill_process(Pid::from_child(&tracer), Signal::TERM).ok();
             tracer.wait().expect("wait");
         }
@@ -228,7 +228,7 @@ impl Cluster {
         self.nodes.iter_mut().for_each(|node| _ = node.runs());
     }
 
-    /// Runs `mini-engine cluster` with these words.
+    /// Runs `mini-engine cluster` with these arguments.
     pub(super) fn admin(&self, words: &str) -> Ran {
         let mut command = program();
         command.arg("cluster").args(words.split_whitespace());
@@ -244,21 +244,20 @@ impl Cluster {
         self.nodes.iter().map(|node| node.address).collect()
     }
 
-    /// The node that takes writes of `key`, which is removed.
+    /// The node that accepts writes of `key`. Finds it by a removal of the key.
     pub(super) fn leader_of(&self, key: &str) -> usize {
         let mut client = self.client();
         client.must(&["DEL", key]);
         self.nodes.iter().position(|node| node.address == client.at).expect("a node")
     }
 
-    /// What `mini-engine cluster status` says when a node is asked.
+    /// The output of `mini-engine cluster status` for this node.
     pub(super) fn status(&self, number: usize) -> String {
         self.admin(&format!("status {}", self.nodes[number].advertised)).text()
     }
 }
 
-/// An address on loopback that nothing uses. Its port is below those that the system takes for connections, or it could be taken while its node is
-/// down.
+/// A free address on loopback. Its port is below those that the system assigns to connections, so that no connection takes it while the node is down.
 fn free_address() -> SocketAddr {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     const PORTS: u32 = 20_000;

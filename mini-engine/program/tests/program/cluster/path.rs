@@ -1,4 +1,4 @@
-//! The way of a new user: three nodes, a cluster, a leader that is killed, a fourth node, one that leaves.
+//! The steps of a new user: start three nodes, make a cluster, kill the leader, add a fourth node, remove a node.
 
 use std::process::{Command, Stdio};
 
@@ -7,18 +7,18 @@ use super::nodes::Cluster;
 use super::wait_for;
 use crate::support::{PATIENCE, check_says, run_with, skipped};
 
-/// A node that is none of these.
+/// A node that is not among these.
 fn other_than(nodes: &[usize]) -> usize {
     (0..).find(|node| !nodes.contains(node)).expect("a node")
 }
 
-/// Waits until a node that is asked without a leader shows this value.
+/// Waits until a read at this node, even if it is a follower, returns this value.
 fn wait_for_value(cluster: &Cluster, node: usize, key: &str, expected: &Reply) {
     let mut reader = Connection::reading(cluster.nodes[node].address).expect("a node that answers");
     wait_for("a follower has the value", || reader.call(&["GET", key]).expect("a reply") == *expected);
 }
 
-/// The number by which the cluster knows a node, which is not its place here: the end of its name.
+/// The number of a node in the cluster, which is the end of its name; it differs from the node's index here.
 pub(super) fn id_of(cluster: &Cluster, node: usize) -> u64 {
     let mut connection = Connection::open(cluster.nodes[node].address, PATIENCE).expect("connect");
     let Reply::Value(Some(name)) = connection.call(&["CLUSTER", "MYID"]).expect("a reply") else { panic!("no name") };
@@ -59,7 +59,7 @@ fn a_new_user_kills_the_leader_goes_on_adds_a_fourth_node_and_removes_one() {
     check_says(&said, &format!("node {gone}|removed"));
     assert!(!cluster.status(fourth).contains(&member.to_string()));
     cluster.kill(killed);
-    // Three are left, so one of them may go.
+    // Three nodes are left, so one of them may be removed.
     let leader = cluster.leader_of("probe");
     cluster.kill(other_than(&[leader, killed]));
     client.must(&["SET", "milk", "3 litres"]);
@@ -68,14 +68,14 @@ fn a_new_user_kills_the_leader_goes_on_adds_a_fourth_node_and_removes_one() {
 
 #[test]
 fn a_leader_that_is_removed_hands_over() {
-    // Catches a cluster that stops where the node to be removed leads it.
+    // Catches a cluster that stops when its leader is removed.
     let cluster = Cluster::new(3, 2);
     let leader = cluster.leader_of("probe");
     let mut client = cluster.client();
     client.must(&["SET", "k", "v"]);
     let from = cluster.nodes[other_than(&[leader])].advertised;
     cluster.admin(&format!("remove {} --from {from}", id_of(&cluster, leader))).text();
-    // It may lead for a moment, although it does not count.
+    // The removed node may lead for a moment, although it has no vote.
     wait_for("another leader", || cluster.leader_of("probe") != leader);
     client.must(&["SET", "l", "w"]);
     assert_eq!(client.must(&["GET", "k"]), Reply::value("v"));
@@ -83,7 +83,7 @@ fn a_leader_that_is_removed_hands_over() {
 
 #[test]
 fn a_follower_reads_after_readonly_and_sends_away_what_writes() {
-    // Catches a follower that answers a plain GET, which may be old, or that redirects what it may answer.
+    // Catches a follower that answers a plain GET, perhaps with an old value, or that redirects a read which it may answer.
     let cluster = Cluster::new(3, 1);
     cluster.client().must(&["SET", "k", "v"]);
     let leader = cluster.leader_of("probe");
@@ -106,10 +106,10 @@ fn a_follower_reads_after_readonly_and_sends_away_what_writes() {
 
 #[test]
 fn keys_of_one_request_are_in_one_slot() {
-    // Catches a request that is carried out in part, by the group of its first key, and hash tags that are not looked at.
+    // Catches a request that only the group of its first key carries out, and hash tags that are ignored.
     let cluster = Cluster::new(3, 2);
     let mut client = cluster.client();
-    // In one group or in two: as in Redis Cluster, the slot counts.
+    // The keys may be in one group or in two: as in Redis Cluster, the slot decides.
     for pair in [["a", "b"], ["bar", "probe"]] {
         let leader = cluster.leader_of(pair[0]);
         let mut connection = Connection::open(cluster.nodes[leader].address, PATIENCE).expect("connect");
@@ -123,13 +123,13 @@ fn keys_of_one_request_are_in_one_slot() {
 
 #[test]
 fn redis_cli_follows_a_change_of_leader() {
-    // Catches a redirection that a client library accepts and the original tool does not.
+    // Catches a redirection that a client library accepts and redis-cli does not.
     let mut cluster = Cluster::new(3, 1);
     let run = |node: usize, cluster: &Cluster, input: &str| {
         let mut command = Command::new("redis-cli");
         command.args(["-c", "-h", "127.0.0.1", "-p", &cluster.nodes[node].address.port().to_string()]);
         let said = run_with(command, input.as_bytes()).text();
-        // It says where it went.
+        // The tool prints its redirections too.
         said.lines().filter(|line| !line.starts_with("-> Redirected")).collect::<Vec<_>>().join(" ")
     };
     if Command::new("redis-cli").arg("--version").stdout(Stdio::null()).status().is_err() {

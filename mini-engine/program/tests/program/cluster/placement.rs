@@ -1,4 +1,4 @@
-//! Groups that live on some of the nodes: what each holds, a node that is killed, and a group that moves.
+//! Groups that are on some of the nodes: the groups of each node, a killed node, and a moved group.
 
 use super::client::Reply;
 use super::nodes::Cluster;
@@ -10,7 +10,7 @@ const NODES: usize = 5;
 const GROUPS: usize = 5;
 const KEYS: usize = 200;
 
-/// The groups whose states a node has.
+/// The groups that a node stores.
 fn groups_of(cluster: &Cluster, node: usize) -> Vec<usize> {
     let numbers = names(&cluster.nodes[node].directory).into_iter().filter_map(|name| {
         name.to_string_lossy().strip_prefix("state-").map(|number| number.parse().expect("a number"))
@@ -22,8 +22,8 @@ fn groups_of(cluster: &Cluster, node: usize) -> Vec<usize> {
 
 #[test]
 fn five_nodes_hold_three_groups_each_and_a_group_moves_to_a_sixth() {
-    // Catches a node that holds more than its groups, or that sends clients astray; a group that stops with one node; and one that does not arrive, or
-    // whose space is not freed.
+    // Catches a node that stores more than its groups, or that redirects clients wrongly; a group that stops with one node; and a moved group that
+    // does not arrive, or whose space is not freed.
     let mut cluster = Cluster::spread(NODES, GROUPS, 3);
     let mut client = cluster.client();
     let check = |cluster: &Cluster, value: &str| {

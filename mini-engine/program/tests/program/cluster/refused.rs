@@ -7,7 +7,7 @@ use super::nodes::{Cluster, serve};
 use super::wait_for;
 use crate::support::{PATIENCE, Room, check_says, flip, names, run_with};
 
-/// The first file in `directory` whose name ends so.
+/// The first file in `directory` whose name ends with `ending`.
 fn file(directory: &Path, ending: &str) -> PathBuf {
     let mut paths = names(directory).into_iter().map(|name| directory.join(name));
     let found = paths.find(|path| path.to_string_lossy().ends_with(ending));
@@ -16,7 +16,7 @@ fn file(directory: &Path, ending: &str) -> PathBuf {
 
 #[test]
 fn a_second_node_on_a_directory_is_refused_and_the_first_goes_on() {
-    // Catches two processes that vote under one name.
+    // Catches two processes that vote as one node.
     let cluster = Cluster::new(3, 1);
     let second = serve(&cluster.nodes[0].directory, "127.0.0.1:0", "127.0.0.1:0");
     check_says(&run_with(second, b"").refused(4), "node-0|is locked");
@@ -25,13 +25,13 @@ fn a_second_node_on_a_directory_is_refused_and_the_first_goes_on() {
 
 #[test]
 fn a_node_with_a_damaged_file_is_refused_and_can_be_replaced() {
-    // Catches a node that votes, or answers, from a damaged log; and an operator who is not told which file it is.
+    // Catches a node that votes, or answers, from a damaged log, and a message that does not name the file.
     let mut cluster = Cluster::new(3, 1);
     let mut client = cluster.client();
     (0..200).for_each(|n| _ = client.must(&["SET", &format!("k{n}"), "v"]));
     let victim = (cluster.leader_of("probe") + 1) % 3;
     cluster.kill(victim);
-    // Within what later writes have recorded as synced.
+    // An offset in the part of the log that later writes have recorded as synced.
     const OFFSET: usize = 3000;
     let damaged = file(&cluster.nodes[victim].directory.join("log"), ".log");
     flip(&damaged, OFFSET);
@@ -54,7 +54,7 @@ fn a_node_with_a_damaged_file_is_refused_and_can_be_replaced() {
 
 #[test]
 fn a_cluster_address_that_others_reach_needs_a_secret_and_tls() {
-    // Catches a node whose log anyone may write.
+    // Catches a node that accepts log entries from anyone.
     let room = Room::new();
     let directory = room.path("node");
     let said = run_with(serve(&directory, "127.0.0.1:0", "0.0.0.0:0"), b"").refused(2);
@@ -64,7 +64,7 @@ fn a_cluster_address_that_others_reach_needs_a_secret_and_tls() {
 
 #[test]
 fn nodes_that_belong_to_a_cluster_are_not_made_into_another() {
-    // Catches an `init` that is sent twice, or to a node of another cluster, and that would let two leaders write one log.
+    // Catches an `init` that is accepted twice, or by a node of another cluster, and would let two leaders write one log.
     let mut cluster = Cluster::new(3, 1);
     cluster.client().must(&["SET", "k", "v"]);
     let all: Vec<String> = cluster.nodes.iter().map(|node| node.advertised.to_string()).collect();
@@ -73,7 +73,7 @@ fn nodes_that_belong_to_a_cluster_are_not_made_into_another() {
     let fresh = cluster.make_node();
     cluster.start(fresh);
     let new = cluster.nodes[fresh].advertised.to_string();
-    // A node keeps its place in the first of them, and would keep its number.
+    // In the first of these lists, a node keeps its place, and would keep its number.
     for nodes in [[&all[0], &new, &all[1]], [&all[0], &all[1], &new], [&new, &all[0], &all[1]]] {
         let mixed = cluster.admin(&format!("init {} {} {}", nodes[0], nodes[1], nodes[2]));
         assert_ne!(mixed.code, Some(0), "{nodes:?}: {mixed:?}");
@@ -86,7 +86,7 @@ fn nodes_that_belong_to_a_cluster_are_not_made_into_another() {
 
 #[test]
 fn numbers_that_make_no_cluster_and_options_without_an_effect_are_refused() {
-    // Catches a group on more nodes than there are, a node that holds nothing, and an option that a user trusts in vain.
+    // Catches a group on more nodes than exist, a node without groups, and an option that is silently ignored.
     let cluster = Cluster::started(3);
     let all: Vec<String> = cluster.nodes.iter().map(|node| node.advertised.to_string()).collect();
     let all = all.join(" ");

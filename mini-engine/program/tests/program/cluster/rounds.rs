@@ -1,7 +1,7 @@
-//! A cluster under load is harmed, round after round. Afterwards every acknowledged write is there, and all nodes hold the same.
+//! A cluster under load suffers faults, round after round. Afterwards it has every acknowledged write, and all nodes have the same data.
 //!
-//! `CLUSTER_ROUNDS=n` makes it longer, `KILL_SEED=n` repeats the choices of a run, and `CLUSTER_HISTORY=DIR` keeps the histories for
-//! `mini-engine/cluster/check/run DIR`, which checks whether they are linearizable.
+//! `CLUSTER_ROUNDS=n` sets the number of rounds, `KILL_SEED=n` repeats the choices of a run, and `CLUSTER_HISTORY=DIR` keeps the
+//! histories for `mini-engine/cluster/check/run DIR`, which checks whether they are linearizable.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -20,13 +20,13 @@ use crate::support::kill_seed;
 
 const ROUNDS: u64 = 3;
 const NODES: usize = 3;
-/// Acknowledged writes before a fault, at most, and in each wait for the cluster to go on.
+/// The most acknowledged writes before a fault, and the number in each wait for the cluster to go on.
 const BEFORE: usize = 500;
 const ONWARD: u64 = 50;
-/// How long a fault lasts, at most.
+/// The longest duration of a fault.
 const LONGEST_MILLIS: usize = 1500;
 
-/// Stops the clients, also where the test fails.
+/// Stops the clients when dropped, also if the test fails.
 struct StopAtEnd<'a>(&'a AtomicBool);
 
 impl Drop for StopAtEnd<'_> {
@@ -35,7 +35,7 @@ impl Drop for StopAtEnd<'_> {
     }
 }
 
-/// Waits until so many more writes are acknowledged.
+/// Waits until `writes` more writes are acknowledged.
 fn wait_onward(load: &Load, cluster: &mut Cluster, writes: u64, what: &str) {
     let before = load.acknowledged.load(Ordering::Relaxed);
     wait_for(what, || {
@@ -44,7 +44,7 @@ fn wait_onward(load: &Load, cluster: &mut Cluster, writes: u64, what: &str) {
     });
 }
 
-/// Harms the cluster while its clients work.
+/// Causes faults of the cluster while its clients work.
 fn harm(load: &Load, cluster: &mut Cluster, random: &mut Random) -> Vec<Fault> {
     wait_onward(load, cluster, 1 + random.index(BEFORE) as u64, "the cluster works before a fault");
     let leader = cluster.leader_of("probe");
@@ -59,7 +59,7 @@ fn harm(load: &Load, cluster: &mut Cluster, random: &mut Random) -> Vec<Fault> {
     faults
 }
 
-/// Everything that was acknowledged is there.
+/// Checks that every acknowledged write is stored.
 fn check(load: &Load, cluster: &Cluster, workers: &[Worker], context: &str) {
     let mut client = cluster.client();
     for key in load.shared_keys() {
@@ -75,7 +75,7 @@ fn check(load: &Load, cluster: &Cluster, workers: &[Worker], context: &str) {
     }
 }
 
-/// Every node shows what the leader shows, once it has caught up.
+/// Checks that every node has the leader's data, once it has caught up.
 fn check_same(load: &Load, cluster: &Cluster, workers: &[Worker]) {
     let mut client = cluster.client();
     let lines = workers.iter().flat_map(|worker| worker.written[worker.earlier..].iter().map(|n| worker.key(*n)));
@@ -84,7 +84,7 @@ fn check_same(load: &Load, cluster: &Cluster, workers: &[Worker]) {
     for address in cluster.addresses() {
         let mut reader = Connection::reading(address).expect("a node that answers");
         for key in &keys {
-            // What expires meanwhile expires on all nodes once the leader is asked.
+            // Keys that expire meanwhile expire on all nodes at the next request to the leader.
             wait_for("a node shows what the leader shows", || {
                 reader.call(&["GET", key]).expect("a reply") == client.must(&["GET", key])
             });
@@ -120,7 +120,7 @@ fn no_acknowledged_write_is_lost_whatever_stops() {
         if round + 1 < rounds {
             workers.iter_mut().for_each(|worker| worker.earlier = worker.written.len());
         } else {
-            // In the end, everything.
+            // The last check covers the keys of all rounds.
             workers.iter_mut().for_each(|worker| worker.earlier = 0);
             check_same(&load, &cluster, &workers);
             check(&load, &cluster, &workers, &context);

@@ -1,6 +1,6 @@
-//! A database that has filled its disk is emptied and filled again, with kills in between: by clients of `serve`, and by commands.
+//! A database that has filled its disk is emptied and filled again, by clients of `serve` and by commands, with kills in between.
 //!
-//! `FULL_DISK_ROUNDS=200` is the campaign; `FULL_DISK_SEED=n` repeats a run.
+//! `FULL_DISK_ROUNDS=200` is the setting of campaigns; `FULL_DISK_SEED=n` repeats a run.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use crate::support::{PATIENCE, Room, program};
 
 const DISK: u64 = 32 << 20;
 const ROUNDS: u64 = 10;
-/// The bytes of values that fit onto the disk when all others have been removed: far fewer than do.
+/// A lower bound for the bytes of values that fit onto the disk after a removal of all others; far more do fit.
 const AT_LEAST: usize = 1 << 20;
 
 fn from_environment(name: &str, otherwise: u64) -> u64 {
@@ -58,8 +58,8 @@ impl Emptied {
         Ok(value.len())
     }
 
-    /// Sets keys until one is refused, or longer: until there is as much as a disk has room for in which nothing else is left. Compactions that
-    /// bring back the space of removed keys may be behind the writes. Returns the number of bytes.
+    /// Sets keys until one is refused and at least [`AT_LEAST`] bytes are stored. Earlier refusals are tolerated, because compactions that free
+    /// the space of removed keys may lag behind the writes. Returns the number of bytes.
     fn fill(&mut self, client: &mut Connection) -> usize {
         let (mut bytes, mut refused_since) = (0, None);
         loop {
@@ -88,7 +88,7 @@ impl Emptied {
                 }
                 self.model.clear();
             }
-            // Every key but one in ten, twenty at once.
+            // Removes nine of ten keys, twenty in each call.
             1 => {
                 let gone: Vec<u64> = self.model.keys().copied().filter(|n| n % 10 > 0).collect();
                 for gone in gone.chunks(20) {
@@ -108,7 +108,7 @@ impl Emptied {
         }
     }
 
-    /// What the commands say and do while no server has the full database open.
+    /// Checks the commands on the full database, while no server has it open.
     fn commands(&self) {
         let (db, place) = (self.mount.path("db"), Room::new());
         let run = |args: &[&str]| {
@@ -136,8 +136,7 @@ impl Emptied {
 
 #[test]
 fn a_database_that_fills_its_disk_is_emptied_and_filled_again_over_kills() {
-    // Catches a full disk that can only be left by more space: a removal, a start, a compaction or a checkpoint that is refused, and space that
-    // removals do not bring back.
+    // Catches a removal, start, compaction or checkpoint that is refused because the disk is full, and space that removals do not free.
     let name = "a_database_that_fills_its_disk_is_emptied_and_filled_again_over_kills";
     let Some(mount) = Mount::new(DISK, name) else { return };
     let (seed, rounds) = (from_environment("FULL_DISK_SEED", 7), from_environment("FULL_DISK_ROUNDS", ROUNDS));

@@ -1,8 +1,7 @@
-//! The engine on a disk that is really full.
+//! The engine on a file system that is actually full.
 //!
-//! A ballast file takes almost all of the space, so that the disk becomes full at another place in each round: in the log, in a table, in the
-//! manifest. Writes are refused then, and flushes and opens are not. Once a write was refused, the ballast is removed, and everything goes on
-//! without a reopen.
+//! A ballast file takes almost all of the space, so that in each round the disk becomes full at another write: of the log, a table, or the manifest.
+//! Writes are then refused, but flushes and opens are not. After a refused write the ballast is removed, and everything goes on without a reopen.
 
 use std::fs;
 use std::io::{ErrorKind, Write as _};
@@ -16,7 +15,7 @@ use proof::environment::step;
 
 const DISK: u64 = 3 << 20;
 const WRITES: u64 = 600;
-/// Rounds in each mode. In each round the ballast leaves this many bytes more than in the round before.
+/// The rounds in each mode, and the bytes that the ballast leaves more in each round than in the one before.
 const ROUNDS: u64 = 40;
 const STEP: u64 = 5 << 10;
 
@@ -29,7 +28,7 @@ fn value(n: u64) -> Vec<u8> {
     vec![(n % 251) as u8; 200]
 }
 
-/// Write `n`: three keys of its own and one that all share.
+/// Write `n`: three keys of its own and one key that all writes share.
 fn batch(n: u64) -> WriteBatch {
     let mut batch = WriteBatch::new();
     for part in 0..3 {
@@ -39,7 +38,7 @@ fn batch(n: u64) -> WriteBatch {
     batch
 }
 
-/// The syncs of a round: none, every eighth write, every write.
+/// The syncs of a round: none, one at every eighth write, or one at every write.
 #[derive(Clone, Copy, Debug)]
 enum Mode {
     Buffered,
@@ -72,7 +71,7 @@ fn write_all(db: &Db, mode: Mode, refused: &AtomicU64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Exactly the first `written` writes are there.
+/// Checks that the database has exactly the first `written` writes.
 fn check(path: &Path, written: u64, context: &str) {
     let db = open(path).unwrap_or_else(|error| panic!("{context}: {error}"));
     let last = db.get("last").unwrap().map(|value| u64::from_le_bytes(value[..].try_into().unwrap()));
@@ -84,7 +83,7 @@ fn check(path: &Path, written: u64, context: &str) {
     db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
 }
 
-/// Fills the disk except `left` bytes.
+/// Fills the disk except for `left` bytes.
 fn ballast(path: &Path, left: u64) {
     let mut file = fs::File::create(path).expect("the ballast");
     let full = loop {
@@ -96,7 +95,7 @@ fn ballast(path: &Path, left: u64) {
     file.set_len(file.metadata().expect("known").len() - left).expect("cut");
 }
 
-/// Returns how many writes were refused.
+/// Runs a round; returns the number of refused writes.
 fn round(mount: &Mount, left: u64, mode: Mode) -> u64 {
     let (path, weight) = (mount.path("db"), mount.path("ballast"));
     let context = format!("{left} bytes left, {mode:?}");
@@ -106,21 +105,21 @@ fn round(mount: &Mount, left: u64, mode: Mode) -> u64 {
     let writes = AtomicU64::new(0);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| write_all(&db, mode, &writes));
-        // The space comes back once it was missing twice.
+        // The ballast is removed after two refused writes.
         while !writer.is_finished() && writes.load(Ordering::SeqCst) < 2 {
             db.flush().unwrap_or_else(|error| panic!("{context}: {error}"));
         }
         drop(fs::remove_file(&weight));
         writer.join().unwrap().unwrap_or_else(|error| panic!("{context}: {error}"));
     });
-    // Without a reopen. One that follows finds the same.
+    // All writes are checked without a reopen, and again after one.
     db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
     check(&path, WRITES, &context);
     fs::remove_dir_all(&path).unwrap();
     writes.into_inner()
 }
 
-/// No room for a table: the flush uses that of the reserve (rule 8).
+/// There is no room for a table, so the flush uses the reserve (rule 8).
 fn flush_without_room(mount: &Mount) {
     let (path, weight) = (mount.path("db"), mount.path("ballast"));
     let db = open(&path).unwrap();
@@ -146,7 +145,7 @@ fn is_full(error: &Error) -> bool {
 
 #[test]
 fn a_disk_that_is_really_full_loses_nothing_acknowledged() {
-    // Catches a defect that a double cannot show: the space is missing at a later call than the one that asks for it.
+    // Catches a defect that a simulated disk cannot show: a call may fail for lack of space later than the write that needed it.
     let Some(mount) = Mount::new(DISK, "a_disk_that_is_really_full_loses_nothing_acknowledged") else { return };
     flush_without_room(&mount);
     for mode in [Mode::Buffered, Mode::Mixed, Mode::Synced] {

@@ -1,4 +1,4 @@
-//! `import` on a disk that is really full: it reports the error, how many lines it imported, and how to go on.
+//! `import` on a full file system: it reports the error, the number of imported lines, and how to continue.
 
 use super::{DISK, ENOUGH, value};
 use crate::support::Room;
@@ -7,7 +7,7 @@ use crate::support::mount::Mount;
 #[test]
 fn an_import_that_a_full_disk_stops_says_how_many_lines_are_in_and_how_to_go_on() {
     // Catches an import that waits for space for ever, panics or reports success; a log that is cut into acknowledged data; a wrong number of
-    // lines, and a missing hint to `--skip`. Which of log and table first meets the end of the space depends on the size and on the threads.
+    // lines, and a missing hint to `--skip`. Sizes and threads decide whether the log or a table runs out of space first.
     let name = "an_import_that_a_full_disk_stops_says_how_many_lines_are_in_and_how_to_go_on";
     let lines = 60_000;
     let input: String = (0..lines).map(|n| format!("{n:08}\t{}\n", value(n))).collect();

@@ -1,5 +1,5 @@
-//! A disk that is really full: each test mounts a file system in memory of a few MiB. It needs the right to mount; without it, the tests print a
-//! clear warning that they tested nothing.
+//! Tests on full file systems: each test mounts one of a few MiB in memory. Without the right to mount, the tests print a clear warning that
+//! they tested nothing.
 
 mod emptied;
 mod engine;
@@ -7,7 +7,7 @@ mod import;
 mod server;
 
 const DISK: u64 = 12 << 20;
-/// Room for all that the tests write.
+/// The bytes of a disk with room for everything that the tests write.
 const ENOUGH: u64 = 256 << 20;
 
 /// A value that no compression makes shorter than half.

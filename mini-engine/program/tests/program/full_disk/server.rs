@@ -1,4 +1,4 @@
-//! `serve` on a disk that is really full.
+//! `serve` on a file system that is actually full.
 
 use redis::{Commands, Connection, RedisError, cmd};
 use rustix::process::Signal;
@@ -39,7 +39,7 @@ fn a_server_on_a_full_disk_refuses_writes_goes_on_reading_ends_when_told_and_res
     while let Err(error) = set(&mut client, written) {
         assert!(is_full(&error), "{error}");
     }
-    // Until there is none again.
+    // Fills the disk again.
     let (written, _) = fill(&mut client, written + 1);
     server.signal(Signal::TERM);
     drop(client);

@@ -1,4 +1,4 @@
-//! Clients that send too much, too little, or nonsense: they harm only themselves.
+//! Clients that send too much, too little, or invalid data, and must not affect others.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -16,7 +16,7 @@ fn ping(server: &Server) {
 
 #[test]
 fn what_is_no_request_ends_its_own_connection_after_a_reply_that_says_so() {
-    // Catches a frame that ends or blocks the server, among them the nested arrays that overflow the stack of recursive decoders.
+    // Catches a frame that ends or blocks the server. Some frames are nested arrays, which overflow the stack of recursive decoders.
     let server = Server::new(&["--max-request", "1M"]);
     let mut bystander = server.client();
     let nested = "*1\r\n".repeat(200_000);
@@ -34,7 +34,7 @@ fn what_is_no_request_ends_its_own_connection_after_a_reply_that_says_so() {
     for frame in frames {
         let mut raw = server.raw();
         raw.send("PING\r\n");
-        // The server may end its side before all is sent. It reads the rest for a while only.
+        // The server may close its side before all bytes are sent; it reads the rest only for a while.
         raw.0.write_all(frame).ok();
         raw.0.shutdown(Shutdown::Write).ok();
         let said = String::from_utf8(raw.rest_or_reset()).expect("text");
@@ -49,7 +49,7 @@ fn what_is_no_request_ends_its_own_connection_after_a_reply_that_says_so() {
 
 #[test]
 fn a_request_may_arrive_byte_by_byte_beside_others() {
-    // Catches a server that waits for the rest of one request while others are there.
+    // Catches a server that waits for the rest of one request while other clients' requests are complete.
     let server = Server::new(&[]);
     let mut slow = server.raw();
     for byte in b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$5\r\nvalue\r\n" {
@@ -57,14 +57,14 @@ fn a_request_may_arrive_byte_by_byte_beside_others() {
         ping(&server);
     }
     slow.expect("+OK\r\n");
-    // A client that has ended its side still gets its answers.
+    // A client that has closed its sending side still gets its replies.
     slow.send("GET k\r\nPING\r\n");
     slow.0.shutdown(Shutdown::Write).expect("shutdown");
     assert_eq!(slow.rest(), b"$5\r\nvalue\r\n+PONG\r\n");
     server.end();
 }
 
-/// Sends requests until the server takes no more, without reading a reply. How many bytes it took.
+/// Sends requests until the server accepts no more, without reading a reply. Returns the number of accepted bytes.
 fn flood(raw: &mut Raw, request: &[u8], most: usize) -> usize {
     let requests = request.repeat(1 + (1 << 16) / request.len());
     raw.0.set_nonblocking(true).expect("nonblocking");
@@ -74,7 +74,7 @@ fn flood(raw: &mut Raw, request: &[u8], most: usize) -> usize {
             Ok(len) => (sent, refused) = (sent + len, 0),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 refused += 1;
-                // The server's turn; it may take more then.
+                // Lets the server run; it may then accept more.
                 std::thread::yield_now();
             }
             Err(error) => panic!("{error}"),
@@ -84,25 +84,25 @@ fn flood(raw: &mut Raw, request: &[u8], most: usize) -> usize {
     sent
 }
 
-/// The memory of all clients, as the server counts it.
+/// The memory of all clients' buffers, from the server's own count.
 fn buffer_bytes(db: &mut redis::Connection) -> usize {
     info(db, "clients", "client_buffer_bytes").parse().expect("a number")
 }
 
 #[test]
 fn a_client_that_does_not_read_stops_only_itself_and_loses_nothing() {
-    // Catches replies that gather without bound, a loop that waits for the slow reader, and replies that are lost or repeated.
+    // Catches replies that accumulate without bound, an event loop that waits for the slow reader, and replies that are lost or repeated.
     let server = Server::new(&["--max-buffers", "64M"]);
     let value = vec![b'v'; 100_000];
     server.client().set::<_, _, ()>("large", &value).expect("set");
     let mut slow = server.raw();
-    // A hundred thousand bytes of reply for each: gigabytes, if nothing stopped them.
+    // The reply to each request has a hundred thousand bytes: gigabytes without a bound.
     let request = b"*2\r\n$3\r\nGET\r\n$5\r\nlarge\r\n";
     let sent = flood(&mut slow, request, request.len() * 20_000);
     ping(&server);
     let buffers = buffer_bytes(&mut server.client());
     assert!(buffers < 8 << 20, "{buffers} bytes are kept");
-    // It reads at last: every whole request has its reply.
+    // Once the client reads, every complete request gets its reply.
     let mut reply = vec![0; 100_000 + "$100000\r\n\r\n".len()];
     for _ in 0..sent / request.len() {
         slow.0.read_exact(&mut reply).expect("a reply");
@@ -114,7 +114,8 @@ fn a_client_that_does_not_read_stops_only_itself_and_loses_nothing() {
 
 #[test]
 fn a_flood_of_requests_is_carried_out_in_turns() {
-    // Catches a pipeline that is carried out to its end before any other client's request. Each turn ends with a sync, so syncs count turns.
+    // Catches a pipeline that is carried out to its end before any other client's request. Each turn ends with a sync, so the number of syncs is the
+    // number of turns.
     let server = Server::new(&["--max-pipeline", "16"]);
     let mut other = server.client();
     let before = syncs(&mut other);
@@ -130,7 +131,7 @@ fn a_flood_of_requests_is_carried_out_in_turns() {
 
 #[test]
 fn clients_past_the_limit_are_told_and_places_become_free_again() {
-    // Catches a limit that does not hold, and one that counts clients that have gone.
+    // Catches a limit on clients that is not enforced, and one that counts disconnected clients.
     let server = Server::new(&["--max-clients", "2"]);
     for _ in 0..3 {
         let (mut one, mut two) = (admitted(&server), admitted(&server));
@@ -143,13 +144,13 @@ fn clients_past_the_limit_are_told_and_places_become_free_again() {
     server.end();
 }
 
-/// A client that has a place. The client sees the end of a connection first, so a place may take a moment to become free.
+/// A client that the server has admitted. The server may notice the end of another connection late, so this may take several tries.
 fn admitted(server: &Server) -> Raw {
     let mut admitted = None;
     until(|| {
         let mut raw = server.raw();
         let mut reply = [0; 7];
-        // The connection may have been reset.
+        // The write fails if the connection was reset.
         raw.0.write_all(b"PING\r\n").ok();
         let is_admitted = raw.0.read_exact(&mut reply).is_ok() && reply == *b"+PONG\r\n";
         admitted = is_admitted.then_some(raw);
@@ -160,10 +161,10 @@ fn admitted(server: &Server) -> Raw {
 
 #[test]
 fn a_client_that_says_nothing_is_disconnected_after_the_idle_timeout() {
-    // Catches a place that is taken for ever, by half a request too.
+    // Catches an idle client that is never disconnected, also one that has sent half a request.
     let server = Server::new(&["--idle-timeout", "1"]);
     let (mut silent, mut half) = (server.raw(), server.raw());
-    // It may be disconnected before it sends.
+    // The client may be disconnected before it sends.
     half.0.write_all(b"*2\r\n$3\r\nGET\r\n$100\r\nhalf").ok();
     assert_eq!((silent.rest(), half.rest_or_reset()), (vec![], vec![]));
     server.end();
@@ -171,12 +172,13 @@ fn a_client_that_says_nothing_is_disconnected_after_the_idle_timeout() {
 
 #[test]
 fn all_clients_together_take_no_more_memory_than_they_may() {
-    // Catches many requests that are each within their limit. The one with the most goes, the others stay.
+    // Catches total memory without a bound, from many requests that are each within their limit. The client with the most memory is disconnected, the
+    // others stay.
     let server = Server::new(&["--max-buffers", "4M", "--max-request", "8M"]);
     let mut bystander = server.client();
     let mut large = server.raw();
     let request = format!("*2\r\n$3\r\nGET\r\n${}\r\n{}", 7 << 20, "k".repeat(6 << 20));
-    // It is disconnected before all is sent.
+    // The client is disconnected before all bytes are sent.
     large.0.write_all(request.as_bytes()).ok();
     assert_eq!(large.rest_or_reset(), b"");
     assert_eq!(cmd("PING").query::<String>(&mut bystander).expect("others stay"), "PONG");
@@ -186,15 +188,15 @@ fn all_clients_together_take_no_more_memory_than_they_may() {
 
 #[test]
 fn a_reply_is_counted_until_its_memory_is_free() {
-    // Catches memory of a reply that is no longer counted once a part of it was sent, so that many such clients pass the bound.
+    // Catches memory of a reply that is no longer counted once a part of the reply was sent, so that many such clients exceed the bound.
     let server = Server::new(&[]);
     let mut other = server.client();
     let mut reader = server.raw();
-    // Far more than the network takes.
+    // Far more bytes than network buffers hold.
     let len = 64 << 20;
     let value = "e".repeat(len);
     reader.send(format!("*2\r\n$4\r\nECHO\r\n${len}\r\n{value}\r\n"));
-    // A part was sent when the first bytes are here.
+    // Once the first bytes arrive, a part of the reply was sent.
     reader.expect(format!("${len}\r\n"));
     let buffers = buffer_bytes(&mut other);
     assert!(buffers >= len, "{buffers} of {len} bytes are counted");
@@ -208,7 +210,7 @@ fn a_reply_is_counted_until_its_memory_is_free() {
 
 #[test]
 fn a_server_that_others_reach_needs_a_password() {
-    // Catches a database that is open to the network by default, and a password that is not asked for.
+    // Catches a database that is open to the network by default, and a password that is not required.
     let room = Room::new();
     room.refuses(
         2,

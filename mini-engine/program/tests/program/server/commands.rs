@@ -1,4 +1,4 @@
-//! The commands, as a client library sends them and reads their replies; and the language of the coursework.
+//! The commands through a client library, which sends them and parses their replies; and the line protocol of the coursework.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::Shutdown;
@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 use crate::support::Room;
 use crate::support::server::{Server, connect, syncs};
 
-/// One client's view of all commands, whatever the version.
+/// Calls all commands as one client, in either version of the protocol.
 fn use_everything(db: &mut Connection) -> RedisResult<()> {
     assert_eq!(cmd("PING").query::<String>(db)?, "PONG");
     assert_eq!(db.get::<_, Option<String>>("milk")?, None);
@@ -60,14 +60,14 @@ fn use_everything(db: &mut Connection) -> RedisResult<()> {
     let error = cmd("SUBSCRIBE").arg("x").query::<Value>(db).expect_err("no such command");
     assert!(error.to_string().contains("unknown command"), "{error}");
     cmd("SAVE").query::<()>(db)?;
-    // The other version begins with the same database.
+    // Empties the database for the run in the other version.
     let all: Vec<String> = db.scan()?.collect::<RedisResult<_>>()?;
     all.into_iter().try_for_each(|key| db.del(key))
 }
 
 #[test]
 fn a_client_library_uses_every_command_in_both_versions() {
-    // Catches a reply that a client takes for something else, and a version that differs from the other.
+    // Catches a reply that a client parses as another type, and differences between the two versions.
     let server = Server::new(&[]);
     use_everything(&mut server.client()).expect("version 2");
     use_everything(&mut server.client3()).expect("version 3");
@@ -76,7 +76,7 @@ fn a_client_library_uses_every_command_in_both_versions() {
 
 #[test]
 fn counters_of_many_clients_lose_no_increment() {
-    // Catches another client's command between the read and the write of one command; and transactions that mix.
+    // Catches another client's command between the read and the write of one command, and transactions that interleave.
     const CLIENTS: usize = 8;
     const ROUNDS: usize = 100;
     let server = Server::new(&["--durability", "buffered"]);
@@ -104,7 +104,7 @@ fn counters_of_many_clients_lose_no_increment() {
 
 #[test]
 fn large_values_come_back_as_they_were_sent() {
-    // Catches a value that is cut or mixed up where it takes many reads and writes, and a limit that is off by one.
+    // Catches a large value that is cut or garbled because it takes many reads and writes, and a limit that is off by one.
     let server = Server::new(&["--max-request", "8M"]);
     let value: Vec<u8> = (0..7 << 20).map(|n: u32| (n ^ (n >> 8)) as u8).collect();
     let mut db = server.client();
@@ -120,7 +120,7 @@ fn large_values_come_back_as_they_were_sent() {
 
 #[test]
 fn one_sync_serves_the_writes_that_arrive_together() {
-    // Catches a sync for each write of a pipeline, and acknowledgements without any.
+    // Catches a sync for each write of a pipeline, and acknowledgements without a sync.
     let server = Server::new(&[]);
     let mut db = server.client();
     db.set::<_, _, ()>("first", 1).expect("set");
@@ -135,7 +135,7 @@ fn one_sync_serves_the_writes_that_arrive_together() {
     server.end();
 }
 
-/// The commands of Redis 7.0, as `COMMAND LIST` of Redis 7.0.15 has them.
+/// The commands of Redis 7.0, from `COMMAND LIST` of Redis 7.0.15.
 const REDIS_7: &str = "ACL APPEND ASKING AUTH BGREWRITEAOF BGSAVE BITCOUNT BITFIELD BITFIELD_RO BITOP BITPOS BLMOVE BLMPOP BLPOP BRPOP BRPOPLPUSH BZMPOP BZPOPMAX \
     BZPOPMIN CLIENT CLUSTER COMMAND CONFIG COPY DBSIZE DEBUG DECR DECRBY DEL DISCARD DUMP ECHO EVAL EVALSHA EVALSHA_RO EVAL_RO EXEC EXISTS \
     EXPIRE EXPIREAT EXPIRETIME FAILOVER FCALL FCALL_RO FLUSHALL FLUSHDB FUNCTION GEOADD GEODIST GEOHASH GEOPOS GEORADIUS GEORADIUSBYMEMBER \
@@ -153,7 +153,7 @@ const REDIS_7: &str = "ACL APPEND ASKING AUTH BGREWRITEAOF BGSAVE BITCOUNT BITFI
 
 #[test]
 fn the_book_says_of_each_command_of_redis_whether_it_is_there() {
-    // Catches a command that the book forgets, one that it calls there although it is not, and the reverse.
+    // Catches a command that the book omits, a missing one that the book lists as implemented, and an implemented one that it lists as missing.
     let book = include_str!("../../../../../docs/src/serve.md");
     let (_, table) = book.split_once("### Every command of Redis 7").expect("the section");
     let (table, _) = table.split_once("\nWhy they").expect("its end");
@@ -182,12 +182,12 @@ fn the_book_says_of_each_command_of_redis_whether_it_is_there() {
     server.end();
 }
 
-/// The names in a text that are set as code.
+/// The names between backticks in a text.
 fn names(text: &str) -> Vec<String> {
     text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// Whether a reply is what a file of calls expects, see `mini-engine/server/clients`.
+/// Whether a reply matches the expectation in a file of calls; see `mini-engine/server/clients`.
 fn agrees(reply: &Value, expected: &Json) -> bool {
     let text = match reply {
         Value::BulkString(bytes) => std::str::from_utf8(bytes).ok().map(str::to_owned),
@@ -205,7 +205,7 @@ fn agrees(reply: &Value, expected: &Json) -> bool {
         (Value::Nil, expected) => expected.is_null(),
         (_, Json::String(expected)) => text.as_ref() == Some(expected),
         (reply, Json::Object(fields)) => {
-            // The library keeps the code of an error apart.
+            // The library separates the code of an error from its message.
             let part = |name: &str| fields[name].as_str().expect("a text").trim_start_matches("ERR ");
             let contains = |name: &str| text.is_some_and(|text| text.contains(part(name)));
             match reply {
@@ -221,7 +221,7 @@ fn agrees(reply: &Value, expected: &Json) -> bool {
 
 #[test]
 fn the_calls_that_other_client_libraries_make_are_answered_to_this_one_too() {
-    // Catches a command without a call that drives it, and a reply that a library takes for something else.
+    // Catches a command that no call tests, and a reply that a library parses as another type.
     let calls: Vec<(Vec<String>, Json)> =
         serde_json::from_str(include_str!("../../../../server/clients/calls.json")).expect("calls");
     for options in ["", "?protocol=resp3"] {
@@ -233,7 +233,7 @@ fn the_calls_that_other_client_libraries_make_are_answered_to_this_one_too() {
             assert!(agrees(&reply, expected), "{call:?}: expected {expected}, found {reply:?}");
         }
         let commands: Vec<String> = cmd("COMMAND").arg("LIST").query(&mut db).expect("a list");
-        // Those that end or change the connection, or have their own tests.
+        // Commands that end or change the connection, or have their own tests.
         let others = "AUTH HELLO MONITOR QUIT RESET SHUTDOWN";
         let undriven = commands.iter().map(|name| name.to_uppercase()).filter(|name| {
             !others.split(' ').any(|other| other == name) && !calls.iter().any(|(call, _)| call[0] == *name)
@@ -246,7 +246,7 @@ fn the_calls_that_other_client_libraries_make_are_answered_to_this_one_too() {
 
 #[test]
 fn a_workload_is_answered_line_by_line() {
-    // Catches a job whose answer comes out of its place, and lines that are answered twice.
+    // Catches a background job whose answer is out of order, and lines that are answered twice.
     let room = Room::new();
     let data = room.path("data");
     std::fs::create_dir(&data).expect("a directory");

@@ -1,7 +1,7 @@
-//! The server is killed with SIGKILL while clients write, in several databases. Afterwards every acknowledged write is there, and a transaction is
-//! there as a whole or not at all, with what it has read unchanged in between.
+//! The server is killed with SIGKILL while clients write, in several databases. Afterwards the database has every acknowledged write, and each
+//! transaction whole or not at all. The keys that a transaction watched must not have changed between its read and its commit.
 //!
-//! `KILL_SEED=n` repeats the choices of a run; `KILL_ROUNDS=n` makes it longer.
+//! `KILL_SEED=n` repeats the choices of a run; `KILL_ROUNDS=n` sets its number of rounds.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,20 +17,20 @@ use crate::support::{Room, kill_seed};
 
 const ROUNDS: usize = 12;
 const CLIENTS: usize = 6;
-/// Acknowledgements of one client after which the kill comes, at most.
+/// The most acknowledgements of one client before the kill.
 const LONGEST: usize = 300;
 
-/// Writes the numbers after `from` up to `last`, in a pair of keys and a log, unless the server ends before. Returns the last acknowledged number;
-/// the next one may have been sent, in this round or the one before.
+/// Writes the numbers after `from` up to `last`, each to a pair of keys and a log, unless the server ends before. Returns the last acknowledged
+/// number. The next number may have been sent, in this round or the one before.
 fn write(address: SocketAddr, client: usize, from: usize, last: usize) -> usize {
     let mut acknowledged = from;
     let mut run = || -> RedisResult<()> {
-        // The server may be gone before this client is there.
+        // The server may be killed before this client connects.
         let mut db = try_connect(address, "")?;
         while acknowledged < last {
             let n = acknowledged + 1;
             let mut together = pipe();
-            // Every third is a pipeline: the last acknowledgement is the one that counts.
+            // Every third write is a pipeline, of which the last acknowledgement counts.
             if !n.is_multiple_of(3) {
                 together.atomic();
             }
@@ -40,12 +40,12 @@ fn write(address: SocketAddr, client: usize, from: usize, last: usize) -> usize 
         }
         Ok(())
     };
-    // The server is gone at an error.
+    // An error means that the server was killed.
     run().ok();
     acknowledged
 }
 
-/// A number that the database holds.
+/// The number stored under `key`.
 fn held(db: &Keyspace, key: &str) -> usize {
     let value = db.get(key).expect("get");
     value.map_or(0, |value| std::str::from_utf8(&value).expect("text").parse().expect("a number"))
@@ -57,7 +57,7 @@ fn check(db: &Db, client: usize, acknowledged: usize, context: &str) {
     for found in [left, right] {
         assert!((acknowledged..=acknowledged + 1).contains(&found), "{context}, found {found}");
     }
-    // The first write of a pipeline may be there alone; no write of a transaction may.
+    // The first write of a pipeline may be stored without the second; a transaction must be whole.
     assert!(left == right || left.is_multiple_of(3), "{context}: part of a transaction, {left} and {right}");
     for n in 1..=acknowledged {
         let value = db.get(format!("log {client} {n:06}")).expect("get");
@@ -82,13 +82,13 @@ fn every_acknowledged_write_survives_a_kill_under_load() {
             for (other, acknowledged) in others.iter_mut().enumerate() {
                 threads.spawn(move || *acknowledged = write(address, other + 1, *acknowledged, usize::MAX));
             }
-            // The others write until the server is gone, so the kill comes whatever ended the first client.
+            // The others write until the server is killed, so the kill must come even if the first client failed.
             *first = write(address, 0, *first, last);
             server.kill();
         });
         assert_eq!(written[0], last, "the server served its client until it was killed");
         let db = Db::open(room.database()).expect("a killed server leaves a sound database");
-        // The next round continues after the acknowledged numbers, and writes again those that were sent in vain.
+        // The next round continues after the acknowledged numbers, and repeats the writes that were not acknowledged.
         for (client, &acknowledged) in written.iter().enumerate() {
             check(&db, client, acknowledged, &format!("round {round}, {durability}"));
         }
@@ -100,15 +100,15 @@ fn every_acknowledged_write_survives_a_kill_under_load() {
 /// The databases in which clients take numbers, two in each.
 const DATABASES: usize = CLIENTS / 2;
 
-/// What a client has achieved: the numbers whose taking was acknowledged, and how often another client was faster.
+/// The results of a client: the acknowledged numbers, and the transactions that failed because another client was faster.
 #[derive(Default)]
 struct Taken {
     numbers: Vec<usize>,
     refused: usize,
 }
 
-/// Takes the numbers of a database one after the other, at most so many, until the server ends: in transactions that depend on the last number that
-/// was taken. A number that is taken has a key that expires in a day, and has had one that has expired.
+/// Takes the numbers of a database one after the other, at most `at_most`, until the server ends. Each transaction depends on the last taken
+/// number. A taken number has a key that expires in a day, and had one that has expired.
 fn take(address: SocketAddr, client: usize, at_most: usize) -> Taken {
     let mut taken = Taken::default();
     let mut run = || -> RedisResult<()> {
@@ -127,13 +127,13 @@ fn take(address: SocketAddr, client: usize, at_most: usize) -> Taken {
         }
         Ok(())
     };
-    // The server is gone at an error.
+    // An error means that the server was killed.
     run().ok();
     taken
 }
 
-/// Checks that each number was taken once, and by the client to which that was acknowledged. Returns how many were taken; `before`, after the round
-/// before it.
+/// Checks that each number was taken once, and by the client that got the acknowledgement. Returns the number of taken ones; `before` is that
+/// number after the last round.
 fn check_taken(db: &Db, database: usize, acknowledged: &BTreeMap<usize, usize>, before: usize, context: &str) -> usize {
     let keyspace = match database {
         0 => Keyspace::clone(db),
@@ -141,7 +141,7 @@ fn check_taken(db: &Db, database: usize, acknowledged: &BTreeMap<usize, usize>, 
     };
     let count = held(&keyspace, "count");
     let least = acknowledged.keys().next_back().copied().unwrap_or(0).max(before);
-    // Each of the two clients may have had one transaction under way.
+    // Each of the two clients may have had one unacknowledged transaction.
     assert!((least..=least + 2).contains(&count), "{context}, database {database}: {count} taken, {least} before");
     for n in 1..=count {
         let (client, expiry) = keyspace
@@ -160,8 +160,8 @@ fn check_taken(db: &Db, database: usize, acknowledged: &BTreeMap<usize, usize>, 
 
 #[test]
 fn acknowledged_transactions_of_every_database_survive_a_kill_and_depend_on_what_they_have_read() {
-    // Catches an EXEC that is acknowledged before it is in the log, or applied in part; one that does not notice a change of a watched key; a key of one
-    // database in another; and an expiry that a kill takes away, or that brings a key back.
+    // Catches an EXEC that is acknowledged before it is in the log, that is applied in part, or that ignores a change of a watched key. Also catches
+    // a key of one database in another, an expiry that is lost by a kill, and an expired key that comes back.
     let mut random = Random(kill_seed());
     let rounds = number("KILL_ROUNDS").map_or(ROUNDS, |rounds| rounds as usize);
     let room = Room::new();
@@ -173,7 +173,7 @@ fn acknowledged_transactions_of_every_database_survive_a_kill_and_depend_on_what
         let all = thread::scope(|threads| {
             let others: Vec<_> =
                 (1..CLIENTS).map(|client| threads.spawn(move || take(address, client, usize::MAX))).collect();
-            // The others go on until the server is gone.
+            // The others go on until the server is killed.
             let first = take(address, 0, at_most);
             server.kill();
             let others = others.into_iter().map(|client| client.join().expect("a client"));

@@ -1,4 +1,4 @@
-//! Ways in which a server ends, and the contents when it starts again.
+//! The ways in which a server ends, and its contents after a restart.
 
 use std::io::Read;
 
@@ -10,15 +10,15 @@ use crate::support::{Room, flip};
 
 #[test]
 fn what_was_received_is_answered_before_the_end() {
-    // Catches a server that drops requests it has read, or replies it has made, when it is told to end.
+    // Catches a server that drops requests that it has read, or their replies, at a shutdown.
     let room = Room::new();
     for (signal, durability) in [(Signal::TERM, "synced"), (Signal::INT, "buffered"), (Signal::TERM, "everysec")] {
-        // Turns with a sync each, which fit into the time that the server has for its end.
+        // Each turn has a sync; all turns fit into the server's time limit for a shutdown.
         let server = room.server(&["--durability", durability, "--max-pipeline", "16"]);
         let mut raw = server.raw();
         let requests = 1000;
         raw.send("INCR n\r\n".repeat(requests));
-        // The first reply shows that the requests have arrived: they are one read.
+        // The first reply shows that all requests have arrived, because the server reads them at once.
         let mut first = [0; 4];
         raw.0.read_exact(&mut first).expect("a reply");
         server.signal(signal);
@@ -34,7 +34,7 @@ fn what_was_received_is_answered_before_the_end() {
 
 #[test]
 fn a_client_may_end_the_server() {
-    // Catches a SHUTDOWN that does not end it, or loses something.
+    // Catches a SHUTDOWN that does not end the server, or loses data.
     let room = Room::new();
     let server = room.server(&["--durability", "buffered"]);
     let mut raw = server.raw();
@@ -78,7 +78,7 @@ fn a_checkpoint_is_made_beside_the_clients() {
 
 #[test]
 fn damage_is_in_the_log_once_for_its_place() {
-    // Catches damage that is reported only to the client that meets it, and messages of a client that fill the server's log.
+    // Catches damage that is reported only to the client whose request finds it, and a client that can fill the server's log with messages.
     let room = Room::holding("k\tv\n");
     flip(&room.file(".sst"), 0);
     let server = room.server(&[]);

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use crate::support::server::Server;
 use crate::support::{run_with, skipped};
 
-/// Runs a tool on the server; `None`, and a word about it, where it is not installed.
+/// Runs a tool on the server; returns `None` and prints a message if the tool is not installed.
 fn tool(name: &str, server: &Server, args: &[&str], input: &str) -> Option<String> {
     if Command::new(name).arg("--version").stdout(Stdio::null()).status().is_err() {
         skipped(name, "it is not installed");
@@ -18,7 +18,7 @@ fn tool(name: &str, server: &Server, args: &[&str], input: &str) -> Option<Strin
 
 #[test]
 fn redis_cli_drives_the_server() {
-    // Catches replies that a client library accepts and the original tool does not.
+    // Catches replies that a client library accepts and redis-cli does not.
     let server = Server::new(&[]);
     for version in ["-2", "-3"] {
         let input =
@@ -34,7 +34,7 @@ fn redis_cli_drives_the_server() {
 
 #[test]
 fn redis_benchmark_runs_to_its_end() {
-    // Catches a command that it needs, and a reply that it waits for in vain.
+    // Catches a missing command that the tool needs, and a missing reply.
     let server = Server::new(&["--durability", "everysec"]);
     for pipeline in ["1", "16"] {
         let args = ["-t", "ping,set,get,incr,mset", "-c", "20", "-n", "2000", "-P", pipeline, "--csv"];

@@ -1,4 +1,4 @@
-//! The options for where clients connect, and what the server says of itself.
+//! The options for the server's addresses, and its messages and metrics.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use crate::support::{PATIENCE, Room};
 
 #[test]
 fn clients_of_a_unix_socket_are_served() {
-    // Catches a path that is taken for an address, and a message that does not say where clients connect.
+    // Catches a path that is taken for an address, and a start message without the address for clients.
     let room = Room::new();
     let path = room.path("socket");
     let listen = format!("unix:{}", path.display());
@@ -33,7 +33,7 @@ fn clients_of_a_unix_socket_are_served() {
 
 #[test]
 fn metrics_are_at_the_address_that_is_printed() {
-    // Catches a server that serves clients and no metrics.
+    // Catches a server without metrics.
     let room = Room::new();
     let mut child =
         serve(&room.database(), &["--metrics", "127.0.0.1:0"]).stderr(Stdio::piped()).spawn().expect("spawn");
@@ -55,7 +55,7 @@ fn metrics_are_at_the_address_that_is_printed() {
 
 #[test]
 fn options_that_no_server_could_use_are_refused_before_the_database_is_made() {
-    // Catches a server in the clear that was told to encrypt, and an error that does not name the option's file.
+    // Catches a server that does not encrypt in spite of the TLS options, and an error that does not name the option's file.
     let room = Room::new();
     std::fs::write(room.path("empty.pem"), "").expect("write");
     let empty = room.path("empty.pem").display().to_string();
@@ -71,7 +71,7 @@ fn options_that_no_server_could_use_are_refused_before_the_database_is_made() {
 
 #[test]
 fn refused_clients_and_passwords_are_in_the_log() {
-    // Catches an operator who is not told that clients are turned away.
+    // Catches refused clients that the server's log does not mention.
     let room = Room::new();
     let mut command = serve(&room.database(), &["--max-clients", "1"]);
     command.env("MINI_ENGINE_PASSWORD", "hush");
@@ -82,7 +82,7 @@ fn refused_clients_and_passwords_are_in_the_log() {
     assert_eq!(server.raw().rest(), b"-ERR max number of clients reached\r\n");
     drop(raw);
     let said = server.end();
-    // One line, of the first or of both.
+    // One line, for the first refused client or for both.
     let lines = [": wrong password\n", ": there are already 1 clients (and 1 more)\n"];
     assert!(
         said.contains("WARN") && said.contains("refused 127.0.0.1:") && lines.iter().any(|line| said.contains(line)),

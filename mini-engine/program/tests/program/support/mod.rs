@@ -16,10 +16,10 @@ use std::time::Duration;
 
 use proof::TempDir;
 
-/// The time after which a silent process has failed.
+/// The time after which a process without output has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The program, not yet started: that of `TESTED_PROGRAM`, which `.ci/platforms` sets to one of another processor, or else this build's.
+/// The program, not yet started: the one in `TESTED_PROGRAM` (`.ci/platforms` sets it to a program of another processor), or else this build's.
 pub(crate) fn program() -> Command {
     Command::new(std::env::var_os("TESTED_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_mini-engine").into()))
 }
@@ -81,7 +81,7 @@ impl From<Output> for Ran {
     }
 }
 
-/// Whether `text` has all of `parts`, which are separated by bars.
+/// Checks that `text` contains all of `parts`, which are separated by `|`.
 #[track_caller]
 pub(crate) fn check_says(text: &str, parts: &str) {
     parts.split('|').for_each(|part| assert!(text.contains(part), "{part}: {text}"));
@@ -148,7 +148,7 @@ impl Room {
         Self { path: directory.path().to_owned(), _directory: Some(directory) }
     }
 
-    /// A room in a directory that stays.
+    /// A room in a directory that is not removed.
     pub(crate) fn within(path: PathBuf) -> Self {
         Self { path, _directory: None }
     }
@@ -200,7 +200,7 @@ impl Room {
         }
     }
 
-    /// Runs each line, which must end with `code`, print nothing to stdout, and print to stderr the parts that are separated by bars.
+    /// Runs each line, which must end with `code`, print nothing to stdout, and print to stderr the parts that are separated by `|`.
     #[track_caller]
     pub(crate) fn refuses(&self, code: i32, lines: &[(&str, &str)]) {
         for (line, parts) in lines {
@@ -213,7 +213,7 @@ impl Room {
         run_with(self.command(&format!("import {args}")), input)
     }
 
-    /// Starts an import with these arguments, whose input is sent bit by bit and whose acknowledgements are read.
+    /// Starts an import with these arguments. Returns its input, to be sent in parts, and its acknowledgements.
     pub(crate) fn begin_import(&self, args: &str) -> (Child, ChildStdin, Lines<BufReader<ChildStdout>>) {
         let mut child = piped(self.command(&format!("import - --synced {args}")));
         let acks = BufReader::new(child.stdout.take().expect("piped")).lines();
@@ -231,13 +231,13 @@ impl Room {
         (child, stdin)
     }
 
-    /// Leaves the database as a killed import of `lines` does: all of the lines are in the log.
+    /// Kills an import that has stored `lines`, so that all of the lines are only in the log.
     pub(crate) fn killed_import(&self, lines: &[&str]) {
         let (child, _stdin) = self.importing(lines);
         kill(child);
     }
 
-    /// Everything that the database holds, as `scan` prints it.
+    /// The contents of the database, as `scan` prints them.
     #[track_caller]
     pub(crate) fn records(&self) -> String {
         self.run("scan").text()
@@ -252,7 +252,7 @@ pub(crate) fn names(directory: &Path) -> Vec<OsString> {
     names
 }
 
-/// Prints that a test could not test here, in spite of the capture of the output of passing tests.
+/// Prints that a test could not run its checks here. The message appears although the test harness captures the output of passing tests.
 pub(crate) fn skipped(test: &str, why: impl std::fmt::Display) {
     writeln!(io::stderr(), "\nSKIPPED {test}: {why}\n").expect("stderr");
 }

@@ -11,7 +11,7 @@ use super::skipped;
 pub(crate) struct Mount(TempDir);
 
 impl Mount {
-    /// A file system of `bytes`. `None` where mounting is not allowed, after a message that `test` has tested nothing.
+    /// A file system of `bytes`. Where mounting is not allowed, prints that `test` has tested nothing, and returns `None`.
     pub(crate) fn new(bytes: u64, test: &str) -> Option<Mount> {
         let dir = TempDir::new().expect("a temporary directory");
         match mount(dir.path(), &format!("size={bytes}")) {
@@ -27,7 +27,7 @@ impl Mount {
         mount(self.0.path(), &format!("remount,size={bytes}")).expect("remount");
     }
 
-    /// Nothing can be written any more.
+    /// Makes the file system read-only.
     pub(crate) fn make_read_only(&self) {
         mount(self.0.path(), "remount,ro").expect("remount");
     }

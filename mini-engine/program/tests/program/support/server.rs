@@ -1,4 +1,4 @@
-//! A server of a test's own, and connections to it.
+//! A server for one test, and connections to it.
 
 use std::fmt::Display;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -16,14 +16,14 @@ use super::{PATIENCE, Room, program};
 
 pub(crate) struct Server {
     child: Child,
-    /// The process, until it has ended.
+    /// The messages of the process, until they are read to the end.
     stderr: Option<BufReader<ChildStderr>>,
     pub(crate) address: SocketAddr,
-    /// The directory, to be removed after it, if the test has no other use for it.
+    /// The directory, which is removed after the server ends, unless the test keeps it.
     _room: Option<Room>,
 }
 
-/// `mini-engine serve` on a free port unless `args` name one, not yet started.
+/// The command of `mini-engine serve`, on a free port unless `args` name one; not yet started.
 pub(crate) fn serve(database: &Path, args: &[&str]) -> Command {
     let mut command = program();
     command.arg("serve").arg(database).args(args);
@@ -35,7 +35,7 @@ pub(crate) fn serve(database: &Path, args: &[&str]) -> Command {
 }
 
 impl Server {
-    /// A server of a database of its own.
+    /// A server with a database of its own.
     pub(crate) fn new(args: &[&str]) -> Self {
         let room = Room::new();
         let mut server = room.server(args);
@@ -86,7 +86,7 @@ impl Server {
         self.child.wait().expect("wait");
     }
 
-    /// Waits for the end. Returns the messages until then.
+    /// Waits for the end of the server. Returns its messages until then.
     pub(crate) fn wait(mut self) -> (ExitStatus, String) {
         let (mut stderr, (ended, has_ended)) = (self.stderr.take().expect("it runs"), mpsc::channel());
         thread::spawn(move || {
@@ -97,7 +97,7 @@ impl Server {
         (self.child.wait().expect("wait"), said)
     }
 
-    /// Ends it as an operator does, after some time for clients that are still connected. Returns the messages until then.
+    /// Ends the server as an operator does, which gives connected clients some time. Returns the messages until then.
     pub(crate) fn end(self) -> String {
         self.signal(Signal::TERM);
         let (status, said) = self.wait();
@@ -108,18 +108,18 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have ended already.
         self.child.kill().ok();
         self.child.wait().ok();
     }
 }
 
-/// A client of the server at `address`, which may have a password before it.
+/// A client of the server at `address`, which may begin with a password.
 pub(crate) fn connect(address: impl Display, options: &str) -> Connection {
     try_connect(address, options).expect("connect")
 }
 
-/// A client of a server that may be gone.
+/// A client of a server that may have ended.
 pub(crate) fn try_connect(address: impl Display, options: &str) -> RedisResult<Connection> {
     let connection = Client::open(format!("redis://{address}/{options}"))?.get_connection()?;
     connection.set_read_timeout(Some(PATIENCE))?;
@@ -134,7 +134,7 @@ pub(crate) fn until(mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// How often the server has synced a log.
+/// The number of the server's log syncs.
 pub(crate) fn syncs(db: &mut Connection) -> u64 {
     info(db, "engine", "wal_syncs").parse().expect("a number")
 }
@@ -147,7 +147,7 @@ impl Raw {
         self.0.write_all(bytes.as_ref()).expect("send");
     }
 
-    /// Exactly these bytes come next.
+    /// Checks that exactly these bytes come next.
     #[track_caller]
     pub(crate) fn expect(&mut self, bytes: impl AsRef<[u8]>) {
         let mut found = vec![0; bytes.as_ref().len()];
@@ -172,7 +172,7 @@ impl Raw {
     fn until_end(&mut self) -> (Vec<u8>, std::io::Result<usize>) {
         let mut found = Vec::new();
         let end = self.0.read_to_end(&mut found);
-        // The server waits for that, for a while.
+        // For a while the server waits until the client closes the connection.
         self.0.shutdown(Shutdown::Both).ok();
         (found, end)
     }
