@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::local::{Groups, Local};
 use crate::network::Link;
-use crate::places::Place;
+use crate::places::{Place, Places};
 use crate::wire::control::{Ask, Description, Told};
 use crate::wire::message::{Answer, Call};
 
@@ -66,7 +66,8 @@ impl Gossip {
         links.rotate_left(first);
         links.truncate(ASKED_TOGETHER);
         self.turn = first + links.len();
-        let told = join_all(links.into_iter().map(describe)).await;
+        let own = (self.groups.identity.cluster, self.groups.places());
+        let told = join_all(links.into_iter().map(|link| describe(link, own.clone()))).await;
         let is_one_of_us =
             |told: &Description| told.identity.is_some_and(|identity| identity.cluster == self.groups.identity.cluster);
         told.iter().flatten().filter(|told| is_one_of_us(told)).for_each(|told| self.groups.hear(&told.places));
@@ -96,8 +97,8 @@ impl Gossip {
     }
 }
 
-async fn describe(link: &mut Link) -> Option<Description> {
-    let answered = timeout(ROUND, link.call(Call::Control(Ask::Describe), DEADLINE)).await.ok()?;
+async fn describe(link: &mut Link, own: (u64, Places)) -> Option<Description> {
+    let answered = timeout(ROUND, link.call(Call::Control(Ask::Describe(Some(own))), DEADLINE)).await.ok()?;
     match answered {
         Ok(Answer::Control(Told::Description(description))) => Some(*description),
         Ok(_) => None,

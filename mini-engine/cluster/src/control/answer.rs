@@ -10,7 +10,14 @@ use crate::wire::control::{Ask, Told};
 /// Does what was asked for.
 pub(crate) async fn answer(local: &Local, ask: Ask) -> Result<Told> {
     match ask {
-        Ask::Describe => Ok(Told::Description(Box::new(local.describe()))),
+        Ask::Describe(told) => {
+            if let (Some((cluster, places)), Some(groups)) = (told, local.groups())
+                && cluster == groups.identity.cluster
+            {
+                groups.hear(&places);
+            }
+            Ok(Told::Description(Box::new(local.describe())))
+        }
         Ask::Become { identity, joined, others } => {
             local.become_node(identity, joined, others).await.map(|()| Told::Done).map_err(Error::other)
         }

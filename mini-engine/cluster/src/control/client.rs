@@ -66,7 +66,7 @@ impl ControlClient {
     }
 
     pub(super) async fn describe(&self, address: &str) -> Result<Description> {
-        match self.ask(address, None, Ask::Describe).await? {
+        match self.ask(address, None, Ask::Describe(None)).await? {
             Told::Description(description) => Ok(*description),
             _ => Err(refused(address, "it does not describe itself")),
         }

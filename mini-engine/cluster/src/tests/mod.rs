@@ -4,6 +4,7 @@ mod groups;
 mod leaders;
 mod limits;
 mod members;
+mod observed;
 mod placement;
 mod refusals;
 mod requests;

@@ -11,35 +11,19 @@ use crate::types::{Member, Position};
 /// A question.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Ask {
-    Describe,
+    /// A node adds its cluster and where it knows groups to be. So one that has moved is found although nobody who knows of it is asked any more.
+    Describe(Option<(u64, Places)>),
     /// The node becomes this one, if it is none yet, and has these groups beside those that it has. They have no members yet, or learn of them from a
     /// leader. The node asks the others, which are given by their addresses, for the places of groups.
-    Become {
-        identity: Identity,
-        joined: Joined,
-        others: BTreeSet<String>,
-    },
+    Become { identity: Identity, joined: Joined, others: BTreeSet<String> },
     /// The group's first members. Only one node is asked, once.
-    Initialize {
-        group: u32,
-        members: BTreeMap<u64, Member>,
-    },
+    Initialize { group: u32, members: BTreeMap<u64, Member> },
     /// A node gets the group's log, but has no vote. For the leader, as all that follow.
-    AddLearner {
-        group: u32,
-        node: u64,
-        member: Member,
-    },
+    AddLearner { group: u32, node: u64, member: Member },
     /// A learner gets a vote.
-    Promote {
-        group: u32,
-        node: u64,
-    },
+    Promote { group: u32, node: u64 },
     /// A node is no member any more.
-    Remove {
-        group: u32,
-        node: u64,
-    },
+    Remove { group: u32, node: u64 },
 }
 
 /// An answer.

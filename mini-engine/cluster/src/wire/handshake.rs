@@ -25,7 +25,7 @@ use tokio::time::timeout;
 use super::frames::Frames;
 
 /// Changed with every change of the messages.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const MAGIC: [u8; 8] = *b"mini-eng";
 /// The whole handshake takes no longer.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(5);

@@ -103,7 +103,7 @@ fn is_same(expected: &[u8], found: &[u8]) -> bool {
 
 /// SELECT number
 pub(super) fn select(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
-    let Some(database) = context.open(database_number(args.at(1))?)? else { return Ok(Reply::Nothing) };
+    let Some(database) = context.of_keys().open(database_number(args.at(1))?)? else { return Ok(Reply::Nothing) };
     keys.select(database.clone());
     context.use_database(database);
     Ok(Reply::OK)
@@ -118,7 +118,7 @@ pub(super) fn reset(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) ->
     context.client.transaction = None;
     forget_watched(context);
     context.client.version = Version::Resp2;
-    context.use_database(Database::first(&context.shared.db));
+    context.use_database(Database::first(&context.shared.keys.db));
     context.shared.monitors.remove(context.client.id);
     if let Some(record) = context.record() {
         record.name.clear();

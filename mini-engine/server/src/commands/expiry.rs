@@ -6,7 +6,7 @@ use super::words::{integer, is};
 use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::Args;
 use crate::state::clock::since_1970;
-use crate::state::context::Context;
+use crate::state::context::KeyContext;
 use crate::state::keyspace::Keyspace;
 
 type Answer = Result<Reply, Refusal>;
@@ -106,20 +106,20 @@ pub(super) fn remaining_millis(keys: &Keyspace, at: SystemTime) -> i64 {
     (millis_of(at) - millis_of(keys.now())).max(0)
 }
 
-pub(super) fn setex(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn setex(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let at = lifetime(keys, args.at(2), (Unit::Seconds, Base::Now), "setex")?;
     keys.insert_until(args.at(1), args.at(3), Some(at))?;
     Ok(Reply::OK)
 }
 
-pub(super) fn psetex(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn psetex(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let at = lifetime(keys, args.at(2), (Unit::Millis, Base::Now), "psetex")?;
     keys.insert_until(args.at(1), args.at(3), Some(at))?;
     Ok(Reply::OK)
 }
 
 /// GETEX key [EX s | PX ms | EXAT s | PXAT ms | PERSIST]
-pub(super) fn getex(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn getex(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let (mut time, mut words) = (TimeOption::default(), args.from(2));
     while let Some(word) = words.next() {
         time.take(word, &mut words, "PERSIST")?;
@@ -133,19 +133,19 @@ pub(super) fn getex(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) ->
     Ok(Reply::Bulk(value))
 }
 
-pub(super) fn expire(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn expire(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     set_expiry(keys, args, (Unit::Seconds, Base::Now), "expire")
 }
 
-pub(super) fn pexpire(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn pexpire(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     set_expiry(keys, args, (Unit::Millis, Base::Now), "pexpire")
 }
 
-pub(super) fn expireat(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn expireat(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     set_expiry(keys, args, (Unit::Seconds, Base::Epoch), "expireat")
 }
 
-pub(super) fn pexpireat(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn pexpireat(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     set_expiry(keys, args, (Unit::Millis, Base::Epoch), "pexpireat")
 }
 
@@ -204,25 +204,25 @@ fn conditions(args: &Args<'_>) -> Result<impl Fn(Option<i64>, i64) -> bool + use
     }
 }
 
-pub(super) fn persist(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn persist(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let Some((value, Some(_))) = keys.get_with_expiry(args.at(1))? else { return Ok(Reply::Integer(0)) };
     keys.insert(args.at(1), &value)?;
     Ok(Reply::Integer(1))
 }
 
-pub(super) fn ttl(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn ttl(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     asked(keys, args, Unit::Seconds, Base::Now)
 }
 
-pub(super) fn pttl(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn pttl(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     asked(keys, args, Unit::Millis, Base::Now)
 }
 
-pub(super) fn expiretime(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn expiretime(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     asked(keys, args, Unit::Seconds, Base::Epoch)
 }
 
-pub(super) fn pexpiretime(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn pexpiretime(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     asked(keys, args, Unit::Millis, Base::Epoch)
 }
 

@@ -36,7 +36,7 @@ pub(super) fn info(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) 
                 is(word, section) || is(word, "all") || is(word, "everything") || is_default && is(word, "default")
             })
     };
-    let (mut text, metrics) = (String::new(), context.shared.db.metrics());
+    let (mut text, metrics) = (String::new(), context.shared.keys.db.metrics());
     for (section, fields) in SECTIONS.into_iter().filter(|(section, _)| is_wanted(section)) {
         let gap = if text.is_empty() { "" } else { "\r\n" };
         // Writing to a string does not fail.
@@ -205,7 +205,7 @@ fn engine(_: &Shared, metrics: &Metrics) -> Fields {
 
 /// The databases that exist. Their keys are estimated: those of database 0 with what is in memory of all, those of the others from tables alone.
 fn databases(shared: &Shared, metrics: &Metrics, text: &mut String) {
-    let all = Database::all(&shared.db, shared.settings.databases).unwrap_or_default();
+    let all = Database::all(&shared.keys.db, shared.settings.databases).unwrap_or_default();
     // A tombstone and what it hides are no keys.
     let keys = |database: &Database| {
         database.stored.approximate_size().map_or(0, |size| size.entries.saturating_sub(2 * size.tombstones))

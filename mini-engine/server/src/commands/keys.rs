@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use super::words::{database_number, is};
 use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::Args;
-use crate::state::context::Context;
+use crate::state::context::KeyContext;
 use crate::state::keyspace::Keyspace;
 
 type Answer = Result<Reply, Refusal>;
 
-pub(super) fn del(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn del(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let mut removed = 0;
     // A key that is named twice counts once.
     for key in args.from(1).collect::<BTreeSet<_>>() {
@@ -22,7 +22,7 @@ pub(super) fn del(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> A
     Ok(Reply::Integer(removed))
 }
 
-pub(super) fn exists(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn exists(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let mut found = 0;
     for key in args.from(1) {
         found += i64::from(keys.contains(key)?);
@@ -30,12 +30,12 @@ pub(super) fn exists(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -
     Ok(Reply::Integer(found))
 }
 
-pub(super) fn kind(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn kind(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     Ok(Reply::Simple(if keys.contains(args.at(1))? { "string" } else { "none" }))
 }
 
 /// OBJECT ENCODING key, or REFCOUNT key. Nothing is known of a key's uses.
-pub(super) fn object(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn object(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let word = args.at(1);
     let answer = match word {
         _ if is(word, "ENCODING") => Reply::text("raw"),
@@ -49,12 +49,12 @@ pub(super) fn object(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -
     Ok(if keys.contains(args.at(2))? { answer } else { Reply::Null })
 }
 
-pub(super) fn rename(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn rename(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     move_to(keys, args.at(1), args.at(2))?;
     Ok(Reply::OK)
 }
 
-pub(super) fn renamenx(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn renamenx(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     if keys.contains(args.at(2))? {
         // The first key has to be there in any case.
         return match keys.contains(args.at(1))? {
@@ -80,7 +80,7 @@ fn no_key() -> Refusal {
 }
 
 /// COPY from to [DB number] [REPLACE]
-pub(super) fn copy(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn copy(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let (from, to, mut replaces, mut number) = (args.at(1), args.at(2), false, keys.number());
     let mut words = args.from(3);
     while let Some(word) = words.next() {
@@ -112,7 +112,7 @@ pub(super) fn copy(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_
 }
 
 /// MOVE key number
-pub(super) fn move_key(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn move_key(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let (key, number) = (args.at(1), database_number(args.at(2))?);
     if number == keys.number() {
         return Err(is_same());

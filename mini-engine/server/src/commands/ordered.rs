@@ -7,7 +7,7 @@ use mini_engine::Slice;
 use super::words::{integer, is};
 use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::{Args, parse_number};
-use crate::state::context::{After, Context};
+use crate::state::context::{After, KeyContext};
 use crate::state::glob::{LONGEST_PATTERN, Pattern, literal_prefix};
 use crate::state::keyspace::{Bounds, Direction, Entry, Keyspace};
 use crate::state::listing::{Listing, Shown, WORK_OF_STEP, too_long};
@@ -20,7 +20,7 @@ const MOST_SCANNED: usize = 10_000;
 const SCANNED: usize = 10;
 
 /// RANGE from to [LIMIT n] [REV]
-pub(super) fn range(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn range(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     entries(context, keys, bounds_of_range(&args), args, 3)
 }
 
@@ -32,19 +32,19 @@ fn bounds_of_range(args: &Args<'_>) -> Bounds {
 }
 
 /// DELRANGE from to: the keys of RANGE, in one operation. How many there are is not known.
-pub(super) fn delrange(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn delrange(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     keys.remove_range(bounds_of_range(&args))?;
     Ok(Reply::OK)
 }
 
 /// DELPREFIX prefix: the keys of PREFIX, in one operation.
-pub(super) fn delprefix(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn delprefix(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     keys.remove_range(bounds_of_prefix(args.at(1)))?;
     Ok(Reply::OK)
 }
 
 /// PREFIX prefix [LIMIT n] [REV]
-pub(super) fn prefix(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn prefix(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     entries(context, keys, bounds_of_prefix(args.at(1)), args, 2)
 }
 
@@ -64,7 +64,7 @@ fn bounds_of_prefix(prefix: &[u8]) -> Bounds {
 }
 
 /// One step of keys and values in turn; the options begin at `options`.
-fn entries(context: &mut Context<'_>, keys: &Keyspace, bounds: Bounds, args: Args<'_>, options: usize) -> Answer {
+fn entries(context: &mut KeyContext<'_>, keys: &Keyspace, bounds: Bounds, args: Args<'_>, options: usize) -> Answer {
     let (mut limit, mut direction) = (usize::MAX, Direction::Forward);
     let mut words = args.from(options);
     while let Some(word) = words.next() {
@@ -81,7 +81,7 @@ fn entries(context: &mut Context<'_>, keys: &Keyspace, bounds: Bounds, args: Arg
 }
 
 /// KEYS pattern. For a pattern that begins with literal bytes, only the keys that begin with them are looked at.
-pub(super) fn keys(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn keys(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let pattern = checked_pattern(args.at(1))?;
     let bounds = bounds_of_prefix(&literal_prefix(pattern));
     list(context, keys, bounds, (Direction::Forward, usize::MAX), Shown::Keys(Pattern::new(pattern)))
@@ -89,19 +89,19 @@ pub(super) fn keys(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_
 
 /// Lists at most `limit` of the entries, in as many steps as it takes.
 fn list(
-    context: &mut Context<'_>,
+    context: &mut KeyContext<'_>,
     keys: &Keyspace,
     bounds: Bounds,
     (direction, limit): (Direction, usize),
     shown: Shown,
 ) -> Answer {
-    let most = context.shared.settings.limits.request_bytes;
+    let most = context.state.request_bytes;
     if keys.is_of_several() {
         return list_at_once(keys.range(bounds, direction).take(limit), &shown, most);
     }
     let begin = || Listing::new(Box::new(keys.entries(bounds, direction).take(limit)), shown);
-    let mut listing = context.client.listing.take().unwrap_or_else(begin);
-    context.after = match listing.go_on(context.client.version, most)? {
+    let mut listing = context.listing.take().unwrap_or_else(begin);
+    *context.after = match listing.go_on(context.version, most)? {
         true => After::Continue(listing),
         false => After::Listed(listing),
     };
@@ -161,7 +161,7 @@ fn options<'a>(args: &Args<'a>) -> Result<Scan<'a>, Refusal> {
 }
 
 /// SCAN cursor [MATCH pattern] [COUNT n] [TYPE t]. For a pattern that begins with literal bytes, only the keys that begin with them are searched.
-pub(super) fn scan(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn scan(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let scan = options(&args)?;
     let cursor = parse_number(args.at(1)).and_then(|cursor| u64::try_from(cursor).ok());
     let cursor = cursor.ok_or_else(|| Refusal::new("ERR invalid cursor"))?;
@@ -170,7 +170,7 @@ pub(super) fn scan(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_
         (0, start) => start,
         (_, start) => {
             let position = context
-                .shared
+                .state
                 .cursors
                 .position(cursor)
                 .ok_or_else(|| Refusal::new("ERR the cursor is not known any more: begin again with 0"))?;
@@ -194,6 +194,6 @@ pub(super) fn scan(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_
             found.push(Reply::Bulk(key));
         }
     }
-    let next = next.map_or(0, |position: Slice| context.shared.cursors.hand_out(position.to_vec()));
+    let next = next.map_or(0, |position: Slice| context.state.cursors.hand_out(position.to_vec()));
     Ok(Reply::Array(vec![Reply::text(next.to_string()), Reply::Array(found)]))
 }

@@ -9,10 +9,9 @@ use super::lua;
 use super::words::{integer, is};
 use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::Args;
-use crate::state::context::Context;
+use crate::state::context::{Context, KeyContext, KeyState};
 use crate::state::keyspace::Keyspace;
 use crate::state::scripts::{Call, Script};
-use crate::state::shared::Shared;
 
 type Answer = Result<Reply, Refusal>;
 
@@ -66,34 +65,34 @@ static KNOWN: &[Script] = &[
 ];
 
 /// The script of a text, which EVALSHA finds from now on; and its hash.
-fn load(context: &mut Context<'_>, text: &[u8]) -> Result<(&'static Script, String), Refusal> {
+fn load(state: &mut KeyState, text: &[u8]) -> Result<(&'static Script, String), Refusal> {
     let is_known = |known: &&Script| text.len() <= LONGEST && lua::is_same(known.text.as_bytes(), text);
     let script = KNOWN.iter().find(is_known).ok_or_else(|| {
         Refusal::new("ERR unknown script: there is no Lua, and only the scripts of locks that the server's manual names are known")
     })?;
     let hash = sha1_smol::Sha1::from(text).digest().to_string();
-    context.shared.scripts.keep(&hash, script);
+    state.scripts.keep(&hash, script);
     Ok((script, hash))
 }
 
 /// EVAL script numkeys [key ...] [arg ...]
-pub(super) fn eval(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
-    let (script, _) = load(context, args.at(1))?;
+pub(super) fn eval(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+    let (script, _) = load(context.state, args.at(1))?;
     run(script, keys, &args)
 }
 
 /// The text of the script with this hash, if it was sent before.
-pub(crate) fn text(shared: &Shared, hash: &[u8]) -> Result<&'static str, Refusal> {
-    find(shared, hash).map(|script| script.text)
+pub(crate) fn text(state: &KeyState, hash: &[u8]) -> Result<&'static str, Refusal> {
+    find(state, hash).map(|script| script.text)
 }
 
-fn find(shared: &Shared, hash: &[u8]) -> Result<&'static Script, Refusal> {
-    shared.scripts.find(hash).ok_or_else(|| Refusal::new("NOSCRIPT No matching script. Please use EVAL."))
+fn find(state: &KeyState, hash: &[u8]) -> Result<&'static Script, Refusal> {
+    state.scripts.find(hash).ok_or_else(|| Refusal::new("NOSCRIPT No matching script. Please use EVAL."))
 }
 
 /// EVALSHA hash numkeys [key ...] [arg ...]
-pub(super) fn evalsha(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
-    run(find(context.shared, args.at(1))?, keys, &args)
+pub(super) fn evalsha(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+    run(find(context.state, args.at(1))?, keys, &args)
 }
 
 /// As in Redis, keys and arguments that the text does not use make no difference.
@@ -110,13 +109,13 @@ fn run(script: &Script, keys: &mut Keyspace, args: &Args<'_>) -> Answer {
 /// SCRIPT LOAD text, EXISTS hash ..., FLUSH [ASYNC | SYNC]
 pub(super) fn script(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Answer {
     match args.at(1) {
-        word if is(word, "LOAD") => Ok(Reply::text(load(context, args.at(2))?.1)),
+        word if is(word, "LOAD") => Ok(Reply::text(load(&mut context.shared.keys, args.at(2))?.1)),
         word if is(word, "EXISTS") => {
-            let exists = |hash| Reply::Integer(i64::from(context.shared.scripts.find(hash).is_some()));
+            let exists = |hash| Reply::Integer(i64::from(context.shared.keys.scripts.find(hash).is_some()));
             Ok(Reply::Array(args.from(2).map(exists).collect()))
         }
         _ if args.len() < 4 => {
-            context.shared.scripts.clear();
+            context.shared.keys.scripts.clear();
             Ok(Reply::OK)
         }
         _ => Err(Refusal::syntax()),

@@ -6,7 +6,7 @@ use super::words::{integer, is};
 use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::Args;
 use crate::state::clock::since_1970;
-use crate::state::context::{After, Context};
+use crate::state::context::{After, Context, KeyContext};
 use crate::state::databases::Database;
 use crate::state::glob::{LONGEST_PATTERN, Pattern};
 use crate::state::job::Job;
@@ -17,9 +17,9 @@ use crate::state::slow_log::MOST as MOST_SLOW;
 type Answer = Result<Reply, Refusal>;
 
 /// Counting reads every key. Alone it is a job beside the other clients; in a transaction it blocks them, because it belongs to one moment.
-pub(super) fn dbsize(context: &mut Context<'_>, keys: &mut Keyspace, _: Args<'_>) -> Answer {
+pub(super) fn dbsize(context: &mut KeyContext<'_>, keys: &mut Keyspace, _: Args<'_>) -> Answer {
     if !keys.is_of_several() {
-        context.after = After::Later(Job::Count(keys.number()));
+        *context.after = After::Later(Job::Count(keys.number()));
         return Ok(Reply::Nothing);
     }
     let all = (Bound::Unbounded, Bound::Unbounded);
@@ -32,26 +32,26 @@ pub(super) fn dbsize(context: &mut Context<'_>, keys: &mut Keyspace, _: Args<'_>
 }
 
 /// Removes all keys of all databases, or none, also across crashes.
-pub(super) fn flushall(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn flushall(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     check_flush(context, args, "FLUSHALL")?;
-    for database in Database::all(&context.shared.db, context.shared.settings.databases)? {
+    for database in Database::all(&context.state.db, context.state.databases)? {
         keys.in_database(Some(database), |keys| keys.remove_range((Bound::Unbounded, Bound::Unbounded)))?;
     }
     Ok(Reply::OK)
 }
 
 /// Removes all keys of the selected database.
-pub(super) fn flushdb(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn flushdb(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     check_flush(context, args, "FLUSHDB")?;
     keys.remove_range((Bound::Unbounded, Bound::Unbounded))?;
     Ok(Reply::OK)
 }
 
-fn check_flush(context: &Context<'_>, args: Args<'_>, name: &str) -> Result<(), Refusal> {
+fn check_flush(context: &KeyContext<'_>, args: Args<'_>, name: &str) -> Result<(), Refusal> {
     if args.len() > 2 || args.from(1).any(|word| !is(word, "SYNC") && !is(word, "ASYNC")) {
         return Err(Refusal::syntax());
     }
-    match context.shared.settings.may_flush_all {
+    match context.state.may_flush_all {
         true => Ok(()),
         false => Err(Refusal::new(format!("ERR {name} removes everything: start the server with --allow-flushall"))),
     }

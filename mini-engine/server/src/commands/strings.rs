@@ -6,17 +6,17 @@ use super::expiry::{TimeOption, Until};
 use super::words::{float, integer, is};
 use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::Args;
-use crate::state::context::Context;
+use crate::state::context::KeyContext;
 use crate::state::keyspace::Keyspace;
 
 type Answer = Result<Reply, Refusal>;
 
-pub(super) fn get(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn get(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     Ok(Reply::value(keys.get(args.at(1))?))
 }
 
 /// SET key value [NX | XX] [GET] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL]
-pub(super) fn set(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn set(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let (mut if_absent, mut if_present, mut returns_old, mut time) = (false, false, false, TimeOption::default());
     let mut options = args.from(3);
     while let Some(option) = options.next() {
@@ -56,7 +56,7 @@ pub(super) fn set(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> A
     })
 }
 
-pub(super) fn setnx(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn setnx(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     if keys.contains(args.at(1))? {
         return Ok(Reply::Integer(0));
     }
@@ -64,13 +64,13 @@ pub(super) fn setnx(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) ->
     Ok(Reply::Integer(1))
 }
 
-pub(super) fn getset(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn getset(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let old = keys.get(args.at(1))?;
     keys.insert(args.at(1), args.at(2))?;
     Ok(Reply::value(old))
 }
 
-pub(super) fn getdel(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn getdel(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let old = keys.get(args.at(1))?;
     if old.is_some() {
         keys.remove(args.at(1))?;
@@ -78,8 +78,8 @@ pub(super) fn getdel(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -
     Ok(Reply::value(old))
 }
 
-pub(super) fn mget(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
-    let most = context.shared.settings.limits.request_bytes;
+pub(super) fn mget(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+    let most = context.state.request_bytes;
     let (mut replies, mut bytes) = (Vec::with_capacity(args.len() - 1), 0);
     let names: Vec<&[u8]> = args.from(1).collect();
     for part in names.chunks(MGET_PART) {
@@ -110,14 +110,14 @@ fn pairs<'a>(args: Args<'a>, name: &str) -> Result<Vec<Pair<'a>>, Refusal> {
     Ok(keys.zip(args.from(2).step_by(2)).collect())
 }
 
-pub(super) fn mset(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn mset(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     for (key, value) in pairs(args, "mset")? {
         keys.insert(key, value)?;
     }
     Ok(Reply::OK)
 }
 
-pub(super) fn msetnx(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn msetnx(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let pairs = pairs(args, "msetnx")?;
     for (key, _) in &pairs {
         if keys.contains(key)? {
@@ -130,12 +130,12 @@ pub(super) fn msetnx(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -
     Ok(Reply::Integer(1))
 }
 
-pub(super) fn strlen(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn strlen(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     Ok(Reply::count(keys.get(args.at(1))?.map_or(0, |value| value.len())))
 }
 
 /// The part from `start` to `end`, both included; a negative place is counted from the end.
-pub(super) fn getrange(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn getrange(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let (start, end) = (integer(args.at(2))?, integer(args.at(3))?);
     let value = keys.get(args.at(1))?.unwrap_or_default();
     let len = i64::try_from(value.len()).unwrap_or(i64::MAX);
@@ -149,14 +149,14 @@ pub(super) fn getrange(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>)
 }
 
 /// Refuses values that could not be sent in one request.
-fn check_length(context: &Context<'_>, len: usize) -> Result<(), Refusal> {
-    match len > context.shared.settings.limits.request_bytes {
+fn check_length(context: &KeyContext<'_>, len: usize) -> Result<(), Refusal> {
+    match len > context.state.request_bytes {
         true => Err(Refusal::new("ERR string exceeds maximum allowed size (proto-max-bulk-len)")),
         false => Ok(()),
     }
 }
 
-pub(super) fn append(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn append(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let (old, expiry) = keys.get_with_expiry(args.at(1))?.unwrap_or_default();
     check_length(context, old.len() + args.at(2).len())?;
     let value = [&*old, args.at(2)].concat();
@@ -165,19 +165,19 @@ pub(super) fn append(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<
     Ok(Reply::count(value.len()))
 }
 
-pub(super) fn incr(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn incr(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     add(keys, args.at(1), 1)
 }
 
-pub(super) fn decr(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn decr(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     add(keys, args.at(1), -1)
 }
 
-pub(super) fn incrby(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn incrby(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     add(keys, args.at(1), integer(args.at(2))?)
 }
 
-pub(super) fn decrby(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn decrby(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let by = integer(args.at(2))?;
     add(keys, args.at(1), by.checked_neg().ok_or_else(|| Refusal::new("ERR decrement would overflow"))?)
 }
@@ -191,7 +191,7 @@ fn add(keys: &mut Keyspace, key: &[u8], by: i64) -> Answer {
 }
 
 /// INCRBYFLOAT key increment. Numbers of 64 bits, where Redis has the longer ones of its processor; printed as short as they can be read back.
-pub(super) fn incrbyfloat(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn incrbyfloat(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let old = keys.get_with_expiry(args.at(1))?;
     let sum = old.as_ref().map_or(Ok(0.0), |(value, _)| float(value))? + float(args.at(2))?;
     if !sum.is_finite() {
@@ -203,7 +203,7 @@ pub(super) fn incrbyfloat(_: &mut Context<'_>, keys: &mut Keyspace, args: Args<'
 }
 
 /// SETRANGE key offset value: overwrites a part of the value. What lies between its end and the offset becomes zeros.
-pub(super) fn setrange(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn setrange(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let offset = usize::try_from(integer(args.at(2))?).map_err(|_| Refusal::new("ERR offset is out of range"))?;
     let (key, part) = (args.at(1), args.at(3));
     let (old, expiry) = keys.get_with_expiry(key)?.unwrap_or_default();

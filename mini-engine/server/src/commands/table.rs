@@ -4,9 +4,9 @@ use super::command::{Command, Flag};
 use super::key_names::Keys;
 use super::words::{is, shown};
 use super::{client, connection, expiry, info, keys, ordered, scripts, server, strings, transaction};
-use crate::protocol::reply::{Refusal, Reply};
+use crate::protocol::reply::{Outcome, Refusal, Reply};
 use crate::protocol::request::Args;
-use crate::state::context::{Context, Run};
+use crate::state::context::{Context, KeyContext, Run};
 use crate::state::keyspace::Keyspace;
 
 /// All commands, sorted by name.
@@ -14,22 +14,29 @@ use crate::state::keyspace::Keyspace;
 static COMMANDS: &[Command] = {
     use Flag::{Admin, AtOnce, Blind, Fast, NoAuth, NoMulti, OneNode, Readonly, Together, Write};
     use Keys::{All, Any, Beginning, Bounds, Counted, First, None, Pairs, Second, Two};
+    type OfKeys = fn(&mut KeyContext<'_>, &mut Keyspace, Args<'_>) -> Outcome;
+    type OfServer = fn(&mut Context<'_>, &mut Keyspace, Args<'_>) -> Outcome;
     const fn command(
-        name: &'static str, arity: i64, flags: &'static [Flag], keys: Keys, run: Run, summary: &'static str,
+        name: &'static str, arity: i64, flags: &'static [Flag], keys: Keys, run: OfKeys, summary: &'static str,
     ) -> Command {
-        Command { name, arity, flags, keys, subcommands: &[], summary, run, place: 0 }
+        Command { name, arity, flags, keys, subcommands: &[], summary, run: Run::Keys(run), place: 0 }
+    }
+    const fn of_server(
+        name: &'static str, arity: i64, flags: &'static [Flag], keys: Keys, run: OfServer, summary: &'static str,
+    ) -> Command {
+        Command { name, arity, flags, keys, subcommands: &[], summary, run: Run::Server(run), place: 0 }
     }
     &numbered([
         command("APPEND", 3, &[Write, Fast], First, strings::append, "Appends to a value, and returns its length"),
-        command("ASKING", 1, &[Fast, NoMulti], None, server::cluster, "Is for clusters, where slots do not move"),
-        command("AUTH", -2, &[NoAuth, Fast], None, connection::auth, "Tells the password"),
-        command("BGSAVE", -1, &[Admin, NoMulti, OneNode], None, server::bgsave, "Begins to make a checkpoint"),
-        command("CLIENT", -2, &[Fast], None, client::client, "Names this connection, or tells of all or ends them")
+        of_server("ASKING", 1, &[Fast, NoMulti], None, server::cluster, "Is for clusters, where slots do not move"),
+        of_server("AUTH", -2, &[NoAuth, Fast], None, connection::auth, "Tells the password"),
+        of_server("BGSAVE", -1, &[Admin, NoMulti, OneNode], None, server::bgsave, "Begins to make a checkpoint"),
+        of_server("CLIENT", -2, &[Fast], None, client::client, "Names this connection, or tells of all or ends them")
             .with(&[("GETNAME", 2), ("ID", 2), ("INFO", 2), ("KILL", -3), ("LIST", -2), ("NO-EVICT", 3), ("NO-TOUCH", 3), ("SETINFO", 4), ("SETNAME", 3)]),
-        command("CLUSTER", -2, &[NoMulti], None, server::cluster, "Tells of the nodes of a cluster and their slots"),
-        command("COMMAND", -1, &[Fast], None, describe, "Describes the commands")
+        of_server("CLUSTER", -2, &[NoMulti], None, server::cluster, "Tells of the nodes of a cluster and their slots"),
+        of_server("COMMAND", -1, &[Fast], None, describe, "Describes the commands")
             .with(&[("COUNT", 2), ("DOCS", -2), ("INFO", -2), ("LIST", 2)]),
-        command("CONFIG", -2, &[Admin], None, server::config, "Shows settings").with(&[("GET", -3), ("SET", -4)]),
+        of_server("CONFIG", -2, &[Admin], None, server::config, "Shows settings").with(&[("GET", -3), ("SET", -4)]),
         command("COPY", -3, &[Write], Two, keys::copy, "COPY from to [DB number] [REPLACE]: sets a key to the value of another"),
         command("DBSIZE", 1, &[Readonly], Any, server::dbsize, "Counts the keys, by reading all of them"),
         command("DECR", 2, &[Write, Fast, Together], First, strings::decr, "Subtracts one from a number"),
@@ -37,11 +44,11 @@ static COMMANDS: &[Command] = {
         command("DEL", -2, &[Write], All, keys::del, "Removes keys, and returns how many there were"),
         command("DELPREFIX", 2, &[Write, Fast], Beginning, ordered::delprefix, "DELPREFIX prefix: removes the keys that begin with it, in one operation"),
         command("DELRANGE", 3, &[Write, Fast], Bounds, ordered::delrange, "DELRANGE from to: removes the keys of RANGE, in one operation"),
-        command("DISCARD", 1, &[Fast, AtOnce], None, transaction::discard, "Gives up the transaction"),
-        command("ECHO", 2, &[Fast], None, connection::echo, "Returns its argument"),
+        of_server("DISCARD", 1, &[Fast, AtOnce], None, transaction::discard, "Gives up the transaction"),
+        of_server("ECHO", 2, &[Fast], None, connection::echo, "Returns its argument"),
         command("EVAL", -3, &[Write], Counted, scripts::eval, "Does what the script of a well-known lock says"),
         command("EVALSHA", -3, &[Write], Counted, scripts::evalsha, "As EVAL, with the hash of a script that was sent before"),
-        command("EXEC", 1, &[AtOnce], None, transaction::exec, "Carries out the transaction as one batch"),
+        of_server("EXEC", 1, &[AtOnce], None, transaction::exec, "Carries out the transaction as one batch"),
         command("EXISTS", -2, &[Readonly, Fast], All, keys::exists, "Counts those of the keys that are there"),
         command("EXPIRE", -3, &[Write, Fast], First, expiry::expire, "EXPIRE key seconds [NX | XX | GT | LT]: lets a key expire so long from now"),
         command("EXPIREAT", -3, &[Write, Fast], First, expiry::expireat, "Lets a key expire at a time in seconds since 1970"),
@@ -53,59 +60,59 @@ static COMMANDS: &[Command] = {
         command("GETEX", -2, &[Write, Fast], First, expiry::getex, "Returns a value, and sets when it expires"),
         command("GETRANGE", 4, &[Readonly], First, strings::getrange, "Returns a part of a value"),
         command("GETSET", 3, &[Write, Fast], First, strings::getset, "Sets a value, and returns the one before"),
-        command("HELLO", -1, &[NoAuth, Fast], None, connection::hello, "Chooses the version of the protocol"),
+        of_server("HELLO", -1, &[NoAuth, Fast], None, connection::hello, "Chooses the version of the protocol"),
         command("INCR", 2, &[Write, Fast, Together], First, strings::incr, "Adds one to a number"),
         command("INCRBY", 3, &[Write, Fast, Together], First, strings::incrby, "Adds to a number"),
         command("INCRBYFLOAT", 3, &[Write, Fast], First, strings::incrbyfloat, "Adds to a number with a fraction"),
-        command("INFO", -1, &[Readonly], None, info::info, "Describes the server and the database"),
+        of_server("INFO", -1, &[Readonly], None, info::info, "Describes the server and the database"),
         command("KEYS", 2, &[Readonly], Any, ordered::keys, "Returns the keys that match a pattern, in order"),
-        command("LASTSAVE", 1, &[Fast, OneNode], None, server::lastsave, "Tells when the last checkpoint was made"),
+        of_server("LASTSAVE", 1, &[Fast, OneNode], None, server::lastsave, "Tells when the last checkpoint was made"),
         command("MGET", -2, &[Readonly, Fast], All, strings::mget, "Returns several values, of one moment"),
-        command("MONITOR", 1, &[Admin, NoMulti, OneNode], None, connection::monitor, "Shows the requests of all clients"),
+        of_server("MONITOR", 1, &[Admin, NoMulti], None, connection::monitor, "Shows the requests of all clients"),
         command("MOVE", 3, &[Write, Fast, OneNode], First, keys::move_key, "Moves a key to another database"),
         command("MSET", -3, &[Write], Pairs, strings::mset, "Sets several values as one batch"),
         command("MSETNX", -3, &[Write], Pairs, strings::msetnx, "Sets several values as one batch if none of the keys is there"),
-        command("MULTI", 1, &[Fast, AtOnce], None, transaction::multi, "Begins a transaction"),
+        of_server("MULTI", 1, &[Fast, AtOnce], None, transaction::multi, "Begins a transaction"),
         command("OBJECT", -2, &[Readonly], Second, keys::object, "Returns the encoding of a value, which is raw")
             .with(&[("ENCODING", 3), ("FREQ", 3), ("IDLETIME", 3), ("REFCOUNT", 3)]),
         command("PERSIST", 2, &[Write, Fast], First, expiry::persist, "Lets a key not expire"),
         command("PEXPIRE", -3, &[Write, Fast], First, expiry::pexpire, "As EXPIRE, in milliseconds"),
         command("PEXPIREAT", -3, &[Write, Fast], First, expiry::pexpireat, "As EXPIREAT, in milliseconds"),
         command("PEXPIRETIME", 2, &[Readonly, Fast], First, expiry::pexpiretime, "As EXPIRETIME, in milliseconds"),
-        command("PING", -1, &[Fast], None, connection::ping, "Answers"),
+        of_server("PING", -1, &[Fast], None, connection::ping, "Answers"),
         command("PREFIX", -2, &[Readonly], Beginning, ordered::prefix, "PREFIX prefix [LIMIT n] [REV]: the entries whose keys begin with it"),
         command("PSETEX", 4, &[Write], First, expiry::psetex, "As SETEX, in milliseconds"),
         command("PTTL", 2, &[Readonly, Fast], First, expiry::pttl, "As TTL, in milliseconds"),
-        command("QUIT", -1, &[NoAuth, Fast, AtOnce], None, connection::quit, "Ends the connection"),
+        of_server("QUIT", -1, &[NoAuth, Fast, AtOnce], None, connection::quit, "Ends the connection"),
         command("RANGE", -3, &[Readonly], Bounds, ordered::range, "RANGE from to [LIMIT n] [REV]: the entries from a key to before another; an empty `to` is the end"),
-        command("READONLY", 1, &[Fast, NoMulti], None, server::cluster, "Lets a node of a cluster answer reads that may be outdated"),
-        command("READWRITE", 1, &[Fast, NoMulti], None, server::cluster, "Takes READONLY back"),
+        of_server("READONLY", 1, &[Fast, NoMulti], None, server::cluster, "Lets a node of a cluster answer reads that may be outdated"),
+        of_server("READWRITE", 1, &[Fast, NoMulti], None, server::cluster, "Takes READONLY back"),
         command("RENAME", 3, &[Write], Two, keys::rename, "Gives a value another key"),
         command("RENAMENX", 3, &[Write, Fast], Two, keys::renamenx, "Gives a value another key, if that is not there"),
-        command("RESET", 1, &[NoAuth, Fast, AtOnce], None, connection::reset, "Makes the connection as new"),
-        command("SAVE", 1, &[Admin, NoMulti, OneNode], None, server::save, "Makes a checkpoint"),
+        of_server("RESET", 1, &[NoAuth, Fast, AtOnce], None, connection::reset, "Makes the connection as new"),
+        of_server("SAVE", 1, &[Admin, NoMulti, OneNode], None, server::save, "Makes a checkpoint"),
         command("SCAN", -2, &[Readonly], Any, ordered::scan, "SCAN cursor [MATCH pattern] [COUNT n]: some keys, in order, and the cursor of the next"),
-        command("SCRIPT", -2, &[], None, scripts::script, "Tells which scripts of locks were sent")
+        of_server("SCRIPT", -2, &[], None, scripts::script, "Tells which scripts of locks were sent")
             .with(&[("EXISTS", -3), ("FLUSH", -2), ("LOAD", 3)]),
-        command("SELECT", 2, &[Fast], None, connection::select, "Selects a database by its number"),
+        of_server("SELECT", 2, &[Fast], None, connection::select, "Selects a database by its number"),
         command("SET", -3, &[Write, Blind], First, strings::set, "SET key value [NX | XX] [GET] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL]: sets a value"),
         command("SETEX", 4, &[Write], First, expiry::setex, "SETEX key seconds value: sets a value that expires"),
         command("SETNX", 3, &[Write, Fast], First, strings::setnx, "Sets a value if the key is not there"),
         command("SETRANGE", 4, &[Write], First, strings::setrange, "Overwrites a part of a value"),
-        command("SHUTDOWN", -1, &[Admin, NoMulti, OneNode], None, server::shutdown, "Ends the server, as SIGTERM does"),
-        command("SLOWLOG", -2, &[Admin], None, server::slowlog, "Returns the requests that took long")
+        of_server("SHUTDOWN", -1, &[Admin, NoMulti, OneNode], None, server::shutdown, "Ends the server, as SIGTERM does"),
+        of_server("SLOWLOG", -2, &[Admin], None, server::slowlog, "Returns the requests that took long")
             .with(&[("GET", -2), ("LEN", 2), ("RESET", 2)]),
         command("STRLEN", 2, &[Readonly, Fast, Together], First, strings::strlen, "Returns the length of a value"),
         command("SUBSTR", 4, &[Readonly], First, strings::getrange, "As GETRANGE"),
-        command("TIME", 1, &[Fast], None, server::time, "Returns seconds and microseconds since 1970"),
+        of_server("TIME", 1, &[Fast], None, server::time, "Returns seconds and microseconds since 1970"),
         command("TOUCH", -2, &[Readonly, Fast], All, keys::exists, "As EXISTS"),
         command("TTL", 2, &[Readonly, Fast], First, expiry::ttl, "Returns in how many seconds a key expires; -1 is never, -2 for an absent key"),
         command("TYPE", 2, &[Readonly, Fast], First, keys::kind, "Returns string, or none"),
         command("UNLINK", -2, &[Write, Fast], All, keys::del, "As DEL"),
-        command("UNWATCH", 1, &[Fast], None, transaction::unwatch, "Lets EXEC no longer depend on keys"),
-        command("WAIT", 3, &[OneNode], None, server::wait, "Returns the number of replicas, which is 0"),
-        command("WAITAOF", 4, &[OneNode], None, server::waitaof, "Syncs, and returns 1 and the number of replicas, which is 0"),
-        command("WATCH", -2, &[Fast, AtOnce], All, transaction::watch, "Lets EXEC fail if one of the keys is changed before it"),
+        of_server("UNWATCH", 1, &[Fast], None, transaction::unwatch, "Lets EXEC no longer depend on keys"),
+        of_server("WAIT", 3, &[OneNode], None, server::wait, "Returns the number of replicas, which is 0"),
+        of_server("WAITAOF", 4, &[OneNode], None, server::waitaof, "Syncs, and returns 1 and the number of replicas, which is 0"),
+        of_server("WATCH", -2, &[Fast, AtOnce], All, transaction::watch, "Lets EXEC fail if one of the keys is changed before it"),
     ])
 };
 

@@ -7,15 +7,14 @@
 use std::sync::Mutex;
 
 use super::command::Command;
-use crate::protocol::reply::{Outcome, Refusal, Reply};
+use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::{Args, OwnedArgs};
-use crate::state::context::{Context, Queued, Run, Transaction};
+use crate::state::context::{Context, Queued, Transaction};
 use crate::state::keyspace::Keyspace;
-use crate::state::shared::Shared;
 use crate::state::watched::Watched;
 
 pub(crate) fn queue(context: &mut Context<'_>, command: &'static Command, args: Args<'_>) -> Result<Reply, Refusal> {
-    let most = context.shared.settings.limits.request_bytes;
+    let most = context.shared.keys.request_bytes;
     let Some(transaction) = &mut context.client.transaction else {
         return Err(Refusal::new("ERR no transaction is open"));
     };
@@ -57,7 +56,7 @@ pub(crate) fn watch(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>)
         return Err(Refusal::new("ERR WATCH inside MULTI is not allowed"));
     }
     let mut watched = take_watched(context).unwrap_or_default();
-    let (db, most) = (&context.shared.db, context.shared.settings.limits.request_bytes.min(MOST_WATCHED));
+    let (db, most) = (&context.shared.keys.db, context.shared.keys.request_bytes.min(MOST_WATCHED));
     let added = watched.add((db, &context.client.database), args.from(1), most);
     keep_watched(context, Some(watched));
     added?;
@@ -109,8 +108,11 @@ pub(crate) fn exec(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> 
 /// Carries out the commands, unless one of them or the whole batch has to wait.
 fn carry_out(context: &mut Context<'_>, transaction: &Transaction) -> Result<Reply, Refusal> {
     let mut keyspace = Keyspace::of_several(context.client.database.clone());
-    let commands = transaction.commands.iter().map(|queued| (queued.run, queued.args.args()));
-    let replies = run_all(context, &mut keyspace, commands, |shared, outcome| Ok(shared.reply(outcome)))?;
+    let most = context.shared.keys.request_bytes;
+    let replies = run_all(most, &mut keyspace, transaction.commands.iter(), |keyspace, queued| {
+        let outcome = keyspace.attempt(|keyspace| queued.run.call(context, keyspace, queued.args.args()));
+        Ok((!context.is_held()).then(|| context.shared.reply(outcome)))
+    })?;
     if context.is_held() {
         return Ok(Reply::Nothing);
     }
@@ -124,26 +126,18 @@ fn carry_out(context: &mut Context<'_>, transaction: &Transaction) -> Result<Rep
     Ok(Reply::Array(replies))
 }
 
-/// Runs commands in a keyspace that the caller commits, until one of them has to wait. One that fails leaves nothing behind. `answer` makes a reply of
-/// an outcome, or gives up.
-pub(crate) fn run_all<'a>(
-    context: &mut Context<'_>,
+/// Runs commands in a keyspace that the caller commits, until one of them has to wait. `run` carries one out with the keyspace and makes a reply of its
+/// outcome: none if the command has to wait, or a refusal of all.
+pub(crate) fn run_all<C>(
+    most: usize,
     keyspace: &mut Keyspace,
-    commands: impl ExactSizeIterator<Item = (Run, Args<'a>)>,
-    answer: impl Fn(&mut Shared, Outcome) -> Outcome,
+    commands: impl ExactSizeIterator<Item = C>,
+    mut run: impl FnMut(&mut Keyspace, C) -> Result<Option<Reply>, Refusal>,
 ) -> Result<Vec<Reply>, Refusal> {
-    let (most, mut size) = (context.shared.settings.limits.request_bytes, 0);
+    let mut size = 0;
     let mut replies = Vec::with_capacity(commands.len());
-    for (run, args) in commands {
-        let mark = keyspace.mark();
-        let outcome = run(context, keyspace, args);
-        if context.is_held() {
-            break;
-        }
-        if outcome.is_err() {
-            keyspace.undo(mark);
-        }
-        let reply = answer(context.shared, outcome)?;
+    for command in commands {
+        let Some(reply) = run(keyspace, command)? else { break };
         size += reply.size();
         if size > most {
             return Err(Refusal::new(format!("EXECABORT the replies are longer than {most} bytes: nothing was done")));

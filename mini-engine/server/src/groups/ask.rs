@@ -42,7 +42,7 @@ pub enum Ask {
 }
 
 /// The groups of a cluster. The event loop calls these functions, so none may block.
-pub trait Groups: Send + Sync {
+pub trait Groups: Send {
     /// Whether the cluster has one group only, so that keys of all slots are together.
     fn is_one_group(&self) -> bool;
 

@@ -102,7 +102,7 @@ impl EventLoop {
             }
             let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
             poll.registry().register(stop, STOP, Interest::READABLE)?;
-            let threads = Workers::start(&shared.db, &waker, shared.settings.durability)?;
+            let threads = Workers::start(&shared.keys.db, &waker, shared.settings.durability)?;
             Ok((poll, threads, Answers::new(waker)))
         };
         let (poll, threads, answers) = start(&mut listeners, &mut stop.0).map_err(error::io("start", "the server"))?;
@@ -171,10 +171,10 @@ impl EventLoop {
     fn say_news(&mut self) {
         let now = Instant::now();
         if let Some(groups) = &self.shared.groups {
-            self.shared.db = groups.db();
+            self.shared.keys.db = groups.db();
         }
         // It logs whether the system's clock is behind.
-        self.shared.db.now();
+        self.shared.keys.db.now();
         let [for_room, for_sync] = &mut self.waits;
         let news = [self.shared.writes.news(), for_room.news(now), for_sync.news(now)];
         for news in news.into_iter().chain(self.shared.refused.news(now)).flatten() {

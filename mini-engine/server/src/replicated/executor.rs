@@ -13,18 +13,19 @@ use std::time::SystemTime;
 use mini_engine::{Db, Error, MAX_BATCH_RANGES, Result, WriteBatch};
 
 use super::instant::{self, AppliedInstant};
-use crate::commands::{self, Command, Scope, transaction};
+use crate::commands::transaction::run_all;
+use crate::commands::{self, Command, Scope};
 use crate::groups::{Kind, Proposal, Replies, Request, Transaction, Watched, Write, encode, encode_watched};
 use crate::protocol::cursors::ScanCursors;
-use crate::protocol::reply::{Outcome, Refusal, Reply};
+use crate::protocol::reply::{Outcome, Refusal, Reply, Version};
 use crate::protocol::request::Args;
-use crate::session::run_in;
-use crate::settings::{Limits, MAX_REQUEST_BYTES, Settings};
+use crate::session::run_keys;
+use crate::settings::MAX_REQUEST_BYTES;
 use crate::state::clock::since_1970;
-use crate::state::context::{After, Client, Context};
+use crate::state::context::{After, KeyContext, KeyState};
 use crate::state::databases::Database;
 use crate::state::keyspace::Keyspace;
-use crate::state::shared::Shared;
+use crate::state::scripts::Scripts;
 
 /// The keyspace of a group's database that holds the clients' data.
 pub const KEYSPACE: &str = "0";
@@ -39,13 +40,13 @@ pub struct Executor {
     instant: AppliedInstant,
     /// The instant of the last proposal, which may not be stored yet.
     latest: u64,
-    shared: Option<Shared>,
+    state: Option<KeyState>,
 }
 
 impl Executor {
     /// An executor for the group with this instant.
     pub fn new(instant: AppliedInstant) -> Self {
-        Self { instant, latest: 0, shared: None }
+        Self { instant, latest: 0, state: None }
     }
 
     /// Whether the writes of a proposal depend on what is stored; if not, those of consecutive proposals may be in one batch. A proposal without writes
@@ -74,10 +75,9 @@ impl Executor {
             // again, and find less than the others.
             self.instant.raise(self.latest);
         }
-        let (mut keyspace, mut client) = self.begin(db, instant::time(self.latest))?;
-        let mut context = Context { shared: self.shared(db), client: &mut client, after: After::Nothing };
-        let mut used = 0;
-        let replies = proposal.writes.iter().map(|write| apply(&mut context, &mut keyspace, (write, term), &mut used));
+        let mut keyspace = begin(db, instant::time(self.latest))?;
+        let (state, mut used) = (self.state(db), 0);
+        let replies = proposal.writes.iter().map(|write| apply(state, &mut keyspace, (write, term), &mut used));
         let replies = replies.collect::<Result<_>>()?;
         keyspace.add_to(batch)?;
         instant::store(self.latest, batch)?;
@@ -90,37 +90,42 @@ impl Executor {
     /// # Errors
     /// [`Error::Closed`] if a snapshot has replaced the database. Others are the reply.
     pub fn read(&mut self, cursors: &ScanCursors, db: &Db, request: &Request) -> Result<Vec<u8>> {
-        let (mut keyspace, mut client) = self.begin(db, self.instant.system_time())?;
-        client.version = request.version;
-        let mut context = Context { shared: self.shared(db), client: &mut client, after: After::Nothing };
-        context.shared.cursors = cursors.clone();
-        let outcome = read(&mut context, &mut keyspace, request.args());
+        let mut keyspace = begin(db, self.instant.system_time())?;
+        let state = self.state(db);
+        state.cursors = cursors.clone();
+        let outcome = read(state, &mut keyspace, request);
         if let Err(refusal) = &outcome
             && let Some(Error::Closed) = refusal.cause()
         {
             return Err(Error::Closed);
         }
-        Ok(encode(&context.shared.reply(outcome), request.version))
+        Ok(encode(&outcome.unwrap_or_else(Refusal::into_reply), request.version))
     }
 
-    /// The clients' keyspace at an instant, and a client of it.
-    fn begin(&self, db: &Db, instant: SystemTime) -> Result<(Keyspace, Client)> {
-        let database = Database { number: 0, stored: db.keyspace(KEYSPACE)? };
-        Ok((Keyspace::at(database.clone(), instant), Client::new(0, database, true)))
-    }
-
-    /// The server's state that commands can see, with `db` as its database.
-    fn shared(&mut self, db: &Db) -> &mut Shared {
-        let shared = self.shared.get_or_insert_with(|| Shared::new(db.clone(), settings(), 1));
-        shared.db = db.clone();
-        shared
+    /// What commands depend on, with `db` as the database. It is the same on every node, so no user can choose it.
+    fn state(&mut self, db: &Db) -> &mut KeyState {
+        let state = self.state.get_or_insert_with(|| KeyState {
+            db: db.clone(),
+            request_bytes: MAX_REQUEST_BYTES,
+            databases: 1,
+            may_flush_all: false,
+            cursors: ScanCursors::new(1),
+            scripts: Scripts::default(),
+        });
+        state.db = db.clone();
+        state
     }
 }
 
-/// The settings on which the outcome of a command depends. The same on every node, so no user can choose them.
-fn settings() -> Settings {
-    let limits = Limits { request_bytes: MAX_REQUEST_BYTES, ..Limits::default() };
-    Settings { limits, databases: 1, ..Settings::default() }
+/// The clients' keyspace at an instant.
+fn begin(db: &Db, instant: SystemTime) -> Result<Keyspace> {
+    Ok(Keyspace::at(Database { number: 0, stored: db.keyspace(KEYSPACE)? }, instant))
+}
+
+/// Runs a command over keys for a client that speaks `version`. No reply takes several steps, since the keyspace is one of several commands.
+fn run(state: &mut KeyState, keyspace: &mut Keyspace, version: Version, command: &Command, args: Args<'_>) -> Outcome {
+    let (listing, after) = (&mut None, &mut After::Nothing);
+    run_keys(&mut KeyContext { state, version, listing, refusal: None, after }, keyspace, command, args)
 }
 
 /// The command of a request, if it is one of keys.
@@ -144,7 +149,7 @@ fn check(is_right: bool, command: &Command) -> Result<(), Refusal> {
 
 /// Carries out a write, and returns the bytes of its reply.
 fn apply(
-    context: &mut Context<'_>,
+    state: &mut KeyState,
     keyspace: &mut Keyspace,
     (write, term): (&Write, u64),
     used: &mut usize,
@@ -153,10 +158,10 @@ fn apply(
     let (version, outcome) = match &write.0 {
         Kind::Request(request) => {
             let args = request.args();
-            let run = |command| run_in(context, keyspace, command, args);
-            (request.version, command_of_proposal(args).and_then(run))
+            let version = request.version;
+            (version, command_of_proposal(args).and_then(|command| run(state, keyspace, version, command, args)))
         }
-        Kind::Transaction(transaction) => (transaction.version(), carry_out(context, keyspace, transaction, term)),
+        Kind::Transaction(transaction) => (transaction.version(), carry_out(state, keyspace, transaction, term)),
         Kind::Watch { keys, .. } => {
             let expiries = keys.iter().map(|key| expiry(keyspace, key)).collect::<Result<Vec<_>>>()?;
             return Ok(encode_watched(term, expiries.into_iter()));
@@ -178,10 +183,10 @@ fn apply(
     Ok(encode(&reply, version))
 }
 
-fn read(context: &mut Context<'_>, keyspace: &mut Keyspace, args: Args<'_>) -> Outcome {
-    let command = command(args)?;
+fn read(state: &mut KeyState, keyspace: &mut Keyspace, request: &Request) -> Outcome {
+    let command = command(request.args())?;
     check(!command.writes(), command)?;
-    run_in(context, keyspace, command, args)
+    run(state, keyspace, request.version, command, request.args())
 }
 
 /// The expiry of a key in milliseconds since 1970; 0 if it has none, or is not there.
@@ -190,22 +195,24 @@ fn expiry(keyspace: &Keyspace, key: &[u8]) -> Result<u64> {
     Ok(found.and_then(|(_, at)| at).map_or(0, |at| since_1970(at).as_millis() as u64))
 }
 
-fn carry_out(context: &mut Context<'_>, keyspace: &mut Keyspace, transaction: &Transaction, term: u64) -> Outcome {
+fn carry_out(state: &mut KeyState, keyspace: &mut Keyspace, transaction: &Transaction, term: u64) -> Outcome {
     let now = since_1970(keyspace.now()).as_millis() as u64;
     let has_changed = |watched: &Watched| watched.term != term || (1..=now).contains(&watched.expires_at);
     if transaction.is_changed || transaction.watched.iter().any(has_changed) {
         return Ok(Reply::NullArray);
     }
-    let requests = transaction.requests.iter().map(Request::args);
-    let commands: Vec<&Command> = requests.clone().map(command_of_proposal).collect::<Result<_, _>>()?;
-    let runs: Vec<_> = commands.iter().map(|command| command.run).zip(requests).collect();
-    let answer = |_: &mut Shared, outcome: Outcome| {
-        outcome.or_else(|refusal| match failure(&refusal) {
-            None => Ok(refusal.into_reply()),
-            Some(_) => Err(refusal),
-        })
-    };
-    transaction::run_all(context, keyspace, runs.into_iter(), answer).map(Reply::Array)
+    let requests = transaction.requests.iter();
+    let commands: Vec<&Command> =
+        requests.clone().map(|request| command_of_proposal(request.args())).collect::<Result<_, _>>()?;
+    let replies =
+        run_all(state.request_bytes, keyspace, commands.into_iter().zip(requests), |keyspace, (command, request)| {
+            let outcome = keyspace.attempt(|keyspace| run(state, keyspace, request.version, command, request.args()));
+            match outcome {
+                Err(refusal) if failure(&refusal).is_some() => Err(refusal),
+                outcome => Ok(Some(outcome.unwrap_or_else(Refusal::into_reply))),
+            }
+        });
+    replies.map(Reply::Array)
 }
 
 /// The engine's error, unless every node has the same.

@@ -78,7 +78,7 @@ impl Grouped {
         let may_be_stale = self.may_be_stale;
         let none = || match command.writes() {
             true => Ask::Writes(Vec::new()),
-            false => Ask::Reads { requests: Vec::new(), may_be_stale, cursors: shared.cursors.clone() },
+            false => Ask::Reads { requests: Vec::new(), may_be_stale, cursors: shared.keys.cursors.clone() },
         };
         match ask.get_or_insert_with(none) {
             Ask::Writes(writes) => writes.push((slot, request.into())),
@@ -151,7 +151,7 @@ impl Grouped {
         let version = context.client.version;
         if command.name() == "EVALSHA" {
             // Another node need not know the script.
-            let text = commands::scripts::text(context.shared, args.at(1))?.as_bytes();
+            let text = commands::scripts::text(&context.shared.keys, args.at(1))?.as_bytes();
             let parts = [&b"EVAL"[..], text].into_iter().chain(args.from(2));
             let request = Request::of_args(version, OwnedArgs::of_parts(parts));
             let eval = commands::find(request.args())?;

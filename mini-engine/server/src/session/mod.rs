@@ -23,7 +23,7 @@ use grouped::Grouped;
 use pipeline::Pipeline;
 use record::{record, show};
 use run::run_alone;
-pub(crate) use run::run_in;
+pub(crate) use run::run_keys;
 pub(crate) use step::Step;
 
 use crate::commands::{self, Command, transaction};
@@ -73,7 +73,7 @@ impl Session {
     }
 
     fn of(language: Language, id: u64, shared: &Shared) -> Self {
-        let client = Client::new(id, Database::first(&shared.db), shared.settings.password.is_none());
+        let client = Client::new(id, Database::first(&shared.keys.db), shared.settings.password.is_none());
         let (parser, pipeline, grouped) = (Parser::default(), Pipeline::default(), Grouped::default());
         Self { language, parser, pipeline, client, grouped }
     }

@@ -256,5 +256,5 @@ impl Pipeline {
 
 /// Bytes of values, or of replies, that are enough for one step.
 fn enough(context: &Context<'_>) -> usize {
-    ENOUGH_BYTES.min(context.shared.settings.limits.request_bytes)
+    ENOUGH_BYTES.min(context.shared.keys.request_bytes)
 }

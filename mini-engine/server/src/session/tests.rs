@@ -80,17 +80,17 @@ impl Server {
                 Step::Done { len, .. } | Step::Empty(len) => at += len,
                 Step::Later(len, job) => {
                     at += len;
-                    let outcome = job.run(&self.shared.db, &Default::default());
+                    let outcome = job.run(&self.shared.keys.db, &Default::default());
                     let reply = self.shared.end_job(&job, outcome);
                     self.session.answer(&reply, &mut output);
                 }
                 Step::Continue => {}
                 Step::Held(Wait::Room(batch)) => {
-                    let waited = self.shared.db.wait_for_room(&batch);
+                    let waited = self.shared.keys.db.wait_for_room(&batch);
                     self.session.refuse(waited.err());
                 }
                 Step::Held(Wait::Database(number)) => {
-                    let created = Job::Create(number).run(&self.shared.db, &Default::default());
+                    let created = Job::Create(number).run(&self.shared.keys.db, &Default::default());
                     self.session.refuse(created.err().and_then(|refusal| refusal.cause().cloned()));
                 }
                 Step::Close => break,
@@ -179,9 +179,9 @@ fn a_transaction_sees_its_own_writes_and_is_all_or_nothing() {
          exec => -EXECABORT Transaction discarded because of previous errors. | get a => $2 1x",
     );
     // One batch, with the last value of each key.
-    let before = server.shared.db.metrics();
+    let before = server.shared.keys.db.metrics();
     server.talk("multi => +OK | set p 1 => +QUEUED | set q 2 => +QUEUED | incr p => +QUEUED | exec => *3 +OK +OK :2");
-    assert_eq!(server.shared.db.metrics().writes - before.writes, 2);
+    assert_eq!(server.shared.keys.db.metrics().writes - before.writes, 2);
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn scans_from_the_start_do_not_pass_what_was_removed_there_each_time() {
         server.talk(&format!("del {} => :10", keys.join(" ")));
     }
     server.talk("scan 0 count 10 => *2 $1 0 *0");
-    let passed = server.shared.db.metrics().dead_keys_passed;
+    let passed = server.shared.keys.db.metrics().dead_keys_passed;
     // Each time anew it would be two hundred for each key.
     assert!(passed < 50 * COUNT, "{passed} keys passed for {COUNT} keys");
 }
@@ -727,7 +727,7 @@ fn each_database_has_keys_of_its_own() {
          select 1 => +OK | reset => +RESET | set z 1 => +OK | select 1 => +OK | get z => $-1",
     );
     // Other keyspaces are no databases, and stay.
-    let other = server.shared.db.keyspace("01").expect("a keyspace");
+    let other = server.shared.keys.db.keyspace("01").expect("a keyspace");
     other.insert("a", "1").expect("insert");
     server.talk("flushall => +OK");
     assert!(other.contains_key("a").expect("get"));
@@ -738,7 +738,7 @@ fn info_shows_the_keys_of_each_database() {
     // Catches keys that are counted for database 0 as well as for their own.
     let mut server = Server::new();
     server.talk("mset a 0 b 0 => +OK | select 2 => +OK | set a 2 => +OK");
-    server.shared.db.flush().expect("flush");
+    server.shared.keys.db.flush().expect("flush");
     let said = server.said("info keyspace\r\n");
     let shown = |number, keys| format!("db{number}:keys={keys},expires=0,avg_ttl=0\r\n");
     // Of a table that both share, either may get the greater part.
@@ -753,7 +753,7 @@ fn a_transaction_waits_for_a_database_before_it_begins() {
     server.talk("multi => +OK | incr n => +QUEUED | select 5 => +QUEUED | incr n => +QUEUED");
     let step = server.session.step(&mut server.shared, b"exec\r\n", 100, &mut Output::default());
     assert!(matches!(step, Step::Held(Wait::Database(5))), "{step:?}");
-    assert_eq!((server.session.client.database.number, server.shared.db.get("n").expect("get")), (0, None));
+    assert_eq!((server.session.client.database.number, server.shared.keys.db.get("n").expect("get")), (0, None));
     server.session.refuse(Some(mini_engine::Error::Closed));
     // As a whole: the last command is not meant for database 0.
     server.talk("exec => -IOERR the database is closed | get n => $-1");
@@ -840,7 +840,7 @@ fn neighbours_of_a_pipeline_go_together_as_one_batch() {
     let mut server = Server::new();
     let mut step =
         |input: &[u8], most| match server.session.step(&mut server.shared, input, most, &mut Output::default()) {
-            Step::Done { len, requests } => (len, requests, server.shared.db.metrics().wal_bytes),
+            Step::Done { len, requests } => (len, requests, server.shared.keys.db.metrics().wal_bytes),
             other => panic!("{other:?}"),
         };
     let sets = b"set a 1\r\n".repeat(20);
@@ -879,9 +879,9 @@ fn long_values_do_not_gather_in_memory() {
     // that are treated as a part of them.
     let mut server = Server::new();
     for key in ["a", "b", "c", "d"] {
-        server.shared.db.insert(key, vec![b'v'; 40_000]).expect("insert");
+        server.shared.keys.db.insert(key, vec![b'v'; 40_000]).expect("insert");
     }
-    server.shared.db.insert("long", vec![b'v'; 70_000]).expect("insert");
+    server.shared.keys.db.insert("long", vec![b'v'; 70_000]).expect("insert");
     let input =
         b"get a\r\nget none\r\nget b\r\nincr n\r\nget c\r\nget long\r\nget d\r\nget n\r\nget n\r\n*99999999\r\n";
     let (mut at, mut steps, mut replies) = (0, Vec::new(), Vec::new());
@@ -897,7 +897,7 @@ fn long_values_do_not_gather_in_memory() {
     // The third reaches the limit. Then they go alone until a reply is short.
     assert_eq!(steps, [3, 1, 3, 1, 1]);
     // In each of the two steps of three: two values that reach the limit, and one that is read alone; then three requests alone.
-    assert_eq!(server.shared.db.metrics().gets, 3 + 3 + 3);
+    assert_eq!(server.shared.keys.db.metrics().gets, 3 + 3 + 3);
     let replies = String::from_utf8(replies).expect("text").replace(&"v".repeat(40_000), "V");
     let replies: Vec<&str> = replies.lines().collect();
     let (head, tail) = replies.split_at(8);
@@ -915,7 +915,7 @@ fn reads_of_a_pipeline_are_answered_by_an_engine_that_refuses_writes() {
     db.insert("a", "1").expect("insert");
     drop(db);
     let mut server = Server::new();
-    server.shared.db = mini_engine::Db::builder(directory.path()).read_only(true).open().expect("open");
+    server.shared.keys.db = mini_engine::Db::builder(directory.path()).read_only(true).open().expect("open");
     server.session = Session::new(&mut server.shared);
     let found = server.said("get a\r\nset a 2\r\nget a\r\nincr a\r\n");
     let found: Vec<&str> = found.lines().map(|line| line.split(' ').next().expect("a word")).collect();
@@ -998,7 +998,7 @@ fn the_courseworks_examples_print_what_they_are_to_print() {
          p x 1 => error: expected a whole number, found x¶
          l \"a.dat\" => error: this server loads no files: start it with --load-from DIR¶",
     );
-    server.shared.db.flush().expect("flush");
+    server.shared.keys.db.flush().expect("flush");
     let statistics = server.said("s\n");
     assert!(statistics.contains("LVL0: "), "{statistics}");
 }
@@ -1039,7 +1039,7 @@ fn replies_wait_for_a_sync_as_long_as_a_file_is_loaded() {
         // The state after the server's turns with a sync, before the load has written anything and afterwards.
         server.shared.is_unsynced = false;
         assert_eq!(server.shared.must_sync(), waits);
-        let outcome = job.run(&server.shared.db, &Default::default());
+        let outcome = job.run(&server.shared.keys.db, &Default::default());
         server.talk_lines("g 16843009 => 16843009¶");
         assert_eq!(server.shared.must_sync(), waits);
         let reply = server.shared.end_job(&job, outcome);
@@ -1114,12 +1114,12 @@ fn info_has_the_numbers_that_redis_cli_shows() {
     let full = fields(&mut server);
     assert!(full("used_memory").is_some_and(|full| full > empty + 100_000), "{empty}");
     assert_eq!(full("db0:keys"), Some(100));
-    server.shared.db.flush().expect("flush");
+    server.shared.keys.db.flush().expect("flush");
     assert_eq!(fields(&mut server)("db0:keys"), Some(100));
     for n in 0..40 {
         server.answers(format!("del key{n}\r\n").as_bytes());
     }
-    server.shared.db.flush().expect("flush");
+    server.shared.keys.db.flush().expect("flush");
     assert_eq!(fields(&mut server)("db0:keys"), Some(60));
     for name in [
         "connected_clients",
@@ -1142,7 +1142,7 @@ fn damage_that_reads_meet_is_counted_and_said_once() {
         "set a 1 => +OK
          info damage => $92 # Damage damage_met:0 damage_places:0 last_damage_time:0 last_damage: damaged_files:0",
     );
-    server.shared.db.flush().expect("flush");
+    server.shared.keys.db.flush().expect("flush");
     let tables =
         std::fs::read_dir(server._directory.path()).expect("a directory").map(|entry| entry.expect("an entry").path());
     let table = { tables }.find(|path| path.extension().is_some_and(|ending| ending == "sst")).expect("a table");
@@ -1172,7 +1172,7 @@ fn a_long_range_lets_others_in_and_shows_one_moment() {
     for n in 0..4500 {
         batch.insert(format!("key{n:04}"), "v").expect("insert");
     }
-    server.shared.db.write(batch, mini_engine::Durability::Buffered).expect("write");
+    server.shared.keys.db.write(batch, mini_engine::Durability::Buffered).expect("write");
     let mut other = Session::new(&mut server.shared);
     let mut write = |server: &mut Server, input: &[u8]| {
         let step = other.step(&mut server.shared, input, 1, &mut Output::default());
@@ -1210,9 +1210,7 @@ fn a_long_range_lets_others_in_and_shows_one_moment() {
     let step = server.session.step(&mut server.shared, b"exec\r\n", 100, &mut output);
     assert!(matches!(step, Step::Done { .. }) && bytes(output).starts_with(b"*1\r\n*9000\r\n"));
     // A reply that is too long is also refused in a later step.
-    let mut small = server.shared.settings.limits;
-    small.request_bytes = 60_000;
-    server.shared.settings.limits = small;
+    server.shared.keys.request_bytes = 60_000;
     server.talk("prefix key => -ERR the entries are longer than 60000 bytes: use LIMIT | get key0000 => $1 v");
 }
 
@@ -1221,10 +1219,10 @@ fn a_step_of_keys_and_of_scan_is_bounded_by_the_work_of_the_pattern_and_by_the_v
     // Catches keys of one step whose matches hold the loop for seconds, and long values that KEYS passes in one step.
     let mut server = Server::with(|settings| settings.limits.request_bytes = 64 << 20);
     for n in 0..64 {
-        server.shared.db.insert(format!("{n:02}{}", "a".repeat(60_000)), "v").expect("insert");
+        server.shared.keys.db.insert(format!("{n:02}{}", "a".repeat(60_000)), "v").expect("insert");
     }
     for n in 0..64 {
-        server.shared.db.insert(format!("long{n:02}"), vec![b'v'; 60_000]).expect("insert");
+        server.shared.keys.db.insert(format!("long{n:02}"), vec![b'v'; 60_000]).expect("insert");
     }
     let classes = format!("*{}b", "[abcdefgh]".repeat(100));
     for (pattern, steps, matching) in [("*", 11, 128), ("0*", 2, 10), (&classes, 15, 0), ("long*", 4, 64)] {
@@ -1259,7 +1257,7 @@ fn a_transaction_is_bounded_by_its_bytes_and_not_by_its_commands() {
     assert_eq!(queued, "+QUEUED\r\n".repeat(150_000));
     assert!(server.session.size() > 150_000 * 50, "{}", server.session.size());
     assert!(server.said("exec\r\n").ends_with(":149999\r\n:150000\r\n"));
-    server.shared.settings.limits.request_bytes = 1 << 20;
+    server.shared.keys.request_bytes = 1 << 20;
     server.talk("multi => +OK");
     let queued = server.said(&"incr n\r\n".repeat(20_000));
     assert!(queued.contains("-ERR a transaction has at most 1048576 bytes\r\n"));
@@ -1272,7 +1270,7 @@ fn a_scan_stops_at_long_values_too() {
     // Catches a step that reads as many long values as COUNT names keys.
     let mut server = Server::new();
     for n in 0..30 {
-        server.shared.db.insert(format!("key{n:02}"), vec![b'v'; 300_000]).expect("insert");
+        server.shared.keys.db.insert(format!("key{n:02}"), vec![b'v'; 300_000]).expect("insert");
     }
     let (mut cursor, mut all, mut calls) = (0, Vec::new(), 0);
     loop {

@@ -1,16 +1,18 @@
 //! The context of a command: the server, the client, and the action after the reply.
 
-use mini_engine::{Durability, Error, WriteBatch};
+use mini_engine::{Db, Durability, Error, WriteBatch};
 
 use super::clients::Record;
 use super::databases::Database;
 use super::job::Job;
 use super::keyspace::Keyspace;
 use super::listing::Listing;
+use super::scripts::Scripts;
 use super::shared::Shared;
 use super::watched::Watched;
 use crate::groups::Ask;
-use crate::protocol::reply::{Refusal, Reply, Version};
+use crate::protocol::cursors::ScanCursors;
+use crate::protocol::reply::{Outcome, Refusal, Reply, Version};
 use crate::protocol::request::{Args, OwnedArgs};
 
 /// An action that a command requests besides its reply.
@@ -37,7 +39,55 @@ pub(crate) enum Wait {
     Database(usize),
 }
 
-/// The context of a command.
+/// What commands over keys depend on beside the keys: no clients and no sockets.
+pub(crate) struct KeyState {
+    pub(crate) db: Db,
+    /// The maximum bytes of a value and of a reply.
+    pub(crate) request_bytes: usize,
+    /// The number of databases.
+    pub(crate) databases: usize,
+    pub(crate) may_flush_all: bool,
+    pub(crate) cursors: ScanCursors,
+    pub(crate) scripts: Scripts,
+}
+
+/// The context of a command over keys.
+pub(crate) struct KeyContext<'a> {
+    pub(crate) state: &'a mut KeyState,
+    pub(crate) version: Version,
+    /// See [`Client`].
+    pub(crate) listing: &'a mut Option<Listing>,
+    pub(crate) refusal: Option<&'a Error>,
+    pub(crate) after: &'a mut After,
+}
+
+impl KeyContext<'_> {
+    /// Database `number`, unless it has to be created first: then `after` says so.
+    pub(crate) fn open(&mut self, number: usize) -> Result<Option<Database>, Refusal> {
+        if number >= self.state.databases {
+            return Err(Refusal::new("ERR DB index is out of range"));
+        }
+        let database = Database::open(&self.state.db, number)?;
+        match (&database, self.refusal) {
+            // It stays for the commit: what EXEC would do behind this command is not meant for the database before it.
+            (None, Some(error)) => return Err(error.clone().into()),
+            (None, None) => *self.after = After::Hold(Wait::Database(number)),
+            (Some(_), _) => {}
+        }
+        Ok(database)
+    }
+
+    pub(crate) fn check_size(&self, reply: &Reply) -> Result<(), Refusal> {
+        let most = self.state.request_bytes;
+        // A value that fits into a request fits into a reply.
+        if reply.size() <= most + 64 {
+            return Ok(());
+        }
+        Err(Refusal::new(format!("ERR the reply is longer than {most} bytes: nothing was done")))
+    }
+}
+
+/// The context of a command that concerns the client or the server.
 pub(crate) struct Context<'a> {
     pub(crate) shared: &'a mut Shared,
     pub(crate) client: &'a mut Client,
@@ -50,19 +100,11 @@ impl Context<'_> {
         self.shared.clients.get_mut(self.client.id)
     }
 
-    /// Database `number`, unless it has to be created first: then `after` says so.
-    pub(crate) fn open(&mut self, number: usize) -> Result<Option<Database>, Refusal> {
-        if number >= self.shared.settings.databases {
-            return Err(Refusal::new("ERR DB index is out of range"));
-        }
-        let database = Database::open(&self.shared.db, number)?;
-        match (&database, &self.client.refusal) {
-            // It stays for the commit: what EXEC would do behind this command is not meant for the database before it.
-            (None, Some(error)) => return Err(error.clone().into()),
-            (None, None) => self.after = After::Hold(Wait::Database(number)),
-            (Some(_), _) => {}
-        }
-        Ok(database)
+    /// What commands over keys see of it.
+    pub(crate) fn of_keys(&mut self) -> KeyContext<'_> {
+        let Client { version, listing, refusal, .. } = &mut *self.client;
+        let (state, after) = (&mut self.shared.keys, &mut self.after);
+        KeyContext { state, version: *version, listing, refusal: refusal.as_ref(), after }
     }
 
     /// Makes `database` the one that the client has selected.
@@ -88,7 +130,7 @@ impl Context<'_> {
         }
         let written = match self.client.refusal.take() {
             Some(error) => Err(error),
-            None => self.shared.db.try_write(&batch, Durability::Buffered),
+            None => self.shared.keys.db.try_write(&batch, Durability::Buffered),
         };
         if let Ok(None) = written {
             self.after = After::Hold(Wait::Room(batch));
@@ -96,7 +138,7 @@ impl Context<'_> {
         }
         if removes_ranges {
             let is_written = |number, key: &[u8]| keyspace.has_written(number, key);
-            self.shared.clients.watched().for_each(|watched| watched.after_removal(&self.shared.db, is_written));
+            self.shared.clients.watched().for_each(|watched| watched.after_removal(&self.shared.keys.db, is_written));
         }
         self.shared.writes.note(batch.len(), written.as_ref().err());
         self.shared.is_unsynced |= written.is_ok();
@@ -106,19 +148,25 @@ impl Context<'_> {
     pub(crate) fn is_held(&self) -> bool {
         matches!(self.after, After::Hold(_))
     }
-
-    pub(crate) fn check_size(&self, reply: &Reply) -> Result<(), Refusal> {
-        let most = self.shared.settings.limits.request_bytes;
-        // A value that fits into a request fits into a reply.
-        if reply.size() <= most + 64 {
-            return Ok(());
-        }
-        Err(Refusal::new(format!("ERR the reply is longer than {most} bytes: nothing was done")))
-    }
 }
 
 /// The function of a command. It answers or refuses; its writes to the keyspace are committed if it answers.
-pub(crate) type Run = fn(&mut Context<'_>, &mut Keyspace, Args<'_>) -> Result<Reply, Refusal>;
+#[derive(Clone, Copy)]
+pub(crate) enum Run {
+    /// Of a command over keys.
+    Keys(fn(&mut KeyContext<'_>, &mut Keyspace, Args<'_>) -> Outcome),
+    /// Of one that concerns the client or the server.
+    Server(fn(&mut Context<'_>, &mut Keyspace, Args<'_>) -> Outcome),
+}
+
+impl Run {
+    pub(crate) fn call(self, context: &mut Context<'_>, keyspace: &mut Keyspace, args: Args<'_>) -> Outcome {
+        match self {
+            Self::Keys(run) => run(&mut context.of_keys(), keyspace, args),
+            Self::Server(run) => run(context, keyspace, args),
+        }
+    }
+}
 
 /// The state of a client.
 pub(crate) struct Client {

@@ -260,6 +260,19 @@ impl Keyspace {
         Mark { changes, bytes: self.bytes, ranges: self.ranges }
     }
 
+    /// Carries out one of several commands. If it fails, what it has written is taken back.
+    pub(crate) fn attempt<T, E>(
+        &mut self,
+        run: impl FnOnce(&mut Self) -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        let mark = self.mark();
+        let outcome = run(self);
+        if outcome.is_err() {
+            self.undo(mark);
+        }
+        outcome
+    }
+
     /// Takes back what several commands have written since `mark`.
     pub(crate) fn undo(&mut self, mark: Mark) {
         self.overlays.iter_mut().for_each(|overlays| overlays.undo(mark.changes));

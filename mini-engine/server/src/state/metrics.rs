@@ -97,7 +97,7 @@ fn server(shared: &Shared, text: &mut Text) {
 
 fn engine(shared: &Shared, text: &mut Text) {
     use Kind::{Counter, Gauge};
-    let metrics = shared.db.metrics();
+    let metrics = shared.keys.db.metrics();
     let counters = [
         ("writes_total", "Operations that were written.", metrics.writes),
         ("user_bytes_total", "Bytes of keys and values in them.", metrics.user_bytes),

@@ -7,6 +7,7 @@ use mini_engine::{Db, Error};
 use super::clients::Clients;
 use super::clock::unix_seconds;
 use super::command_stats::CommandStats;
+use super::context::KeyState;
 use super::damage::Damage;
 use super::job::Job;
 use super::monitors::Monitors;
@@ -79,21 +80,19 @@ impl Writes {
 }
 
 pub(crate) struct Shared {
-    pub(crate) db: Db,
+    pub(crate) keys: KeyState,
     pub(crate) settings: Settings,
     /// Of a node of a cluster.
     pub(crate) groups: Option<Box<dyn Groups>>,
     /// The address that it listens on, and its port; 0 without one.
     pub(crate) address: String,
     pub(crate) port: u16,
-    pub(crate) cursors: ScanCursors,
     pub(crate) counters: ServerCounters,
     pub(crate) clients: Clients,
     pub(crate) refused: Refused,
     pub(crate) stats: CommandStats,
     pub(crate) slow_log: SlowLog,
     pub(crate) monitors: Monitors,
-    pub(crate) scripts: Scripts,
     pub(crate) damage: Damage,
     pub(crate) writes: Writes,
     pub(crate) started: Instant,
@@ -117,10 +116,17 @@ pub(crate) struct Shared {
 impl Shared {
     /// The numbers of SCAN's cursors begin at `first_cursor`.
     pub(crate) fn new(db: Db, settings: Settings, first_cursor: u64) -> Self {
-        Self {
+        let keys = KeyState {
             db,
-            groups: None,
+            request_bytes: settings.limits.request_bytes,
+            databases: settings.databases,
+            may_flush_all: settings.may_flush_all,
             cursors: ScanCursors::new(first_cursor),
+            scripts: Scripts::default(),
+        };
+        Self {
+            keys,
+            groups: None,
             address: String::new(),
             port: 0,
             settings,
@@ -130,7 +136,6 @@ impl Shared {
             stats: CommandStats::default(),
             slow_log: SlowLog::default(),
             monitors: Monitors::default(),
-            scripts: Scripts::default(),
             damage: Damage::default(),
             writes: Writes::default(),
             started: Instant::now(),

@@ -81,12 +81,12 @@ impl Alone {
                 Step::Done { .. } => break,
                 Step::Continue => {}
                 Step::Later(_, job @ Job::Count(_)) => {
-                    let outcome = job.run(&self.shared.db, &Default::default());
+                    let outcome = job.run(&self.shared.keys.db, &Default::default());
                     let reply = self.shared.end_job(&job, outcome);
                     self.session.answer(&reply, &mut output);
                     break;
                 }
-                Step::Held(Wait::Room(batch)) => self.shared.db.wait_for_room(&batch).expect("a sound disk"),
+                Step::Held(Wait::Room(batch)) => self.shared.keys.db.wait_for_room(&batch).expect("a sound disk"),
                 step => panic!("{step:?}"),
             }
         }
@@ -95,7 +95,7 @@ impl Alone {
     }
 
     fn contents(&self) -> Vec<(String, String)> {
-        let entries = self.shared.db.iter().map(|entry| entry.expect("a sound disk"));
+        let entries = self.shared.keys.db.iter().map(|entry| entry.expect("a sound disk"));
         entries.map(|(key, value)| (shown(&key), shown(&value))).collect()
     }
 }

@@ -155,7 +155,7 @@ impl Node {
     }
 
     fn read_request(&self, request: &Request) -> Vec<u8> {
-        let cursors = self.shared().cursors.clone();
+        let cursors = self.shared().keys.cursors.clone();
         Executor::new(self.instant.clone()).read(&cursors, &self.db, request).expect("a sound disk")
     }
 

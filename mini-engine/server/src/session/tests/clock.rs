@@ -52,7 +52,7 @@ fn a_span_counts_from_the_clock_by_which_keys_expire_at_every_door() {
                 server.talk("setex other 1000 v => +OK | get other => $1 v");
                 set(begun.saturating_add_signed(step));
                 if restarts {
-                    server.shared.db.clone().close().expect("close");
+                    server.shared.keys.db.clone().close().expect("close");
                     drop(server);
                     server = open(&clocked);
                 }

@@ -89,7 +89,7 @@ pub(crate) fn check<S>(
 
 /// All keys of all databases.
 fn contents(server: &Server) -> Vec<String> {
-    let db = &server.shared.db;
+    let db = &server.shared.keys.db;
     let named = db.keyspaces().into_iter().map(|name| (name.clone(), db.keyspace(&name).expect("open")));
     let all = named.chain([("0".to_owned(), mini_engine::Keyspace::clone(db))]);
     let of = |(name, stored): (String, mini_engine::Keyspace)| {
