@@ -1,6 +1,7 @@
 //! The session without a network: the effects of commands, in both versions and in transactions.
 
 mod clock;
+mod facts;
 pub(crate) mod halves;
 pub(crate) mod orders;
 
