@@ -62,7 +62,7 @@ async function locks() {
 }
 
 async function monitor() {
-    const shown = await db.duplicate().monitor()
+    const shown = await db.monitor()
     const seen = new Promise(resolve => shown.on('monitor', (_, [name, text]) => name === 'echo' && resolve(text)))
     await other.echo('hello')
     assert.equal(await seen, 'hello')
