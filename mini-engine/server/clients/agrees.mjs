@@ -16,6 +16,14 @@ function agrees(reply, expected) {
     return 'any' in expected || (expected.from <= reply && reply <= expected.to)
 }
 
+// Lets two pass a limiter of rate-limiter-flexible, and no third.
+export async function limit(limiter) {
+    assert.equal((await limiter.consume('me')).remainingPoints, 1)
+    assert.equal((await limiter.consume('me')).remainingPoints, 0)
+    await assert.rejects(limiter.consume('me'), refusal => refusal.consumedPoints === 3 && refusal.msBeforeNext > 50_000)
+    await limiter.delete('me')
+}
+
 // Makes a call until there is a leader that answers it.
 export async function until(call) {
     for (const deadline = Date.now() + 60_000; ; await new Promise(resolve => setTimeout(resolve, 20))) {

@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/bsm/redislock"
+	"github.com/go-redis/redis_rate/v10"
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -138,6 +141,32 @@ func lock(db *redis.Client) {
 	check(mine.Release(ctx) == redislock.ErrLockNotHeld)
 }
 
+func redsyncLock(db *redis.Client) {
+	locks := redsync.New(goredis.NewPool(db))
+	mine := locks.NewMutex("mutex", redsync.WithExpiry(100*time.Second), redsync.WithTries(1))
+	again := locks.NewMutex("mutex", redsync.WithTries(1), redsync.WithSetNXOnExtend())
+	check(mine.Lock() == nil && again.Lock() != nil)
+	is, err := mine.Extend()
+	check(is && db.PTTL(ctx, "mutex").Val() > 90*time.Second, err)
+	is, err = mine.Unlock()
+	check(is, err)
+	_, err = mine.Unlock()
+	check(errors.Is(err, redsync.ErrLockAlreadyExpired), err)
+	check(again.Lock() == nil && db.Del(ctx, "mutex").Val() == 1)
+	is, err = again.Extend()
+	check(is && db.Exists(ctx, "mutex").Val() == 1, err)
+}
+
+func limit(db *redis.Client) {
+	limiter, limit := redis_rate.NewLimiter(db), redis_rate.PerHour(10)
+	some, err := limiter.AllowN(ctx, "me", limit, 6)
+	check(err == nil && some.Allowed == 6 && some.RetryAfter == -1, err)
+	none, err := limiter.AllowN(ctx, "me", limit, 6)
+	check(err == nil && none.Allowed == 0 && none.RetryAfter > 10*time.Minute, err)
+	rest, err := limiter.AllowAtMost(ctx, "me", limit, 6)
+	check(err == nil && 3 <= rest.Allowed && rest.Allowed <= 4 && rest.ResetAfter > 50*time.Minute, err)
+}
+
 func main() {
 	made := 0
 	for _, protocol := range []int{2, 3} {
@@ -148,7 +177,9 @@ func main() {
 		use(db)
 		watch(db)
 		lock(db)
+		redsyncLock(db)
+		limit(db)
 		check(db.Close() == nil)
 	}
-	fmt.Printf("go-redis %s: %d calls, WATCH, redislock\n", redis.Version(), made)
+	fmt.Printf("go-redis %s: %d calls, WATCH, redislock, redsync, redis_rate\n", redis.Version(), made)
 }

@@ -3,9 +3,10 @@
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { Redis } from 'ioredis'
+import { RateLimiterRedis } from 'rate-limiter-flexible'
 import Redlock from 'redlock'
 import { Mutex } from 'redis-semaphore'
-import { RELEASE, runCalls } from './agrees.mjs'
+import { limit, RELEASE, runCalls } from './agrees.mjs'
 
 const [port, calls] = process.argv.slice(2)
 const [db, other] = [new Redis(Number(port)), new Redis(Number(port))]
@@ -61,7 +62,7 @@ async function locks() {
 }
 
 async function monitor() {
-    const shown = await db.duplicate().monitor()
+    const shown = await db.monitor()
     const seen = new Promise(resolve => shown.on('monitor', (_, [name, text]) => name === 'echo' && resolve(text)))
     await other.echo('hello')
     assert.equal(await seen, 'hello')
@@ -72,7 +73,8 @@ const made = await runCalls(calls, ([name, ...args]) => db.call(name, ...args))
 await use()
 await watch()
 await locks()
+await limit(new RateLimiterRedis({ storeClient: db, points: 2, duration: 60 }))
 await monitor()
 ;[db, other].forEach(each => each.disconnect())
 const { version } = createRequire(import.meta.url)('ioredis/package.json')
-console.log(`ioredis ${version}: ${made} calls, WATCH, redlock, redis-semaphore, MONITOR`)
+console.log(`ioredis ${version}: ${made} calls, WATCH, redlock, redis-semaphore, rate-limiter-flexible, MONITOR`)

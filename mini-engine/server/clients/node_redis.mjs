@@ -2,8 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
+import { RedisStore } from 'rate-limit-redis'
+import { RedisStore as OldStore } from 'rate-limit-redis-5'
+import { RateLimiterRedis } from 'rate-limiter-flexible'
 import { createClient, WatchError } from 'redis'
-import { RELEASE, runCalls } from './agrees.mjs'
+import { limit, RELEASE, runCalls } from './agrees.mjs'
 
 const [port, calls] = process.argv.slice(2)
 const connect = async RESP => {
@@ -55,6 +58,18 @@ async function lock(db, other) {
     assert.equal(await db.evalSha(hash, { keys: ['lock'], arguments: ['theirs'] }), 1)
 }
 
+// The store of express-rate-limit.
+async function store(db, Store, prefix) {
+    const store = new Store({ prefix, sendCommand: (...command) => db.sendCommand(command) })
+    await store.init({ windowMs: 60_000 })
+    assert.equal((await store.increment('me')).totalHits, 1)
+    const { totalHits, resetTime } = await store.increment('me')
+    assert(totalHits === 2 && resetTime - Date.now() > 50_000)
+    assert.equal((await store.get('me')).totalHits, 2)
+    await db.scriptFlush()
+    assert.equal((await store.increment('me')).totalHits, 3)
+}
+
 let made = 0
 for (const RESP of [2, 3]) {
     const [db, other] = [await connect(RESP), await connect(RESP)]
@@ -62,7 +77,10 @@ for (const RESP of [2, 3]) {
     await use(db)
     await watch(db, other)
     await lock(db, other)
+    await limit(new RateLimiterRedis({ storeClient: db, useRedisPackage: true, points: 2, duration: 60 }))
+    await store(db, RedisStore, 'new')
+    await store(db, OldStore, 'old')
     await Promise.all([db.close(), other.close()])
 }
 const { version } = createRequire(import.meta.url)('redis/package.json')
-console.log(`node-redis ${version}: ${made} calls, WATCH, the lock of the manual`)
+console.log(`node-redis ${version}: ${made} calls, WATCH, the lock of the manual, rate-limiter-flexible, rate-limit-redis`)

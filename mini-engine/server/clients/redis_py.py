@@ -1,10 +1,14 @@
 """redis-py: the calls of calls.json, and what programs do with the library. Arguments: the port, calls.json, the Unix socket's path, and
 the port of TLS with its certificate, where there is one."""
 
+import asyncio
 import json
 import sys
 import threading
 
+import aiocache
+import aiocache.lock
+import limits
 import redis
 from redis.exceptions import LockError, ResponseError, WatchError
 
@@ -116,6 +120,31 @@ def lock(db, other):
     assert counts == list(range(8)) and not db.exists("lock")
 
 
+def limit():
+    """The limiter of flask-limiter and slowapi."""
+    storage, two = limits.storage.RedisStorage(f"redis://127.0.0.1:{port}"), limits.parse("2/hour")
+    for strategy in (limits.strategies.FixedWindowRateLimiter, limits.strategies.SlidingWindowCounterRateLimiter):
+        limiter = strategy(storage)
+        assert [limiter.hit(two, "me") for _ in range(3)] == [True, True, False]
+        assert not limiter.test(two, "me") and limiter.get_window_stats(two, "me").remaining == 0
+        limiter.clear(two, "me")
+        assert limiter.hit(two, "me", cost=2) and not limiter.hit(two, "me")
+
+
+async def cache():
+    async with aiocache.Cache(aiocache.Cache.REDIS, port=int(port)) as cached:
+        await cached.set("cached", "old")
+        async with aiocache.lock.OptimisticLock(cached, "cached") as read:
+            await read.cas("new", ttl=100)
+            try:
+                await read.cas("newer")
+                raise AssertionError("it has changed since it was read")
+            except aiocache.lock.OptimisticLockError:
+                pass
+        async with aiocache.lock.RedLock(cached, "cached", lease=100):
+            assert await cached.get("cached") == "new"
+
+
 def monitor(db, other):
     with db.monitor() as shown:
         other.echo("hello")
@@ -135,6 +164,8 @@ for protocol in (2, 3):
         made = run_calls(db.connection_pool.get_connection())
     for part in (lambda: use(db), lambda: watch(db, other), lambda: lock(db, other), lambda: monitor(db, other)):
         part()
+    limit()
+    asyncio.run(cache())
     victim = new(protocol=protocol)
     assert db.client_kill_filter(_id=victim.client_id()) == 1
 assert redis.Redis(unix_socket_path=unix).ping()
@@ -142,4 +173,4 @@ if tls:
     secure = redis.Redis(port=int(tls[0]), ssl=True, ssl_ca_certs=tls[1], decode_responses=True)
     secure.set("large", "v" * 5_000_000)
     assert secure.get("large") == "v" * 5_000_000 and secure.delete("large")
-print(f"redis-py {redis.__version__}: {made} calls, WATCH, locks, MONITOR, a Unix socket{', TLS' if tls else ''}")
+print(f"redis-py {redis.__version__}: {made} calls, WATCH, locks, limits {limits.__version__}, aiocache {aiocache.__version__}, MONITOR, a Unix socket{', TLS' if tls else ''}")

@@ -50,6 +50,20 @@ pub(super) fn client(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>
         3 if is(word, "NO-EVICT") && is(args.at(2), "ON") => {
             Err(Refusal::new("ERR NO-EVICT is not there: one bound holds for the buffers of all clients"))
         }
+        // Libraries whose caches rely on it learn from the error that they have to work without.
+        _ if is(word, "TRACKING") && is(args.at(2), "ON") => Err(Refusal::new(
+            "ERR CLIENT TRACKING is not there: the server does not say which keys change, so clients must not cache them",
+        )),
+        _ if is(word, "TRACKING") && is(args.at(2), "OFF") => Ok(Reply::OK),
+        2 if is(word, "TRACKINGINFO") => Ok(Reply::Map(vec![
+            (Reply::text("flags"), Reply::Array(vec![Reply::text("off")])),
+            (Reply::text("redirect"), Reply::Integer(-1)),
+            (Reply::text("prefixes"), Reply::Array(Vec::new())),
+        ])),
+        2 if is(word, "GETREDIR") => Ok(Reply::Integer(-1)),
+        3 if is(word, "CACHING") => Err(Refusal::new(
+            "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled",
+        )),
         _ => Err(Refusal::syntax()),
     }
 }

@@ -37,7 +37,7 @@ fn millis(keys: &Keyspace, number: i64, unit: Unit, from: Base) -> Option<i64> {
 }
 
 /// A time before 1970 has come as any other.
-fn instant(millis: i64) -> SystemTime {
+pub(super) fn instant(millis: i64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(u64::try_from(millis).unwrap_or(0))
 }
 
@@ -171,9 +171,14 @@ fn expire_at(keys: &mut Keyspace, key: &[u8], at: i64, is_met: impl Fn(Option<i6
 
 /// Lets a key expire so long from now, as EXPIRE or PEXPIRE do; `None` is a number too large.
 pub(super) fn expire_in(keys: &mut Keyspace, key: &[u8], number: Option<i64>, unit: Unit) -> Answer {
+    expire_at(keys, key, millis_after(keys, number, unit)?, |_, _| true)
+}
+
+/// The time that EXPIRE or PEXPIRE mean, in milliseconds since 1970.
+pub(super) fn millis_after(keys: &Keyspace, number: Option<i64>, unit: Unit) -> Result<i64, Refusal> {
     let at = number.and_then(|number| millis(keys, number, unit, Base::Now));
     let command = if let Unit::Seconds = unit { "expire" } else { "pexpire" };
-    expire_at(keys, key, at.ok_or_else(|| invalid(command))?, |_, _| true)
+    at.ok_or_else(|| invalid(command))
 }
 
 /// Whether an old time, if there is one, may be replaced by a new one.

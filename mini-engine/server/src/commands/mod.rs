@@ -7,6 +7,7 @@ mod expiry;
 mod info;
 mod key_names;
 mod keys;
+mod limiters;
 mod lua;
 mod ordered;
 pub(crate) mod scripts;
@@ -19,6 +20,8 @@ mod words;
 
 pub(crate) use command::{Command, Scope};
 pub(crate) use key_names::Named;
+#[cfg(test)]
+pub(crate) use limiters::KNOWN as LIMITERS;
 #[cfg(test)]
 pub(crate) use table::writing;
 pub(crate) use table::{find, of_pipelines};

@@ -1,12 +1,12 @@
 //! EVAL, EVALSHA and SCRIPT. There is no Lua: the scripts with which well-known libraries hold their locks are recognised by their tokens, and
-//! functions do what they say. Other scripts are refused.
+//! functions do what they say. So are those of `limiters`. Other scripts are refused.
 
 use std::collections::BTreeSet;
 
 use super::expiry::{Unit, expire_in, px, remaining_millis};
 use super::key_names::counted;
-use super::lua;
 use super::words::{integer, is};
+use super::{limiters, lua};
 use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::Args;
 use crate::state::context::{Context, KeyContext, KeyState};
@@ -25,7 +25,17 @@ const fn of_all(args: usize, run: fn(&mut Keyspace, Call<'_>) -> Answer, text: &
 
 /// A script that uses its first key and this number of arguments.
 const fn of_one(args: usize, run: fn(&mut Keyspace, Call<'_>) -> Answer, text: &'static str) -> Script {
-    Script { text, uses: (Some(1), args), run }
+    of_first(1, args, run, text)
+}
+
+/// A script that uses this number of keys and of arguments.
+pub(super) const fn of_first(
+    keys: usize,
+    args: usize,
+    run: fn(&mut Keyspace, Call<'_>) -> Answer,
+    text: &'static str,
+) -> Script {
+    Script { text, uses: (Some(keys), args), run }
 }
 
 #[rustfmt::skip]
@@ -67,9 +77,9 @@ static KNOWN: &[Script] = &[
 /// The script of a text, which EVALSHA finds from now on; and its hash.
 fn load(state: &mut KeyState, text: &[u8]) -> Result<(&'static Script, String), Refusal> {
     let is_known = |known: &&Script| text.len() <= LONGEST && lua::is_same(known.text.as_bytes(), text);
-    let script = KNOWN.iter().find(is_known).ok_or_else(|| {
-        Refusal::new("ERR unknown script: there is no Lua, and only the scripts of locks that the server's manual names are known")
-    })?;
+    let script = KNOWN.iter().chain(limiters::KNOWN).find(is_known);
+    let refusal = || Refusal::new("ERR unknown script: only the scripts that the server's manual names are known");
+    let script = script.ok_or_else(refusal)?;
     let hash = sha1_smol::Sha1::from(text).digest().to_string();
     state.scripts.keep(&hash, script);
     Ok((script, hash))
@@ -123,7 +133,7 @@ pub(super) fn script(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>
 }
 
 /// Whether the lock `key` is held with this token.
-fn is_held(keys: &Keyspace, key: &[u8], token: &[u8]) -> Result<bool, Refusal> {
+pub(super) fn is_held(keys: &Keyspace, key: &[u8], token: &[u8]) -> Result<bool, Refusal> {
     Ok(keys.get(key)?.is_some_and(|value| &*value == token))
 }
 

@@ -6,12 +6,13 @@ use super::words::{integer, is};
 use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::Args;
 use crate::state::clock::since_1970;
+use crate::state::command_stats::CommandStats;
 use crate::state::context::{After, Context, KeyContext};
 use crate::state::databases::Database;
 use crate::state::glob::{LONGEST_PATTERN, Pattern};
 use crate::state::job::Job;
 use crate::state::keyspace::{Direction, Keyspace};
-use crate::state::shared::Shared;
+use crate::state::shared::{ServerCounters, Shared};
 use crate::state::slow_log::MOST as MOST_SLOW;
 
 type Answer = Result<Reply, Refusal>;
@@ -143,7 +144,20 @@ fn settings(shared: &Shared) -> [(&'static str, String); 15] {
     ]
 }
 
+/// Lets counters of INFO begin anew, but for those that the event loop takes differences of, and what is there at the moment.
+fn reset_counters(shared: &mut Shared) {
+    let now = shared.counters;
+    shared.counters =
+        ServerCounters { commands: 0, connections: 0, received_bytes: 0, sent_bytes: 0, hits: 0, misses: 0, ..now };
+    shared.stats = CommandStats::default();
+    shared.refused.reset();
+}
+
 pub(super) fn config(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Answer {
+    if is(args.at(1), "RESETSTAT") {
+        reset_counters(context.shared);
+        return Ok(Reply::OK);
+    }
     if is(args.at(1), "SET") {
         return Err(Refusal::new("ERR settings are given when the server is started, see `mini-engine serve --help`"));
     }

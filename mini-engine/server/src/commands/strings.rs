@@ -184,10 +184,15 @@ pub(super) fn decrby(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>
 
 fn add(keys: &mut Keyspace, key: &[u8], by: i64) -> Answer {
     let old = keys.get_with_expiry(key)?;
-    let number = old.as_ref().map_or(Ok(0), |(value, _)| integer(value))?;
-    let sum = number.checked_add(by).ok_or_else(|| Refusal::new("ERR increment or decrement would overflow"))?;
+    let sum = sum(old.as_ref().map(|(value, _)| &**value), by)?;
     keys.insert_until(key, sum.to_string().as_bytes(), old.and_then(|(_, expiry)| expiry))?;
     Ok(Reply::Integer(sum))
+}
+
+/// The number of a value, which is 0 if it is absent, and another number together.
+pub(super) fn sum(value: Option<&[u8]>, by: i64) -> Result<i64, Refusal> {
+    let number = value.map_or(Ok(0), integer)?;
+    number.checked_add(by).ok_or_else(|| Refusal::new("ERR increment or decrement would overflow"))
 }
 
 /// INCRBYFLOAT key increment. Numbers of 64 bits, where Redis has the longer ones of its processor; printed as short as they can be read back.

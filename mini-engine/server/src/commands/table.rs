@@ -1,7 +1,7 @@
 //! The table of all commands. Requests are looked up in it, and it answers COMMAND. A new command is a function and a row here.
 
 use super::command::{Command, Flag};
-use super::key_names::Keys;
+use super::key_names::{Keys, Named};
 use super::words::{is, shown};
 use super::{client, connection, expiry, info, keys, ordered, scripts, server, strings, transaction};
 use crate::protocol::reply::{Outcome, Refusal, Reply};
@@ -32,11 +32,12 @@ static COMMANDS: &[Command] = {
         of_server("AUTH", -2, &[NoAuth, Fast], None, connection::auth, "Tells the password"),
         of_server("BGSAVE", -1, &[Admin, NoMulti, OneNode], None, server::bgsave, "Begins to make a checkpoint"),
         of_server("CLIENT", -2, &[Fast], None, client::client, "Names this connection, or tells of all or ends them")
-            .with(&[("GETNAME", 2), ("ID", 2), ("INFO", 2), ("KILL", -3), ("LIST", -2), ("NO-EVICT", 3), ("NO-TOUCH", 3), ("SETINFO", 4), ("SETNAME", 3)]),
+            .with(&[("CACHING", 3), ("GETNAME", 2), ("GETREDIR", 2), ("ID", 2), ("INFO", 2), ("KILL", -3), ("LIST", -2), ("NO-EVICT", 3), ("NO-TOUCH", 3), ("SETINFO", 4), ("SETNAME", 3), ("TRACKING", -3), ("TRACKINGINFO", 2)]),
         of_server("CLUSTER", -2, &[NoMulti], None, server::cluster, "Tells of the nodes of a cluster and their slots"),
         of_server("COMMAND", -1, &[Fast], None, describe, "Describes the commands")
-            .with(&[("COUNT", 2), ("DOCS", -2), ("INFO", -2), ("LIST", 2)]),
-        of_server("CONFIG", -2, &[Admin], None, server::config, "Shows settings").with(&[("GET", -3), ("SET", -4)]),
+            .with(&[("COUNT", 2), ("DOCS", -2), ("GETKEYS", -3), ("INFO", -2), ("LIST", 2)]),
+        of_server("CONFIG", -2, &[Admin], None, server::config, "Shows settings, or lets the counters of INFO begin anew")
+            .with(&[("GET", -3), ("RESETSTAT", 2), ("SET", -4)]),
         command("COPY", -3, &[Write], Two, keys::copy, "COPY from to [DB number] [REPLACE]: sets a key to the value of another"),
         command("DBSIZE", 1, &[Readonly], Any, server::dbsize, "Counts the keys, by reading all of them"),
         command("DECR", 2, &[Write, Fast, Together], First, strings::decr, "Subtracts one from a number"),
@@ -46,7 +47,7 @@ static COMMANDS: &[Command] = {
         command("DELRANGE", 3, &[Write, Fast], Bounds, ordered::delrange, "DELRANGE from to: removes the keys of RANGE, in one operation"),
         of_server("DISCARD", 1, &[Fast, AtOnce], None, transaction::discard, "Gives up the transaction"),
         of_server("ECHO", 2, &[Fast], None, connection::echo, "Returns its argument"),
-        command("EVAL", -3, &[Write], Counted, scripts::eval, "Does what the script of a well-known lock says"),
+        command("EVAL", -3, &[Write], Counted, scripts::eval, "Does what a well-known script says"),
         command("EVALSHA", -3, &[Write], Counted, scripts::evalsha, "As EVAL, with the hash of a script that was sent before"),
         of_server("EXEC", 1, &[AtOnce], None, transaction::exec, "Carries out the transaction as one batch"),
         command("EXISTS", -2, &[Readonly, Fast], All, keys::exists, "Counts those of the keys that are there"),
@@ -92,7 +93,7 @@ static COMMANDS: &[Command] = {
         of_server("RESET", 1, &[NoAuth, Fast, AtOnce], None, connection::reset, "Makes the connection as new"),
         of_server("SAVE", 1, &[Admin, NoMulti, OneNode], None, server::save, "Makes a checkpoint"),
         command("SCAN", -2, &[Readonly], Any, ordered::scan, "SCAN cursor [MATCH pattern] [COUNT n]: some keys, in order, and the cursor of the next"),
-        of_server("SCRIPT", -2, &[], None, scripts::script, "Tells which scripts of locks were sent")
+        of_server("SCRIPT", -2, &[], None, scripts::script, "Tells which scripts were sent")
             .with(&[("EXISTS", -3), ("FLUSH", -2), ("LOAD", 3)]),
         of_server("SELECT", 2, &[Fast], None, connection::select, "Selects a database by its number"),
         command("SET", -3, &[Write, Blind], First, strings::set, "SET key value [NX | XX] [GET] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL]: sets a value"),
@@ -172,6 +173,9 @@ fn describe(_: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Result<Rep
     if is(word, "LIST") {
         return Ok(Reply::Array(COMMANDS.iter().map(|command| Reply::text(command.name.to_lowercase())).collect()));
     }
+    if is(word, "GETKEYS") {
+        return keys_of(args.behind(2));
+    }
     let is_all = names.len() == 0;
     if is(word, "INFO") {
         let named = names.map(|name| lookup(name).map_or(Reply::Null, |command| command.info()));
@@ -181,6 +185,22 @@ fn describe(_: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Result<Rep
     let named = names.filter_map(lookup).map(|command| command.docs());
     let all = COMMANDS.iter().filter(|_| is_all).map(|command| command.docs());
     Ok(Reply::Map(named.chain(all).collect()))
+}
+
+/// The keys that a request names, for COMMAND GETKEYS.
+fn keys_of(request: Args<'_>) -> Result<Reply, Refusal> {
+    let command = lookup(request.at(0)).ok_or_else(|| Refusal::new("ERR Invalid command specified"))?;
+    if matches!(command.keys, Keys::None | Keys::Bounds | Keys::Beginning | Keys::Any) {
+        return Err(Refusal::new("ERR The command has no key arguments"));
+    }
+    let invalid = |_| Refusal::new("ERR Invalid number of arguments specified for command");
+    command.check(request).map_err(invalid)?;
+    let keys = match command.named(request) {
+        Ok(Named::Keys(keys)) => keys,
+        // As in Redis, a wrong number of keys is none.
+        _ => Vec::new(),
+    };
+    Ok(Reply::Array(keys.into_iter().map(|key| Reply::Bulk(key.into())).collect()))
 }
 
 #[cfg(test)]

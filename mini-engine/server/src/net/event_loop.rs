@@ -479,7 +479,8 @@ impl EventLoop {
         }
         let commands = self.shared.counters.commands;
         let took = (now + TICK - self.next_tick).as_secs_f64();
-        self.shared.counters.commands_per_second = ((commands - self.commands_at_tick) as f64 / took) as u64;
+        self.shared.counters.commands_per_second =
+            (commands.saturating_sub(self.commands_at_tick) as f64 / took) as u64;
         self.commands_at_tick = commands;
         self.next_tick = now + TICK;
         self.say_news();

@@ -64,6 +64,11 @@ impl<'a> Args<'a> {
         Self { bytes: self.bytes, parts: &self.parts[..self.parts.len().min(count)] }
     }
 
+    /// All but its first `count` parts.
+    pub(crate) fn behind(&self, count: usize) -> Self {
+        Self { bytes: self.bytes, parts: self.parts.get(count..).unwrap_or_default() }
+    }
+
     /// The parts from `index` on.
     pub(crate) fn from(&self, index: usize) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone + use<'a> {
         let bytes = self.bytes;

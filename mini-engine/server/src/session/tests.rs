@@ -1,7 +1,9 @@
 //! The session without a network: the effects of commands, in both versions and in transactions.
 
 mod clock;
+mod facts;
 pub(crate) mod halves;
+mod limits;
 pub(crate) mod orders;
 
 use std::sync::Arc;
@@ -582,7 +584,7 @@ fn the_scripts_of_locks_are_known_by_their_texts_and_hashes() {
     // Catches a hash that clients compute in another way, a lock that another token releases, and a script that is taken for a known one.
     let mut server = Server::new();
     let hash = "647c65a442733a1aa440f99908d249d13b4d6c4a";
-    let refused = "-ERR unknown script: there is no Lua, and only the scripts of locks that the server's manual names are known\r\n";
+    let refused = "-ERR unknown script: only the scripts that the server's manual names are known\r\n";
     server.talk(&format!(
         "evalsha {hash} 1 lock me => -NOSCRIPT No matching script. Please use EVAL. | script exists {hash} => *1 :0"
     ));

@@ -67,6 +67,11 @@ impl Refused {
         self.counts[cause as usize]
     }
 
+    /// Lets the numbers of INFO begin anew.
+    pub(crate) fn reset(&mut self) {
+        self.counts = Default::default();
+    }
+
     /// The messages for the log that are due.
     pub(crate) fn news(&mut self, now: Instant) -> [Option<String>; 2] {
         [self.refusals.news("refused", now), self.disconnections.news("disconnected", now)]
