@@ -19,9 +19,7 @@
 //!    fails, W2 applies.
 //! W5 space may be written as zeros ahead of the frames ([`Writer::reserve`]). To replay, zeros behind the last frame are
 //!    unused space, whether they were written or lost.
-//! W6 only space that was written before is used through a mapping: a full disk has shown there already, as an error of that earlier write. Another
-//! thread writes more space behind the existing one, while frames fill the rest ([`Extension`]). Nothing else is written there until that has
-//! ended, and the file becomes no other log's until then.
+//! W6 only space that was written before is used through a mapping: a full disk has shown there already, as an error of that earlier write.
 //! W7 a process that is killed while threads fill their places leaves holes. Replay ends at the first. The frames behind it were not acknowledged,
 //! since writes are published in the order of their places; and no frame records a sync beyond a hole (S3), so it is a torn tail. A power cut has
 //! the same effect as after `write` calls: any of the unsynced pages may be missing.
@@ -37,7 +35,7 @@ use super::format::{FIRST_FRAME, FRAME_HEADER_LEN, FrameHeader, Identity, Segmen
 use super::payload::Payload;
 use super::recycle::{PreviousGeneration, STARTS_APART, Spare};
 use super::segment::{Claim, Segment};
-use super::space::{Extension, MAPPED_LEN, populate, write, write_zeros};
+use super::space::{MAPPED_LEN, populate, write, write_zeros};
 use crate::error::{Error, Result};
 use crate::fs::{FileSystem, unlink, zeros_at};
 use crate::metrics::Counters;
@@ -61,7 +59,6 @@ pub(crate) struct Writer {
     frame: Vec<u8>,
     /// Whether a mapping was tried.
     was_mapped: bool,
-    growth: Growth,
     /// Whether an append found no space (W4).
     is_closed: bool,
 }
@@ -79,24 +76,12 @@ const ONE_CALL: usize = 64 << 10;
 /// A log without reserved space is mapped when it has grown to this length: many databases are opened for a few writes. Not while each frame is
 /// synced before the next one. In bytes.
 const MAPPED_FROM: u64 = 64 << 10;
-/// A mapped log that runs out of space doubles it, but adds at least and at most this much at a time, in bytes.
-const SPACE_STEPS: (u64, u64) = (4 << 10, 16 << 20);
+/// A mapped log that runs out of space doubles it, but adds at least this much and at most [`SPACE_AT_ONCE`]. In bytes.
+const LEAST_SPACE: u64 = 4 << 10;
 /// A log of synced frames that is not mapped grows to a multiple of this length, in bytes.
 const SYNCED_STEP: u64 = 16 << 10;
-/// More space is requested when less than a quarter of it is left, and less than this, in bytes.
-const LOW_WATER: u64 = 512 << 10;
-/// The maximum space that a writer allocates itself; a frame that needs more is written by calls. In bytes.
+/// The maximum space that is allocated at once; a frame that needs more is written by calls. In bytes.
 const SPACE_AT_ONCE: u64 = 1 << 20;
-
-/// Whether another thread gives a log more space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Growth {
-    Idle,
-    Wanted,
-    Begun,
-    /// It could not be allocated. A writer that needs it tries once more itself.
-    Failed,
-}
 
 impl Writer {
     /// Creates log `number` in `dir`: header written, file and directory synced.
@@ -179,7 +164,6 @@ impl Writer {
             previous_generation,
             frame: Vec::new(),
             was_mapped: false,
-            growth: Growth::Idle,
             is_closed: false,
         }
     }
@@ -234,53 +218,11 @@ impl Writer {
         u64::try_from(expected).unwrap_or(u64::MAX)
     }
 
-    /// Requests more space if little is left and the memtable, with `used` of its `full` bytes in use, is expected to need more than that.
-    /// The log of a memtable that is about to be full needs no space, and its rotation would wait for it. Returns whether the request is new.
-    pub(crate) fn wants_space(&mut self, used: usize, full: usize) -> bool {
-        let left = self.allocated - self.end.min(self.allocated);
-        let is_short = self.growth == Growth::Idle && left < LOW_WATER.min(self.allocated / 4);
-        let can_grow = self.segment.mapping.get().is_some() && self.allocated < MAPPED_LEN && !self.is_closed;
-        let is_news = is_short && can_grow && self.allocated < self.expected_end(used, full);
-        if is_news {
-            self.growth = Growth::Wanted;
-        }
-        is_news
-    }
-
-    /// Begins to give the log more space, if that was requested.
-    pub(crate) fn begin_extension(&mut self) -> Option<Extension> {
-        if self.growth != Growth::Wanted || self.is_closed {
-            return None;
-        }
-        self.growth = Growth::Begun;
-        let from = self.allocated;
-        let to = (from + from.clamp(SPACE_STEPS.0, SPACE_STEPS.1)).min(MAPPED_LEN);
-        Some(Extension { segment: Arc::clone(&self.segment), from, to })
-    }
-
-    /// Ends the extension. If the space was not written, the log keeps its old space.
-    pub(crate) fn end_extension(&mut self, extension: &Extension, is_written: bool) {
-        self.growth = if is_written { Growth::Idle } else { Growth::Failed };
-        if is_written {
-            self.allocated = extension.to;
-        }
-    }
-
-    /// Whether another thread is giving the log more space: the log must not end before that is done.
-    pub(crate) fn is_growing(&self) -> bool {
-        self.growth == Growth::Begun
-    }
-
-    /// Whether a frame with `payload` bytes has to wait for more space.
-    pub(crate) fn waits_for_space(&self, payload: usize) -> bool {
-        self.is_growing() && self.end + frame_len(payload as u32) > self.allocated
-    }
-
     /// Gives back the space behind the last place: the next open need not read it. A frame that comes nevertheless allocates its space itself. A
     /// power cut may leave the file as it was, which is space too (W5).
     pub(crate) fn release_space(&mut self) {
-        let Self { segment, end, allocated, growth, .. } = self;
-        if *allocated <= *end || *growth == Growth::Begun || segment.check_usable().is_err() {
+        let Self { segment, end, .. } = self;
+        if self.allocated <= *end || segment.check_usable().is_err() {
             return;
         }
         match segment.file.truncate(*end) {
@@ -364,14 +306,12 @@ impl Writer {
             return Ok(false);
         }
         if self.allocated < claim.end {
-            assert!(self.growth != Growth::Begun, "W6: another thread is writing there");
-            self.growth = Growth::Idle;
             if claim.end - self.allocated > SPACE_AT_ONCE {
                 // Writing zeros first would be twice the work.
                 return Ok(false);
             }
             let from = self.allocated;
-            let step = from.clamp(SPACE_STEPS.0, SPACE_AT_ONCE);
+            let step = from.clamp(LEAST_SPACE, SPACE_AT_ONCE);
             self.allocate(claim.end.max(from + step).min(MAPPED_LEN))?;
             populate(&self.segment, from, self.allocated);
         }

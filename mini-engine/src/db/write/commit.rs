@@ -59,7 +59,7 @@ pub(super) fn commit(
 
 #[inline]
 fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
-    let (bytes, payload) = (commit.batch.payload().len(), commit.payload.bytes().len());
+    let bytes = commit.batch.payload().len();
     let mut state = core.lock_for_write();
     // A write is charged to the write controller once.
     let mut is_admitted = !matches!(commit.mode, WriteMode::NoWait);
@@ -71,8 +71,8 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
     // The reason for closing the log.
     let mut no_space = None;
     loop {
-        let demand = Demand { batch: commit.batch, memory: commit.memory, payload };
-        let obstacle = match is_ready(core, &state, commit.memory, payload) {
+        let demand = Demand { batch: commit.batch, memory: commit.memory };
+        let obstacle = match is_ready(core, &state, commit.memory) {
             true => None,
             false => make_room(core, &mut state, demand)?,
         };
@@ -202,9 +202,6 @@ fn assign(core: &Core, state: &mut State, commit: &Commit<'_>) -> Result<Assigne
     state.active.is_full |= is_large(core, commit.memory);
     state.active.estimate += commit.memory;
     want_log_ahead(core, state);
-    if state.logs.active.wants_space(state.active.estimate, core.store.options.memtable_bytes) {
-        core.work.notify_all();
-    }
     let counters = &core.store.counters.write_line;
     counters.writes.add(u64::from(count));
     counters.user_bytes.add(commit.batch.user_bytes());
