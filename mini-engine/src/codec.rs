@@ -4,6 +4,7 @@
 //! returns a slice, and never allocates. Checksums are xxh3. Their seed says where the bytes belong, so that right bytes in a wrong place do not
 //! pass.
 
+mod file_header;
 #[cfg(not(feature = "zstd"))]
 #[path = "codec/without_zstd.rs"]
 mod zstd_contexts;
@@ -16,6 +17,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 
 use crate::error::Error;
 
+pub(crate) use file_header::FileHeader;
 pub(crate) use zstd_contexts::{zstd_compress, zstd_decompress};
 
 /// Whether this build compresses with Zstandard.
