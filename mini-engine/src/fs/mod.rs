@@ -209,6 +209,17 @@ fn write_zeros_upto(file: &(impl File + ?Sized), len: u64) -> Result<()> {
     zeros_at(end, len.saturating_sub(end)).try_for_each(|(at, zeros)| file.write_all_at(zeros, at))
 }
 
+/// The `len` bytes at `offset` of the file at `path`. The length may be a damaged one.
+pub(crate) fn read_bytes(file: &dyn File, path: &Path, offset: u64, len: u64) -> crate::error::Result<Vec<u8>> {
+    let too_long = || crate::error::Error::corruption(path, offset, format!("{len} bytes do not fit into memory"));
+    let len = usize::try_from(len).map_err(|_| too_long())?;
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(len).map_err(|_| too_long())?;
+    bytes.resize(len, 0);
+    file.read_exact_at(&mut bytes, offset).map_err(crate::error::Error::io("read", path))?;
+    Ok(bytes)
+}
+
 /// Unlinks a file that nothing refers to; a failure is logged. It leaves an orphan, which the next open removes.
 pub(crate) fn unlink(fs: &dyn FileSystem, path: &Path) {
     if let Err(error) = fs.remove(path) {

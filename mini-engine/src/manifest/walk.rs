@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::fs::FileSystem;
+use crate::fs::{FileSystem, read_bytes};
 use crate::manifest::names::CURRENT;
 use crate::manifest::version::VersionEdit;
 use crate::manifest::{edit, frame};
@@ -89,11 +89,5 @@ fn read_manifest(fs: &dyn FileSystem, path: &Path, limit: u64) -> Result<Vec<u8>
     }
     let file = fs.open(path).map_err(Error::io("open", path))?;
     let len = file.len().map_err(Error::io("read", path))?.min(limit);
-    let too_long = || Error::corruption(path, 0, format!("a manifest of {len} bytes does not fit into memory"));
-    let len = usize::try_from(len).map_err(|_| too_long())?;
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(len).map_err(|_| too_long())?;
-    bytes.resize(len, 0);
-    file.read_exact_at(&mut bytes, 0).map_err(Error::io("read", path))?;
-    Ok(bytes)
+    read_bytes(&*file, path, 0, len)
 }
