@@ -29,12 +29,12 @@ pub(crate) struct Edits<'a> {
 }
 
 impl<'a> Edits<'a> {
-    /// Reads manifest `number`, as far as `limit` bytes.
+    /// Reads manifest `number`.
     ///
     /// # Errors
     /// [`Error::UnsupportedVersion`]; [`Error::Corruption`] if there is no such file; [`Error::Io`].
-    pub(crate) fn open(fs: &dyn FileSystem, path: &'a Path, number: u64, limit: u64) -> Result<Self> {
-        let bytes = read_manifest(fs, path, limit)?;
+    pub(crate) fn open(fs: &dyn FileSystem, path: &'a Path, number: u64) -> Result<Self> {
+        let bytes = read_manifest(fs, path)?;
         let header = match frame::check_header(path, &bytes, number) {
             Err(error @ Error::Corruption { .. }) => Some(error),
             checked => checked.map(|()| None)?,
@@ -79,7 +79,7 @@ impl Iterator for Edits<'_> {
     }
 }
 
-fn read_manifest(fs: &dyn FileSystem, path: &Path, limit: u64) -> Result<Vec<u8>> {
+fn read_manifest(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
     if !fs.exists(path).map_err(Error::io("look for", path))? {
         return Err(Error::corruption(
             path,
@@ -88,6 +88,6 @@ fn read_manifest(fs: &dyn FileSystem, path: &Path, limit: u64) -> Result<Vec<u8>
         ));
     }
     let file = fs.open(path).map_err(Error::io("open", path))?;
-    let len = file.len().map_err(Error::io("read", path))?.min(limit);
+    let len = file.len().map_err(Error::io("read", path))?;
     read_bytes(&*file, path, 0, len)
 }
