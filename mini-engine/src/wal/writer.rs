@@ -63,14 +63,6 @@ pub(crate) struct Writer {
     is_closed: bool,
 }
 
-/// A batch to append: `count` operations, the first with sequence number `first_seqno`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Append<'a> {
-    pub(crate) first_seqno: SeqNo,
-    pub(crate) count: u32,
-    pub(crate) payload: Payload<'a>,
-}
-
 /// A frame up to this length is written by one call, a longer one by several, because a copy of it would cost more. In bytes.
 const ONE_CALL: usize = 64 << 10;
 /// A log without reserved space is mapped when it has grown to this length: many databases are opened for a few writes. Not while each frame is
@@ -86,19 +78,10 @@ const SPACE_AT_ONCE: u64 = 1 << 20;
 impl Writer {
     /// Creates log `number` in `dir`: header written, file and directory synced.
     ///
-    /// `previous` is the log that was written before this one, unless its contents are durable in tables; its writer
-    /// must be done.
-    ///
     /// # Errors
     /// [`Error::Io`]; the file is removed then, if it can be. A file that remains has no valid frame.
-    pub(crate) fn create(
-        fs: &dyn FileSystem,
-        dir: &Path,
-        number: u64,
-        previous: Option<Arc<Segment>>,
-        counters: Arc<Counters>,
-    ) -> Result<Self> {
-        let log = Self::create_unnamed(fs, dir, number, previous, counters)?;
+    pub(crate) fn create(fs: &dyn FileSystem, dir: &Path, number: u64, counters: Arc<Counters>) -> Result<Self> {
+        let log = Self::create_unnamed(fs, dir, number, counters)?;
         let named = fs.sync_dir(dir).map_err(Error::io("sync", dir));
         named.inspect_err(|_| unlink(fs, &log.segment.path))?;
         Ok(log)
@@ -112,7 +95,6 @@ impl Writer {
         fs: &dyn FileSystem,
         dir: &Path,
         number: u64,
-        previous: Option<Arc<Segment>>,
         counters: Arc<Counters>,
     ) -> Result<Self> {
         let path = dir.join(file_name(number));
@@ -127,7 +109,7 @@ impl Writer {
         // Otherwise each attempt to open a database on a full disk would leave one more file.
         begin().inspect_err(|_| unlink(fs, &path))?;
         counters.wal_bytes.add(FIRST_FRAME);
-        Ok(Self::at_start(Segment::new(file, path, identity, previous, counters), None))
+        Ok(Self::at_start(Segment::new(file, path, identity, counters), None))
     }
 
     /// Like [`Writer::create`], in the file `spare` if that can be opened.
@@ -139,18 +121,17 @@ impl Writer {
         fs: &dyn FileSystem,
         dir: &Path,
         number: u64,
-        previous: Option<Arc<Segment>>,
         counters: Arc<Counters>,
     ) -> Result<Self> {
         let identity = Identity { number, salt: random_salt(number) };
         let Some((file, written)) = spare.begin(fs, dir, identity)? else {
-            return Self::create(fs, dir, number, previous, counters);
+            return Self::create(fs, dir, number, counters);
         };
         counters.wal_bytes.add(FIRST_FRAME);
         counters.wal_zero_bytes.add(written - FIRST_FRAME);
         counters.wal_recycled.add(1);
         let path = dir.join(file_name(number));
-        Ok(Self::at_start(Segment::new(file, path, identity, previous, counters), Some(spare.rest)))
+        Ok(Self::at_start(Segment::new(file, path, identity, counters), Some(spare.rest)))
     }
 
     pub(super) fn at_start(segment: Segment, previous_generation: Option<PreviousGeneration>) -> Self {
@@ -166,11 +147,6 @@ impl Writer {
             was_mapped: false,
             is_closed: false,
         }
-    }
-
-    /// Sets the log that was written before this one; its writer must be done. For a log that was created in advance.
-    pub(crate) fn follow(&self, previous: Arc<Segment>) {
-        self.segment.set_previous(previous);
     }
 
     /// The end of the last assigned place, in bytes from the log's start.
@@ -252,23 +228,22 @@ impl Writer {
         &self.segment
     }
 
-    /// Assigns a place and space to the frame of a batch. The caller then has it [filled](Segment::fill). Once it and all earlier frames are
+    /// Assigns a place and space to the frame of a batch with these first sequence number and number of operations. The caller then has it [filled](Segment::fill). Once it and all earlier frames are
     /// filled, the batch survives a killed process; after a [sync](Segment::sync) it survives a power cut.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a payload longer than [`MAX_BATCH_LEN`]; nothing has happened. Any failure to
     /// write; after it, and after a failed sync, every call is [`Error::ReadOnly`]. If there is no space, the log [is closed](Self::is_closed)
     /// instead, if that is possible, and no part of the batch is in it.
-    pub(crate) fn claim(&mut self, append: &Append<'_>) -> Result<Claim> {
+    pub(crate) fn claim(&mut self, range: (SeqNo, u32), payload: Payload<'_>) -> Result<Claim> {
         self.segment.check_usable()?;
         assert!(!self.is_closed, "W4: an append to a log that is closed");
-        let len = append.payload.bytes().len();
+        let len = payload.bytes().len();
         if len > MAX_BATCH_LEN {
             return Err(Error::InvalidArgument(format!("batch of {len} bytes is too long: at most {MAX_BATCH_LEN}")));
         }
         let offset = self.end;
         let end = offset + frame_len(len as u32);
-        let range = (append.first_seqno, append.count);
         let mut claim = Claim { offset, end, range, synced: self.segment.frontier(), is_written: false };
         let placed = match self.has_mapped_space(&claim) {
             Ok(true) if !self.is_all_synced() => {
@@ -277,7 +252,7 @@ impl Writer {
             }
             Ok(_) => {
                 claim.is_written = true;
-                self.write_frame(&claim, append.payload)
+                self.write_frame(&claim, payload)
             }
             Err(error) => Err(error),
         };
@@ -377,7 +352,7 @@ impl Writer {
 
     #[cfg(test)]
     pub(super) fn append_payload(&mut self, first_seqno: SeqNo, count: u32, payload: Payload<'_>) -> Result<u64> {
-        let claim = self.claim(&Append { first_seqno, count, payload })?;
+        let claim = self.claim((first_seqno, count), payload)?;
         self.segment.fill(&claim, payload);
         self.segment.complete(claim.end());
         Ok(claim.end())

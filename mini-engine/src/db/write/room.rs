@@ -78,20 +78,10 @@ pub(super) fn is_large(core: &Core, memory: usize) -> bool {
     memory > core.store.options.memtable_bytes / 2
 }
 
-/// The needs of a write.
-#[derive(Clone, Copy)]
-pub(super) struct Demand<'a> {
-    pub(super) batch: &'a WriteBatch,
-    /// Its estimated memory in a memtable, in bytes.
-    pub(super) memory: usize,
-}
-
-impl Demand<'_> {
-    /// Whether it may use the space of the reserve (R4).
-    pub(super) fn is_removal(&self) -> bool {
-        let removes = |op| matches!(op, BatchOp::Remove { .. } | BatchOp::RemoveRange { .. });
-        self.memory <= MAX_REMOVAL && self.batch.iter().all(removes)
-    }
+/// Whether a write of `memory` bytes may use the space of the reserve (R4).
+pub(super) fn is_removal(batch: &WriteBatch, memory: usize) -> bool {
+    let removes = |op| matches!(op, BatchOp::Remove { .. } | BatchOp::RemoveRange { .. });
+    memory <= MAX_REMOVAL && batch.iter().all(removes)
 }
 
 /// The obstacle that a write must wait for before it can begin.
@@ -118,8 +108,8 @@ pub(super) fn is_ready(core: &Core, state: &State, memory: usize) -> bool {
 
 /// Step 1, without waiting. If it returns no obstacle, the active memtable and its log may take the write.
 #[cold]
-pub(super) fn make_room(core: &Core, state: &mut State, demand: Demand<'_>) -> Result<Option<Obstacle>> {
-    if state.active.estimate.saturating_add(demand.memory) > state.active.ready_upto {
+pub(super) fn make_room(core: &Core, state: &mut State, batch: &WriteBatch, memory: usize) -> Result<Option<Obstacle>> {
+    if state.active.estimate.saturating_add(memory) > state.active.ready_upto {
         state.active.estimate = memory_usage(core);
     }
     loop {
@@ -127,13 +117,13 @@ pub(super) fn make_room(core: &Core, state: &mut State, demand: Demand<'_>) -> R
         if state.is_ingesting {
             return Ok(Some(Obstacle::Load));
         }
-        if !core.is_covered(state, demand.memory) {
-            if !demand.is_removal() {
+        if !core.is_covered(state, memory) {
+            if !is_removal(batch, memory) {
                 return Ok(Some(Obstacle::Reserve));
             }
             core.reserve.has_removals.store(true, Ordering::Relaxed);
         }
-        if !needs_rotation(core, state, demand.memory)? {
+        if !needs_rotation(core, state, memory)? {
             return Ok(None);
         } else if !core.has_room() {
             return Ok(Some(Obstacle::Memtable));
@@ -148,10 +138,10 @@ pub(crate) fn wait_for_room(core: &Core, batch: &WriteBatch) -> Result<()> {
     fail_on_unwind(core, || {
         let mut state = slow_down(core, core.lock_for_write(), 0);
         state.controller.admit_next();
-        let demand = Demand { batch, memory: memory_for(batch.len(), batch.ranges(), batch.payload().len()) };
+        let memory = memory_for(batch.len(), batch.ranges(), batch.payload().len());
         // After each wait everything is checked again: another writer may have rotated, or have filled the new memtable.
-        while let Some(obstacle) = make_room(core, &mut state, demand)? {
-            state = wait_for(obstacle, core, state, demand)?;
+        while let Some(obstacle) = make_room(core, &mut state, batch, memory)? {
+            state = wait_for(obstacle, core, state, memory)?;
         }
         Ok(())
     })
@@ -163,13 +153,13 @@ pub(super) fn wait_for<'a>(
     obstacle: Obstacle,
     core: &'a Core,
     state: MutexGuard<'a, State>,
-    demand: Demand<'_>,
+    memory: usize,
 ) -> Result<MutexGuard<'a, State>> {
     match obstacle {
         Obstacle::Load => Ok(wait(&core.room, state)),
         Obstacle::Reserve => {
             let _wait = Wait::begin(&core.store.counters.log_waits);
-            wait_for_reserve(core, state, demand.memory)
+            wait_for_reserve(core, state, memory)
         }
         Obstacle::Memtable => stall(core, state),
         Obstacle::Log => {
@@ -313,7 +303,7 @@ pub(crate) fn rotate(core: &Core, state: &mut State) -> Result<bool> {
     Ok(true)
 }
 
-/// Asks for the next log if the active memtable is half full.
+/// Requests the next log if the active memtable is half full.
 pub(super) fn want_log_ahead(core: &Core, state: &mut State) {
     let half = core.store.options.memtable_bytes / 2;
     if state.logs.next.may_be_wanted_ahead() && has_reached(core, state, half) && state.logs.next.want_ahead() {

@@ -73,7 +73,7 @@ fn watched(dir: &TempDir) -> (Writer, Arc<Counts>) {
     let log = Identity { number: 1, salt: 1 };
     let header = SegmentHeader { log, previous_generation: None };
     file.0.write_all_at(&header.encode(), 0).expect("written");
-    let segment = Segment::new(Arc::new(file), path(dir, 1), log, None, Arc::default());
+    let segment = Segment::new(Arc::new(file), path(dir, 1), log, Arc::default());
     (Writer::at_start(segment, None), counts)
 }
 
