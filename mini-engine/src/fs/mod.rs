@@ -149,7 +149,7 @@ pub trait File: Send + Sync + Debug {
                     format!("file ends at offset {offset}, {} bytes too early", buf.len()),
                 ));
             }
-            // A read longer than asked would be the file system's bug: ignore the excess.
+            // A read longer than the buffer would be the file system's bug: ignore the excess.
             buf = buf.split_at_mut(n.min(buf.len())).1;
             offset += n as u64;
         }

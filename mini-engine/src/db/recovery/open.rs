@@ -21,7 +21,7 @@
 //! a tear, since it may be the only file that holds something. Each attempt removes its own files; what it has set aside stays so, and is in
 //! the report. After step 7 the reserve is made as large as it must be, if there is space.
 //!
-//! Nothing is acknowledged before step 6 is done, so the new log never matters before the manifest knows it.
+//! Nothing is acknowledged before step 6 is done, so the new log never matters before the manifest names it.
 //!
 //! A read-only open takes the lock that readers share, does step 2, replays into memory, and ends there (`read_only.rs`): it changes nothing, so a
 //! crash has no effect.

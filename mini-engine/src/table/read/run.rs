@@ -4,7 +4,7 @@
 //! A narrowed table may have no entry from its bound on ([`RunTable`]), so an iterator may have to pass over several tables at once.
 //!
 //! A read of a run reads one table, which is found by binary search. So the cost of a read grows with the number of runs, and hardly with the
-//! number of tables. The same holds for range tombstones: a table is asked for its own when a scan is at a key between its first and its last.
+//! number of tables. The same holds for range tombstones: those of a table are read when a scan is at a key between its first and its last.
 
 use std::ops::Bound;
 use std::sync::Arc;
