@@ -9,19 +9,23 @@
 //! A read-only open takes the same frames and decides in the same way, but leaves the tail and all logs unchanged. The replayed writes stay in
 //! memtables.
 //!
-//! Replayed writes are sorted once and written to tables, a memtable of them at a time. A failed write is an error of the open, which removes all
-//! tables made so far.
+//! Replayed writes are sorted once and written to tables. If there are many, a separate thread writes one half of a memtable while the next half is
+//! read. Only whole frames that continue the history are handed over, in order. So when replay stops, exactly the frames before the stop were
+//! handed over, as with a single thread. A failed write is an error of the open, which removes all tables made so far, whichever thread made them.
 //!
 //! A log that ends cleanly may have lost whole frames too. Then the next log's first frame does not follow, and the history stops
 //! at the end of the log before it.
 
 use std::ops::Range;
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread::{self, Scope, ScopedJoinHandle};
 
 use super::aside::set_aside;
 use super::report::{RecoveryReport, TornTail};
-use crate::compaction::{Inputs, OutputSpec, Retention, TableStore};
+use crate::compaction::{Inputs, OutputSpec, Retention, TableStore, Written};
+use crate::db::background::spawn_scoped;
 use crate::db::core::FlushableMemtable;
 use crate::error::{Error, Result};
 use crate::fs::link_or_copy;
@@ -35,12 +39,18 @@ use crate::wal::{self, Frame, Position, Tail};
 /// The minimum size of memtables that are kept instead of flushed, whatever the options: each read searches all of them.
 const KEPT_MEMTABLE_BYTES: usize = 64 << 20;
 
+/// A thread writes half a memtable while the next half is read, unless the half is smaller than this and not worth a thread.
+const BACKGROUND_BYTES: usize = 8 << 20;
+
 /// The state of a replay.
-struct Replay<'a> {
-    store: &'a TableStore,
+struct Replay<'a, 'scope, 'env> {
+    store: &'env TableStore,
     /// The tables that already exist.
     version: &'a Version,
     report: &'a mut RecoveryReport,
+    /// The scope of the thread that writes a table while the next logs are read.
+    scope: &'scope Scope<'scope, 'env>,
+    writing: Option<ScopedJoinHandle<'scope, Result<Written>>>,
     /// The log being read.
     log: PathBuf,
     number: u64,
@@ -85,27 +95,34 @@ pub(super) fn replay(
     logs: &[u64],
     report: &mut RecoveryReport,
 ) -> Result<Replayed> {
-    let mut replay = Replay {
-        store,
-        version: &state.version,
-        report,
-        log: PathBuf::new(),
-        number: 0,
-        done: Replayed { last_seqno: state.last_seqno, ..Replayed::default() },
-        unflushed: MemtableBuilder::default(),
-        kept_bytes: 0,
-        gap: None,
-        frames_in_log: 0,
-        oldest: state.log_number,
-    };
-    let read = match replay.read_all(logs) {
-        Err(error @ Error::Corruption { .. }) if store.options.recovery_mode == RecoveryMode::Quarantine => {
-            replay.give_up(logs, &error)
-        }
-        read => read,
-    };
-    let result = read.and_then(|()| replay.spill());
-    let replayed = replay.done;
+    let replayed = thread::scope(|scope| {
+        let mut replay = Replay {
+            store,
+            version: &state.version,
+            report,
+            scope,
+            writing: None,
+            log: PathBuf::new(),
+            number: 0,
+            done: Replayed { last_seqno: state.last_seqno, ..Replayed::default() },
+            unflushed: MemtableBuilder::default(),
+            kept_bytes: 0,
+            gap: None,
+            frames_in_log: 0,
+            oldest: state.log_number,
+        };
+        let read = match replay.read_all(logs) {
+            Err(error @ Error::Corruption { .. }) if store.options.recovery_mode == RecoveryMode::Quarantine => {
+                replay.give_up(logs, &error)
+            }
+            read => read,
+        };
+        let result = read.and_then(|()| replay.finish());
+        // After an error the other thread may still be writing.
+        let result = result.and(replay.end_writing());
+        (replay.done, result)
+    });
+    let (replayed, result) = replayed;
     if let Err(error) = result {
         // Nothing names them. If they stayed, each attempt to open a database on a full disk would take more space.
         replayed.remove_tables(store);
@@ -114,7 +131,7 @@ pub(super) fn replay(
     Ok(replayed)
 }
 
-impl Replay<'_> {
+impl<'env> Replay<'_, '_, 'env> {
     fn read_all(&mut self, logs: &[u64]) -> Result<()> {
         let mut clean: Vec<(u64, u64)> = Vec::new();
         for (at, &number) in logs.iter().enumerate() {
@@ -289,7 +306,11 @@ impl Replay<'_> {
     fn make_room(&mut self, memory: usize) -> Result<()> {
         let Options { read_only, memtable_bytes, .. } = self.store.options;
         // Memtables that are read and never flushed should be few.
-        let bytes = if read_only { memtable_bytes.max(KEPT_MEMTABLE_BYTES) } else { memtable_bytes };
+        let bytes = match memtable_bytes / 2 {
+            _ if read_only => memtable_bytes.max(KEPT_MEMTABLE_BYTES),
+            half if half >= BACKGROUND_BYTES => half,
+            _ => memtable_bytes,
+        };
         self.check_memory(memory)?;
         let used = self.unflushed.memory_usage();
         if used > 0 && (memory > memtable_bytes / 2 || used >= bytes) { self.spill() } else { Ok(()) }
@@ -312,28 +333,65 @@ impl Replay<'_> {
         )))
     }
 
-    /// Sorts the replayed writes so far, and writes them to a table, or keeps them in a memtable if nothing may be written.
+    /// Writes the replayed writes to a table, or keeps them if nothing may be written.
     fn spill(&mut self) -> Result<()> {
-        if self.unflushed.memory_usage() == 0 {
+        if self.store.options.read_only {
+            self.keep();
             return Ok(());
         }
+        let (store, part) = (self.store, self.take_part()?);
+        if part.entries.memory_usage() < BACKGROUND_BYTES {
+            return self.note(write_table(store, part));
+        }
+        // One after the other, so that no more than a memtable is in memory.
+        self.end_writing()?;
+        let writing = spawn_scoped(self.scope, "mini-engine-replay", move || write_table(store, part));
+        self.writing = Some(writing.map_err(Error::io("start a thread for", &store.dir))?);
+        Ok(())
+    }
+
+    /// Like [`spill`](Self::spill), with all remaining writes.
+    fn finish(&mut self) -> Result<()> {
+        if self.store.options.read_only {
+            self.keep();
+            return Ok(());
+        }
+        let last = self.take_part().and_then(|part| write_table(self.store, part));
+        // The older one comes first.
+        let older = self.end_writing();
+        self.note(last).and(older)
+    }
+
+    /// The replayed writes so far, for a table.
+    fn take_part(&mut self) -> Result<Unwritten> {
         let mut older_last = Slice::default();
         if self.unflushed.has_ranges() {
+            // All older tables must be known, including the one that is being written.
+            self.end_writing()?;
             let written = self.done.tables.iter().map(|table| table.meta().largest.clone());
             older_last = written.chain([self.version.last_key()]).max().unwrap_or_default();
         }
-        let memtable = std::mem::take(&mut self.unflushed).finish(self.number);
-        if self.store.options.read_only {
+        Ok(Unwritten { number: self.number, entries: std::mem::take(&mut self.unflushed), older_last })
+    }
+
+    /// Keeps the replayed writes so far in a memtable.
+    fn keep(&mut self) {
+        if self.unflushed.memory_usage() > 0 {
+            let memtable = std::mem::take(&mut self.unflushed).finish(self.number);
             self.kept_bytes += memtable.memory_usage();
             self.done.memtables.push(FlushableMemtable { memtable, last_seqno: self.done.last_seqno });
-            return Ok(());
         }
-        let inputs = Inputs::of_memtable(&memtable, Retention::NEWEST, &older_last)?;
-        // The mean number of bits over all levels: the table is as small as a flush or two, and soon compacted.
-        let spec = OutputSpec::flush(f64::from(self.store.options.filter_bits_per_key));
-        // The table is written and synced whatever the log's state: if a sync had failed, the log would be right in the page cache and wrong on the
-        // device (rule 7).
-        let written = self.store.write_all(inputs, spec)?;
+    }
+
+    /// Waits for the table that the other thread writes.
+    fn end_writing(&mut self) -> Result<()> {
+        let Some(writing) = self.writing.take() else { return Ok(()) };
+        let written = writing.join().unwrap_or_else(|cause| resume_unwind(cause));
+        self.note(written)
+    }
+
+    fn note(&mut self, written: Result<Written>) -> Result<()> {
+        let written = written?;
         self.done.stats = self.done.stats.plus(&written.as_edit(RunId::LEVEL_0).stats);
         self.done.tables.extend(written.tables);
         Ok(())
@@ -342,4 +400,27 @@ impl Replay<'_> {
     fn path(&self, log: u64) -> PathBuf {
         self.store.dir.join(wal::file_name(log))
     }
+}
+
+/// The writes that become a table.
+struct Unwritten {
+    /// The number of the log.
+    number: u64,
+    entries: MemtableBuilder,
+    /// The last key of all older data, if there are ranges.
+    older_last: Slice,
+}
+
+/// Sorts a part and writes it to a table, unless it has no entry. It is always written again and synced, whatever the log's state: if a sync had
+/// failed, the log would be right in the page cache and wrong on the device (rule 7).
+fn write_table(store: &TableStore, part: Unwritten) -> Result<Written> {
+    let Unwritten { number, entries, older_last } = part;
+    if entries.memory_usage() == 0 {
+        return Ok(Written::default());
+    }
+    let memtable = entries.finish(number);
+    let inputs = Inputs::of_memtable(&memtable, Retention::NEWEST, &older_last)?;
+    // The mean number of bits over all levels: the table is as small as a flush or two, and soon compacted.
+    let spec = OutputSpec::flush(f64::from(store.options.filter_bits_per_key));
+    store.write_all(inputs, spec)
 }

@@ -225,7 +225,7 @@ fn name_of(path: PathBuf) -> String {
     path.file_name().unwrap().to_str().unwrap().to_owned()
 }
 
-/// A database whose log takes more than a memtable of 8 MiB: twelve batches, of which the last two are synced.
+/// A database whose log takes more than half a memtable of 16 MiB: twelve batches, the last one synced twice.
 fn long_log(dir: &Path) {
     let db = Db::builder(dir).open().unwrap();
     for n in 0..12u32 {
@@ -239,7 +239,7 @@ fn long_log(dir: &Path) {
 }
 
 fn open_long_log(dir: &Path, hook: &FaultFs) -> Result<Db, Error> {
-    let builder = Db::builder(dir).memtable_bytes(8 << 20).table_file_bytes(64 << 20).file_system(hook.arc());
+    let builder = Db::builder(dir).memtable_bytes(16 << 20).table_file_bytes(64 << 20).file_system(hook.arc());
     // Level 0 stays as replay has left it.
     builder.l0_trigger(100).l0_slowdown(200).l0_stop(300).open()
 }
@@ -253,8 +253,8 @@ fn check_long_log(db: &Db, batches: u8) {
 }
 
 #[test]
-fn a_log_of_more_than_a_memtable_becomes_tables_in_its_order() {
-    // Catches tables in the wrong order, a lost part, and entries behind a stop that were written before the stop was seen.
+fn the_first_half_of_a_memtable_is_written_while_the_second_is_read() {
+    // Catches halves in the wrong order, a lost half, and entries behind a stop that were handed over before the stop was seen.
     let original = TempDir::new().unwrap();
     long_log(original.path());
     let (dir, hook) = (copy(original.path()), unmapped());
@@ -274,8 +274,8 @@ fn a_log_of_more_than_a_memtable_becomes_tables_in_its_order() {
 }
 
 #[test]
-fn an_open_that_fails_leaves_none_of_its_tables() {
-    // Catches a table that is never removed: each try to open a database on a full disk would take more of it.
+fn of_halves_of_a_memtable_none_is_left_by_an_open_that_fails() {
+    // Catches a table of the other thread that is never removed: each try to open a database on a full disk would take more of it.
     let original = TempDir::new().unwrap();
     long_log(original.path());
     let whole = files(original.path(), "");
@@ -302,7 +302,7 @@ fn an_open_that_fails_leaves_none_of_its_tables() {
             check_long_log(&open_long_log(dir.path(), &unmapped()).unwrap(), 12);
         }
     }
-    // A synced frame is damaged behind the entries that are in a table; the next frame proves that it was synced.
+    // A synced frame is damaged behind the entries that were handed over; the next frame proves that it was synced.
     let dir = copy(original.path());
     let log = the_file(dir.path(), ".log");
     let mut bytes = fs::read(&log).unwrap();
