@@ -1,9 +1,10 @@
 //! Integers and byte strings as they are encoded in files: little endian, varints in base 128, lengths before bytes.
 //!
 //! Every reader here takes untrusted bytes: a [`Reader`] returns `None` instead of panicking, compares a length with the remaining bytes before it
-//! returns a slice, and never allocates. Checksums are xxh3. Their seed says where the bytes belong, so that right bytes in a wrong place do not
+//! returns a slice, and never allocates. Checksums are xxh3. Their seed contains the place of the bytes, so that right bytes in a wrong place do not
 //! pass.
 
+mod file_header;
 #[cfg(not(feature = "zstd"))]
 #[path = "codec/without_zstd.rs"]
 mod zstd_contexts;
@@ -16,6 +17,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 
 use crate::error::Error;
 
+pub(crate) use file_header::FileHeader;
 pub(crate) use zstd_contexts::{zstd_compress, zstd_decompress};
 
 /// Whether this build compresses with Zstandard.
@@ -43,7 +45,7 @@ pub(crate) fn checksum_of<const N: usize>(parts: [&[u8]; N], seed: u64) -> u64 {
     hash.digest()
 }
 
-/// Mixes the numbers that say where bytes belong (file number, offset, salt) into the seed of their checksum.
+/// Mixes the numbers of the place of bytes (file number, offset, salt) into the seed of their checksum.
 pub(crate) fn seed<const N: usize>(place: [u64; N]) -> u64 {
     place.into_iter().fold(N as u64, next_seed)
 }

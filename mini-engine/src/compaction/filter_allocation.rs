@@ -18,7 +18,7 @@ use crate::table::{MOST_BITS, TableMeta, false_positive_rate};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct LevelShape {
     entries: u64,
-    /// Sorted runs: a read of an absent key asks each of them.
+    /// Sorted runs: a read of an absent key searches each of them.
     runs: u64,
 }
 

@@ -1,9 +1,7 @@
 //! Key ranges of tables: overlaps and unions.
 
-use std::ops::Bound;
-
 use crate::table::TableMeta;
-use crate::types::{KeyBounds, Slice, is_before_end};
+use crate::types::{KeyBounds, Slice, is_before_end, overlaps};
 
 /// The keys from the first to the last, both included.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,17 +42,7 @@ impl KeyRange {
 
 /// Whether a table may hold a key within the bounds.
 pub(crate) fn overlaps_bounds(table: &TableMeta, bounds: &impl KeyBounds) -> bool {
-    let reaches = match bounds.start() {
-        Bound::Unbounded => true,
-        Bound::Included(lower) => *table.largest >= *lower,
-        Bound::Excluded(lower) => *table.largest > *lower,
-    };
-    let begins = match bounds.end() {
-        Bound::Unbounded => true,
-        Bound::Included(upper) => *table.smallest <= *upper,
-        Bound::Excluded(upper) => *table.smallest < *upper,
-    };
-    reaches && begins
+    overlaps(&table.smallest, &table.largest, bounds)
 }
 
 /// A set of keys: the union of ranges.
@@ -136,7 +124,7 @@ mod tests {
     fn bounds_meet_a_table_at_its_ends() {
         // Catches an exclusive bound that includes a table without keys in the range, and an inclusive bound that misses one.
         let table = table_of_keys(1, "c", "f");
-        use Bound::{Excluded, Included, Unbounded};
+        use std::ops::Bound::{Excluded, Included, Unbounded};
         assert!(overlaps_bounds(&table, &(Unbounded, Included(b"c"))));
         assert!(!overlaps_bounds(&table, &(Unbounded, Excluded(b"c"))));
         assert!(overlaps_bounds(&table, &(Included(b"f"), Unbounded)));

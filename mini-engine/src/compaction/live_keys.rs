@@ -1,6 +1,6 @@
 //! [`LiveKeys`]: which stored keys belong to a keyspace, for compactions that drop those of keyspaces that are no more.
 //!
-//! No read asks for keys of a dropped keyspace: its handles and snapshots refuse to, and no other keyspace gets its number. So they can be left out
+//! Nothing reads the keys of a dropped keyspace: its handles and snapshots refuse to, and no other keyspace gets its number. So they can be left out
 //! of any table at any time, whatever snapshots there are, and tables that have no others can be removed whatever lies above or below them. An
 //! iterator that was made before goes on: its view keeps the files.
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::manifest::KeyspaceSet;
 use crate::types::{DEFAULT_KEYSPACE, KeyspaceId, RangeTombstones, is_stored_plain, split_stored};
 
-/// Tells keys of dropped keyspaces from others. Quick for keys in ascending order.
+/// Distinguishes keys of dropped keyspaces from others. Quick for keys in ascending order.
 #[derive(Debug)]
 pub(crate) struct LiveKeys {
     keyspaces: Arc<KeyspaceSet>,
@@ -29,7 +29,7 @@ impl LiveKeys {
     }
 
     fn contains_prefixed(&mut self, key: &[u8]) -> bool {
-        // What is no stored key may be damage: it is kept for whoever looks into it.
+        // A key without a keyspace may be damage: it is kept, so that people can look into it.
         let Some((keyspace, _)) = split_stored(key) else { return true };
         if keyspace != self.last.0 {
             self.last = (keyspace, self.keyspaces.is_live(keyspace));

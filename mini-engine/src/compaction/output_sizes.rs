@@ -16,7 +16,7 @@ const PIECES: u64 = 16;
 /// The maximum number of tables of a piece.
 const PIECE_TABLES: u64 = 4;
 
-/// A table where space is short has at least this many bytes, unless the options say less.
+/// A table where space is short has at least this many bytes, unless the options set less.
 const LEAST: u64 = 32 << 10;
 
 /// The sizes for one version.

@@ -6,7 +6,7 @@
 //! * adds the outputs, whose keys all lie below K;
 //! * removes the inputs that end before K;
 //! * narrows the inputs that have keys on both sides of K: they stay in their runs with K as lower bound (`manifest/version.rs`);
-//! * leaves a compact pointer, which says where the compaction continues. Inputs that begin at K or after it stay unchanged.
+//! * leaves a compact pointer, the place at which the compaction continues. Inputs that begin at K or after it stay unchanged.
 //!
 //! Why a piece is as correct as the whole compaction: after it, the version is the same as after the whole compaction for keys below K, and the
 //! same as before it for the other keys. V4 is a statement about each key by itself, and it holds in both versions. V2: a narrowed table keeps its
@@ -37,10 +37,10 @@ use crate::manifest::{CompactPointer, RunId};
 use crate::table::TableMeta;
 use crate::types::Slice;
 
-/// A compaction that is told to stop continues until it has done its share, one part in this many of its bytes. So this many short-lived processes
+/// A compaction that must stop continues until it has done its share, one part in this many of its bytes. So this many short-lived processes
 /// finish a compaction together, and there are about as many new tables by then.
 const SHARES: u64 = 16;
-/// The maximum share of a compaction that is told to stop.
+/// The maximum share of a compaction that must stop.
 const MAX_SHARE_BYTES: u64 = 16 << 20;
 
 /// The fate of the inputs of a plan.
@@ -96,7 +96,7 @@ pub(crate) fn is_divisible(output: RunId) -> bool {
     output.level > 0
 }
 
-/// Bytes of entries that a compaction of `bytes` reads before it stops when it is told to. One that cannot be cut is usually small, and then
+/// Bytes of entries that a compaction of `bytes` reads before it stops when it must. One that cannot be cut is usually small, and then
 /// continues to its end.
 pub(crate) fn share(bytes: u64, is_divisible: bool) -> u64 {
     match is_divisible {

@@ -95,7 +95,7 @@ pub(crate) fn expand_inputs<'a>(
     expand_between(version, top, output, |run_id, table| is_wanted(run_id.level, table))
 }
 
-/// Whether a read asks run `a` before it asks `b`.
+/// Whether a read searches run `a` before `b`.
 pub(crate) fn is_newer(a: RunId, b: RunId) -> bool {
     a.level < b.level || a.level == b.level && a.run > b.run
 }

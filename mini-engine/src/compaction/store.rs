@@ -231,7 +231,7 @@ impl<'a> Output<'a> {
     /// Ends the current table if it is full and `key` is not its last, or if `key` begins another keyspace and the table is not small. So most of a
     /// keyspace is in tables of its own, which go as a whole when it is dropped, and many small keyspaces share tables.
     fn cut(&mut self, key: &[u8]) -> Result<()> {
-        // Never between two versions of a key: a read asks one table of a run (V3).
+        // Never between two versions of a key: a read searches one table of a run (V3).
         let cuts_ranges = !self.ranges.is_empty();
         let ends = |builder: &mut table::Builder| {
             let (last, full) = (builder.last_key(), self.spec.table_bytes);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::lock::lock;
 
-/// The lock files that this process holds as a writer. The process id in a lock file does not tell: two containers may have processes of one id.
+/// The lock files that this process holds as a writer. The process id in a lock file is not enough: two containers may have processes of one id.
 static OWN: Mutex<Vec<FileId>> = Mutex::new(Vec::new());
 
 /// Device and number; `None` where files have none.
@@ -88,7 +88,7 @@ impl HeldLock {
     }
 }
 
-/// Writes the process id into the lock file, for people who want to know who holds it: the lock works without it.
+/// Writes the process id into the lock file, for people who look for the holder: the lock works without it.
 fn tell_holder(file: &File) {
     let id = format!("{}\n", std::process::id());
     let mut file = file;

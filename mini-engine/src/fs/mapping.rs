@@ -72,7 +72,7 @@ impl Mapping for MappedFile {
 
     #[cfg(any(target_os = "linux", target_os = "android"))]
     fn populate(&self, offset: u64, len: u64) {
-        // An older system does not know the advice; then the writers touch the pages.
+        // An older system refuses the advice; then the writers touch the pages.
         let advised = self.0.advise_range(Advice::PopulateWrite, offset as usize, len as usize);
         if let Err(error) = advised {
             tracing::trace!(%error, "pages of a mapping are not populated");

@@ -149,7 +149,7 @@ pub trait File: Send + Sync + Debug {
                     format!("file ends at offset {offset}, {} bytes too early", buf.len()),
                 ));
             }
-            // A read longer than asked would be the file system's bug: ignore the excess.
+            // A read longer than the buffer would be the file system's bug: ignore the excess.
             buf = buf.split_at_mut(n.min(buf.len())).1;
             offset += n as u64;
         }
@@ -207,6 +207,17 @@ pub(crate) fn zeros_at(at: u64, len: u64) -> impl Iterator<Item = (u64, &'static
 fn write_zeros_upto(file: &(impl File + ?Sized), len: u64) -> Result<()> {
     let end = file.len()?;
     zeros_at(end, len.saturating_sub(end)).try_for_each(|(at, zeros)| file.write_all_at(zeros, at))
+}
+
+/// The `len` bytes at `offset` of the file at `path`. The length may be a damaged one.
+pub(crate) fn read_bytes(file: &dyn File, path: &Path, offset: u64, len: u64) -> crate::error::Result<Vec<u8>> {
+    let too_long = || crate::error::Error::corruption(path, offset, format!("{len} bytes do not fit into memory"));
+    let len = usize::try_from(len).map_err(|_| too_long())?;
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(len).map_err(|_| too_long())?;
+    bytes.resize(len, 0);
+    file.read_exact_at(&mut bytes, offset).map_err(crate::error::Error::io("read", path))?;
+    Ok(bytes)
 }
 
 /// Unlinks a file that nothing refers to; a failure is logged. It leaves an orphan, which the next open removes.

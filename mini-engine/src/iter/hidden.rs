@@ -1,7 +1,7 @@
 //! [`Hidden`]: the entries that range tombstones hide from a scan, looked up during the scan.
 //!
-//! Each source is asked for the span around the scan's key: the keys that are all covered by the same range tombstones of the source, or by none.
-//! It is asked again when the scan leaves its span, in either direction. So a scan pays only for the spans in which it finds entries, however many
+//! Each source is searched for the span around the scan's key: the keys that are all covered by the same range tombstones of the source, or by none.
+//! It is searched again when the scan leaves its span, in either direction. So a scan pays only for the spans in which it finds entries, however many
 //! range tombstones there are.
 //!
 //! Every version of a key in a source is newer than its versions in later sources (V4), and a range tombstone is a version of each key that it
@@ -74,7 +74,7 @@ impl Hidden {
         self.sources.is_empty()
     }
 
-    /// Whether a version is hidden. Asks the sources whose spans do not contain its key.
+    /// Whether a version is hidden. Searches the sources whose spans do not contain its key.
     ///
     /// # Errors
     /// The errors of opening the table of the key, if it has range tombstones.

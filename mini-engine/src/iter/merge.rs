@@ -36,7 +36,7 @@ pub(crate) struct MergeIter<I> {
     streak: usize,
 }
 
-/// Entries in a row of the same child after which it is asked for a batch: among entries that take turns, batches would be short.
+/// Entries in a row of the same child after which it is to fill a batch: among entries that take turns, batches would be short.
 const STREAK_BEFORE_BATCH: usize = 4;
 /// The number of entries in a batch, which grows with the streak.
 const BATCH: RangeInclusive<usize> = 8..=MOST_ENTRIES;

@@ -9,7 +9,7 @@ mod hidden;
 mod merge;
 mod visible;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice};
 
 pub(crate) use batch::{Batch, Direction, Next, Wanted};
@@ -182,34 +182,6 @@ macro_rules! show_entry_of {
 }
 
 pub(crate) use show_entry_of;
-
-/// The moves that an [`EntryIter`] over salvaged entries refuses: it goes from the first entry to the last, once.
-macro_rules! read_forward_only {
-    () => {
-        fn seek_to_last(&mut self) -> $crate::error::Result<()> {
-            $crate::iter::forward_only()
-        }
-
-        fn seek(&mut self, _: &[u8], _: $crate::types::SeqNo) -> $crate::error::Result<()> {
-            $crate::iter::forward_only()
-        }
-
-        fn seek_for_prev(&mut self, _: &[u8], _: $crate::types::SeqNo) -> $crate::error::Result<()> {
-            $crate::iter::forward_only()
-        }
-
-        fn prev(&mut self) -> $crate::error::Result<()> {
-            $crate::iter::forward_only()
-        }
-    };
-}
-
-pub(crate) use read_forward_only;
-
-/// The error of every move other than to the next entry.
-pub(crate) fn forward_only<T>() -> Result<T> {
-    Err(Error::InvalidArgument("what is salvaged is read forward only".into()))
-}
 
 #[cfg(test)]
 pub(crate) mod model;

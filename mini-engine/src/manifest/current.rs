@@ -11,7 +11,7 @@ use std::path::Path;
 
 use crate::codec::checksum;
 use crate::error::{Error, Result, is_want_of_handles};
-use crate::fs::FileSystem;
+use crate::fs::{FileSystem, read_bytes};
 use crate::manifest::names::{CURRENT, CURRENT_TMP, FileKind, manifest_name};
 
 const NAME: &str = "mini-engine";
@@ -57,9 +57,7 @@ pub(crate) fn load(fs: &dyn FileSystem, dir: &Path) -> Result<Option<u64>> {
     if len > MAX_LEN {
         return Err(Error::corruption(&path, 0, format!("expected at most {MAX_LEN} bytes, found {len}")));
     }
-    let mut bytes = vec![0; len as usize];
-    file.read_exact_at(&mut bytes, 0).map_err(Error::io("read", &path))?;
-    parse(&path, &bytes).map(Some)
+    parse(&path, &read_bytes(&*file, &path, 0, len)?).map(Some)
 }
 
 fn line(number: u64) -> String {

@@ -31,7 +31,7 @@ const LAST_KEYSPACE: u8 = 15;
 const CLOCK: u8 = 16;
 const EXPIRING_KEYSPACE: u8 = 17;
 
-/// The first byte of a table says what is special about it.
+/// Bits of the first byte of a table.
 const NARROWED: u8 = 1;
 const EXPIRING: u8 = 2;
 

@@ -7,19 +7,17 @@
 
 use std::path::Path;
 
-use crate::codec::{Reader, checksum, put_u32, put_u64, seed};
+use crate::codec::{FileHeader, Reader, checksum, put_u32, put_u64, seed};
 use crate::error::{Error, Result};
 
-/// The format version.
-const FORMAT_VERSION: u32 = 2;
+const HEADER: FileHeader = FileHeader { kind: "manifest", magic: b"mini-mft", version: 2 };
 /// Bytes before the first frame.
-pub(crate) const HEADER_LEN: usize = 32;
+pub(crate) const HEADER_LEN: usize = FileHeader::len(1);
 /// Bytes of a frame before its payload.
 pub(crate) const FRAME_HEADER_LEN: usize = 16;
 /// The most bytes an edit may have; a version of a million tables with long keys takes fewer.
 pub(crate) const MAX_EDIT_LEN: u32 = 1 << 30;
 
-const MAGIC: &[u8; 8] = b"mini-mft";
 const ALIGNMENT: usize = 8;
 
 /// The contents of a manifest at an offset.
@@ -37,43 +35,15 @@ pub(crate) enum Found<'a> {
 
 /// The header of manifest `number`.
 pub(crate) fn header(number: u64) -> Vec<u8> {
-    let mut out = Vec::with_capacity(HEADER_LEN);
-    out.extend_from_slice(MAGIC);
-    put_u32(&mut out, FORMAT_VERSION);
-    put_u32(&mut out, 0);
-    put_u64(&mut out, number);
-    let sum = checksum(&out, 0);
-    put_u64(&mut out, sum);
-    out
+    HEADER.encode([number])
 }
 
-/// Checks the header of what should be manifest `number`.
+/// Checks the header of the file at `path`, which should be manifest `number`.
 pub(crate) fn check_header(path: &Path, bytes: &[u8], number: u64) -> Result<()> {
-    let mut reader = Reader::new(bytes);
-    let short =
-        || Error::corruption(path, 0, format!("manifest header: expected {HEADER_LEN} bytes, found {}", bytes.len()));
-    let magic = reader.bytes(MAGIC.len()).ok_or_else(short)?;
-    let version = reader.u32().ok_or_else(short)?;
-    let _reserved = reader.u32().ok_or_else(short)?;
-    let found_number = reader.u64().ok_or_else(short)?;
-    let covered = bytes.get(..reader.position()).ok_or_else(short)?;
-    let found = reader.u64().ok_or_else(short)?;
-    let damaged = |what: String| Err(Error::corruption(path, 0, format!("manifest header: {what}")));
-    if magic != MAGIC {
-        return damaged(format!("expected magic {MAGIC:?}, found {magic:?}"));
+    match HEADER.decode(bytes, path)? {
+        [found] if found == number => Ok(()),
+        [found] => Err(Error::corruption(path, 16, format!("manifest number: expected {number}, found {found}"))),
     }
-    // Checked before the version: a flipped bit there is damage, not a newer format. All versions have the checksum here.
-    let expected = checksum(covered, 0);
-    if found != expected {
-        return damaged(format!("expected checksum {expected:016x}, found {found:016x}"));
-    }
-    if version != FORMAT_VERSION {
-        return Err(Error::UnsupportedVersion { file: path.to_path_buf(), found: version, supported: FORMAT_VERSION });
-    }
-    if found_number != number {
-        return damaged(format!("expected number {number}, found {found_number}"));
-    }
-    Ok(())
 }
 
 /// The frame of `payload` at `offset` of manifest `number`, padded to where the next one starts.

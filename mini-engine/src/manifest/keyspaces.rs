@@ -13,7 +13,7 @@ pub const MAX_KEYSPACE_NAME_LEN: usize = 255;
 /// The most keyspaces that a database has at once, besides the default one.
 const MAX_KEYSPACES: usize = 65_535;
 
-/// A keyspace as the manifest knows it.
+/// The facts about a keyspace that the manifest records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeyspaceMeta {
     pub(crate) id: KeyspaceId,

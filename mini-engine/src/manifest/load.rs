@@ -1,4 +1,4 @@
-//! Reads a manifest: as a whole when a database is opened, and up to the written length when it is verified.
+//! Reads a manifest when a database is opened, and again when it is verified.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::manifest::builder::VersionBuilder;
-use crate::manifest::names::{CURRENT, manifest_name};
+use crate::manifest::names::manifest_name;
 use crate::manifest::state::ManifestState;
 use crate::manifest::version::Version;
 use crate::manifest::walk::{EditAt, Edits};
@@ -17,8 +17,7 @@ use crate::options::Compaction;
 pub(crate) struct Loaded {
     pub(crate) number: u64,
     pub(crate) state: ManifestState,
-    /// Whether the last record was torn and dropped.
-    pub(crate) tail_dropped: bool,
+    /// The length of the last record if it was torn and dropped; otherwise 0.
     pub(crate) tail_bytes: u64,
 }
 
@@ -30,15 +29,10 @@ pub(crate) fn load(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Loaded>> {
 
 /// Reads manifest `number`.
 pub(crate) fn load_number(fs: &dyn FileSystem, dir: &Path, number: u64) -> Result<Loaded> {
-    read(fs, dir, number, u64::MAX)
-}
-
-/// Reads manifest `number`, as far as `limit` bytes.
-fn read(fs: &dyn FileSystem, dir: &Path, number: u64, limit: u64) -> Result<Loaded> {
     let path = dir.join(manifest_name(number));
     let (mut state, empty) = (None, Version::default());
     let mut version = VersionBuilder::new(&empty);
-    let mut edits = Edits::open(fs, &path, number, limit)?;
+    let mut edits = Edits::open(fs, &path, number)?;
     for read in &mut edits {
         let EditAt { offset, edit, .. } = read?;
         let before: ManifestState = state.unwrap_or_default();
@@ -51,8 +45,7 @@ fn read(fs: &dyn FileSystem, dir: &Path, number: u64, limit: u64) -> Result<Load
         || Error::corruption(&path, frame::HEADER_LEN as u64, "expected the manifest's first edit, found none");
     let version = version.build().map_err(|what| Error::corruption(&path, edits.end(), what))?;
     let state = ManifestState { version: Arc::new(version), ..state.ok_or_else(missing)? };
-    let tail_bytes = edits.torn_bytes();
-    Ok(Loaded { number, state, tail_dropped: tail_bytes > 0, tail_bytes })
+    Ok(Loaded { number, state, tail_bytes: edits.torn_bytes() })
 }
 
 /// A policy unknown to this build may imply unknown rules about runs.
@@ -63,35 +56,5 @@ fn check_policy(path: &Path, state: Option<&ManifestState>) -> Result<()> {
             Err(Error::Unsupported { file, what: "compaction policy", found, supported: Compaction::ALL.len() as u32 })
         }
         _ => Ok(()),
-    }
-}
-
-/// The state of a manifest in use at one moment, to compare it with its file.
-#[derive(Debug, Clone)]
-pub(crate) struct ManifestOnDisk {
-    pub(super) number: u64,
-    pub(super) len: u64,
-    pub(super) state: ManifestState,
-}
-
-impl ManifestOnDisk {
-    pub(crate) fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// Checks that `CURRENT` names the manifest and that the file has the edits that were written to it.
-    pub(crate) fn check(&self, fs: &dyn FileSystem, dir: &Path) -> Result<()> {
-        let found = current::load(fs, dir)?;
-        if found != Some(self.number) {
-            let what = format!("expected a pointer to manifest {}, found {found:?}", self.number);
-            return Err(Error::corruption(&dir.join(CURRENT), 0, what));
-        }
-        // Later edits are not part of this moment.
-        let read = read(fs, dir, self.number, self.len)?;
-        if read.state != self.state || read.tail_dropped {
-            let path = dir.join(manifest_name(self.number));
-            return Err(Error::corruption(&path, 0, "the manifest does not say what was written to it"));
-        }
-        Ok(())
     }
 }

@@ -44,7 +44,7 @@ pub(crate) use compaction_stats::CompactionStats;
 pub(crate) use current::load as load_current;
 pub use keyspaces::MAX_KEYSPACE_NAME_LEN;
 pub(crate) use keyspaces::{KeyspaceEdit, KeyspaceMeta, KeyspaceSet};
-pub(crate) use load::{Loaded, ManifestOnDisk, load, load_number};
+pub(crate) use load::{Loaded, load, load_number};
 pub(crate) use names::{
     ASIDE, CURRENT, CURRENT_TMP, FileKind, FileNumbers, INCOMPLETE, LOCK, RESERVE, TAIL_ASIDE, manifest_name,
 };
@@ -209,9 +209,24 @@ impl Manifest {
         &self.state
     }
 
-    /// The contents of the file; `None` after a failure, when they are unknown.
-    pub(crate) fn on_disk(&self) -> Option<ManifestOnDisk> {
-        (!self.failed).then(|| ManifestOnDisk { number: self.number, len: self.len, state: self.state.clone() })
+    /// Checks that `CURRENT` names this manifest and that the file has the edits that were written to it. After a failed write the contents of the
+    /// file are unknown, and there is nothing to check.
+    pub(crate) fn check_file(&self) -> Result<()> {
+        if self.failed {
+            return Ok(());
+        }
+        let found = current::load(&*self.fs, &self.dir)?;
+        if found != Some(self.number) {
+            let what = format!("expected a pointer to manifest {}, found {found:?}", self.number);
+            return Err(Error::corruption(&self.dir.join(CURRENT), 0, what));
+        }
+        let read = load_number(&*self.fs, &self.dir, self.number)?;
+        match read.state == self.state && read.tail_bytes == 0 {
+            true => Ok(()),
+            false => {
+                Err(Error::corruption(&self.path(), 0, "expected the edits that were written to it, found others"))
+            }
+        }
     }
 
     pub(crate) fn number(&self) -> u64 {

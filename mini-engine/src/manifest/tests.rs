@@ -63,7 +63,7 @@ fn edits_add_up_after_a_reload() {
     manifest.append(compaction).unwrap();
     let loaded = reload(dir.path());
     assert_eq!(&loaded.state, manifest.state());
-    assert_eq!((loaded.state.log_number, loaded.state.last_seqno, loaded.tail_dropped), (4, 9, false));
+    assert_eq!((loaded.state.log_number, loaded.state.last_seqno, loaded.tail_bytes), (4, 9, 0));
     assert_eq!(loaded.state.version.tables().map(|t| t.number).collect::<Vec<_>>(), [12]);
 }
 
@@ -84,7 +84,7 @@ fn rule_1_every_flipped_bit_of_a_manifest_is_noticed_or_harmless() {
         match load(&StdFs, dir.path()) {
             // Padding is harmless; damage to the last edit cannot be told from a tear, and is reported as one.
             Ok(Some(loaded)) => {
-                assert!(loaded.state == whole || loaded.tail_dropped && loaded.state == before_last, "byte {at}")
+                assert!(loaded.state == whole || loaded.tail_bytes > 0 && loaded.state == before_last, "byte {at}")
             }
             Ok(None) => panic!("byte {at}: no manifest"),
             Err(error) => assert!(
@@ -127,7 +127,7 @@ fn an_edit_without_space_has_not_happened_and_the_next_one_begins_a_new_manifest
         manifest.append(adding(11, 6, 9)).unwrap_err();
         assert!(manifest.is_usable() && *manifest.state() == before);
         let loaded = reload(dir.path());
-        assert_eq!((loaded.number, loaded.tail_dropped, &loaded.state), (manifest.number(), false, &before));
+        assert_eq!((loaded.number, loaded.tail_bytes, &loaded.state), (manifest.number(), 0, &before));
         // No new manifest either: each step of creating one fails in its turn.
         for step in 0..6 {
             faults.fail_mutation(faults.mutations() + step, fault, Repeat::Once);

@@ -8,7 +8,7 @@
 //!    a newer table is above every number in an older one.
 //! V3 runs: the tables of a run below level 0 are disjoint, so that a key is in at most one of them; all versions of a key in a run are in one
 //! table. Runs of a level are ordered by descending number.
-//! V4 age: of two versions of a key, the newer one is in the run that is asked first. The limits of tables cannot show that; the planning of
+//! V4 age: of two versions of a key, the newer one is in the run that a read searches first. The limits of tables cannot show that; the planning of
 //! compactions ensures it, and property tests of `compaction` check it.
 //!
 //! A compaction may end before its last key (`compaction/piece.rs`). Then each input that extends beyond that key stays in its run as a *narrowed*
@@ -185,7 +185,7 @@ impl Version {
         &self.levels
     }
 
-    /// All runs with their levels, in the order in which a point read asks them: newest first.
+    /// All runs with their levels, in the order in which a point read searches them: newest first.
     pub(crate) fn all_runs(&self) -> impl DoubleEndedIterator<Item = (usize, &Run)> {
         self.levels.iter().enumerate().flat_map(|(level, runs)| runs.iter().map(move |run| (level, run)))
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::fs::FileSystem;
+use crate::fs::{FileSystem, read_bytes};
 use crate::manifest::names::CURRENT;
 use crate::manifest::version::VersionEdit;
 use crate::manifest::{edit, frame};
@@ -29,12 +29,12 @@ pub(crate) struct Edits<'a> {
 }
 
 impl<'a> Edits<'a> {
-    /// Reads manifest `number`, as far as `limit` bytes.
+    /// Reads manifest `number`.
     ///
     /// # Errors
     /// [`Error::UnsupportedVersion`]; [`Error::Corruption`] if there is no such file; [`Error::Io`].
-    pub(crate) fn open(fs: &dyn FileSystem, path: &'a Path, number: u64, limit: u64) -> Result<Self> {
-        let bytes = read_manifest(fs, path, limit)?;
+    pub(crate) fn open(fs: &dyn FileSystem, path: &'a Path, number: u64) -> Result<Self> {
+        let bytes = read_manifest(fs, path)?;
         let header = match frame::check_header(path, &bytes, number) {
             Err(error @ Error::Corruption { .. }) => Some(error),
             checked => checked.map(|()| None)?,
@@ -79,7 +79,7 @@ impl Iterator for Edits<'_> {
     }
 }
 
-fn read_manifest(fs: &dyn FileSystem, path: &Path, limit: u64) -> Result<Vec<u8>> {
+fn read_manifest(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
     if !fs.exists(path).map_err(Error::io("look for", path))? {
         return Err(Error::corruption(
             path,
@@ -88,12 +88,6 @@ fn read_manifest(fs: &dyn FileSystem, path: &Path, limit: u64) -> Result<Vec<u8>
         ));
     }
     let file = fs.open(path).map_err(Error::io("open", path))?;
-    let len = file.len().map_err(Error::io("read", path))?.min(limit);
-    let too_long = || Error::corruption(path, 0, format!("a manifest of {len} bytes does not fit into memory"));
-    let len = usize::try_from(len).map_err(|_| too_long())?;
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(len).map_err(|_| too_long())?;
-    bytes.resize(len, 0);
-    file.read_exact_at(&mut bytes, 0).map_err(Error::io("read", path))?;
-    Ok(bytes)
+    let len = file.len().map_err(Error::io("read", path))?;
+    read_bytes(&*file, path, 0, len)
 }

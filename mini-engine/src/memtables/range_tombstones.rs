@@ -2,7 +2,7 @@
 //!
 //! Usually there are none: then a read pays one load. Otherwise they are in a few sets, which never change, so that readers share them. New ones
 //! become a set, together with the sets that are small in comparison: each set is at least [`GROWTH`] times as large as the next (the logarithmic
-//! method of Bentley and Saxe). So each of n range tombstones is copied into a new set O(log n) times, and a read asks O(log n) sets.
+//! method of Bentley and Saxe). So each of n range tombstones is copied into a new set O(log n) times, and a read searches O(log n) sets.
 //!
 //! R1 the first key of each range is removed by an ordinary tombstone of the same number, among the entries. So a memtable with range
 //!    tombstones is not empty, and its operations have numbers without gaps.
@@ -18,7 +18,7 @@ use arc_swap::{ArcSwap, Guard};
 use crate::lock::lock;
 use crate::types::{RangeTombstone, RangeTombstones};
 
-/// The minimum ratio of the size of a set to the next one. With a larger ratio, a read asks fewer sets, and a range tombstone is copied into new
+/// The minimum ratio of the size of a set to the next one. With a larger ratio, a read searches fewer sets, and a range tombstone is copied into new
 /// sets more often.
 const GROWTH: usize = 8;
 

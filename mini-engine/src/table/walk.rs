@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
-use crate::fs::{File, FileSystem};
+use crate::fs::{File, FileSystem, read_bytes};
 use crate::table::block::{Block, BlockLocation, Cursor, TRAILER_LEN};
 use crate::table::format::range_block;
 use crate::table::format::{FOOTER_LEN, Handle, Properties, TableMeta};
@@ -364,14 +364,7 @@ impl Walk {
     /// The bytes at `offset`: `len` of them, or up to the end of the file.
     fn read(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
         let len = self.size.saturating_sub(offset).min(len);
-        let too_long = || Error::corruption(&self.path, offset, format!("{len} bytes do not fit into memory"));
-        let mut bytes = Vec::new();
-        let wanted = usize::try_from(len).map_err(|_| too_long())?;
-        bytes.try_reserve_exact(wanted).map_err(|_| too_long())?;
-        bytes.resize(wanted, 0);
-        let file = self.source.file(&self.path)?;
-        file.read_exact_at(&mut bytes, offset).map_err(Error::io("read", &self.path))?;
-        Ok(bytes)
+        read_bytes(&*self.source.file(&self.path)?, &self.path, offset, len)
     }
 
     fn location(&self, handle: Handle) -> BlockLocation<'_> {

@@ -289,7 +289,7 @@ pub(crate) fn check_bounds(bounds: &impl KeyBounds) -> Result<()> {
     })
 }
 
-/// Fails if one batch cannot remove so many ranges.
+/// Fails if one batch cannot remove this number of ranges.
 pub(crate) fn check_ranges(ranges: usize) -> Result<()> {
     match ranges <= MAX_BATCH_RANGES as usize {
         true => Ok(()),

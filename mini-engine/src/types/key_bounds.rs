@@ -68,6 +68,11 @@ pub(crate) fn is_above(key: &[u8], lower: Bound<&[u8]>) -> bool {
     }
 }
 
+/// Whether a key between these two, or one of them, can be within the bounds.
+pub(crate) fn overlaps(smallest: &[u8], largest: &[u8], bounds: &impl KeyBounds) -> bool {
+    is_above(largest, bounds.start()) && is_below(smallest, bounds.end())
+}
+
 /// The first key after all keys that begin with `prefix`: the prefix with its last byte incremented, after trailing bytes of 0xff are removed. A
 /// prefix that has only 0xff bytes has no such key.
 pub(super) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {

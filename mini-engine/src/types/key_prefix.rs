@@ -3,7 +3,7 @@
 //! All keyspaces share the log, the memtables and the tables. A *stored key* is the prefix of a keyspace, followed by the user's key. The prefix is
 //! `ff` and the keyspace's number: one byte up to `f7`; for greater numbers their length in bytes, as `f7` plus the length, and the number with its
 //! highest byte first. The default keyspace has the number 0 and stores its keys as they are, except those that begin with `ff`: these get the prefix
-//! of the number 0, `ff 00`. So whoever uses no other keyspace pays for one comparison of a byte.
+//! of the number 0, `ff 00`. So a program that uses no other keyspace pays for one comparison of a byte.
 //!
 //! K1 order: within a keyspace, stored keys are ordered as the user's keys; keyspaces are ordered by their numbers.
 //! K2 contiguity: no prefix begins another one, so no stored key of another keyspace lies between two of one. The default keyspace ends at `ff 01`.
@@ -116,14 +116,6 @@ impl KeyPrefix {
         then(&stored.collect::<Vec<_>>())
     }
 
-    /// The stored key of `key`, which is moved where it has no prefix.
-    pub(crate) fn to_stored<K: AsRef<[u8]>>(self, key: K) -> StoredKey<K> {
-        match self.before(key.as_ref()) {
-            [] => StoredKey::Plain(key),
-            before => StoredKey::Prefixed([before, key.as_ref()].concat()),
-        }
-    }
-
     /// The user's key of a stored key of this keyspace.
     #[inline(always)]
     pub(crate) fn strip<'a>(&self, stored: &'a [u8]) -> &'a [u8] {
@@ -176,21 +168,6 @@ impl KeyPrefix {
 
     fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
-    }
-}
-
-/// A stored key, made of the key that a caller gave.
-pub(crate) enum StoredKey<K> {
-    Plain(K),
-    Prefixed(Vec<u8>),
-}
-
-impl<K: AsRef<[u8]>> AsRef<[u8]> for StoredKey<K> {
-    fn as_ref(&self) -> &[u8] {
-        match self {
-            Self::Plain(key) => key.as_ref(),
-            Self::Prefixed(stored) => stored,
-        }
     }
 }
 
@@ -288,8 +265,6 @@ mod tests {
             prop_assert_eq!(prefix_a.id(), a.0);
             prop_assert_eq!(is_stored_plain(&stored_a), stored_a.len() == a.1.len());
             prop_assert_eq!(&*[prefix_a.before(&a.1), &a.1].concat(), &*stored_a);
-            let moved = prefix_a.to_stored(&a.1);
-            prop_assert_eq!(moved.as_ref(), &*stored_a);
             if a.0 == b.0 {
                 prop_assert_eq!(stored_a.cmp(&stored_b), a.1.cmp(&b.1));
             } else {

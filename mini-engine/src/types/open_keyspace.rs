@@ -81,7 +81,7 @@ impl OpenKeyspace {
         if self.database == database { self.check() } else { Err(foreign(&self.name)) }
     }
 
-    /// Fails once it was dropped. A reader asks after it has pinned its view: then the view still has everything, or this fails.
+    /// Fails once it was dropped. A reader checks this after it has pinned its view: then the view still has everything, or this fails.
     pub(crate) fn check(&self) -> Result<()> {
         // Acquire: pairs with the store in `set_dropped`. Views without its entries are published after that.
         match self.is_dropped.load(Ordering::Acquire) {

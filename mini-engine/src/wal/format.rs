@@ -17,16 +17,13 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use super::payload::{Payload, decompress};
-use crate::codec::{self, Reader};
+use crate::codec::{self, FileHeader, Reader};
 use crate::error::{Error, Result};
 use crate::fs::number_in;
 use crate::types::{MAX_BATCH_LEN, MAX_SEQNO, SeqNo};
 
-const MAGIC: &[u8; 8] = b"mini-wal";
-const VERSION: u32 = 1;
-pub(super) const HEADER_LEN: usize = 56;
-/// The number of its bytes under its checksum.
-const SUMMED_LEN: usize = HEADER_LEN - 8;
+const HEADER: FileHeader = FileHeader { kind: "log", magic: b"mini-wal", version: 1 };
+pub(super) const HEADER_LEN: usize = FileHeader::len(4);
 pub(super) const FIRST_FRAME: u64 = HEADER_LEN as u64;
 pub(super) const FRAME_HEADER_LEN: usize = 48;
 /// Frames start at multiples of this.
@@ -95,47 +92,17 @@ pub(super) struct SegmentHeader {
 
 impl SegmentHeader {
     pub(super) fn encode(self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(HEADER_LEN);
-        out.extend_from_slice(MAGIC);
-        codec::put_u32(&mut out, VERSION);
-        codec::put_u32(&mut out, 0);
         let previous = self.previous_generation.unwrap_or(Identity { number: 0, salt: 0 });
-        for log in [self.log, previous] {
-            codec::put_u64(&mut out, log.number);
-            codec::put_u64(&mut out, log.salt);
-        }
-        let checksum = codec::checksum(&out, 0);
-        codec::put_u64(&mut out, checksum);
-        out
+        HEADER.encode([self.log.number, self.log.salt, previous.number, previous.salt])
     }
 
     /// Decodes the header in `bytes`, the first of the file, of the log at `path`, which should be number `expected`.
     pub(super) fn decode(bytes: &[u8], path: &Path, expected: u64) -> Result<Self> {
-        let corrupt = |offset: u64, what: String| Error::corruption(path, offset, what);
-        let mut reader = Reader::new(bytes);
-        let fields = (|| {
-            let magic = reader.bytes(MAGIC.len())?;
-            let (version, zero) = (reader.u32()?, reader.u32()?);
-            let mut identity = || Some(Identity { number: reader.u64()?, salt: reader.u64()? });
-            Some((magic, version, zero, identity()?, identity()?, reader.u64()?))
-        })();
-        let Some((magic, version, zero, log, previous, stored)) = fields else {
-            return Err(corrupt(0, format!("log header: expected {HEADER_LEN} bytes, found {}", bytes.len())));
-        };
-        if magic != MAGIC {
-            return Err(corrupt(0, format!("log magic: expected {MAGIC:02x?}, found {magic:02x?}")));
+        let [number, salt, previous, previous_salt] = HEADER.decode(bytes, path)?;
+        if number != expected {
+            return Err(Error::corruption(path, 16, format!("log number: expected {expected}, found {number}")));
         }
-        let actual = codec::checksum(bytes.split_at(SUMMED_LEN).0, 0);
-        if stored != actual {
-            let what = format!("log header checksum: expected {actual:016x}, found {stored:016x}");
-            return Err(corrupt(SUMMED_LEN as u64, what));
-        }
-        if version != VERSION {
-            return Err(Error::UnsupportedVersion { file: path.into(), found: version, supported: VERSION });
-        }
-        if zero != 0 || log.number != expected {
-            return Err(corrupt(16, format!("log number: expected {expected}, found {}", log.number)));
-        }
+        let (log, previous) = (Identity { number, salt }, Identity { number: previous, salt: previous_salt });
         Ok(Self { log, previous_generation: Some(previous).filter(|previous| previous.number > 0) })
     }
 }

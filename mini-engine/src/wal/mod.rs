@@ -24,9 +24,8 @@ pub(crate) use payload::{Payload, compress};
 pub(crate) use recycle::{SPARE, Spare};
 pub(crate) use replay::{is_unused, keep_torn, may_hold_batches, newest_sync_record, replay, truncate_torn};
 pub(crate) use segment::{Claim, Segment};
-pub(crate) use space::Extension;
 pub(crate) use walk::{Frame, Part, Reading, Tail, Walked, walk};
-pub(crate) use writer::{Append, Writer};
+pub(crate) use writer::Writer;
 
 #[cfg(test)]
 mod tests;

@@ -15,7 +15,7 @@ impl Writer {
     /// Log `number` of `dir`, which is never created: every append and sync is [`Error::ReadOnly`] with `cause`.
     pub(crate) fn refusing(dir: &Path, number: u64, cause: &str, counters: Arc<Counters>) -> Self {
         let identity = Identity { number, salt: 0 };
-        let segment = Segment::new(Arc::new(NoFile), dir.join(file_name(number)), identity, None, counters);
+        let segment = Segment::new(Arc::new(NoFile), dir.join(file_name(number)), identity, counters);
         // The segment keeps the failure, which is the purpose of this log.
         drop(segment.fail(Error::ReadOnly { cause: cause.to_owned() }));
         Self::at_start(segment, None)

@@ -1,4 +1,4 @@
-//! Reads a log back, and tells a torn tail from corruption (durability rules 1 to 3); keeps and cuts torn tails.
+//! Reads a log back, and distinguishes a torn tail from corruption (durability rules 1 to 3); keeps and cuts torn tails.
 
 use std::ops::{ControlFlow, Range};
 use std::path::Path;

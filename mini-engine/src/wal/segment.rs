@@ -2,7 +2,7 @@
 //!
 //! This file keeps W2, W3 and W4 of the [writer](super::writer). [`GroupCommit`] keeps S2 to S4, which are about syncs.
 //!
-//! S1 `end` is the end of the last frame. It is set when the writer is done; until then only the writer knows it.
+//! S1 `end` is the end of the last frame. It is set when the writer is done; until then only the writer has it.
 //! S5 dropping a segment closes its file and unmaps it, which takes long. So no function that is called with the write lock held drops an earlier
 //! segment: a function that may have the last reference returns it.
 
@@ -65,13 +65,7 @@ pub(crate) struct Segment {
 
 impl Segment {
     /// A log with a synced header.
-    pub(super) fn new(
-        file: Arc<dyn File>,
-        path: PathBuf,
-        identity: Identity,
-        previous: Option<Arc<Segment>>,
-        counters: Arc<Counters>,
-    ) -> Self {
+    pub(super) fn new(file: Arc<dyn File>, path: PathBuf, identity: Identity, counters: Arc<Counters>) -> Self {
         Self {
             file,
             path,
@@ -83,8 +77,8 @@ impl Segment {
             commit: GroupCommit::new(FIRST_FRAME),
             starts: Mutex::default(),
             released: AtomicBool::new(false),
-            has_previous: AtomicBool::new(previous.is_some()),
-            previous: Mutex::new(previous),
+            has_previous: AtomicBool::new(false),
+            previous: Mutex::default(),
             failure: OnceLock::new(),
         }
     }
@@ -93,15 +87,15 @@ impl Segment {
         self.identity.number
     }
 
-    /// Tells that the writer is done: every frame is whole, and the last one ends at `end`. `starts` are the starts of some frames.
+    /// Notes that the writer is done: every frame is whole, and the last one ends at `end`. `starts` are the starts of some frames.
     pub(super) fn finish(&self, end: u64, starts: Vec<u64>) {
         *lock(&self.starts) = starts;
         self.end.store(end, Ordering::Release);
         self.complete(end);
     }
 
-    /// Sets the log that was written before this one.
-    pub(super) fn set_previous(&self, previous: Arc<Segment>) {
+    /// Sets the log that was written before this one; its writer must be done. Without one, the contents of all earlier logs are durable in tables.
+    pub(crate) fn set_previous(&self, previous: Arc<Segment>) {
         *lock(&self.previous) = Some(previous);
         self.has_previous.store(true, Ordering::Release);
     }
@@ -116,12 +110,12 @@ impl Segment {
         }
     }
 
-    /// Tells that every frame before `end` is whole (S2): a sync that begins from now on covers them.
+    /// Notes that every frame before `end` is whole (S2): a sync that begins from now on covers them.
     pub(crate) fn complete(&self, end: u64) {
         self.commit.complete(end);
     }
 
-    /// The position up to which this file is synced, in bytes. Says nothing about earlier logs.
+    /// The position up to which this file is synced, in bytes. Earlier logs may still be unsynced.
     pub(crate) fn synced(&self) -> u64 {
         self.commit.synced()
     }
@@ -159,7 +153,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Tells later logs that they need not wait for this one: its contents are in an installed table. Ends the chain here, so that it does not keep
+    /// Releases later logs from waiting for the sync of this one: its contents are in an installed table. Ends the chain here, so that it does not keep
     /// the files of old logs open. Returns the previous log for the caller to drop (S5).
     #[must_use = "it is dropped without the write lock"]
     pub(crate) fn release(&self) -> Option<Arc<Segment>> {

@@ -19,9 +19,7 @@
 //!    fails, W2 applies.
 //! W5 space may be written as zeros ahead of the frames ([`Writer::reserve`]). To replay, zeros behind the last frame are
 //!    unused space, whether they were written or lost.
-//! W6 only space that was written before is used through a mapping: a full disk has shown there already, as an error of that earlier write. Another
-//! thread writes more space behind the existing one, while frames fill the rest ([`Extension`]). Nothing else is written there until that has
-//! ended, and the file becomes no other log's until then.
+//! W6 only space that was written before is used through a mapping: a full disk has shown there already, as an error of that earlier write.
 //! W7 a process that is killed while threads fill their places leaves holes. Replay ends at the first. The frames behind it were not acknowledged,
 //! since writes are published in the order of their places; and no frame records a sync beyond a hole (S3), so it is a torn tail. A power cut has
 //! the same effect as after `write` calls: any of the unsynced pages may be missing.
@@ -37,7 +35,7 @@ use super::format::{FIRST_FRAME, FRAME_HEADER_LEN, FrameHeader, Identity, Segmen
 use super::payload::Payload;
 use super::recycle::{PreviousGeneration, STARTS_APART, Spare};
 use super::segment::{Claim, Segment};
-use super::space::{Extension, MAPPED_LEN, populate, write, write_zeros};
+use super::space::{MAPPED_LEN, populate, write, write_zeros};
 use crate::error::{Error, Result};
 use crate::fs::{FileSystem, unlink, zeros_at};
 use crate::metrics::Counters;
@@ -61,17 +59,8 @@ pub(crate) struct Writer {
     frame: Vec<u8>,
     /// Whether a mapping was tried.
     was_mapped: bool,
-    growth: Growth,
     /// Whether an append found no space (W4).
     is_closed: bool,
-}
-
-/// A batch to append: `count` operations, the first with sequence number `first_seqno`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Append<'a> {
-    pub(crate) first_seqno: SeqNo,
-    pub(crate) count: u32,
-    pub(crate) payload: Payload<'a>,
 }
 
 /// A frame up to this length is written by one call, a longer one by several, because a copy of it would cost more. In bytes.
@@ -79,41 +68,20 @@ const ONE_CALL: usize = 64 << 10;
 /// A log without reserved space is mapped when it has grown to this length: many databases are opened for a few writes. Not while each frame is
 /// synced before the next one. In bytes.
 const MAPPED_FROM: u64 = 64 << 10;
-/// A mapped log that runs out of space doubles it, but adds at least and at most this much at a time, in bytes.
-const SPACE_STEPS: (u64, u64) = (4 << 10, 16 << 20);
+/// A mapped log that runs out of space doubles it, but adds at least this much and at most [`SPACE_AT_ONCE`]. In bytes.
+const LEAST_SPACE: u64 = 4 << 10;
 /// A log of synced frames that is not mapped grows to a multiple of this length, in bytes.
 const SYNCED_STEP: u64 = 16 << 10;
-/// More space is requested when less than a quarter of it is left, and less than this, in bytes.
-const LOW_WATER: u64 = 512 << 10;
-/// The maximum space that a writer allocates itself; a frame that needs more is written by calls. In bytes.
+/// The maximum space that is allocated at once; a frame that needs more is written by calls. In bytes.
 const SPACE_AT_ONCE: u64 = 1 << 20;
-
-/// Whether another thread gives a log more space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Growth {
-    Idle,
-    Wanted,
-    Begun,
-    /// It could not be allocated. A writer that needs it tries once more itself.
-    Failed,
-}
 
 impl Writer {
     /// Creates log `number` in `dir`: header written, file and directory synced.
     ///
-    /// `previous` is the log that was written before this one, unless its contents are durable in tables; its writer
-    /// must be done.
-    ///
     /// # Errors
     /// [`Error::Io`]; the file is removed then, if it can be. A file that remains has no valid frame.
-    pub(crate) fn create(
-        fs: &dyn FileSystem,
-        dir: &Path,
-        number: u64,
-        previous: Option<Arc<Segment>>,
-        counters: Arc<Counters>,
-    ) -> Result<Self> {
-        let log = Self::create_unnamed(fs, dir, number, previous, counters)?;
+    pub(crate) fn create(fs: &dyn FileSystem, dir: &Path, number: u64, counters: Arc<Counters>) -> Result<Self> {
+        let log = Self::create_unnamed(fs, dir, number, counters)?;
         let named = fs.sync_dir(dir).map_err(Error::io("sync", dir));
         named.inspect_err(|_| unlink(fs, &log.segment.path))?;
         Ok(log)
@@ -127,7 +95,6 @@ impl Writer {
         fs: &dyn FileSystem,
         dir: &Path,
         number: u64,
-        previous: Option<Arc<Segment>>,
         counters: Arc<Counters>,
     ) -> Result<Self> {
         let path = dir.join(file_name(number));
@@ -142,7 +109,7 @@ impl Writer {
         // Otherwise each attempt to open a database on a full disk would leave one more file.
         begin().inspect_err(|_| unlink(fs, &path))?;
         counters.wal_bytes.add(FIRST_FRAME);
-        Ok(Self::at_start(Segment::new(file, path, identity, previous, counters), None))
+        Ok(Self::at_start(Segment::new(file, path, identity, counters), None))
     }
 
     /// Like [`Writer::create`], in the file `spare` if that can be opened.
@@ -154,18 +121,17 @@ impl Writer {
         fs: &dyn FileSystem,
         dir: &Path,
         number: u64,
-        previous: Option<Arc<Segment>>,
         counters: Arc<Counters>,
     ) -> Result<Self> {
         let identity = Identity { number, salt: random_salt(number) };
         let Some((file, written)) = spare.begin(fs, dir, identity)? else {
-            return Self::create(fs, dir, number, previous, counters);
+            return Self::create(fs, dir, number, counters);
         };
         counters.wal_bytes.add(FIRST_FRAME);
         counters.wal_zero_bytes.add(written - FIRST_FRAME);
         counters.wal_recycled.add(1);
         let path = dir.join(file_name(number));
-        Ok(Self::at_start(Segment::new(file, path, identity, previous, counters), Some(spare.rest)))
+        Ok(Self::at_start(Segment::new(file, path, identity, counters), Some(spare.rest)))
     }
 
     pub(super) fn at_start(segment: Segment, previous_generation: Option<PreviousGeneration>) -> Self {
@@ -179,14 +145,8 @@ impl Writer {
             previous_generation,
             frame: Vec::new(),
             was_mapped: false,
-            growth: Growth::Idle,
             is_closed: false,
         }
-    }
-
-    /// Sets the log that was written before this one; its writer must be done. For a log that was created in advance.
-    pub(crate) fn follow(&self, previous: Arc<Segment>) {
-        self.segment.set_previous(previous);
     }
 
     /// The end of the last assigned place, in bytes from the log's start.
@@ -234,53 +194,11 @@ impl Writer {
         u64::try_from(expected).unwrap_or(u64::MAX)
     }
 
-    /// Requests more space if little is left and the memtable, with `used` of its `full` bytes in use, is expected to need more than that.
-    /// The log of a memtable that is about to be full needs no space, and its rotation would wait for it. Returns whether the request is new.
-    pub(crate) fn wants_space(&mut self, used: usize, full: usize) -> bool {
-        let left = self.allocated - self.end.min(self.allocated);
-        let is_short = self.growth == Growth::Idle && left < LOW_WATER.min(self.allocated / 4);
-        let can_grow = self.segment.mapping.get().is_some() && self.allocated < MAPPED_LEN && !self.is_closed;
-        let is_news = is_short && can_grow && self.allocated < self.expected_end(used, full);
-        if is_news {
-            self.growth = Growth::Wanted;
-        }
-        is_news
-    }
-
-    /// Begins to give the log more space, if that was requested.
-    pub(crate) fn begin_extension(&mut self) -> Option<Extension> {
-        if self.growth != Growth::Wanted || self.is_closed {
-            return None;
-        }
-        self.growth = Growth::Begun;
-        let from = self.allocated;
-        let to = (from + from.clamp(SPACE_STEPS.0, SPACE_STEPS.1)).min(MAPPED_LEN);
-        Some(Extension { segment: Arc::clone(&self.segment), from, to })
-    }
-
-    /// Ends the extension. If the space was not written, the log keeps its old space.
-    pub(crate) fn end_extension(&mut self, extension: &Extension, is_written: bool) {
-        self.growth = if is_written { Growth::Idle } else { Growth::Failed };
-        if is_written {
-            self.allocated = extension.to;
-        }
-    }
-
-    /// Whether another thread is giving the log more space: the log must not end before that is done.
-    pub(crate) fn is_growing(&self) -> bool {
-        self.growth == Growth::Begun
-    }
-
-    /// Whether a frame with `payload` bytes has to wait for more space.
-    pub(crate) fn waits_for_space(&self, payload: usize) -> bool {
-        self.is_growing() && self.end + frame_len(payload as u32) > self.allocated
-    }
-
     /// Gives back the space behind the last place: the next open need not read it. A frame that comes nevertheless allocates its space itself. A
     /// power cut may leave the file as it was, which is space too (W5).
     pub(crate) fn release_space(&mut self) {
-        let Self { segment, end, allocated, growth, .. } = self;
-        if *allocated <= *end || *growth == Growth::Begun || segment.check_usable().is_err() {
+        let Self { segment, end, .. } = self;
+        if self.allocated <= *end || segment.check_usable().is_err() {
             return;
         }
         match segment.file.truncate(*end) {
@@ -310,23 +228,22 @@ impl Writer {
         &self.segment
     }
 
-    /// Assigns a place and space to the frame of a batch. The caller then has it [filled](Segment::fill). Once it and all earlier frames are
+    /// Assigns a place and space to the frame of a batch with these first sequence number and number of operations. The caller then has it [filled](Segment::fill). Once it and all earlier frames are
     /// filled, the batch survives a killed process; after a [sync](Segment::sync) it survives a power cut.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a payload longer than [`MAX_BATCH_LEN`]; nothing has happened. Any failure to
     /// write; after it, and after a failed sync, every call is [`Error::ReadOnly`]. If there is no space, the log [is closed](Self::is_closed)
     /// instead, if that is possible, and no part of the batch is in it.
-    pub(crate) fn claim(&mut self, append: &Append<'_>) -> Result<Claim> {
+    pub(crate) fn claim(&mut self, range: (SeqNo, u32), payload: Payload<'_>) -> Result<Claim> {
         self.segment.check_usable()?;
         assert!(!self.is_closed, "W4: an append to a log that is closed");
-        let len = append.payload.bytes().len();
+        let len = payload.bytes().len();
         if len > MAX_BATCH_LEN {
             return Err(Error::InvalidArgument(format!("batch of {len} bytes is too long: at most {MAX_BATCH_LEN}")));
         }
         let offset = self.end;
         let end = offset + frame_len(len as u32);
-        let range = (append.first_seqno, append.count);
         let mut claim = Claim { offset, end, range, synced: self.segment.frontier(), is_written: false };
         let placed = match self.has_mapped_space(&claim) {
             Ok(true) if !self.is_all_synced() => {
@@ -335,7 +252,7 @@ impl Writer {
             }
             Ok(_) => {
                 claim.is_written = true;
-                self.write_frame(&claim, append.payload)
+                self.write_frame(&claim, payload)
             }
             Err(error) => Err(error),
         };
@@ -364,14 +281,12 @@ impl Writer {
             return Ok(false);
         }
         if self.allocated < claim.end {
-            assert!(self.growth != Growth::Begun, "W6: another thread is writing there");
-            self.growth = Growth::Idle;
             if claim.end - self.allocated > SPACE_AT_ONCE {
                 // Writing zeros first would be twice the work.
                 return Ok(false);
             }
             let from = self.allocated;
-            let step = from.clamp(SPACE_STEPS.0, SPACE_AT_ONCE);
+            let step = from.clamp(LEAST_SPACE, SPACE_AT_ONCE);
             self.allocate(claim.end.max(from + step).min(MAPPED_LEN))?;
             populate(&self.segment, from, self.allocated);
         }
@@ -437,7 +352,7 @@ impl Writer {
 
     #[cfg(test)]
     pub(super) fn append_payload(&mut self, first_seqno: SeqNo, count: u32, payload: Payload<'_>) -> Result<u64> {
-        let claim = self.claim(&Append { first_seqno, count, payload })?;
+        let claim = self.claim((first_seqno, count), payload)?;
         self.segment.fill(&claim, payload);
         self.segment.complete(claim.end());
         Ok(claim.end())

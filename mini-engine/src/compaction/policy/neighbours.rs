@@ -1,7 +1,7 @@
 //! Chooses the neighbours in age that become one run, for every compaction within a level.
 //!
 //! N1 Write amplification stays logarithmic: no run is more than half of its compaction's output, so each time that an entry is rewritten, its run
-//! has at least doubled. Only a caller under pressure asks for less.
+//! has at least doubled. Only a caller under pressure accepts less.
 //! N2 Age: a window of neighbours leaves no other run between its members, so the order of the runs does not change.
 
 use std::ops::Range;

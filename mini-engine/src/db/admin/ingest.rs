@@ -19,7 +19,7 @@ use crate::db::write::{check_space, wait_for_reserve};
 use crate::error::Result;
 use crate::lock::wait;
 use crate::manifest::{RunId, VersionEdit};
-use crate::types::{KeyspaceRef, Kind, SeqNo, check_key, check_seqno};
+use crate::types::{KeyspaceRef, Kind, SeqNo, Slice, check_key, check_seqno};
 
 /// Loads `entries` into `keyspace`. Returns the sequence number at which all of them are visible.
 pub(crate) fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
@@ -45,7 +45,7 @@ pub(crate) fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     let entries = entries.into_iter().map(|entry| {
         let (key, value) = entry?;
         check_key(key.as_ref())?;
-        Ok((keyspace.prefix.to_stored(key), Kind::Value, value))
+        Ok((keyspace.prefix.with_stored(key.as_ref(), |stored| Slice::from(stored)), Kind::Value, value))
     });
     let written = core.store.write_new(entries, last_seqno + 1, spec);
     let mut written = written.inspect_err(|error| fail_if_unsafe(core, &core.lock(), error))?;

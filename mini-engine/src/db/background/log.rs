@@ -1,4 +1,4 @@
-//! Makes the log for the next rotation (`core/next_log.rs`), space for the active one (`wal/writer.rs`, W6), and the reserve (`core/reserve.rs`).
+//! Makes the log for the next rotation (`core/next_log.rs`), and the reserve (`core/reserve.rs`).
 
 use std::sync::MutexGuard;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use crate::db::write::rotate;
 use crate::error::Result;
 use crate::lock::{wait, wait_timeout};
 use crate::types::Durability;
-use crate::wal::{self, Extension};
+use crate::wal;
 
 /// No log gets more space in advance than this many memtables.
 const MAX_MEMTABLES: u64 = 2;
@@ -19,7 +19,6 @@ type Reserve = (u64, Durability);
 
 enum Task {
     Make(Reserve),
-    Extend(Extension),
     TakeReserve,
 }
 
@@ -29,8 +28,8 @@ struct NextLook {
     backoff: Backoff,
 }
 
-/// Makes a log each time that one is wanted, and allocates space for the active one. Writers that wait get the error of a failure. At its end it
-/// gives back the space that was not used: the next open would read it.
+/// Makes a log each time that one is wanted. Writers that wait get the error of a failure. At its end it gives back the space that was not used: the
+/// next open would read it.
 pub(super) fn log_loop(core: &Core) {
     let mut look = NextLook { at: None, backoff: Backoff::up_to(FLUSH_MAX_BACKOFF) };
     while let Some(task) = begin(core, &mut look) {
@@ -46,7 +45,6 @@ pub(super) fn log_loop(core: &Core) {
                     });
                 end(core, made);
             }
-            Task::Extend(extension) => extend(core, &extension),
             Task::TakeReserve => core.take_reserve(),
         }
     }
@@ -58,10 +56,6 @@ fn begin(core: &Core, look: &mut NextLook) -> Option<Task> {
     let mut state = core.lock();
     while state.phase != Phase::Stopped {
         if core.check_usable().is_ok() {
-            // Writers need this first.
-            if let Some(extension) = state.logs.active.begin_extension() {
-                return Some(Task::Extend(extension));
-            }
             if state.logs.next.attempts.begin() {
                 return Some(Task::Make(reserve(core, &state)));
             }
@@ -96,17 +90,6 @@ impl NextLook {
         }
         state
     }
-}
-
-/// The log stays the active one until this has ended. If there is no space, the next writer finds that out itself, and closes the log.
-fn extend(core: &Core, extension: &Extension) {
-    let written = extension.write();
-    let mut state = core.lock();
-    state.logs.active.end_extension(extension, written.is_ok());
-    if let Some(error) = written.err().filter(|error| !error.is_transient()) {
-        core.fail_locked(&state, &error);
-    }
-    core.room.notify_all();
 }
 
 /// The expected size of the active log when its memtable is full, estimated from its present size; or the present size, where a memtable is flushed

@@ -115,7 +115,7 @@ fn mark(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
 /// Step 3.
 fn make_current(fs: &Arc<dyn FileSystem>, dir: &Path, state: ManifestState, numbers: Arc<FileNumbers>) -> Result<()> {
     let log_number = numbers.allocate()?;
-    wal::Writer::create(&**fs, dir, log_number, None, Arc::new(Counters::default()))?;
+    wal::Writer::create(&**fs, dir, log_number, Arc::new(Counters::default()))?;
     Manifest::create(fs.clone(), dir, numbers, ManifestState { log_number, ..state })?;
     Ok(())
 }

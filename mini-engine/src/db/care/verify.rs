@@ -45,7 +45,7 @@ impl VerifyReport {
 pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
     core.check_open()?;
     let mut report = VerifyReport::default();
-    report.problems.extend(verify_manifest(core).err());
+    report.problems.extend(lock(&core.manifest).check_file().err());
     let view = core.view.load_full();
     report.problems.extend(view.version.quarantined().iter().map(|meta| quarantined_error(core, meta)));
     for table in view.tables() {
@@ -57,19 +57,4 @@ pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
         report.tombstones += tombstones;
     }
     Ok(report)
-}
-
-/// Whether the files agree with the state in memory. Edits are written meanwhile, since no lock is held while files are read.
-fn verify_manifest(core: &Core) -> Result<()> {
-    let on_disk = || lock(&core.manifest).on_disk();
-    loop {
-        // After a failed append the file may hold an edit that never took effect, or a torn record.
-        let Some(before) = on_disk() else { return Ok(()) };
-        let checked = before.check(&*core.store.fs, core.dir());
-        // Another manifest may have replaced this one.
-        let is_same = on_disk().is_some_and(|after| after.number() == before.number());
-        if checked.is_ok() || is_same {
-            return checked;
-        }
-    }
 }

@@ -5,7 +5,7 @@
 //! K2 `latest` is 0 as long as no entry of the database expires; then nobody reads the time, except a transaction that writes such an entry. The first
 //! write of such an entry begins the clock before the entry is visible, and a reader loads the visible number first: so one that sees the entry finds
 //! the clock running.
-//! K3 A compaction turns entries that have expired into tombstones. Whoever reads its output must be at that instant or later. A reader without a
+//! K3 A compaction turns entries that have expired into tombstones. A reader of its output must be at that instant or later. A reader without a
 //! registered instant pins its view first and reads the clock after that, as with the visible number (rule 16). Snapshots register theirs under a
 //! lock under which compactions read the registered ones and the clock (`snapshots.rs`).
 //! K4 Before an edit raises the recorded clock, the logs are synced: what was visible when the clock showed that instant is durable with it. Otherwise

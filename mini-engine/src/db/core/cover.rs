@@ -40,12 +40,7 @@ impl Cover {
 
 impl Reserve {
     pub(crate) fn new(bytes: u64, besides: u64) -> (Reserve, Cover) {
-        let reserve = Reserve {
-            file: Mutex::default(),
-            is_tight: (bytes < besides).into(),
-            has_removals: false.into(),
-            users: 0.into(),
-        };
+        let reserve = Reserve { is_tight: (bytes < besides).into(), ..Reserve::default() };
         (reserve, Cover { bytes, besides, ..Cover::default() })
     }
 }

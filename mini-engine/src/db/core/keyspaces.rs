@@ -46,7 +46,7 @@ impl Keyspaces {
         lock(&self.by_name).remove(name);
     }
 
-    /// Fails if a keyspace of `batch` was dropped, or is one of another database. Asked with the write lock held.
+    /// Fails if a keyspace of `batch` was dropped, or is one of another database. Called with the write lock held.
     #[inline]
     pub(crate) fn check_batch(&self, batch: &WriteBatch) -> Result<()> {
         batch.keyspaces().iter().try_for_each(|keyspace| keyspace.check_in(self.database))

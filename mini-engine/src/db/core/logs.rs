@@ -24,7 +24,7 @@ impl Logs {
     pub(crate) fn rotate(&mut self) -> Option<Arc<wal::Segment>> {
         let log = self.next.take()?;
         let segment = log.segment().clone();
-        log.follow(self.active.segment().clone());
+        segment.set_previous(self.active.segment().clone());
         let previous = std::mem::replace(&mut self.active, log).finish();
         self.frozen.push_back(previous);
         Some(segment)

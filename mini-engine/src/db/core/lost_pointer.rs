@@ -1,4 +1,4 @@
-//! Tells a directory that has lost its `CURRENT` from one whose database was never completed.
+//! Distinguishes a directory that has lost its `CURRENT` from one whose database was never completed.
 
 use std::path::Path;
 

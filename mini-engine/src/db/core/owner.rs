@@ -1,4 +1,4 @@
-//! Tells the process that opened the database from a fork of it.
+//! Distinguishes the process that opened the database from a fork of it.
 //!
 //! A forked process has a copy of the memory and shares the files, but does not see later writes of the other process. Both would assign the same
 //! places of the log to their writes, and one would overwrite acknowledged writes of the other. So a fork writes nothing, and ends no worker: it

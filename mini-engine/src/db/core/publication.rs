@@ -90,7 +90,7 @@ impl<const N: usize> Publication<N> {
         self.front.0.published.load(Ordering::Acquire) + N as u64
     }
 
-    /// Says that the write with `ticket` is in the log and in the memtable up to `last_seqno`, and publishes all tickets that can be published.
+    /// Notes that the write with `ticket` is in the log and in the memtable up to `last_seqno`, and publishes all tickets that can be published.
     #[inline]
     pub(crate) fn complete(&self, ticket: u64, last_seqno: SeqNo) {
         let slot = self.slot(ticket);

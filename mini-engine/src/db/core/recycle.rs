@@ -31,8 +31,8 @@ pub(crate) fn create_log(core: &Core, number: u64) -> Result<wal::Writer> {
             SpareFile::None | SpareFile::Taken => None,
         }
     };
-    let Some(kept) = kept else { return wal::Writer::create(fs, dir, number, None, counters) };
-    let created = wal::Writer::create_on(kept, fs, dir, number, None, counters);
+    let Some(kept) = kept else { return wal::Writer::create(fs, dir, number, counters) };
+    let created = wal::Writer::create_on(kept, fs, dir, number, counters);
     *lock(&core.spare) = SpareFile::None;
     created
 }

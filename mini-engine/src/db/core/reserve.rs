@@ -3,7 +3,7 @@
 //! R1 *Size.* It has the memory of all memtables, since that is about what a flush, or an open after a crash, writes of their logs; what a compaction
 //!    needs besides its inputs ([`needed_besides_memtables`]); [`BASE`] for the manifest and a log; and the removals of each memtable. So it grows
 //!    with the data, up to a few tables and memtables. It is never read. Whatever it has beyond that at the end of a database is cut off.
-//! R2 *Who may add.* A write is logged only while the reserve is as large as R1 says, that write included. So everything that is in a log can become
+//! R2 *Who may add.* A write is logged only while the reserve has the size of R1, that write included. So everything that is in a log can become
 //!    tables, whatever else fills the disk. Where the reserve cannot grow, the write is refused, and nothing else changes.
 //! R3 *Who may use it.* A step of the engine that finds no space (a new log, a flush, a compaction, an edit, an open) gives up the whole reserve and
 //!    is done once more ([`Core::with_reserve`]). No step adds anything to the database: adds have passed R2. It may take a moment to free what it

@@ -136,7 +136,7 @@ pub(crate) struct Core {
     log_sync: LogSync,
     failure: Failure,
     closed: AtomicBool,
-    /// Tells a running copy of tables to end.
+    /// Ends a running copy of tables.
     pub(crate) cancel: AtomicBool,
     /// The lock on the directory. The last field: when it is dropped, nothing reads the files any more (rule 13).
     _lock: DirectoryLock,

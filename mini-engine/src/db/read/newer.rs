@@ -17,8 +17,7 @@ use crate::db::core::View;
 use crate::error::Result;
 use crate::iter::EntryIter;
 use crate::metrics::Counter;
-use crate::table::RunTable;
-use crate::types::{KeyBounds, MAX_SEQNO, OwnedBounds, RangeTombstone, SeqNo, Slice, is_above, is_below};
+use crate::types::{KeyBounds, MAX_SEQNO, OwnedBounds, RangeTombstone, SeqNo, Slice, is_below, overlaps};
 
 /// The number of a version of `key` that is newer than `since`, if `view` has one.
 pub(crate) fn newer_version(view: &View, key: &[u8], since: SeqNo) -> Result<Option<SeqNo>> {
@@ -50,10 +49,8 @@ pub(crate) fn newer_within(
         }
     }
     let runs = view.runs_since(since).filter(|run| run.overlaps(bounds.start(), bounds.end()));
-    let begins = |table: &&RunTable| is_below(table.smallest(), bounds.end());
-    let reaches = |table: &&RunTable| is_above(table.largest(), bounds.start());
     let tables = runs.flat_map(|run| run.tables()).filter(|table| table.max_seqno() > since);
-    for table in tables.filter(begins).filter(reaches) {
+    for table in tables.filter(|table| overlaps(table.smallest(), table.largest(), bounds)) {
         let has_ranges = table.has_range_tombstones();
         let ranges = has_ranges.then(|| table.range_tombstones()).transpose()?;
         let removed = ranges.and_then(|ranges| ranges.newer_within(bounds, since));

@@ -21,7 +21,7 @@
 //! a tear, since it may be the only file that holds something. Each attempt removes its own files; what it has set aside stays so, and is in
 //! the report. After step 7 the reserve is made as large as it must be, if there is space.
 //!
-//! Nothing is acknowledged before step 6 is done, so the new log never matters before the manifest knows it.
+//! Nothing is acknowledged before step 6 is done, so the new log never matters before the manifest names it.
 //!
 //! A read-only open takes the lock that readers share, does step 2, replays into memory, and ends there (`read_only.rs`): it changes nothing, so a
 //! crash has no effect.
@@ -108,7 +108,7 @@ fn recover(
     (report.torn, report.set_aside) = (earlier.torn, earlier.set_aside);
     let state = match loaded {
         Some(loaded) => {
-            report.manifest_tail_dropped = loaded.tail_dropped;
+            report.manifest_tail_dropped = loaded.tail_bytes > 0;
             report.manifest_tail_bytes = loaded.tail_bytes;
             loaded.state
         }
@@ -253,7 +253,7 @@ fn begin(
     let made: Vec<u64> = replayed.tables.iter().map(|table| table.number()).collect();
     let remove_made = || made.iter().for_each(|&number| store.remove(number));
     let number = store.numbers.allocate().inspect_err(|_| remove_made())?;
-    let created = wal::Writer::create_unnamed(&*store.fs, &store.dir, number, None, store.counters.clone());
+    let created = wal::Writer::create_unnamed(&*store.fs, &store.dir, number, store.counters.clone());
     let log = created.inspect_err(|_| remove_made())?;
     let last_seqno = replayed.last_seqno;
     let (manifest, view) = make_current(&store, state, &log, tables, replayed).inspect_err(|error| {

@@ -36,7 +36,7 @@ use crate::table::Table;
 use crate::types::{BatchOp, BatchOps, MAX_BATCH_RANGES, SeqNo, Slice};
 use crate::wal::{self, Frame, Position, Tail};
 
-/// The minimum size of memtables that are kept instead of flushed, whatever the options: each read asks all of them.
+/// The minimum size of memtables that are kept instead of flushed, whatever the options: each read searches all of them.
 const KEPT_MEMTABLE_BYTES: usize = 64 << 20;
 
 /// A thread writes half a memtable while the next half is read, unless the half is smaller than this and not worth a thread.
@@ -145,7 +145,7 @@ impl<'env> Replay<'_, '_, 'env> {
                 }
                 (Some((offset, found)), _) => {
                     let Some((stopped, end)) = clean.pop() else {
-                        // The manifest says with which number this log begins, so its beginning is lost.
+                        // This log begins with the number after that of the manifest, so its beginning is lost.
                         let expected = self.done.last_seqno + 1;
                         let what = format!(
                             "first frame of the oldest log: expected sequence number {expected}, found {found}"

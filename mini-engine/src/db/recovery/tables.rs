@@ -102,7 +102,7 @@ pub(super) fn set_unnamed_aside(
     if !report.manifest_tail_dropped && !lacks_a_table {
         return Ok(());
     }
-    // After damage, recovery may have fewer entries than the numbers say.
+    // After damage, recovery may have fewer entries than the sequence numbers cover.
     let (is_whole, last_seqno) = (report.damage.is_empty(), report.last_seqno);
     let is_known = |table: Arc<Table>| is_whole && table.meta().max_seqno <= last_seqno;
     let is_suspect = |&number: &u64| !Table::open(&store.tables, number, None).is_ok_and(is_known);

@@ -200,7 +200,7 @@ impl Transaction {
         self.default().remove_prefix(prefix)
     }
 
-    /// Fails if something that was read has changed or expired by now: then a commit would fail too. A long transaction may ask that before it goes
+    /// Fails if something that was read has changed or expired by now: then a commit would fail too. A long transaction may check that before it goes
     /// on. Costs the first part of a commit, and waits for no write.
     ///
     /// # Errors

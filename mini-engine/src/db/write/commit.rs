@@ -6,14 +6,14 @@ use arc_swap::Guard;
 use fastskip::{InsertError, Op};
 
 use super::room::{
-    Demand, enlarge_memtable, is_fast_enough, is_large, is_ready, make_room, rotate, slow_down, wait_for,
+    enlarge_memtable, is_fast_enough, is_large, is_ready, is_removal, make_room, rotate, slow_down, wait_for,
     want_log_ahead,
 };
 use crate::db::core::{Core, RecentWrites, State, View};
 use crate::error::{Error, Result};
 use crate::memtables::{memory_for, range_tombstone};
 use crate::types::{Durability, SeqNo, WriteBatch, check_seqno};
-use crate::wal::{self, Append, Claim, Payload};
+use crate::wal::{self, Claim, Payload};
 
 /// The factor for the memory of a batch that did not fit although its estimate did.
 const SECOND_TRY_FACTOR: usize = 4;
@@ -59,7 +59,7 @@ pub(super) fn commit(
 
 #[inline]
 fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
-    let (bytes, payload) = (commit.batch.payload().len(), commit.payload.bytes().len());
+    let bytes = commit.batch.payload().len();
     let mut state = core.lock_for_write();
     // A write is charged to the write controller once.
     let mut is_admitted = !matches!(commit.mode, WriteMode::NoWait);
@@ -71,19 +71,18 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
     // The reason for closing the log.
     let mut no_space = None;
     loop {
-        let demand = Demand { batch: commit.batch, memory: commit.memory, payload };
-        let obstacle = match is_ready(core, &state, commit.memory, payload) {
+        let obstacle = match is_ready(core, &state, commit.memory) {
             true => None,
-            false => make_room(core, &mut state, demand)?,
+            false => make_room(core, &mut state, commit.batch, commit.memory)?,
         };
         match obstacle {
             None if is_admitted || is_fast_enough(core, &mut state, bytes) => is_admitted = true,
             Some(obstacle) if may_wait => {
-                state = wait_for(obstacle, core, state, demand)?;
+                state = wait_for(obstacle, core, state, commit.memory)?;
                 continue;
             }
             // The next log gets the space of the reserve, for which this must wait.
-            Some(_) if demand.is_removal() => return Ok(None),
+            Some(_) if is_removal(commit.batch, commit.memory) => return Ok(None),
             _ => return no_space.map_or(Ok(None), Err),
         }
         if is_large(core, commit.memory) {
@@ -183,7 +182,7 @@ fn assign(core: &Core, state: &mut State, commit: &Commit<'_>) -> Result<Assigne
             core.wait_visible(state.last_seqno)?;
         }
     }
-    let claim = state.logs.active.claim(&Append { first_seqno, count, payload: commit.payload });
+    let claim = state.logs.active.claim((first_seqno, count), commit.payload);
     // Nothing is applied yet, and part of the frame may be on disk (rule 7).
     let claim = claim.inspect_err(|error| {
         if !state.logs.active.is_closed() && !matches!(error, Error::InvalidArgument(_)) {
@@ -202,9 +201,6 @@ fn assign(core: &Core, state: &mut State, commit: &Commit<'_>) -> Result<Assigne
     state.active.is_full |= is_large(core, commit.memory);
     state.active.estimate += commit.memory;
     want_log_ahead(core, state);
-    if state.logs.active.wants_space(state.active.estimate, core.store.options.memtable_bytes) {
-        core.work.notify_all();
-    }
     let counters = &core.store.counters.write_line;
     counters.writes.add(u64::from(count));
     counters.user_bytes.add(commit.batch.user_bytes());
@@ -227,7 +223,7 @@ fn record(core: &Core, recent: &mut RecentWrites, batch: &WriteBatch, first_seqn
 #[inline(never)]
 fn sync(core: &Core, view: Guard<Arc<View>>, end: u64) -> Result<()> {
     let log = Arc::clone(&view.log);
-    // A sync takes long, and a view should not be held for so long.
+    // The view is not held during the sync, which takes long.
     drop(view);
     log.complete(end);
     core.sync_log(&log, end)

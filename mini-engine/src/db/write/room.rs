@@ -78,22 +78,10 @@ pub(super) fn is_large(core: &Core, memory: usize) -> bool {
     memory > core.store.options.memtable_bytes / 2
 }
 
-/// The needs of a write.
-#[derive(Clone, Copy)]
-pub(super) struct Demand<'a> {
-    pub(super) batch: &'a WriteBatch,
-    /// Its estimated memory in a memtable, in bytes.
-    pub(super) memory: usize,
-    /// The bytes of its frame's payload.
-    pub(super) payload: usize,
-}
-
-impl Demand<'_> {
-    /// Whether it may use the space of the reserve (R4).
-    pub(super) fn is_removal(&self) -> bool {
-        let removes = |op| matches!(op, BatchOp::Remove { .. } | BatchOp::RemoveRange { .. });
-        self.memory <= MAX_REMOVAL && self.batch.iter().all(removes)
-    }
+/// Whether a write of `memory` bytes may use the space of the reserve (R4).
+pub(super) fn is_removal(batch: &WriteBatch, memory: usize) -> bool {
+    let removes = |op| matches!(op, BatchOp::Remove { .. } | BatchOp::RemoveRange { .. });
+    memory <= MAX_REMOVAL && batch.iter().all(removes)
 }
 
 /// The obstacle that a write must wait for before it can begin.
@@ -102,8 +90,6 @@ pub(super) enum Obstacle {
     Load,
     /// A larger reserve.
     Reserve,
-    /// More space in the log.
-    LogSpace,
     /// Room for another memtable: a flush, or a compaction of level 0.
     Memtable,
     Log,
@@ -111,10 +97,9 @@ pub(super) enum Obstacle {
 
 /// Whether there is room already, as for nearly every write. Reads no more than these few words.
 #[inline(always)]
-pub(super) fn is_ready(core: &Core, state: &State, memory: usize, payload: usize) -> bool {
+pub(super) fn is_ready(core: &Core, state: &State, memory: usize) -> bool {
     core.check_writable(state).is_ok()
         && !state.is_ingesting
-        && !state.logs.active.waits_for_space(payload)
         && !state.logs.active.is_closed()
         && !state.active.is_full
         && state.active.estimate.saturating_add(memory) <= state.active.ready_upto
@@ -123,24 +108,22 @@ pub(super) fn is_ready(core: &Core, state: &State, memory: usize, payload: usize
 
 /// Step 1, without waiting. If it returns no obstacle, the active memtable and its log may take the write.
 #[cold]
-pub(super) fn make_room(core: &Core, state: &mut State, demand: Demand<'_>) -> Result<Option<Obstacle>> {
-    if state.active.estimate.saturating_add(demand.memory) > state.active.ready_upto {
+pub(super) fn make_room(core: &Core, state: &mut State, batch: &WriteBatch, memory: usize) -> Result<Option<Obstacle>> {
+    if state.active.estimate.saturating_add(memory) > state.active.ready_upto {
         state.active.estimate = memory_usage(core);
     }
     loop {
         core.check_writable(state)?;
         if state.is_ingesting {
             return Ok(Some(Obstacle::Load));
-        } else if state.logs.active.waits_for_space(demand.payload) {
-            return Ok(Some(Obstacle::LogSpace));
         }
-        if !core.is_covered(state, demand.memory) {
-            if !demand.is_removal() {
+        if !core.is_covered(state, memory) {
+            if !is_removal(batch, memory) {
                 return Ok(Some(Obstacle::Reserve));
             }
             core.reserve.has_removals.store(true, Ordering::Relaxed);
         }
-        if !needs_rotation(core, state, demand.memory)? {
+        if !needs_rotation(core, state, memory)? {
             return Ok(None);
         } else if !core.has_room() {
             return Ok(Some(Obstacle::Memtable));
@@ -155,11 +138,10 @@ pub(crate) fn wait_for_room(core: &Core, batch: &WriteBatch) -> Result<()> {
     fail_on_unwind(core, || {
         let mut state = slow_down(core, core.lock_for_write(), 0);
         state.controller.admit_next();
-        let payload = batch.payload().len();
-        let demand = Demand { batch, memory: memory_for(batch.len(), batch.ranges(), payload), payload };
+        let memory = memory_for(batch.len(), batch.ranges(), batch.payload().len());
         // After each wait everything is checked again: another writer may have rotated, or have filled the new memtable.
-        while let Some(obstacle) = make_room(core, &mut state, demand)? {
-            state = wait_for(obstacle, core, state, demand)?;
+        while let Some(obstacle) = make_room(core, &mut state, batch, memory)? {
+            state = wait_for(obstacle, core, state, memory)?;
         }
         Ok(())
     })
@@ -170,21 +152,14 @@ pub(crate) fn wait_for_room(core: &Core, batch: &WriteBatch) -> Result<()> {
 pub(super) fn wait_for<'a>(
     obstacle: Obstacle,
     core: &'a Core,
-    mut state: MutexGuard<'a, State>,
-    demand: Demand<'_>,
+    state: MutexGuard<'a, State>,
+    memory: usize,
 ) -> Result<MutexGuard<'a, State>> {
     match obstacle {
         Obstacle::Load => Ok(wait(&core.room, state)),
         Obstacle::Reserve => {
             let _wait = Wait::begin(&core.store.counters.log_waits);
-            wait_for_reserve(core, state, demand.memory)
-        }
-        Obstacle::LogSpace => {
-            let _wait = Wait::begin(&core.store.counters.log_waits);
-            while state.logs.active.waits_for_space(demand.payload) && core.check_writable(&state).is_ok() {
-                state = wait(&core.room, state);
-            }
-            Ok(state)
+            wait_for_reserve(core, state, memory)
         }
         Obstacle::Memtable => stall(core, state),
         Obstacle::Log => {
@@ -305,15 +280,12 @@ impl Drop for Wait<'_> {
     }
 }
 
-/// Replaces log and memtable by new ones and freezes the old ones, if the next log exists and no thread writes to the old one; false otherwise.
+/// Replaces log and memtable by new ones and freezes the old ones, if the next log exists; false otherwise.
 ///
 /// The next log was created, synced and named in the directory before `rotate` gets it, and so before the first write into it, and before any
 /// manifest edit can name it as the start of replay (rule 4). Nothing here waits for the device.
 #[inline(never)]
 pub(crate) fn rotate(core: &Core, state: &mut State) -> Result<bool> {
-    if state.logs.active.is_growing() {
-        return Ok(false);
-    }
     let Some(number) = state.logs.next.number() else { return Ok(false) };
     // The writers inside finish without the lock. After that the memtable and the places in its log are complete.
     core.wait_visible(state.last_seqno)?;
@@ -331,7 +303,7 @@ pub(crate) fn rotate(core: &Core, state: &mut State) -> Result<bool> {
     Ok(true)
 }
 
-/// Asks for the next log if the active memtable is half full.
+/// Requests the next log if the active memtable is half full.
 pub(super) fn want_log_ahead(core: &Core, state: &mut State) {
     let half = core.store.options.memtable_bytes / 2;
     if state.logs.next.may_be_wanted_ahead() && has_reached(core, state, half) && state.logs.next.want_ahead() {
@@ -339,15 +311,13 @@ pub(super) fn want_log_ahead(core: &Core, state: &mut State) {
     }
 }
 
-/// Waits until a rotation can take place, or another writer has done one: waits for the next log, and for more space of this one.
+/// Waits for the next log, or until another writer has rotated to it.
 ///
 /// # Errors
 /// The error of an attempt to make the log that began after the call; the error that has ended writing; [`Error::Closed`].
 fn wait_for_log<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
     let (begun, number) = (state.logs.next.attempts.begun(), state.logs.active.segment().number());
-    while (!state.logs.next.is_ready() || state.logs.active.is_growing())
-        && state.logs.active.segment().number() == number
-    {
+    while !state.logs.next.is_ready() && state.logs.active.segment().number() == number {
         if let Some(error) = state.logs.next.attempts.failure_after(begun) {
             return Err(error.clone());
         }

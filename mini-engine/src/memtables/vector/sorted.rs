@@ -214,11 +214,5 @@ fn shared_prefix(entries: &[VectorEntry], chunks: &[Arc<[u8]>]) -> usize {
 
 /// The eight bytes of `key` after the first `shared`, as a number with the same order.
 fn head(key: &[u8], shared: usize) -> u64 {
-    let rest = key.get(shared..).unwrap_or_default();
-    if let Some(head) = rest.first_chunk() {
-        return u64::from_be_bytes(*head);
-    }
-    let mut head = [0; size_of::<u64>()];
-    head.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-    u64::from_be_bytes(head)
+    codec::head(key.get(shared..).unwrap_or_default())
 }

@@ -13,7 +13,7 @@ pub(crate) type Decoded<T = ()> = Result<T, Malformed>;
 /// The number of entries from one restart to the next.
 pub(crate) const RESTART_INTERVAL: usize = 16;
 
-/// The bit of the number of restarts that says that every entry of the block has a value length, since some expire.
+/// The bit of the number of restarts that is set if every entry of the block has a value length, since some expire.
 pub(crate) const ALL_HAVE_VALUES: u32 = 1 << 31;
 
 /// The parts of a block's contents.

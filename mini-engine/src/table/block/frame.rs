@@ -140,7 +140,7 @@ pub(crate) fn contents_of(block: &[u8]) -> &[u8] {
     block.split_at(block.len().saturating_sub(TRAILER_LEN)).0
 }
 
-/// Whether the block with these bytes, trailer included, says that it is not compressed. Unchecked.
+/// Whether the block with these bytes, trailer included, is marked as not compressed. Its checksum is not checked.
 #[inline]
 pub(crate) fn is_raw(bytes: &[u8]) -> bool {
     bytes.split_last_chunk::<TRAILER_LEN>().is_some_and(|(_, trailer)| trailer[0] == RAW)

@@ -27,7 +27,7 @@ const MOST_ENTRIES: usize = 2 * RESTART_INTERVAL;
 /// If more heads than this equal the target's, a search begins at a restart.
 const MOST_EQUAL: usize = 2;
 const HEAD_LEN: usize = 4;
-/// The longest prefix that is kept, in bytes. If keys share more, heads begin within the shared bytes and tell less.
+/// The longest prefix that is kept, in bytes. If keys share more, heads begin within the shared bytes and distinguish less.
 const MOST_PREFIX: usize = u8::MAX as usize;
 
 /// The heads of a block; none if it was read without.
@@ -105,7 +105,7 @@ impl KeyHeads {
         }
     }
 
-    /// Where to start a search for `key` in the contents; `None` if the heads do not tell.
+    /// Where to start a search for `key` in the contents; `None` if the heads do not determine it.
     #[inline(always)]
     pub(crate) fn start(&self, contents: &[u8], key: &[u8]) -> Option<Start> {
         let heads = self.heads.get(..usize::from(self.count)).filter(|heads| !heads.is_empty())?;

@@ -7,7 +7,7 @@
 //! ```text
 //! fences   if they share one: varint length of a prefix, prefix;
 //!          for each block: varint key length, key behind the prefix, varint seqno, varint end of the block;
-//!          then the offset of each fence u32, their number u32, whose highest bit says that there is a prefix
+//!          then the offset of each fence u32, their number u32, whose highest bit is set if there is a prefix
 //! ```
 //!
 //! A separator is as long as what its neighbours share, and one byte. So if long keys share a long prefix, all fences would have it: the prefix is

@@ -92,7 +92,7 @@ impl<'a> Filter<'a> {
         out
     }
 
-    /// Reads a filter that [`Filter::build`] has made. The error says what was expected.
+    /// Reads a filter that [`Filter::build`] has made. The error is the expected part.
     pub(crate) fn decode(contents: &'a [u8]) -> Result<Self, &'static str> {
         let Some((&probes, lines)) = contents.split_last() else { return Err("a number of probes") };
         let probes = usize::from(probes);

@@ -1,14 +1,14 @@
 //! Partitions: the filter and the fence pointers of a group of neighbouring data blocks, in one block.
 //!
-//! So one block tells whether a key may be in the group, and in which of its data blocks: a point read without cached blocks reads a partition and
-//! a data block. RocksDB calls these partitioned indexes and filters, and stores them in separate blocks.
+//! So one block determines whether a key may be in the group, and in which of its data blocks: a point read without cached blocks reads a partition
+//! and a data block. RocksDB calls these partitioned indexes and filters, and stores them in separate blocks.
 //!
 //! ```text
 //! partition   filter (perhaps none), fences of the data blocks, offset of the first data block u64, length of the filter u32
 //! ```
 //!
 //! G1: the filter has every key with a version in the group. The versions of a key may continue in the next group; such a key is in both filters,
-//! and a read asks the one partition that can hold the wanted version. Checked by `verify`.
+//! and a read searches the one partition that can hold the wanted version. Checked by `verify`.
 //! G2: the last fence of a partition is its fence in the root, and the groups follow each other without gaps. The former is
 //! checked when a partition is read, the latter by `verify`.
 

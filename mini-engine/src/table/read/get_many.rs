@@ -14,7 +14,7 @@ use crate::types::{Kind, SeqNo, Slice, entry_order};
 
 impl Table {
     /// Like [`Table::get`] for each of `keys`, which ascend: passes each result to `found`, with the key's position, as long as `found` wants more.
-    /// A partition that leads to several keys is looked up once, and its filter asked for all of them at once. Each data block is looked up once,
+    /// A partition that leads to several keys is looked up once, and its filter is probed for all of them at once. Each data block is looked up once,
     /// and neighbours are read in one call ([`WantedBlocks`]).
     ///
     /// # Errors

@@ -61,7 +61,7 @@ impl BytesAhead {
 #[derive(Debug)]
 pub(crate) struct ReadAhead {
     cache: CacheUse,
-    /// The block that was asked for last.
+    /// The last block that was read.
     last: Option<Handle>,
     direction: Direction,
     /// Neighbours entered in this direction.

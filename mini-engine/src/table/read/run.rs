@@ -4,7 +4,7 @@
 //! A narrowed table may have no entry from its bound on ([`RunTable`]), so an iterator may have to pass over several tables at once.
 //!
 //! A read of a run reads one table, which is found by binary search. So the cost of a read grows with the number of runs, and hardly with the
-//! number of tables. The same holds for range tombstones: a table is asked for its own when a scan is at a key between its first and its last.
+//! number of tables. The same holds for range tombstones: those of a table are read when a scan is at a key between its first and its last.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::cache::CacheUse;
 use crate::error::Result;
 use crate::iter::{Batch, EntryIter, RangeSource, Stepped, Wanted, show_entry_of};
 use crate::table::read::{RunTable, TableIter};
-use crate::types::{SeqNo, Slice, Span, place_after};
+use crate::types::{SeqNo, Slice, Span, is_below, place_after};
 
 /// Open tables in key order, disjoint.
 #[derive(Clone, Debug)]
@@ -104,11 +104,7 @@ fn overlap(tables: &[RunTable], lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> boo
         Bound::Included(key) => position(tables, key),
         Bound::Excluded(key) => tables.partition_point(|table| *table.largest() <= *key),
     };
-    tables.get(at).is_some_and(|first| match upper {
-        Bound::Unbounded => true,
-        Bound::Included(key) => *first.smallest() <= *key,
-        Bound::Excluded(key) => *first.smallest() < *key,
-    })
+    tables.get(at).is_some_and(|first| is_below(first.smallest(), upper))
 }
 
 /// The range tombstones of a run.

@@ -1,7 +1,7 @@
 //! [`RunTable`]: a table of a run, which may be narrowed.
 //!
-//! A narrowed table shows only its entries from its bound on: point reads never ask it for a lower key, and no step of an iterator leads below. Its
-//! range tombstones also count only from the bound on. There may be no entry from the bound on.
+//! A narrowed table shows only its entries from its bound on: point reads never look for a lower key in it, and no step of an iterator leads below.
+//! Its range tombstones also count only from the bound on. There may be no entry from the bound on.
 
 use std::cmp::Ordering;
 use std::ops::ControlFlow;

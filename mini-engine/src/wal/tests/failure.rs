@@ -49,7 +49,7 @@ fn an_append_without_space_is_cut_off_and_closes_the_log() {
         assert!(matches!(refused, Err(Error::Io { op: "append to", .. })), "{refused:?}");
         assert!(writer.is_closed());
         let mut next = create_in(&fs, &dir, 2, None);
-        next.follow(Arc::clone(writer.segment()));
+        next.segment().set_previous(Arc::clone(writer.segment()));
         append(&mut next, 2, b"next");
         sync(&next);
         append(&mut next, 3, b"records the sync");
@@ -107,7 +107,7 @@ fn each_failing_step_of_creating_a_log_is_an_error() {
         let dir = dir();
         let fs = FaultFs::new(Arc::new(StdFs));
         fs.fail_mutation(index, Fault::ShortWrite, Repeat::FromThenOn);
-        match Writer::create(&fs, dir.path(), 1, None, Arc::default()) {
+        match Writer::create(&fs, dir.path(), 1, Arc::default()) {
             Ok(_) => break,
             Err(error) => assert!(matches!(error, Error::Io { .. }), "{error:?}"),
         }

@@ -73,7 +73,7 @@ fn watched(dir: &TempDir) -> (Writer, Arc<Counts>) {
     let log = Identity { number: 1, salt: 1 };
     let header = SegmentHeader { log, previous_generation: None };
     file.0.write_all_at(&header.encode(), 0).expect("written");
-    let segment = Segment::new(Arc::new(file), path(dir, 1), log, None, Arc::default());
+    let segment = Segment::new(Arc::new(file), path(dir, 1), log, Arc::default());
     (Writer::at_start(segment, None), counts)
 }
 
@@ -137,16 +137,12 @@ fn space_of_which_a_log_gets_only_a_part_is_given_back() {
     let (mut writer, counts) = watched(&dir);
     let space = 1 << 20;
     writer.reserve(space, Durability::Buffered).expect("reserved");
-    let batches: Vec<Batch> = (1..=9).map(|seqno| (seqno, 1, vec![7; 100_000])).collect();
-    append_all(&mut writer, &batches);
-    assert!(writer.wants_space(1, 100));
-    let extension = writer.begin_extension().expect("wanted");
     counts.full_at.store(space + 200_000, Ordering::Relaxed);
-    assert!(extension.write().expect_err("no space").is_want_of_space());
-    assert_eq!(std_fs::metadata(path(&dir, 1)).expect("the log").len(), space);
-    writer.end_extension(&extension, false);
-    // The log continues in its existing space.
-    append_all(&mut writer, &[(10, 1, vec![7; 50_000])]);
+    let batches: Vec<Batch> = (1..=10).map(|seqno| (seqno, 1, vec![7; 100_000])).collect();
+    append_all(&mut writer, &batches);
+    assert!(writer.append(11, 1, &[7; 100_000]).expect_err("no space").is_want_of_space());
+    assert!(writer.is_closed());
+    assert_eq!(std_fs::metadata(path(&dir, 1)).expect("the log").len(), writer.end());
     let (found, tail) = read(&dir, 1).expect("sound");
     assert_eq!((found.len(), tail), (10, Tail::Clean { end: writer.end() }));
 }

@@ -30,14 +30,15 @@ fn create(dir: &TempDir, number: u64, previous: Option<&Writer>) -> Writer {
 }
 
 fn create_in(fs: &dyn FileSystem, dir: &TempDir, number: u64, previous: Option<&Writer>) -> Writer {
-    let previous = previous.map(|writer| Arc::clone(writer.segment()));
-    Writer::create(fs, dir.path(), number, previous, Arc::default()).expect("a new log")
+    let writer = Writer::create(fs, dir.path(), number, Arc::default()).expect("a new log");
+    previous.into_iter().for_each(|previous| writer.segment().set_previous(Arc::clone(previous.segment())));
+    writer
 }
 
 /// A log whose work is counted.
 fn counted(dir: &TempDir) -> (Writer, Arc<Counters>) {
     let counters = Arc::new(Counters::default());
-    (Writer::create(&StdFs, dir.path(), 1, None, Arc::clone(&counters)).expect("a new log"), counters)
+    (Writer::create(&StdFs, dir.path(), 1, Arc::clone(&counters)).expect("a new log"), counters)
 }
 
 /// Appends a batch. Returns the end of its frame.
@@ -205,18 +206,17 @@ fn a_sync_makes_each_complete_frame_durable_and_claims_no_other() {
     let (fs, dir) = (MemFs::default(), Path::new("/db"));
     fs.create_dir_all(dir).expect("a directory");
     fs.sync_dir(Path::new("/")).expect("a durable one");
-    let mut writer = Writer::create(&fs, dir, 1, None, Arc::default()).expect("a new log");
+    let mut writer = Writer::create(&fs, dir, 1, Arc::default()).expect("a new log");
     let batch = [7; 3000];
     for seqno in 1..=20 {
         append(&mut writer, seqno, &batch);
     }
     let end = writer.end();
     sync(&writer);
-    let last = Append { first_seqno: 21, count: 1, payload: Payload::Raw(&batch) };
-    let claim = writer.claim(&last).expect("a place");
+    let claim = writer.claim((21, 1), Payload::Raw(&batch)).expect("a place");
     writer.segment().sync().expect("nothing to sync");
     assert_eq!((fs.syncs(), writer.segment().synced()), (2, end));
-    writer.segment().fill(&claim, last.payload);
+    writer.segment().fill(&claim, Payload::Raw(&batch));
     append(&mut writer, 22, &batch);
     let mut lost = 0;
     for seed in 0..50 {

@@ -14,7 +14,7 @@ const START: u64 = FIRST_FRAME;
 /// Ends log `old` and begins log `number` in its file.
 fn recycle(dir: &TempDir, old: Writer, number: u64) -> Writer {
     let spare = retire(dir, old);
-    Writer::create_on(spare, &StdFs, dir.path(), number, None, Arc::default()).expect("a log")
+    Writer::create_on(spare, &StdFs, dir.path(), number, Arc::default()).expect("a log")
 }
 
 fn retire(dir: &TempDir, old: Writer) -> Spare {
@@ -148,7 +148,7 @@ fn only_a_released_log_without_failure_is_retired_and_only_what_was_synced_of_it
     segment.sync().expect("nothing to do: tables have it");
     assert_eq!(fs.mutations(), touched, "the file may be another log's");
     std_fs::rename(path(&dir, 1), dir.path().join(SPARE)).expect("renamed");
-    let log = Writer::create_on(spare, &fs, dir.path(), 2, None, Arc::default()).expect("a log");
+    let log = Writer::create_on(spare, &fs, dir.path(), 2, Arc::default()).expect("a log");
     assert_eq!(std_fs::metadata(path(&dir, 2)).expect("the log").len(), end);
     assert_eq!(read(&dir, 2).expect("sound").1, Tail::Clean { end: START });
     drop(log);
@@ -196,7 +196,7 @@ fn each_failing_step_of_taking_over_a_file_is_an_error_and_leaves_no_log_that_ca
             let spare = retire(&dir, old);
             let fs = FaultFs::new(Arc::new(StdFs));
             fs.fail_mutation(index, Fault::ShortWrite, repeat);
-            match Writer::create_on(spare, &fs, dir.path(), 2, None, Arc::default()) {
+            match Writer::create_on(spare, &fs, dir.path(), 2, Arc::default()) {
                 Ok(_) => break,
                 Err(error) => assert!(matches!(error, Error::Io { .. }), "{error:?}"),
             }
@@ -221,7 +221,7 @@ fn a_file_that_cannot_be_opened_any_more_is_not_needed() {
     let spare = retire(&dir, old);
     std_fs::remove_file(dir.path().join(SPARE)).expect("removed");
     let counters = Arc::new(Counters::default());
-    let mut log = Writer::create_on(spare, &StdFs, dir.path(), 2, None, Arc::clone(&counters)).expect("a new log");
+    let mut log = Writer::create_on(spare, &StdFs, dir.path(), 2, Arc::clone(&counters)).expect("a new log");
     append(&mut log, 2, b"next");
     assert_eq!(read(&dir, 2).expect("sound").0, [(2, 1, b"next".to_vec())]);
     assert_eq!(counters.wal_recycled.get(), 0);

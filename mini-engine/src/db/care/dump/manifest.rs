@@ -19,7 +19,7 @@ use crate::types::{Shown, ShownKey};
 pub fn manifest(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, parts: &mut Parts<'_>) -> Result<()> {
     let path = path.as_ref();
     let Some(FileKind::Manifest(number)) = kind(path) else { return Err(wrong_name(path, "MANIFEST-000012")) };
-    let (mut edits, mut shown) = (Edits::open(&**fs, path, number, u64::MAX)?, Show::new(parts));
+    let (mut edits, mut shown) = (Edits::open(&**fs, path, number)?, Show::new(parts));
     for read in &mut edits {
         let going = match read {
             Ok(EditAt { offset, len, edit }) => {

@@ -5,7 +5,7 @@ use std::ops::{Bound, Range};
 use std::path::PathBuf;
 
 use crate::error::Error;
-use crate::types::{SeqNo, ShownKey, Slice};
+use crate::types::{SeqNo, ShownKey, Slice, is_above, is_below};
 
 /// A range of keys of a damaged table that has lost versions. Other tables and the logs may hold further versions of these keys. The keys are those that
 /// are stored: with the prefix of their keyspace, which keys of the default one need only if they begin with the byte 0xff.
@@ -53,19 +53,12 @@ impl LostKeys {
 
     /// Whether the whole range lies below `key`.
     pub(crate) fn ends_before(&self, key: &[u8]) -> bool {
-        match &self.to {
-            Bound::Included(to) => **to < *key,
-            Bound::Excluded(to) => **to <= *key,
-            Bound::Unbounded => false,
-        }
+        !is_below(key, self.to.as_ref().map(|to| &**to))
     }
 
+    /// Whether the whole range lies above `key`.
     fn begins_after(&self, key: &[u8]) -> bool {
-        match &self.from {
-            Bound::Included(from) => *key < **from,
-            Bound::Excluded(from) => *key <= **from,
-            Bound::Unbounded => false,
-        }
+        !is_above(key, self.from.as_ref().map(|from| &**from))
     }
 }
 

@@ -92,14 +92,14 @@ fn lacks_edits(number: u64, state: &ManifestState, names: &[FileKind]) -> bool {
 
 impl SalvagedManifest {
     fn of(mut self, fs: &dyn FileSystem, dir: &Path, names: &[FileKind], loaded: Loaded) -> Result<Self> {
-        let Loaded { number, state, tail_dropped, .. } = loaded;
+        let Loaded { number, state, tail_bytes } = loaded;
         let path = dir.join(manifest_name(number));
-        let damage = match tail_dropped {
-            true => Some("the last edit is not complete: a crash left it so, or it is damaged"),
-            false if lacks_edits(number, &state, names) => Some(
+        let damage = match tail_bytes {
+            1.. => Some("the last edit is not complete: a crash left it so, or it is damaged"),
+            0 if lacks_edits(number, &state, names) => Some(
                 "it names files that are not there, and newer tables are not named: its last edits may have been cut off",
             ),
-            false => None,
+            0 => None,
         };
         match damage {
             None => self.whole = Some(path),
@@ -123,7 +123,7 @@ impl SalvagedManifest {
 
     /// Takes the information in the whole edits of a damaged manifest.
     fn take_whole_edits(&mut self, fs: &dyn FileSystem, path: &Path, number: u64) -> Result<()> {
-        match Edits::open(fs, path, number, u64::MAX) {
+        match Edits::open(fs, path, number) {
             Ok(edits) => edits.flatten().for_each(|EditAt { edit, .. }| self.take(edit)),
             Err(error) => self.damage.push(unless_fatal(error)?),
         }

@@ -1,4 +1,4 @@
-//! [`SalvagedKeyspaces`]: what manifests, which may be damaged, say about keyspaces.
+//! [`SalvagedKeyspaces`]: the keyspaces that are named in manifests, which may be damaged.
 
 use std::collections::{BTreeMap, BTreeSet};
 

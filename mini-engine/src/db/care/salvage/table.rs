@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use super::lost::LostKeys;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
-use crate::iter::{self, EntryIter, read_forward_only, show_entry_of};
+use crate::iter::{EntryIter, show_entry_of};
 use crate::lock::lock;
 use crate::table::{Block, Cursor, Part, Source, TableMeta, Walk};
 use crate::types::{MAX_SEQNO, RangeTombstones, SeqNo, Slice, entry_order};
@@ -214,12 +214,31 @@ impl EntryIter for SalvageIter {
 
     /// Goes to the first entry; once.
     fn seek_to_first(&mut self) -> Result<()> {
-        if std::mem::replace(&mut self.is_started, true) { iter::forward_only() } else { self.advance() }
+        if std::mem::replace(&mut self.is_started, true) { forward_only() } else { self.advance() }
     }
 
-    read_forward_only!();
+    fn seek_to_last(&mut self) -> Result<()> {
+        forward_only()
+    }
+
+    fn seek(&mut self, _: &[u8], _: SeqNo) -> Result<()> {
+        forward_only()
+    }
+
+    fn seek_for_prev(&mut self, _: &[u8], _: SeqNo) -> Result<()> {
+        forward_only()
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        forward_only()
+    }
 
     fn next(&mut self) -> Result<()> {
         if self.valid() { self.advance() } else { Ok(()) }
     }
+}
+
+/// The error of every move other than to the next entry.
+fn forward_only() -> Result<()> {
+    Err(Error::InvalidArgument("what is salvaged is read forward only".into()))
 }
