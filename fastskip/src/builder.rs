@@ -182,16 +182,13 @@ pub struct Config {
     pub(crate) duplicates: Duplicates,
 }
 
-/// The available parallelism, read once, because the system reads files for it.
-fn parallelism() -> usize {
-    static PARALLELISM: OnceLock<usize> = OnceLock::new();
-    *PARALLELISM.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
-}
-
 impl Config {
     // No `Default`, which would make it part of the public interface.
     pub(crate) fn new() -> Self {
-        let (shards, chunk_bytes) = (parallelism(), CHUNK_BYTES);
+        /// The available parallelism, read once, because the system reads files for it.
+        static PARALLELISM: OnceLock<usize> = OnceLock::new();
+        let shards = *PARALLELISM.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from));
+        let chunk_bytes = CHUNK_BYTES;
         let arena = Layout { shards, chunk_bytes, max_memory_bytes: 0, size_hint: 0, huge_pages: true, head_words: 0 };
         Self { arena, max_entries: 0, backpressure_at: 0.9, pool: None, duplicates: Duplicates::Reject }
     }

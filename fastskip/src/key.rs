@@ -2,7 +2,7 @@
 //!
 //! A link from node P to its successor S holds a *partial key* (Bohannon, McIlroy and Rastogi, "Main-memory index
 //! structures with fixed-size partial keys", 2001): the length `q` of the prefix that P and S share, and the next
-//! three bytes of S. A search for T is at P < T and knows the length `r` of the prefix that P and T share. Then
+//! three bytes of S. A search for T is at P < T and has the length `r` of the prefix that P and T share. Then
 //!
 //! * q > r: S still agrees with P at a byte where T is already greater, so S < T;
 //! * q < r: S is already greater at a byte where T still agrees with P, so S > T;
@@ -122,7 +122,7 @@ pub(crate) fn compare(a: &[u8], b: &[u8], known: u32) -> (Ordering, u32) {
 #[inline(always)]
 fn by_words(x: [u8; 8], y: [u8; 8], at: usize) -> (Ordering, u32) {
     let (x, y) = (u64::from_be_bytes(x), u64::from_be_bytes(y));
-    (x.cmp(&y), cap(at + (x ^ y).leading_zeros() as usize / 8))
+    (x.cmp(&y), (at + (x ^ y).leading_zeros() as usize / 8).min(MAX_SHARED as usize) as u32)
 }
 
 #[inline(always)]
@@ -134,14 +134,9 @@ fn word_at(key: &[u8], at: usize) -> Option<[u8; 8]> {
 fn padded_end(longer: &[u8], both: usize) -> u32 {
     let window = longer.len().min(MAX_SHARED as usize);
     match longer.get(both..window).and_then(|rest| rest.iter().position(|&byte| byte != 0)) {
-        Some(zeros) => cap(both + zeros),
+        Some(zeros) => (both + zeros) as u32,
         None => MAX_SHARED,
     }
-}
-
-#[inline(always)]
-fn cap(shared: usize) -> u32 {
-    shared.min(MAX_SHARED as usize) as u32
 }
 
 #[cfg(test)]

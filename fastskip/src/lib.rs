@@ -68,9 +68,10 @@ mod list;
 mod mem;
 mod memtable;
 mod node;
-mod nodes;
 mod skiplist;
 mod sync;
+#[cfg(feature = "scramble")]
+mod test_scramble;
 mod tuning;
 
 pub use bounds::KeyBounds;

@@ -38,8 +38,6 @@ mod group_commit;
 mod memtable;
 #[path = "../../fastskip/src/node/mod.rs"]
 mod node;
-#[path = "../../fastskip/src/nodes/mod.rs"]
-mod nodes;
 /// Also a module of the engine.
 #[path = "../../mini-engine/src/db/core/publication.rs"]
 mod publication;

@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicU8, Ordering};
 use std::io;
 use std::sync::OnceLock;
 
-use super::lanes;
+use super::lanes::{self, Test};
 use crate::sync::{AtomicU64, Watch};
 
 /// Bytes in a word, the unit of every offset.
@@ -249,27 +249,16 @@ impl<'a> Words<'a> {
         (word >> (32 * (lane & 1))) as u32
     }
 
-    /// A mask of the lanes that are greater than `bound`, among the first `lanes` lanes of the row that begins with word `row`.
+    /// Which of the first `lanes` lanes of the row that begins with word `row` pass the test.
     ///
     /// # Safety
     /// As in the shipped storage. Here a breach panics.
-    pub(crate) unsafe fn lanes_greater(self, row: u32, bound: i32, lanes: usize) -> u32 {
-        lanes::greater(self.words_of_row(row, lanes), bound)
-    }
-
-    /// A mask of the lanes that are equal to `value`, among the first `lanes` lanes of the row that begins with word `row`.
-    ///
-    /// # Safety
-    /// As in the shipped storage. Here a breach panics.
-    pub(crate) unsafe fn lanes_equal(self, row: u32, value: u32, lanes: usize) -> u32 {
-        lanes::equal(self.words_of_row(row, lanes), value)
-    }
-
-    fn words_of_row(self, row: u32, lanes: usize) -> impl Iterator<Item = u64> {
-        (row..row + lanes.div_ceil(2) as u32).map(move |index| {
+    pub(crate) unsafe fn lanes(self, row: u32, test: Test, lanes: usize) -> u32 {
+        let words = (row..row + lanes.div_ceil(2) as u32).map(|index| {
             // SAFETY: a breach panics.
             unsafe { self.word(index) }.load(Ordering::Relaxed)
-        })
+        });
+        lanes::mask(words, test)
     }
 
     /// Does nothing, as [`Storage::prefetch`].

@@ -4,8 +4,7 @@ use core::ops::Range;
 
 use super::block::{BlockId, Header, ReadBlock, Rows};
 use super::tree::Index;
-use crate::node::{Predecessor, Target};
-use crate::nodes::{Cost, Schema, Side};
+use crate::node::{Cost, Predecessor, Schema, Side, Target};
 use crate::tuning::STABLE_LOOKS;
 
 /// The place to which the index sends a search.
@@ -227,18 +226,6 @@ impl<S: Schema, T> Index<S, T> {
         first.max(1) - 1
     }
 
-    /// Descends by keys alone, which no partial key can mislead: only missing hints can make the result less than the nearest. The probe's prefix
-    /// is longer than any if a block on the way is locked.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn probe_by_keys(&self, target: Target<'_>, side: Side, cost: &mut impl Cost) -> Option<Probe> {
-        let path = self.path_to(target, By::Keys(side), cost)?;
-        let leaf = self.read(path.leaf());
-        let slot = self.last_slot(leaf, target, side, 1..leaf.header.count(), cost);
-        let before = slot.checked_sub(1).and_then(|slot| leaf.hint(slot));
-        Some(Probe { leaf: leaf.id(), hint: leaf.hint(slot), slot: slot as u8, before, prefix: path.prefix })
-    }
-
     /// The blocks on the way to the target's place.
     pub(super) fn path_to(&self, target: Target<'_>, by: By, cost: &mut impl Cost) -> Option<Path> {
         let mut at = Step { block: self.root()?, upper: None };
@@ -311,7 +298,7 @@ pub(super) struct Path {
     /// Slots in use in the leaf.
     pub(super) leaf_count: usize,
     /// The length of the longest prefix that partial keys on the way leave out; greater than any such length if a lock on the way was taken.
-    prefix: u32,
+    pub(super) prefix: u32,
 }
 
 impl Path {

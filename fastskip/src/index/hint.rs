@@ -12,8 +12,7 @@ use super::prefix::{NewHint, Split};
 use super::search::Seek;
 use super::tree::Index;
 use crate::mem::arena::Pending;
-use crate::node::{NodeId, Predecessor, Target};
-use crate::nodes::{Schema, Side};
+use crate::node::{NodeId, Predecessor, Schema, Side, Target};
 use crate::tuning::{HINT_TRIES, HINTED_OF, MEND_HINTS, MEND_STEP, SPARSE_WALK, SPARSE_WORDS, WALK_LIMIT};
 
 /// The result of adding a hint.
@@ -131,7 +130,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
 
     /// The place of a hint in its locked leaf. Partial keys decide, once they fit the new key: nodes are read only for ties.
     fn slot_behind(&self, leaf: &mut Locked<'_>, hint: NewHint<'_>) -> usize {
-        self.shorten_prefix(leaf, hint);
+        self.shorten_prefix(leaf, hint.target.key, Some(hint.node));
         let partial = leaf.header.partial_of(hint.target.key);
         self.slot_of(**leaf, partial, &hint.target, Ties::Settle, &mut ()) + 1
     }

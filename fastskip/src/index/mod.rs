@@ -22,11 +22,11 @@ mod hint;
 mod neighbours;
 mod prefix;
 mod replace;
-#[cfg(feature = "scramble")]
-mod scramble;
 mod search;
 mod split;
 mod steps;
+#[cfg(feature = "scramble")]
+mod test_scramble;
 mod ties;
 mod tree;
 

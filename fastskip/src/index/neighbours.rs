@@ -4,8 +4,7 @@ use super::block::BlockId;
 use super::descent::{By, Step, Ties};
 use super::search::Seek;
 use super::tree::Index;
-use crate::node::{Predecessor, Target};
-use crate::nodes::Schema;
+use crate::node::{Predecessor, Schema, Target};
 
 /// A slot of a leaf, or the end after its slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +55,7 @@ impl<S: Schema, T> Index<S, T> {
             return (Hints { leaf: place.leaf, start, end }, Some(HintPlace { slot: 2 * end, ..place }));
         }
         let next = leaf.next();
-        next.into_iter().for_each(|next| self.block(next).prefetch());
+        next.into_iter().for_each(|next| self.block(next).prefetch(0..2));
         (Hints { leaf: place.leaf, start, end: count }, next.map(|leaf| HintPlace { leaf, slot: 0 }))
     }
 
@@ -96,7 +95,7 @@ impl<S: Schema, T> Index<S, T> {
         };
         let (above, below) = (path.steps().iter().rev().skip(1), path.steps().iter().rev());
         let leaf = self.last_leaf(self.read(above.zip(below).find_map(left)?))?;
-        leaf.prefetch();
+        leaf.prefetch(0..2);
         Some(HintPlace { leaf: leaf.id(), slot: leaf.header.count() })
     }
 }

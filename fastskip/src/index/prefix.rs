@@ -8,8 +8,7 @@ use super::descent::Path;
 use super::ties::Gaps;
 use super::tree::Index;
 use crate::key;
-use crate::node::{NodeId, Predecessor, Target};
-use crate::nodes::Schema;
+use crate::node::{NodeId, Predecessor, Schema, Target};
 
 /// A node that gets a hint.
 #[derive(Debug, Clone, Copy)]
@@ -41,12 +40,16 @@ impl<S: Schema, T> Index<S, T> {
             if block.header.prefix() <= self.prefix_with(block, hint.target.key, Some(hint.node)) {
                 return true;
             }
-            block.try_lock().map(|mut locked| self.shorten_prefix(&mut locked, hint)).is_some()
+            block
+                .try_lock()
+                .map(|mut locked| self.shorten_prefix(&mut locked, hint.target.key, Some(hint.node)))
+                .is_some()
         })
     }
 
-    pub(super) fn shorten_prefix(&self, block: &mut Locked<'_>, hint: NewHint<'_>) {
-        let shared = self.prefix_with(**block, hint.target.key, Some(hint.node));
+    /// Shortens the prefix of a block to the bytes that its keys, except that of the node `not`, share with `key`.
+    pub(super) fn shorten_prefix(&self, block: &mut Locked<'_>, key: &[u8], not: Option<NodeId>) {
+        let shared = self.prefix_with(**block, key, not);
         if shared < block.header.prefix() {
             self.set_prefix(block, shared);
         }

@@ -31,8 +31,7 @@ use super::block::{Block, BlockId, Header, bias};
 use super::descent::{By, Path};
 use super::tree::Index;
 use crate::mem::arena::{BlockSource, Pending};
-use crate::node::{NodeId, Predecessor};
-use crate::nodes::{Schema, Side};
+use crate::node::{NodeId, Predecessor, Schema, Side};
 use crate::sync::Ordering;
 use crate::tuning::{REPLACED_PART, SLOTS};
 
@@ -68,7 +67,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
 
     /// The maximum number of words of replaced blocks.
     pub(super) fn most_replaced(&self) -> u64 {
-        self.nodes.arena.limit() / REPLACED_PART
+        self.nodes.arena.limit / REPLACED_PART
     }
 
     /// Retires a block and copies its contents before `next`, the block after it in their parent. The copy's lock is free before any thread sees

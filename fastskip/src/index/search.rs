@@ -6,11 +6,10 @@
 use core::cmp::Ordering;
 
 use super::block::BlockId;
-use super::descent::{Probe, Ties};
+use super::descent::{By, Probe, Ties};
 use super::tree::Index;
 use crate::mem::arena::Pending;
-use crate::node::{NodeId, Predecessor, Target};
-use crate::nodes::{Compared, Cost, Schema, Side, Splice, Walked};
+use crate::node::{Compared, Cost, NodeId, Predecessor, Schema, Side, Splice, Target};
 use crate::sync::thread_index;
 use crate::tuning::{MISFIT_WALK, READ_WALK_LIMIT, WALK_LIMIT};
 
@@ -223,9 +222,9 @@ impl<S: Schema, T: Pending> Index<S, T> {
         if seek.found.is_none() {
             let limit = if seek.is_misfit() { MISFIT_WALK } else { WALK_LIMIT };
             match self.nodes.walk(target, &mut seek.splice, limit, cost) {
-                Walked::Found(node) => seek.found = Some(node),
-                Walked::Between => {}
-                Walked::TooFar => return false,
+                Err(node) => seek.found = Some(node),
+                Ok(true) => {}
+                Ok(false) => return false,
             }
         }
         if seek.hint == Predecessor::HEAD && seek.prefix > 0 {
@@ -251,11 +250,17 @@ impl<S: Schema, T: Pending> Index<S, T> {
         seek.unwrap_or_else(|| self.seek_by_keys(target, Side::AtOrBefore, cost))
     }
 
-    /// Searches by keys alone: whatever the partial keys say, only missing hints make the walk long.
+    /// Searches by keys alone, which no partial key can mislead: only missing hints make the walk long. The probe's prefix is longer than any if a
+    /// block on the way is locked.
     #[cold]
     #[inline(never)]
     fn seek_by_keys(&self, target: Target<'_>, side: Side, cost: &mut impl Cost) -> Seek {
-        let probe = self.probe_by_keys(target, side, cost);
+        let probe = self.path_to(target, By::Keys(side), cost).map(|path| {
+            let leaf = self.read(path.leaf());
+            let slot = self.last_slot(leaf, target, side, 1..leaf.header.count(), cost);
+            let before = slot.checked_sub(1).and_then(|slot| leaf.hint(slot));
+            Probe { leaf: leaf.id(), hint: leaf.hint(slot), slot: slot as u8, before, prefix: path.prefix }
+        });
         let mut seek = Seek::behind(Predecessor::HEAD, self.nodes.compare(Predecessor::HEAD, target).shared, None);
         for hint in probe.iter().flat_map(|probe| [probe.hint, probe.before]).flatten() {
             cost.node();
@@ -273,10 +278,9 @@ impl<S: Schema, T: Pending> Index<S, T> {
         seek.found = self.nodes.walk_on(target, &mut seek.splice, cost).err();
         seek
     }
-}
 
-/// Searches back: links only lead forward, so the node before a place is found by walking from a hint towards the place.
-impl<S: Schema, T: Pending> Index<S, T> {
+    // Searches back: links only lead forward, so the node before a place is found by walking from a hint towards the place.
+
     /// The last node before `target`, and the search that led to it. Expected O(log n).
     pub(crate) fn before(&self, target: Target<'_>) -> Option<(NodeId, Seek)> {
         let seek = match target.version.checked_add(1) {

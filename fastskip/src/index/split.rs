@@ -20,8 +20,7 @@ use super::prefix::{NewHint, Split};
 use super::ties::Gaps;
 use super::tree::Index;
 use crate::mem::arena::{BlockSource, Pending};
-use crate::node::Predecessor;
-use crate::nodes::Schema;
+use crate::node::{Predecessor, Schema};
 use crate::tuning::SLOTS;
 
 /// The result for a hint whose full block could not be split; `None` if the path is out of date.
@@ -142,10 +141,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
         self.tie_if_needed(&mut right);
         // Into the parent, behind `left`.
         let key = self.nodes.key_of(Some(lower));
-        let shared = self.prefix_with(**parent, key, None);
-        if shared < parent.header.prefix() {
-            self.set_prefix(parent, shared);
-        }
+        self.shorten_prefix(parent, key, None);
         let partial = parent.header.partial_of(key);
         let slot = parent.find_child(left.id()).map_or(parent.header.count(), |slot| slot + 1);
         self.insert_slot(parent, slot, partial, SlotContent::Child(right.id(), lower));

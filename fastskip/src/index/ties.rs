@@ -3,7 +3,7 @@
 //! A tied block stores for each slot what a link stores about its successor (`key.rs`): the length of the prefix that the slot's key shares with
 //! the key of the slot before, and the bytes that follow it. So the slots are a trie that leaves out shared bytes. A target finds its place by
 //! looking at one node, however many slots tie. First it goes down the trie by its own bytes, ignoring the left-out ones, to a slot that shares as
-//! much with the target as any. Comparing the two gives the length of what they share, which tells how far from there the place is (Ferragina and
+//! much with the target as any. Comparing the two gives the length of what they share, which determines how far from there the place is (Ferragina and
 //! Grossi, "The String B-tree", 1999; in a row instead of a tree: Ferguson, "Bit-Tree", 1992).
 
 use core::cmp::Ordering;
@@ -13,8 +13,7 @@ use super::block::{BlockId, Header, Locked, ReadBlock, Relative, Rows, SlotConte
 use super::descent::Ties;
 use super::tree::Index;
 use crate::key::{self, MAX_SHARED, PartialKey};
-use crate::node::{Predecessor, Target};
-use crate::nodes::{Cost, Schema, Side};
+use crate::node::{Cost, Predecessor, Schema, Side, Target};
 
 /// Where neighbouring slots of a block have partial keys that hardly differ. Bit `slot` is for that slot and the one before.
 #[derive(Debug, Clone, Copy)]

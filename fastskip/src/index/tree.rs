@@ -8,8 +8,7 @@ use super::steps;
 use crate::key::PartialKey;
 use crate::mem::arena::{BlockSource, Layout, Pending};
 use crate::mem::storage::TablePool;
-use crate::node::{FIRST_NODE, NodeId, Predecessor};
-use crate::nodes::{Nodes, Schema};
+use crate::node::{FIRST_NODE, NodeId, Nodes, Predecessor, Schema};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, ord};
 
 /// The offset of the first leaf: it lies before the first node, so that a small table needs no other.
@@ -85,9 +84,9 @@ impl<S: Schema, T> Index<S, T> {
     #[inline(always)]
     pub(super) fn prefetch_child(&self, child: BlockId, parent: Header) {
         let child = self.block(child);
-        child.prefetch();
+        child.prefetch(0..2);
         if parent.is_tied() {
-            child.prefetch_rest(parent.level() - 1);
+            child.prefetch(2..if parent.level() > 1 { 4 } else { 3 });
         }
     }
 }
@@ -104,9 +103,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
     pub(super) fn waste_block(&self, shard: usize, block: Header) {
         self.nodes.arena.waste_block(shard, block.rows().words());
     }
-}
 
-impl<S: Schema, T: Pending> Index<S, T> {
     /// Checks I2 (hints): every slot under the root names a node of the list, or a block of the level below. Also checks the bound of I6 on
     /// replaced blocks. At rest the index is also tidy: no lock is taken, slots are sorted, and partial keys are those of the keys.
     pub(crate) fn validate(&self, nodes: &[NodeId], tidy: bool) {

@@ -57,29 +57,14 @@ impl<H: Handle<T>, T: Source> TableCursor<H, T> {
         self.walk.item(table, self.at)
     }
 
-    #[cfg(test)]
-    pub(crate) fn moves(&self) -> usize {
-        self.walk.moves()
+    /// Moves to the first entry at or behind a position, or behind it.
+    pub(crate) fn seek_from(&mut self, target: Target<'_>, end: End) -> bool {
+        self.step(|walk, table, at| walk.seek(table, at, target, end)).is_some()
     }
 
-    /// Moves to the first entry at or behind a position.
-    pub(crate) fn seek_at(&mut self, target: Target<'_>) -> bool {
-        self.step(|walk, table, at| walk.seek(table, at, target, End::Included)).is_some()
-    }
-
-    /// Moves to the first entry behind a position.
-    pub(crate) fn seek_past(&mut self, target: Target<'_>) -> bool {
-        self.step(|walk, table, at| walk.seek(table, at, target, End::Excluded)).is_some()
-    }
-
-    /// Moves to the last entry at or before a position.
-    pub(crate) fn seek_back_at(&mut self, target: Target<'_>) -> bool {
-        self.step(|walk, table, at| walk.seek_back(table, at, target, End::Included)).is_some()
-    }
-
-    /// Moves to the last entry before a position.
-    pub(crate) fn seek_back_past(&mut self, target: Target<'_>) -> bool {
-        self.step(|walk, table, at| walk.seek_back(table, at, target, End::Excluded)).is_some()
+    /// Moves to the last entry at or before a position, or before it.
+    pub(crate) fn seek_back_from(&mut self, target: Target<'_>, end: End) -> bool {
+        self.step(|walk, table, at| walk.seek_back(table, at, target, end)).is_some()
     }
 }
 
@@ -155,5 +140,16 @@ impl<H: Clone, T: Source> Clone for TableCursor<H, T> {
 impl<H: Handle<T>, T: Source> fmt::Debug for TableCursor<H, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TableCursor").field("entry", &self.item()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl<H, T: Source> TableCursor<H, T> {
+        pub(crate) fn moves(&self) -> usize {
+            self.walk.moves()
+        }
     }
 }

@@ -6,4 +6,4 @@ mod position;
 pub(crate) mod range;
 mod readahead;
 pub(crate) mod source;
-mod walk;
+pub(crate) mod walk;

@@ -2,8 +2,7 @@
 
 use super::readahead::Readahead;
 use crate::list::List;
-use crate::node::{Link, NodeId, Predecessor, Target};
-use crate::nodes::{NodeRef, Schema};
+use crate::node::{Link, NodeId, NodeRef, Predecessor, Schema, Target};
 use crate::tuning::STEADY_WALK;
 
 /// A position: on a node, or nowhere. Belongs to the list in which it was first moved.
@@ -64,7 +63,7 @@ impl Position {
 
     /// To the first node not before `target`.
     pub(super) fn seek<S: Schema>(&mut self, list: &List<S>, target: Target<'_>) {
-        self.jump(list.lower_bound(target).first);
+        self.jump(list.index.lower_bound(target).first);
     }
 
     /// To the last node before `target`.

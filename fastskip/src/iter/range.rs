@@ -46,7 +46,7 @@ impl Ends {
         Self::within(place(bounds.start(), [NEWEST, OLDEST]), place(bounds.end(), [OLDEST, NEWEST]))
     }
 
-    /// What lies between two places.
+    /// The entries between two places.
     pub(crate) fn between<K: AsRef<[u8]>>(bounds: &impl RangeBounds<(K, u64)>) -> Self {
         let place = |bound: Bound<&(K, u64)>| bound.map(|(key, version)| (Box::from(key.as_ref()), *version));
         Self::within(place(bounds.start_bound()), place(bounds.end_bound()))
@@ -163,12 +163,6 @@ impl<H: Handle<T>, T: Source> TableRange<H, T> {
     pub(crate) fn new(table: H, at: T::Point, ends: Ends) -> Self {
         Self { table, at, ends }
     }
-
-    /// Steps and searches of both ends.
-    #[cfg(test)]
-    pub(crate) fn moves(&self) -> usize {
-        self.ends.front.walk.moves() + self.ends.back.walk.moves()
-    }
 }
 
 impl<'a, T: Source> Iterator for TableRange<&'a T, T> {
@@ -233,5 +227,17 @@ impl<H: Clone, T: Source> Clone for TableRange<H, T> {
 impl<H, T: Source> fmt::Debug for TableRange<H, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TableRange").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl<H, T: Source> TableRange<H, T> {
+        /// Steps and searches of both ends.
+        pub(crate) fn moves(&self) -> usize {
+            self.ends.front.walk.moves() + self.ends.back.walk.moves()
+        }
     }
 }

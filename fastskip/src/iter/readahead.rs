@@ -9,8 +9,7 @@
 
 use crate::index::{HintPlace, Hints};
 use crate::list::List;
-use crate::node::{Node, NodeId, Predecessor};
-use crate::nodes::Schema;
+use crate::node::{self, NodeId, Predecessor, Schema};
 use crate::tuning::{READAHEAD, READAHEAD_MISSES, STEADY_WALK};
 
 const _: () = assert!(READAHEAD >= 2, "leaves give hints in pairs");
@@ -51,12 +50,6 @@ impl Readahead {
             #[cfg(test)]
             starts: 0,
         }
-    }
-
-    /// Whether hints ahead of the walk were prefetched.
-    #[cfg(test)]
-    pub(super) fn has_fetched(&self) -> bool {
-        self.mark.is_some()
     }
 
     /// Records that the walk has made a step forward, to `at`.
@@ -128,7 +121,7 @@ impl Readahead {
             let next = list.nodes().after(from).map_or(0, NodeId::to_stored);
             if next != to.to_stored() {
                 steps += 1;
-                Node::prefetch_entry(list.nodes().storage(), next);
+                node::prefetch_entry(list.nodes().storage(), next);
             }
             last = hint;
         };
@@ -154,5 +147,17 @@ impl Readahead {
             }
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Readahead {
+        /// Whether hints ahead of the walk were prefetched.
+        pub(in crate::iter) fn has_fetched(&self) -> bool {
+            self.mark.is_some()
+        }
     }
 }

@@ -1,9 +1,9 @@
-//! What cursors and iterators read: a table as one reader sees it, held by a borrow or by a counted reference.
+//! The source of cursors and iterators: a table as one reader sees it, held by a borrow or by a counted reference.
 
 use core::fmt;
 
 use crate::list::List;
-use crate::nodes::{NodeRef, Schema};
+use crate::node::{NodeRef, Schema};
 use crate::sync::Arc;
 
 use self::sealed::Sealed;

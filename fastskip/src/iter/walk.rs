@@ -7,8 +7,7 @@
 use super::position::Position;
 use super::source::Source;
 use crate::list::List;
-use crate::node::Target;
-use crate::nodes::{NodeRef, Schema};
+use crate::node::{NodeRef, Schema, Target};
 use crate::tuning::HIDDEN_WALK;
 
 /// Sorts before every version of its key.
@@ -42,7 +41,7 @@ pub(super) enum Place {
 
 /// Whether a search may end at its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     /// It may.
     Included,
     /// It goes past it.
@@ -71,11 +70,6 @@ impl Walk {
     #[inline]
     pub(super) fn item<'a, T: Source>(&self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
         table.show(self.node(table.list()?)?, at)
-    }
-
-    #[cfg(test)]
-    pub(super) fn moves(&self) -> usize {
-        self.position.moves
     }
 
     /// Moves to an end, because no node is shown. A node that is shown later lies on the way back from there.
@@ -375,5 +369,16 @@ impl Walk {
             self.position.prev(list);
         }
         self.position.seek(list, Target { key, version });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Walk {
+        pub(in crate::iter) fn moves(&self) -> usize {
+            self.position.moves
+        }
     }
 }

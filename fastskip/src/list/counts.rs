@@ -5,7 +5,7 @@ use crate::sync::{AtomicU64, Ordering, ord};
 /// A figure of a shard, in two halves. Who is alone in its shard (see `gate.rs`) changes the one without a read-modify-write, and others leave it
 /// alone.
 #[derive(Debug, Default)]
-struct Counter {
+pub(super) struct Counter {
     by_lone: AtomicU64,
     by_others: AtomicU64,
 }
@@ -24,7 +24,7 @@ impl Counter {
         }
     }
 
-    fn sum(&self) -> u64 {
+    pub(super) fn sum(&self) -> u64 {
         // ORDERING(counts.read): Acquire; pairs with `add`, see there.
         let acquire = ord("counts.read", Ordering::Acquire);
         self.by_lone.load(acquire).wrapping_add(self.by_others.load(acquire))
@@ -49,11 +49,11 @@ impl Counter {
 /// One shard's counters.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    entries: Counter,
-    tombstones: Counter,
-    key_bytes: Counter,
-    value_bytes: Counter,
-    cas_failures: AtomicU64,
+    pub(super) entries: Counter,
+    pub(super) tombstones: Counter,
+    pub(super) key_bytes: Counter,
+    pub(super) value_bytes: Counter,
+    pub(super) cas_failures: AtomicU64,
     highest_seqno: Counter,
     /// All bits inverted.
     lowest_seqno: Counter,
@@ -103,10 +103,6 @@ impl Counts {
         (low <= high).then_some((low, high))
     }
 
-    pub(super) fn tombstones(&self) -> u64 {
-        self.tombstones.sum()
-    }
-
     /// Counts a link that another thread changed first.
     #[cold]
     pub(crate) fn cas_failed(&self) {
@@ -120,12 +116,5 @@ impl Counts {
         let [entries, tombstones, key_bytes, value_bytes] =
             [entries, tombstones, key_bytes, value_bytes].map(u64::wrapping_neg);
         self.stored(Totals { entries, tombstones, key_bytes, value_bytes, ..entry }, alone);
-    }
-
-    pub(super) fn add_to(&self, totals: &mut Totals) {
-        totals.entries += self.entries.sum();
-        totals.key_bytes += self.key_bytes.sum();
-        totals.value_bytes = totals.value_bytes.wrapping_add(self.value_bytes.sum());
-        totals.cas_failures += self.cas_failures.load(Ordering::Relaxed);
     }
 }

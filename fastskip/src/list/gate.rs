@@ -38,28 +38,20 @@ const ATTEMPT_SHIFT: u32 = 21;
 #[derive(Debug, Default)]
 pub(crate) struct Gate(AtomicU64);
 
-/// What [`Gate::leave`] saw.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum LeaveState {
-    Open,
-    /// The last writer has left a frozen gate: the freezing thread may be waiting for it.
-    Drained,
-}
-
 impl Gate {
     /// Enters for `attempts` inserts. Returns whether no other writer was inside. Every success needs its [`leave`](Self::leave).
     ///
     /// # Errors
     /// [`InsertError::Frozen`]; [`InsertError::Full`] if half a million writers are inside: one more could make the count run into its
-    /// neighbour.
+    /// neighbour. With it, the result of the `leave` that followed.
     #[inline]
-    pub(crate) fn enter(&self, attempts: u64) -> Result<bool, (InsertError, LeaveState)> {
+    pub(crate) fn enter(&self, attempts: u64) -> Result<bool, (InsertError, bool)> {
         // ORDERING(gate.look, gate.enter): Acquire; pairs with `freeze`. Weaker: a writer that was turned away could miss
         // what the freezing thread did before, such as publishing the next table. `gate.enter` pairs with `leave` too:
         // weaker, a lone writer could miss the run and the counts of the one before (loom `lone`).
         if self.0.load(ord("gate.look", Ordering::Acquire)) & FROZEN != 0 {
             self.count_attempts(attempts);
-            return Err((InsertError::Frozen, LeaveState::Open));
+            return Err((InsertError::Frozen, false));
         }
         let seen = self.0.fetch_add(WRITER | attempts << ATTEMPT_SHIFT, ord("gate.enter", Ordering::Acquire));
         if seen & FROZEN != 0 {
@@ -76,13 +68,14 @@ impl Gate {
         self.0.fetch_add(attempts << ATTEMPT_SHIFT, Ordering::Relaxed);
     }
 
-    /// Leaves after an `enter`.
+    /// Leaves after an `enter`. Returns whether this was the last writer in a frozen gate: the freezing thread may be waiting for it.
     #[inline]
-    pub(crate) fn leave(&self) -> LeaveState {
+    #[must_use]
+    pub(crate) fn leave(&self) -> bool {
         // ORDERING(gate.leave): Release; pairs with `is_drained` and `enter`. Weaker: the frozen table could miss this
         // writer's links, and the next lone writer its run and counts.
         let seen = self.0.fetch_sub(WRITER, ord("gate.leave", Ordering::Release));
-        if seen & (FROZEN | WRITERS) == FROZEN | WRITER { LeaveState::Drained } else { LeaveState::Open }
+        seen & (FROZEN | WRITERS) == FROZEN | WRITER
     }
 
     /// Turns away every later `enter`.
@@ -114,14 +107,14 @@ impl Gate {
     }
 }
 
-/// What freezing threads need.
+/// The lock and the signals of freezing threads.
 #[derive(Debug, Default)]
 pub(super) struct Freezing {
     /// Held by a freezing thread that is awake, and for a moment by the last writer out.
     awake: Mutex<()>,
-    /// Told when the last writer has left a gate.
+    /// Notified when the last writer has left a gate.
     left: Condvar,
-    /// Set when the list is drained. A gate cannot tell for ever: writers that are about to be turned away step in for a moment.
+    /// Set when the list is drained. The gates are no lasting sign of that: writers that are about to be turned away enter for a moment.
     drained: OnceLock<()>,
 }
 
@@ -147,20 +140,10 @@ impl Freezing {
     /// Wakes the freezing threads, which may be waiting for the writer that has just left a closed gate.
     #[cold]
     pub(super) fn wake(&self) {
-        // Whoever has looked at the gate before the writer left sleeps when this has the lock.
+        // A thread that has looked at the gate before the writer left sleeps by the time that this one has the lock.
         drop(self.awake.lock().unwrap_or_else(PoisonError::into_inner));
         self.left.notify_all();
     }
-}
-
-/// Whether every later write is refused. Writers inside may still finish.
-pub(super) fn is_frozen<'a>(mut gates: impl Iterator<Item = &'a Gate> + Clone) -> bool {
-    let all = gates.clone();
-    let frozen = gates.next().is_some_and(Gate::is_frozen);
-    if frozen && !gates.all(Gate::is_frozen) {
-        all.for_each(Gate::freeze);
-    }
-    frozen
 }
 
 #[cfg(test)]
@@ -174,12 +157,12 @@ mod tests {
         assert_eq!(gate.enter(3), Ok(true));
         assert_eq!(gate.enter(1), Ok(false));
         gate.freeze();
-        assert_eq!(gate.enter(1), Err((InsertError::Frozen, LeaveState::Open)));
-        assert_eq!(gate.leave(), LeaveState::Open);
+        assert_eq!(gate.enter(1), Err((InsertError::Frozen, false)));
+        assert!(!gate.leave());
         assert!(!gate.is_drained());
-        assert_eq!(gate.leave(), LeaveState::Drained);
+        assert!(gate.leave());
         assert!(gate.is_drained() && gate.is_frozen());
-        assert_eq!(gate.enter(1), Err((InsertError::Frozen, LeaveState::Open)), "refused before it stepped in");
+        assert_eq!(gate.enter(1), Err((InsertError::Frozen, false)), "refused before it stepped in");
         assert_eq!(gate.attempts(), 6);
     }
 
@@ -189,10 +172,10 @@ mod tests {
         let gate = Gate::default();
         let alone = || gate.enter(1).unwrap();
         assert!(alone() && !alone());
-        gate.leave();
+        assert!(!gate.leave());
         assert!(!alone(), "one is still inside");
-        gate.leave();
-        gate.leave();
+        assert!(!gate.leave());
+        assert!(!gate.leave());
         assert!(alone());
     }
 

@@ -2,12 +2,11 @@
 
 use super::state::List;
 use crate::index::{Descent, LowerBound, Probe, Seek, Ties};
-use crate::node::Target;
-use crate::nodes::Schema;
+use crate::node::{Schema, Target};
 use crate::tuning::GROUP;
 
 impl<S: Schema> List<S> {
-    /// Searches `targets`, at most [`GROUP`]. The nodes that come up are asked for together.
+    /// Searches `targets`, at most [`GROUP`]. Their nodes are prefetched together.
     #[inline(always)]
     pub(super) fn seek_group(&self, targets: &[Target<'_>], seeks: &mut [Option<Seek>; GROUP]) {
         let mut probes: [Option<Probe>; GROUP] = [None; GROUP];
@@ -60,7 +59,7 @@ impl<S: Schema> List<S> {
         any_tied
     }
 
-    /// The slots to settle ties by in the blocks that the descents have come to. Their nodes are asked for.
+    /// The slots that settle ties in the blocks that the descents have reached. Their nodes are prefetched.
     #[inline(never)]
     fn prefetch_candidates(&self, descents: &[Descent; GROUP], targets: &[Target<'_>]) -> [Option<u8>; GROUP] {
         let mut candidates = [None; GROUP];
@@ -70,7 +69,7 @@ impl<S: Schema> List<S> {
         candidates
     }
 
-    /// [`lower_bound`](Self::lower_bound) of each target, told to `found` with its index, in any order.
+    /// [`lower_bound`](Self::lower_bound) of each target. Calls `found` with the index of each and the result, in any order.
     pub(crate) fn lower_bounds(&self, targets: &[Target<'_>], mut found: impl FnMut(usize, LowerBound)) {
         for (group, targets) in targets.chunks(GROUP).enumerate() {
             let mut probes: [Option<Probe>; GROUP] = [None; GROUP];
@@ -82,7 +81,7 @@ impl<S: Schema> List<S> {
                     None => rest |= 1 << index,
                 }
             }
-            // What the others look at next has been asked for.
+            // The nodes that the others look at next have been prefetched.
             while rest != 0 {
                 let index = rest.trailing_zeros() as usize;
                 rest &= rest - 1;

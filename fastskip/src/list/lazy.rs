@@ -10,7 +10,7 @@ use super::state::List;
 use super::stats::Stats;
 use crate::builder::Config;
 use crate::error::InsertError;
-use crate::nodes::Schema;
+use crate::node::Schema;
 use crate::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The state of a list while it is not made.
@@ -25,7 +25,7 @@ struct Unmade {
 /// The settings of a list, and the list once something was written. From then on a use costs a load and a branch that is always taken.
 #[derive(Debug)]
 pub struct LazyList<S: Schema> {
-    config: Config,
+    pub(crate) config: Config,
     list: OnceLock<List<S>>,
     /// Locked while the list is made.
     unmade: Mutex<Unmade>,
@@ -74,7 +74,7 @@ impl<S: Schema> LazyList<S> {
             true => InsertError::Frozen,
             false => match List::new(self.config.clone()) {
                 Ok(list) => {
-                    list.count_attempts(unmade.refused);
+                    list.shard(0).gate.count_attempts(unmade.refused);
                     return Ok(self.list.get_or_init(|| list));
                 }
                 Err(_) => InsertError::Full,
@@ -86,10 +86,6 @@ impl<S: Schema> LazyList<S> {
 
     fn unmade(&self) -> MutexGuard<'_, Unmade> {
         self.unmade.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn config(&self) -> &Config {
-        &self.config
     }
 
     /// Turns away every later writer, and returns when none is inside.

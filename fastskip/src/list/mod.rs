@@ -1,7 +1,7 @@
 //! A list: its nodes with their index, and what admits, limits and counts those who write them.
 //!
 //! `writer` allocates nodes, writes them and has them linked. `run` spares the search where keys come in order, `group` searches
-//! for many targets at once. `replace` lets a new node show instead of one that is linked.
+//! for many targets at once.
 //!
 //! I7 freeze: writers pass through a gate, see `gate.rs`.
 
@@ -9,7 +9,6 @@ mod counts;
 mod gate;
 mod group;
 mod lazy;
-mod replace;
 mod run;
 mod state;
 pub(crate) mod stats;

@@ -8,8 +8,7 @@ use core::cmp::Ordering as KeyOrder;
 
 use crate::index::{BlockId, Hinted, Index, Seek, Split};
 use crate::key::PartialKey;
-use crate::node::{Link, NodeId, Predecessor, Target};
-use crate::nodes::{Schema, Splice};
+use crate::node::{Link, NodeId, Predecessor, Schema, Splice, Target};
 use crate::sync::{AtomicU32, Ordering};
 
 /// The last node and what is around it.
@@ -17,14 +16,14 @@ use crate::sync::{AtomicU32, Ordering};
 pub(crate) struct Run {
     /// The node linked last, or 0 while nothing is remembered.
     last: AtomicU32,
-    /// What it was linked behind.
+    /// The node or head behind which it was linked.
     prev: AtomicU32,
     /// The last hinted node at or before it, and its leaf.
     hint: AtomicU32,
     leaf: AtomicU32,
     /// Where the run goes: a [`Split`].
     direction: AtomicU32,
-    /// What the keys of the last node and of the hint share.
+    /// The number of bytes that the keys of the last node and of the hint share.
     hint_shared: AtomicU32,
     /// Nodes behind the hint, up to the last one.
     walked: AtomicU32,
@@ -87,12 +86,6 @@ impl Run {
             prefix,
             is_misled: most < prefix,
         })
-    }
-
-    /// Whether the target is the next one of the run.
-    #[inline]
-    pub(super) fn is_next<S: Schema, T>(&self, index: &Index<S, T>, target: Target<'_>) -> bool {
-        self.follow(index, target).is_some()
     }
 
     /// How `splice` continues the run.

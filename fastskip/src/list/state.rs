@@ -3,20 +3,19 @@
 use std::io;
 
 use super::counts::Counts;
-use super::gate::{self, Freezing, Gate};
+use super::gate::{Freezing, Gate};
 use super::run::Run;
 use crate::builder::{Config, Duplicates};
-use crate::index::{Index, LowerBound};
+use crate::index::Index;
 use crate::mem::arena::Pending;
 use crate::mem::quota::{Lease, Quota};
-use crate::node::{NodeId, Target};
-use crate::nodes::{NodeRef, Nodes, Schema};
+use crate::node::{NodeId, NodeRef, Nodes, Schema};
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
 /// Writers inside a shard that need no room to be left to the index. More are reservations of one entry, most likely, that are kept open.
 const FEW_WRITERS: u64 = 31;
 
-/// What a shard has beside its chunk of the arena.
+/// The state of a shard beside its chunk of the arena.
 #[derive(Debug, Default)]
 pub(crate) struct Shard {
     pub(super) gate: Gate,
@@ -64,11 +63,6 @@ impl<S: Schema> List<S> {
         })
     }
 
-    /// Counts inserts that were refused before the list was made.
-    pub(super) fn count_attempts(&self, attempts: u64) {
-        self.shard(0).gate.count_attempts(attempts);
-    }
-
     /// Forgets every entry and opens the list again.
     pub(crate) fn reset(&mut self) {
         self.index.reset();
@@ -86,12 +80,6 @@ impl<S: Schema> List<S> {
     #[inline(always)]
     pub(crate) fn node(&self, id: NodeId) -> NodeRef<'_, S> {
         self.nodes().node(id)
-    }
-
-    /// The first node not before the target.
-    #[inline(always)]
-    pub(crate) fn lower_bound(&self, target: Target<'_>) -> LowerBound {
-        self.index.lower_bound(target)
     }
 
     #[inline(always)]
@@ -120,7 +108,11 @@ impl<S: Schema> List<S> {
 
     /// Whether every later write is refused. Writers inside may still finish.
     pub(crate) fn is_frozen(&self) -> bool {
-        gate::is_frozen(self.gates())
+        let is_frozen = self.shard(0).gate.is_frozen();
+        if is_frozen && !self.gates().all(Gate::is_frozen) {
+            self.gates().for_each(Gate::freeze);
+        }
+        is_frozen
     }
 
     /// Whether the list is frozen and no writer is inside: its contents are final.

@@ -1,11 +1,10 @@
 //! Statistics of a table, made of its shards' counts; and the check of what must hold whenever no writer is inside.
 
-use super::counts::Totals;
+use super::counts::{Counts, Totals};
 use super::state::List;
 use crate::builder::Config;
 use crate::mem::storage::WORD;
-use crate::node::Target;
-use crate::nodes::{Cost, Schema};
+use crate::node::{Cost, Schema, Target};
 use crate::sync::Ordering;
 
 /// All figures of a table, read in one pass. Sizes are in bytes.
@@ -83,7 +82,7 @@ impl Stats {
     }
 }
 
-/// What one lookup looks at: a measure of its cost that no machine changes.
+/// The nodes and blocks that one lookup looks at: a measure of its cost that is the same on every machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SearchCost {
@@ -123,9 +122,14 @@ impl<S: Schema> List<S> {
     fn totals(&self) -> Totals {
         // Tombstones of all shards first. An entry is counted before it is linked, hence before it can be deleted: so the entries that
         // are read afterwards contain all that these tombstones replaced, whichever shards count the two.
-        let tombstones = self.shards().fold(0, |sum: u64, shard| sum.wrapping_add(shard.counts.tombstones()));
+        let tombstones = self.shards().fold(0, |sum: u64, shard| sum.wrapping_add(shard.counts.tombstones.sum()));
         let mut totals = Totals { tombstones, ..Totals::default() };
-        self.shards().for_each(|shard| shard.counts.add_to(&mut totals));
+        for Counts { entries, key_bytes, value_bytes, cas_failures, .. } in self.shards().map(|shard| &shard.counts) {
+            totals.entries += entries.sum();
+            totals.key_bytes += key_bytes.sum();
+            totals.value_bytes = totals.value_bytes.wrapping_add(value_bytes.sum());
+            totals.cas_failures += cas_failures.load(Ordering::Relaxed);
+        }
         // Where a value is replaced, one shard takes back what another counted. Beside such writers a look may miss either.
         let at_least_0 = |sum: u64| (sum as i64).max(0) as u64;
         let tombstones = at_least_0(tombstones).min(totals.entries);
@@ -173,14 +177,14 @@ impl<S: Schema> List<S> {
             avg_key_size: ratio(totals.key_bytes, totals.entries),
             avg_value_size: ratio(totals.value_bytes, totals.entries),
             max_memory_bytes: self.config.arena.max_memory_bytes,
-            effective_max_memory_bytes: bytes(self.nodes().arena.limit()),
+            effective_max_memory_bytes: bytes(self.nodes().arena.limit),
             max_entries: self.config.max_entries,
             is_frozen: self.is_frozen(),
             is_under_backpressure: self.is_under_backpressure(),
         }
     }
 
-    /// What a lookup of `target` looks at as things are.
+    /// The nodes and blocks that a lookup of `target` looks at now.
     pub(crate) fn search_cost(&self, target: Target<'_>) -> SearchCost {
         let mut cost = SearchCost::default();
         self.index.seek(target, &mut cost);
@@ -206,9 +210,7 @@ impl<S: Schema> List<S> {
     pub(super) fn press(&self) {
         self.pressed.store(true, Ordering::Relaxed);
     }
-}
 
-impl<S: Schema> List<S> {
     /// Panics with the invariant's number if one does not hold: order (1), hints (2), accounting (6), partial key (9).
     /// With `tidy`, what keeps searches quick is checked too; wrong hints may break that, and nothing else.
     pub(crate) fn validate(&self, tidy: bool) {

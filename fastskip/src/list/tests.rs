@@ -6,8 +6,7 @@ use super::*;
 use crate::builder::Config;
 use crate::index::{Stopper, Ties, counted};
 use crate::mem::arena::Layout;
-use crate::node::{Kind, NewNode, Target};
-use crate::nodes::{NodeRef, Schema};
+use crate::node::{Kind, NewNode, NodeRef, Schema, Target};
 use crate::sync::Arc;
 use crate::tuning::GROUP;
 
@@ -73,7 +72,10 @@ pub(crate) fn small(max_memory_bytes: usize) -> List<impl Schema> {
 #[test]
 fn what_belongs_behind_the_last_node_is_known_without_a_search() {
     let list = list(1);
-    let is_next = |key: &[u8]| list.enter(0, 0).unwrap().run().is_some_and(|run| run.is_next(&list.index, target(key)));
+    let is_next = |key: &[u8]| {
+        let writer = list.enter(0, 0).unwrap();
+        writer.run().is_some_and(|run| run.follow(&list.index, target(key)).is_some())
+    };
     assert!(!is_next(b"a"));
     insert(&list, b"d");
     insert(&list, b"b");
@@ -170,7 +172,7 @@ fn a_lookup_that_walked_leaves_hints_for_the_next() {
         writer.join().unwrap();
         let (before, _) = cost(&list, &keys);
         // The last is the farthest from any hint.
-        assert!(keys.last().is_some_and(|key| list.lower_bound(target(key)).has_key));
+        assert!(keys.last().is_some_and(|key| list.index.lower_bound(target(key)).has_key));
         (before, cost(&list, &keys).0)
     };
     for (before, after) in (1..=steps[first]).map(cost_at) {
@@ -191,7 +193,7 @@ fn lookups_leave_an_index_alone_that_is_as_good_as_it_gets() {
     for pattern in patterns {
         let list = list(1);
         (0..6000).for_each(|i| insert(&list, &pattern(i)));
-        let steps = counted(|| (0..6000).for_each(|i| assert!(list.lower_bound(target(&pattern(i))).has_key)));
+        let steps = counted(|| (0..6000).for_each(|i| assert!(list.index.lower_bound(target(&pattern(i))).has_key)));
         assert_eq!(steps, 0, "steps of changing blocks");
     }
 }
@@ -226,7 +228,7 @@ fn lookups_stay_quick_while_a_writer_is_stopped_at_any_step() {
             stopper.go_on();
             writer.join().unwrap();
             list.validate(true);
-            keys[..first + more].iter().for_each(|key| assert!(list.lower_bound(target(key)).has_key));
+            keys[..first + more].iter().for_each(|key| assert!(list.index.lower_bound(target(key)).has_key));
             let (_, mean) = cost(&list, &keys[..first + more]);
             assert!(mean <= 1.5 * alone, "{name}, stopped at {stop_at} and gone on: {mean}, alone {alone}");
         }

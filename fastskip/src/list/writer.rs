@@ -1,16 +1,15 @@
-//! Admits a writer to a shard, allocates and writes its nodes, has them linked and counts them.
+//! Admits a writer to a shard, allocates and writes its nodes, has them linked and counts them. In a table where the last write of a key and version
+//! wins, lets a new node show instead of the linked one (I10, `node/read.rs`).
 
 use core::ops::Range;
 
 use super::counts::Totals;
-use super::gate::LeaveState;
 use super::run::Run;
 use super::state::{List, Shard};
 use crate::error::InsertError;
 use crate::index::{Hinted, Seek, Split};
 use crate::mem::arena::INDEX_WORDS;
-use crate::node::{Kind, NewNode, NodeId, Target};
-use crate::nodes::{Nodes, Schema};
+use crate::node::{self, Kind, NewNode, NodeId, Nodes, Record, Schema, Target};
 use crate::sync::{AtomicU64, Ordering};
 use crate::tuning::{GROUP, WALK_LIMIT};
 
@@ -23,7 +22,7 @@ pub(crate) struct Writer<'a, S: Schema> {
     pub(super) is_alone: bool,
 }
 
-/// The words of the index for which a reservation of so many entries leaves room. The last entry may use the limit to the last word.
+/// The words of the index for which a reservation of `entries` leaves room. The last entry may use the limit to the last word.
 pub(crate) fn index_words(entries: u64) -> u64 {
     INDEX_WORDS * entries.saturating_sub(1)
 }
@@ -51,7 +50,7 @@ impl Drop for Announced<'_> {
     }
 }
 
-/// What an insert came to.
+/// The result of an insert.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Outcome {
     /// The node was linked.
@@ -77,20 +76,12 @@ impl<S: Schema> List<S> {
         let state = self.shard(shard);
         match state.gate.enter(attempts) {
             Ok(is_alone) => Ok(Writer { list: self, shard, state, is_alone }),
-            Err((error, state)) => Err(self.turned_away(error, state)),
-        }
-    }
-
-    #[cold]
-    fn turned_away(&self, error: InsertError, state: LeaveState) -> InsertError {
-        self.leave_seen(state);
-        error
-    }
-
-    #[inline]
-    fn leave_seen(&self, state: LeaveState) {
-        if state == LeaveState::Drained {
-            self.freezing.wake();
+            Err((error, is_drained)) => {
+                if is_drained {
+                    self.freezing.wake();
+                }
+                Err(error)
+            }
         }
     }
 
@@ -102,7 +93,7 @@ impl<S: Schema> List<S> {
     /// Why a request for `asked` of `limit` failed: even an empty table could not hold it, or this one has no room for it now.
     ///
     /// If the request was small, backpressure begins: all but a small part of the limit is used, or will be by a thread that is
-    /// fetching a chunk, though nobody can yet tell how much of it.
+    /// fetching a chunk, though it is not yet known how much of it.
     #[cold]
     fn refused(&self, entries: u64, words: u64, tail: u64, (asked, limit): (u64, u64)) -> InsertError {
         if !self.quota.could_hold(entries) || !self.could_hold(entries, words, tail) {
@@ -118,12 +109,14 @@ impl<S: Schema> List<S> {
 impl<S: Schema> Drop for Writer<'_, S> {
     #[inline]
     fn drop(&mut self) {
-        self.list.leave_seen(self.state.gate.leave());
+        if self.state.gate.leave() {
+            self.list.freezing.wake();
+        }
     }
 }
 
 impl<'a, S: Schema> Writer<'a, S> {
-    /// What the shard remembers of its last node, if nobody else is inside.
+    /// The run of the shard, if no other writer is inside.
     #[inline]
     pub(super) fn run(&self) -> Option<&'a Run> {
         self.is_alone.then_some(&self.state.run)
@@ -149,7 +142,7 @@ impl<'a, S: Schema> Writer<'a, S> {
         }
         let Ok(small) = u32::try_from(words) else { return Err(InsertError::TooLarge) };
         if entries != 0 && !list.quota.take(entries, self.shard, |shard| &list.shard(shard).lease) {
-            return Err(list.refused(entries, words, tail, (entries, list.quota.limit())));
+            return Err(list.refused(entries, words, tail, (entries, list.quota.limit)));
         }
         let arena = &list.nodes().arena;
         let start = arena.alloc(self.shard, small, tail as u32).filter(|start| {
@@ -161,7 +154,7 @@ impl<'a, S: Schema> Writer<'a, S> {
         });
         start.ok_or_else(|| {
             list.quota.give_back(entries);
-            list.refused(entries, words, tail, (words, list.nodes().arena.limit()))
+            list.refused(entries, words, tail, (words, list.nodes().arena.limit))
         })
     }
 
@@ -177,7 +170,7 @@ impl<'a, S: Schema> Writer<'a, S> {
         self.insert_at::<REPLACE>(seek, direction, new, alloc)
     }
 
-    /// [Stores](Self::insert) the nodes that `new` returns, and tells `done` the outcome of each, in their order.
+    /// [Stores](Self::insert) the nodes that `new` returns, in their order, and calls `done` with the outcome of each.
     pub(crate) fn insert_all<'d, const REPLACE: bool>(
         &self,
         count: usize,
@@ -187,7 +180,7 @@ impl<'a, S: Schema> Writer<'a, S> {
     ) {
         for from in (0..count).step_by(GROUP) {
             let group = from..(from + GROUP).min(count);
-            let follows = || self.run().is_some_and(|run| run.is_next(&self.list.index, new(from).target()));
+            let follows = || self.run().is_some_and(|run| run.follow(&self.list.index, new(from).target()).is_some());
             if group.len() == 1 || follows() {
                 group.for_each(|index| done(index, self.insert::<REPLACE>(&new(index), alloc)));
             } else {
@@ -216,7 +209,7 @@ impl<'a, S: Schema> Writer<'a, S> {
             let (seek, direction) = self.locate(new.target(), || {
                 let mut seek = seek;
                 if seek.found.is_none() {
-                    // What the group has linked since may precede the target. It has its hints: that it was walked over is no reason to mend.
+                    // Nodes that the group has linked since may precede the target. They have their hints, so a walk over them is no reason to mend.
                     let walked = seek.splice.walked;
                     seek.found = self.nodes().walk_on(new.target(), &mut seek.splice, &mut ()).err();
                     seek.splice.walked = walked + u32::from(seek.splice.walked > walked);
@@ -250,20 +243,13 @@ impl<'a, S: Schema> Writer<'a, S> {
         if let Some(present) = seek.found {
             if REPLACE {
                 self.list.index.mend_after_read(&seek);
-                return Ok(self.replace_by(present, self.write_replaceable(new, 0, alloc)?, 0));
+                return Ok(self.replace_by(present, self.write::<REPLACE>(new, 0, alloc)?, 0));
             }
             return Ok(Outcome::Present(present));
         }
         let mut splice = seek.splice;
         let nodes = self.nodes();
-        let words = new.words(S::META_WORDS);
-        let id = if REPLACE {
-            self.write_replaceable(new, 1, alloc)?
-        } else {
-            let start = alloc.take(words, 1)?;
-            // SAFETY: just taken for this node.
-            unsafe { new.write(nodes.storage(), start, S::meta(new.version).as_ref()) }
-        };
+        let id = self.write::<REPLACE>(new, 1, alloc)?;
         let entry = Totals::entry(new.key.len(), new.value_len, new.kind == Kind::Tombstone);
         if S::HAS_VERSIONS {
             self.state.counts.note_seqno(new.version, self.is_alone);
@@ -279,10 +265,42 @@ impl<'a, S: Schema> Writer<'a, S> {
                 if REPLACE {
                     return Ok(self.replace_by(present, id, 1));
                 }
-                self.waste(1, words);
+                self.waste(1, new.words(S::META_WORDS));
                 Ok(Outcome::Present(present))
             }
         }
+    }
+
+    /// Takes the words of a node, and writes it; with `REPLACE`, one that later writes may replace.
+    #[inline(always)]
+    fn write<const REPLACE: bool>(
+        &self,
+        new: &NewNode<'_>,
+        entries: u64,
+        alloc: &mut impl NodeAlloc,
+    ) -> Result<NodeId, InsertError> {
+        let mut start = alloc.take(u32::from(REPLACE) + new.words(S::META_WORDS), entries)?;
+        if REPLACE {
+            // SAFETY: the first of the words that were just taken.
+            start = unsafe { node::write_latest(self.nodes().storage(), start) };
+        }
+        // SAFETY: the words, or the others of them, which were just taken for this node.
+        Ok(unsafe { new.write(self.nodes().storage(), start, S::meta(new.version).as_ref()) })
+    }
+
+    /// Lets `by`, which is written and was not linked, show instead of `present`, and gives back the `entries` that were taken for it. Never
+    /// waits: one swap.
+    fn replace_by(&self, present: NodeId, by: NodeId, entries: u64) -> Outcome {
+        let nodes = self.nodes();
+        // Counted before it shows, and taken back after another one shows instead: so no count is taken back before it was made.
+        self.state.counts.stored(parts(nodes.node(by).own_record().0), self.is_alone);
+        let before = nodes.node(present).replace(by);
+        let holder = before.unwrap_or(present);
+        self.state.counts.not_stored(parts(nodes.node(holder).own_record().0), self.is_alone);
+        // The node that is linked keeps its place, with its key.
+        let kept = if holder == present { nodes.words_of_replaced(present) } else { 0 };
+        self.waste(entries, nodes.words_of(holder) - kept);
+        Outcome::Replaced(present)
     }
 
     /// Adds a hint for a node that was just linked where `seek` says, or leaves it without, and remembers it as the shard's last one.
@@ -337,6 +355,11 @@ impl<'a, S: Schema> Writer<'a, S> {
         }
         self.list.quota.give_back(entries);
     }
+}
+
+/// The counted parts of an entry beside the entry itself and its key.
+fn parts(Record { value, kind, .. }: Record<'_>) -> Totals {
+    Totals { entries: 0, ..Totals::entry(0, value.len(), kind == Kind::Tombstone) }
 }
 
 /// Allocates each node from the arena when it is needed.

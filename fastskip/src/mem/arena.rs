@@ -55,7 +55,7 @@ const SCARCE_WORDS: u64 = 3;
 const _: () =
     assert!(SCARCE_WORDS <= ENTRY_WORDS && INDEX_WORDS <= 2 * ENTRY_WORDS, "as `is_scarce` and `left` expect");
 
-/// What the arena must know of the state that the layers above keep for each shard.
+/// The figure that the arena needs of the state that the layers above keep for each shard.
 pub(crate) trait Pending {
     /// The number of entries that were announced and are not linked yet.
     fn pending(&self) -> u64;
@@ -94,7 +94,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The words behind the head of a range of so many words, and those within the limit.
+    /// The words behind the head of a range of `words`, and those within the limit.
     fn bounds(&self, words: u64) -> (u64, u64) {
         let capacity = words.min(MAX_WORDS - 1) - u64::from(self.head_words);
         match self.max_memory_bytes {
@@ -163,8 +163,9 @@ pub(crate) struct Arena<T> {
     layout: Layout,
     /// The first word that is handed out.
     first: u64,
-    /// The maximum number of allocated words, without and with the one entry that may exceed the limit.
-    limit: u64,
+    /// The maximum number of allocated words, without and with the one entry that may exceed the limit: the configured one, unless the range is
+    /// smaller.
+    pub(crate) limit: u64,
     capacity: u64,
     extent: ExtentWord,
     spares: Spares,
@@ -445,12 +446,24 @@ impl<T: Pending> Arena<T> {
         if self.usage().used() + u64::from(words - tail) + INDEX_WORDS * self.pending() >= self.limit {
             return None;
         }
-        for shard in &self.shards {
-            self.take_back(&shard.chunk);
+        for chunk in self.shards.iter().map(|shard| &shard.chunk) {
+            let rest @ Chunk { end, .. } = Chunk::unpack(chunk.load(Ordering::Relaxed));
+            // The rest becomes a spare piece. The mark ensures that readers of the figures see the rest or its return.
+            if rest.room() != 0 && Chunk::claim(chunk, rest, Chunk::refilling(rest.room().into())) {
+                self.free(rest);
+                // ORDERING(arena.chunk): Release; as in `refill`: a thread that sees the chunk empty also sees that its rest is not reserved.
+                chunk.store(Chunk { next: end, end }.pack(), ord("arena.chunk", Ordering::Release));
+            }
         }
+        // Only the last `tail` words may exceed the limit. If any does, nothing is allocated afterwards.
+        let past_limit = |extent: Extent| {
+            let within = u64::from(extent.reserved) + u64::from(words - tail) + INDEX_WORDS * self.pending();
+            (within < self.limit).then_some(words.into())
+        };
         for _ in 0..HELD_LOOKS {
-            if let Some(off) = self.extend_by(words, INDEX_WORDS).or_else(|| self.pass_limit(words, tail)) {
-                return Some(off);
+            let exact = self.cut_or_grow(self.spare(words), words, words.into(), INDEX_WORDS);
+            if let Some(piece) = exact.or_else(|| self.grow(INDEX_WORDS, past_limit)) {
+                return Some(piece.next);
             }
             // There is room below the limit, but not in one piece, or not where a few looks find it.
             if self.spares.fresh() > self.limit / FRESH_PART {
@@ -468,31 +481,11 @@ impl<T: Pending> Arena<T> {
         None
     }
 
-    /// Turns the rest of a chunk into a spare piece.
-    fn take_back(&self, chunk: &AtomicU64) {
-        let rest @ Chunk { end, .. } = Chunk::unpack(chunk.load(Ordering::Relaxed));
-        // The mark ensures that readers of the figures see the rest or its return.
-        if rest.room() == 0 || !Chunk::claim(chunk, rest, Chunk::refilling(rest.room().into())) {
-            return;
-        }
-        self.free(rest);
-        // ORDERING(arena.chunk): Release; as in `refill`: a thread that sees the chunk empty also sees that its rest is not reserved.
-        chunk.store(Chunk { next: end, end }.pack(), ord("arena.chunk", Ordering::Release));
-    }
-
     /// Frees a piece that was allocated and never written to.
     fn free(&self, piece: Chunk) {
         if !self.extent.give_back(piece.room(), Some(piece.end)) {
             self.spares.put(&self.storage, piece);
         }
-    }
-
-    /// Takes `words`, of which the last `tail` may exceed the limit. If any does, nothing is allocated afterwards.
-    fn pass_limit(&self, words: u32, tail: u32) -> Option<u32> {
-        let within = u64::from(words - tail);
-        let is_within =
-            |extent: Extent| u64::from(extent.reserved) + within + INDEX_WORDS * self.pending() < self.limit;
-        Some(self.grow(INDEX_WORDS, |extent| is_within(extent).then_some(words.into()))?.next)
     }
 
     /// Moves the frontier by the number of words that `words` returns for the extent. Returns the words in between. Nodes, which leave something to
@@ -554,17 +547,14 @@ impl<T: Pending> Arena<T> {
             if used < words {
                 return false;
             }
-            // ORDERING(arena.chunk.read): Acquire; pairs with `take_back`, see there.
+            // ORDERING(arena.chunk.read): Acquire; pairs with `take_back_for`, see there.
             let chunk = Chunk::unpack(chunk.load(ord("arena.chunk.read", Ordering::Acquire)));
-            used = used.saturating_sub(chunk.room_at_most().into());
+            // Of a shard that is being refilled, all that it may get.
+            let room = if chunk.is_refilling() { chunk.next } else { chunk.room() };
+            used = used.saturating_sub(room.into());
         }
         // Words that were given back meanwhile may have been counted as used.
         used >= words && self.extent.returned() == returned
-    }
-
-    /// The limit in force, in words: the configured one, unless the range is smaller.
-    pub(crate) fn limit(&self) -> u64 {
-        self.limit
     }
 }
 

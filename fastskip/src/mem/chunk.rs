@@ -1,4 +1,4 @@
-//! What is free, each in one word: a shard's chunk of the arena, and the extent of the range that was allocated.
+//! The free words, each kind in one atomic word: a shard's chunk of the arena, and the extent of the range that was allocated.
 //!
 //! The extent is the number of words that count for the limit, and the start of untouched addresses.
 //! The two differ by the pieces that were given back (`spares.rs`). A thread that takes words changes both in one step, so the reserved words never
@@ -35,11 +35,6 @@ impl Chunk {
 
     pub(super) fn room(self) -> u32 {
         self.end.saturating_sub(self.next)
-    }
-
-    /// The maximum number of free words; for a shard that is being refilled, all that it may get.
-    pub(super) fn room_at_most(self) -> u32 {
-        if self.is_refilling() { self.next } else { self.room() }
     }
 
     /// Takes `words` from a chunk, or returns the chunk that is too small.
@@ -159,22 +154,20 @@ impl ExtentWord {
     pub(super) fn give_back(&self, words: u32, end: Option<u32>) -> bool {
         // ORDERING(arena.returned): Release; pairs with `returned`, see there.
         self.returned.fetch_add(words.into(), ord("arena.returned", Ordering::Release));
-        let moved = self.change(|Extent { reserved, frontier }| {
+        self.moves_back(|Extent { reserved, frontier }| {
             let back = if end == Some(frontier) { words } else { 0 };
             Some(Extent { reserved: reserved - words, frontier: frontier - back })
-        });
-        self.moves_back(moved)
+        })
     }
 
     /// Moves the frontier to the start of a free piece that ends there. False if it ends elsewhere.
     pub(super) fn retreat(&self, start: u32, end: u32) -> bool {
-        let moved = self.change(|extent| (extent.frontier == end).then_some(Extent { frontier: start, ..extent }));
-        self.moves_back(moved)
+        self.moves_back(|extent| (extent.frontier == end).then_some(Extent { frontier: start, ..extent }))
     }
 
-    /// Whether the frontier moved back, which is recorded.
-    fn moves_back(&self, moved: Option<(Extent, Extent)>) -> bool {
-        let Some((was, _)) = moved.filter(|(was, is)| is.frontier < was.frontier) else { return false };
+    /// Changes the extent. Returns whether the frontier moved back, which is recorded.
+    fn moves_back(&self, to: impl Fn(Extent) -> Option<Extent>) -> bool {
+        let Some((was, _)) = self.change(to).filter(|(was, is)| is.frontier < was.frontier) else { return false };
         self.highest.fetch_max(was.frontier.into(), Ordering::Relaxed);
         true
     }

@@ -15,21 +15,23 @@ pub(crate) const ROW_WORDS: u32 = (SLOTS as u32 + 2) / 2;
 
 const _: () = assert!(SLOTS & 1 == 0 && ROW_WORDS <= 16, "a row fills words, and its mask 32 bits");
 
-/// The lanes greater than `bound`, among those of `words`.
-#[allow(dead_code, reason = "used where no vectors are")]
-pub(crate) fn greater(words: impl Iterator<Item = u64>, bound: i32) -> u32 {
-    mask(words, |lane| lane as i32 > bound)
+/// A test of each lane.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Test {
+    /// Whether it is greater, as a signed number.
+    Greater(i32),
+    Equal(i32),
 }
 
-/// The lanes equal to `value`, among those of `words`.
+/// The lanes of `words` that pass the test.
 #[allow(dead_code, reason = "used where no vectors are")]
-pub(crate) fn equal(words: impl Iterator<Item = u64>, value: u32) -> u32 {
-    mask(words, |lane| lane == value)
-}
-
-fn mask(words: impl Iterator<Item = u64>, test: impl Fn(u32) -> bool) -> u32 {
+pub(crate) fn mask(words: impl Iterator<Item = u64>, test: Test) -> u32 {
+    let passes = |lane: u32| match test {
+        Test::Greater(bound) => lane as i32 > bound,
+        Test::Equal(value) => lane as i32 == value,
+    };
     words.enumerate().fold(0, |mask, (index, word)| {
-        let pair = u32::from(test(word as u32)) | u32::from(test((word >> 32) as u32)) << 1;
+        let pair = u32::from(passes(word as u32)) | u32::from(passes((word >> 32) as u32)) << 1;
         mask | pair << (2 * index)
     })
 }
@@ -54,25 +56,19 @@ unsafe fn lane_of_word(row: *const AtomicU64, lane: usize, order: Ordering) -> u
 ))]
 #[allow(dead_code, reason = "the models have a storage of their own")]
 pub(crate) mod row {
-    use crate::mem::lanes;
+    use crate::mem::lanes::{self, Test};
     use crate::sync::{AtomicU64, Ordering};
 
-    /// The lanes greater than `bound`, among the first `lanes` of the row at `row`.
+    /// Those of the first `lanes` lanes of the row at `row` that pass the test.
     ///
     /// # Safety
     /// `row` points to as many words as these lanes fill; they are initialised, and only ever accessed as atomics.
-    pub(crate) unsafe fn greater(row: *const AtomicU64, bound: i32, lanes: usize) -> u32 {
-        // SAFETY: the caller's promise.
-        lanes::greater(unsafe { words(row, lanes) }, bound)
-    }
-
-    /// The lanes equal to `value`, among the first `lanes` of the row at `row`.
-    ///
-    /// # Safety
-    /// As for [`greater`].
-    pub(crate) unsafe fn equal(row: *const AtomicU64, value: u32, lanes: usize) -> u32 {
-        // SAFETY: the caller's promise.
-        lanes::equal(unsafe { words(row, lanes) }, value)
+    pub(crate) unsafe fn mask(row: *const AtomicU64, test: Test, lanes: usize) -> u32 {
+        let words = (0..lanes.div_ceil(2)).map(|index| {
+            // SAFETY: a word of the row (caller).
+            unsafe { &*row.wrapping_add(index) }.load(Ordering::Relaxed)
+        });
+        lanes::mask(words, test)
     }
 
     /// Lane `lane` of the row at `row`, loaded with `order`.
@@ -84,15 +80,6 @@ pub(crate) mod row {
         // SAFETY: the caller's promise.
         unsafe { lanes::lane_of_word(row, lane, order) }
     }
-
-    /// # Safety
-    /// As for [`greater`], as long as the words are iterated over.
-    unsafe fn words(row: *const AtomicU64, lanes: usize) -> impl Iterator<Item = u64> {
-        (0..lanes.div_ceil(2)).map(move |index| {
-            // SAFETY: a word of the row (caller).
-            unsafe { &*row.wrapping_add(index) }.load(Ordering::Relaxed)
-        })
-    }
 }
 
 /// Rows in memory, by vectors of four lanes: SSE2.
@@ -103,43 +90,26 @@ pub(crate) mod row {
         __m128i, _mm_cmpeq_epi32, _mm_cmpgt_epi32, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32, _mm_set1_epi32,
     };
 
-    use crate::mem::lanes;
+    use crate::mem::lanes::{self, Test};
     use crate::sync::{AtomicU64, Ordering};
 
     const _: () = assert!(lanes::ROW_WORDS == 16, "vectors compare two cache lines");
 
-    /// The lanes greater than `bound`, in the row at `row`.
+    /// The lanes of the row at `row` that pass the test.
     ///
     /// # Safety
     /// `row` is aligned to 16 bytes and begins 16 words, initialised and only ever accessed as atomics.
     #[inline(always)]
-    pub(crate) unsafe fn greater(row: *const AtomicU64, bound: i32, _: usize) -> u32 {
+    pub(crate) unsafe fn mask(row: *const AtomicU64, test: Test, _: usize) -> u32 {
+        let (Test::Greater(value) | Test::Equal(value)) = test;
         // SAFETY: part of the baseline.
-        let bounds = unsafe { _mm_set1_epi32(bound) };
-        // SAFETY: part of the baseline.
-        let test = |lanes| unsafe { _mm_cmpgt_epi32(lanes, bounds) };
-        // SAFETY: the caller's promise.
-        unsafe { mask(row, test) }
-    }
-
-    /// The lanes equal to `value`, in the row at `row`.
-    ///
-    /// # Safety
-    /// As for [`greater`].
-    #[inline(always)]
-    pub(crate) unsafe fn equal(row: *const AtomicU64, value: u32, _: usize) -> u32 {
-        // SAFETY: part of the baseline.
-        let values = unsafe { _mm_set1_epi32(value as i32) };
-        // SAFETY: part of the baseline.
-        let test = |lanes| unsafe { _mm_cmpeq_epi32(lanes, values) };
-        // SAFETY: the caller's promise.
-        unsafe { mask(row, test) }
-    }
-
-    /// # Safety
-    /// As for [`greater`].
-    #[inline(always)]
-    unsafe fn mask(row: *const AtomicU64, test: impl Fn(__m128i) -> __m128i) -> u32 {
+        let values = unsafe { _mm_set1_epi32(value) };
+        let test = |lanes| match test {
+            // SAFETY: part of the baseline.
+            Test::Greater(_) => unsafe { _mm_cmpgt_epi32(lanes, values) },
+            // SAFETY: part of the baseline.
+            Test::Equal(_) => unsafe { _mm_cmpeq_epi32(lanes, values) },
+        };
         let mut mask = 0;
         for line in 0..2 {
             let line_at = row.wrapping_add(8 * line);
@@ -215,43 +185,26 @@ pub(crate) mod row {
     };
     use core::arch::asm;
 
-    use crate::mem::lanes;
+    use crate::mem::lanes::{self, Test};
     use crate::sync::{AtomicU64, Ordering};
 
     const _: () = assert!(lanes::ROW_WORDS == 16, "vectors compare two cache lines");
 
-    /// The lanes greater than `bound`, in the row at `row`.
+    /// The lanes of the row at `row` that pass the test.
     ///
     /// # Safety
     /// `row` begins 16 words, initialised and only ever accessed as atomics.
     #[inline(always)]
-    pub(crate) unsafe fn greater(row: *const AtomicU64, bound: i32, _: usize) -> u32 {
+    pub(crate) unsafe fn mask(row: *const AtomicU64, test: Test, _: usize) -> u32 {
+        let (Test::Greater(value) | Test::Equal(value)) = test;
         // SAFETY: part of the baseline.
-        let bounds = unsafe { vdupq_n_s32(bound) };
-        // SAFETY: part of the baseline.
-        let test = |lanes| unsafe { vcgtq_s32(lanes, bounds) };
-        // SAFETY: the caller's promise.
-        unsafe { mask(row, test) }
-    }
-
-    /// The lanes equal to `value`, in the row at `row`.
-    ///
-    /// # Safety
-    /// As for [`greater`].
-    #[inline(always)]
-    pub(crate) unsafe fn equal(row: *const AtomicU64, value: u32, _: usize) -> u32 {
-        // SAFETY: part of the baseline.
-        let values = unsafe { vdupq_n_s32(value as i32) };
-        // SAFETY: part of the baseline.
-        let test = |lanes| unsafe { vceqq_s32(lanes, values) };
-        // SAFETY: the caller's promise.
-        unsafe { mask(row, test) }
-    }
-
-    /// # Safety
-    /// As for [`greater`].
-    #[inline(always)]
-    unsafe fn mask(row: *const AtomicU64, test: impl Fn(int32x4_t) -> uint32x4_t) -> u32 {
+        let values = unsafe { vdupq_n_s32(value) };
+        let test = |lanes| match test {
+            // SAFETY: part of the baseline.
+            Test::Greater(_) => unsafe { vcgtq_s32(lanes, values) },
+            // SAFETY: part of the baseline.
+            Test::Equal(_) => unsafe { vceqq_s32(lanes, values) },
+        };
         // SAFETY: the first half of the row.
         let low = unsafe { bits(row, &test) };
         // SAFETY: the second half.
@@ -339,37 +292,5 @@ pub(crate) mod row {
     }
 }
 
-#[cfg(not(any(miri, fastskip_portable)))]
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[repr(align(64))]
-    struct Row([AtomicU64; ROW_WORDS as usize]);
-
-    proptest! {
-        /// Catches a mask whose bits differ from the portable one's, an unsigned comparison, and lanes in another order.
-        #[test]
-        fn vectors_answer_as_the_portable_loop_does(lanes in prop::array::uniform32(prop_oneof![
-            Just(0_u32), Just(7), Just(u32::MAX), Just(1 << 31), Just(i32::MAX as u32), any::<u32>()
-        ]), value in prop_oneof![Just(0_u32), Just(7), Just(u32::MAX), Just(1 << 31), any::<u32>()]) {
-            let word = |index: usize| u64::from(lanes[2 * index]) | u64::from(lanes[2 * index + 1]) << 32;
-            let row = Row(std::array::from_fn(|index| AtomicU64::new(word(index))));
-            let words = (0..row.0.len()).map(word);
-            // SAFETY: sixteen aligned words, this test's alone.
-            let found = unsafe { row::greater(row.0.as_ptr(), value as i32, lanes.len()) };
-            prop_assert_eq!(found, greater(words.clone(), value as i32));
-            // SAFETY: as above.
-            let found = unsafe { row::equal(row.0.as_ptr(), value, lanes.len()) };
-            prop_assert_eq!(found, equal(words, value));
-            for (index, lane) in lanes.into_iter().enumerate() {
-                for order in [Ordering::Relaxed, Ordering::Acquire] {
-                    // SAFETY: as above.
-                    prop_assert_eq!(unsafe { row::lane(row.0.as_ptr(), index, order) }, lane);
-                }
-            }
-        }
-    }
-}
+mod tests;

@@ -47,12 +47,6 @@ impl Lease {
         let rest = |word| Self::entries(word).checked_sub(entries).map(|_| word - entries);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest).is_ok()
     }
-
-    /// Spends `most`, or everything that is left. Returns the number.
-    fn spend_up_to(&self, most: u64) -> u64 {
-        let rest = |word| Some(word - Self::entries(word).min(most));
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest).map_or(0, |word| Self::entries(word).min(most))
-    }
 }
 
 /// The shared word.
@@ -83,7 +77,8 @@ impl Left {
 /// The part of a table's limit that is not leased yet.
 #[derive(Debug)]
 pub(crate) struct Quota {
-    limit: u64,
+    /// The limit; 0 means none.
+    pub(crate) limit: u64,
     /// The whole limit. 32 bits are enough for the entries of any table.
     whole: u64,
     shards: usize,
@@ -95,11 +90,6 @@ impl Quota {
     pub(crate) fn new(limit: usize, shards: usize) -> Self {
         let whole = (limit as u64).min(u32::MAX.into());
         Self { limit: limit as u64, whole, shards, left: CachePadded::new(AtomicU64::new(whole)) }
-    }
-
-    /// The limit; 0 means none.
-    pub(crate) fn limit(&self) -> u64 {
-        self.limit
     }
 
     /// Whether an empty table could hold `entries`.
@@ -193,11 +183,14 @@ impl Quota {
 
     /// Takes `entries` from the rest and from all leases, or nothing.
     fn gather<'a>(&self, entries: u64, lease: &impl Fn(usize) -> &'a Lease) -> bool {
-        let all = |word| Some(word - Left(word).entries().min(entries));
-        let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, all);
-        let mut gathered = taken.map_or(0, |word| Left(word).entries().min(entries));
+        // Spends `most`, or everything that is left in a word. Returns the number.
+        let spend = |word: &AtomicU64, left: fn(u64) -> u64, most: u64| {
+            let rest = |word| Some(word - left(word).min(most));
+            word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest).map_or(0, |word| left(word).min(most))
+        };
+        let mut gathered = spend(&self.left, |word| Left(word).entries(), entries);
         for shard in 0..self.shards {
-            gathered += lease(shard).spend_up_to(entries - gathered);
+            gathered += spend(&lease(shard).0, Lease::entries, entries - gathered);
         }
         if gathered < entries {
             self.give_back(gathered);

@@ -21,7 +21,7 @@ pub(super) const LESS: usize = 16;
 /// The range of a table without a limit. A table may grow into it. Windows charges a mapping when it is made, not when it is touched.
 pub(crate) const UNLIMITED_BYTES: usize = if cfg!(windows) { 1 << 30 } else { 16 << 30 };
 
-/// What all tables may have together: 64 TiB, half of the 47 bits that the common systems give to a process.
+/// The bytes that all tables may have together: 64 TiB, half of the 47 bits that the common systems give to a process.
 const MOST: u64 = 64 << 40;
 
 /// A table without a limit takes at most one part in this many of what is left. So 2048 tables get the whole range, 30,000 each of the next three
@@ -34,7 +34,7 @@ const MOST_HUGE: u64 = 8192;
 /// Each time as many bytes were added, a table asks whether the system would grant further addresses. 16 MiB.
 const ASK: u64 = 16 << 20;
 
-/// What must be left to the process, for its threads and allocations, once tables have as much. 256 MiB.
+/// The bytes that must be left to the process, for its threads and allocations, once tables have as much. 256 MiB.
 const LEFT: u64 = 256 << 20;
 
 static BYTES: AtomicU64 = AtomicU64::new(0);
@@ -52,10 +52,10 @@ pub(crate) fn unlimited_bytes() -> usize {
 
 /// A part of a sum, which is taken back when this is dropped.
 #[derive(Debug)]
-pub(super) struct Share {
+struct Share {
     total: &'static AtomicU64,
     share: u64,
-    /// The sum behind it.
+    /// The sum with it.
     sum: u64,
 }
 
@@ -66,26 +66,6 @@ impl Share {
         let add = |sum: u64| sum.checked_add(share).filter(|sum| *sum <= most);
         let before = total.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
         Some(Self { total, share, sum: before + share })
-    }
-
-    /// `bytes` of addresses.
-    ///
-    /// # Errors
-    /// The tables of the process have too many already.
-    pub(super) fn take_addresses(bytes: usize) -> io::Result<Self> {
-        Self::take(&BYTES, bytes as u64, MOST).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
-    }
-
-    /// The bytes that the system should grant beside these: as many again, and as many as all tables have, up to [`LEFT`]. `None` if that was asked a
-    /// short while ago, unless addresses are known to be scarce.
-    pub(super) fn to_be_left(&self, is_scarce: bool) -> Option<usize> {
-        let is_due = is_scarce || (self.sum - self.share) / ASK != self.sum / ASK;
-        is_due.then_some(self.share.max(self.sum.min(LEFT)) as usize)
-    }
-
-    /// One range with huge pages, if there may be another.
-    pub(super) fn take_huge_pages() -> Option<Self> {
-        Self::take(&HUGE, 1, MOST_HUGE)
     }
 }
 
@@ -131,24 +111,28 @@ impl Range {
     /// # Errors
     /// The last refusal.
     pub(crate) fn reserve(bytes: usize, least: usize, huge_pages: bool) -> io::Result<Self> {
+        // Returns the memory of the shared pool to the system, unless another thread has it. Returns whether there was any.
+        let give_up = || TablePool::shared().try_with(core::mem::take).is_some_and(|kept| !kept.is_empty());
         let mut len = bytes.max(least);
         let mut is_cleared = false;
         loop {
             match Self::granted(len, huge_pages, len < bytes) {
                 Ok(range) => return Ok(range),
-                Err(_) if !core::mem::replace(&mut is_cleared, true) && TablePool::shared().give_up() => {}
+                Err(_) if !core::mem::replace(&mut is_cleared, true) && give_up() => {}
                 Err(refusal) if len == least => return Err(refusal),
                 Err(_) => len = (len / LESS).next_multiple_of(ALIGN).max(least),
             }
         }
     }
 
-    /// A range of `len` bytes that leaves addresses to the process. The system is asked about that if `is_scarce`, and else once in a while.
+    /// A range of `len` bytes that leaves addresses to the process. That is tried if `is_scarce`, and else once in a while.
     fn granted(len: usize, huge_pages: bool, is_scarce: bool) -> io::Result<Self> {
-        let addresses = Share::take_addresses(len)?;
+        let addresses = Share::take(&BYTES, len as u64, MOST).ok_or(io::ErrorKind::OutOfMemory)?;
         let mut range = if len <= HEAP_BYTES { Self::allocate(len) } else { Self::map(len, huge_pages) }?;
-        if let (Some(left), false) = (addresses.to_be_left(is_scarce), cfg!(miri)) {
-            Self::map_anonymous(left)?;
+        let Share { sum, share, .. } = addresses;
+        if !cfg!(miri) && (is_scarce || (sum - share) / ASK != sum / ASK) {
+            // As much as this range, and as much as all tables have.
+            Self::map_anonymous(share.max(sum.min(LEFT)) as usize)?;
         }
         range.addresses = Some(addresses);
         Ok(range)
@@ -171,8 +155,15 @@ impl Range {
             return Err(io::ErrorKind::Unsupported.into());
         }
         let map = MmapRaw::from(Self::map_anonymous(len)?);
-        let advised = if huge_pages { advise_huge_pages(&map) } else { None };
         let base = NonNull::new(map.as_mut_ptr()).ok_or(io::ErrorKind::OutOfMemory)?;
+        // A process with many such ranges goes without.
+        let may_advise = cfg!(target_os = "linux") && huge_pages && map.len() > 2 * HUGE_PAGE;
+        let advised = may_advise.then(|| Share::take(&HUGE, 1, MOST_HUGE)).flatten();
+        #[cfg(target_os = "linux")]
+        if advised.is_some() {
+            // Past the first one, so that a small table takes little memory. A kernel that was built without them refuses: the table is only slower.
+            drop(map.advise_range(memmap2::Advice::HugePage, HUGE_PAGE, map.len() - HUGE_PAGE));
+        }
         Ok(Self { base, len: map.len(), map: Some(map), huge_pages, addresses: None, _advised: advised })
     }
 
@@ -203,21 +194,6 @@ impl Drop for Range {
             unsafe { dealloc(self.base(), layout) };
         }
     }
-}
-
-/// Asks for huge pages past the first one, so that a small table takes little memory.
-/// A system without them ignores the wish, and so does a process with many such ranges.
-fn advise_huge_pages(map: &MmapRaw) -> Option<Share> {
-    #[cfg(target_os = "linux")]
-    if map.len() > 2 * HUGE_PAGE {
-        let advised = Share::take_huge_pages()?;
-        // If the kernel was built without them it refuses, and the table is only slower.
-        drop(map.advise_range(memmap2::Advice::HugePage, HUGE_PAGE, map.len() - HUGE_PAGE));
-        return Some(advised);
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = (map, HUGE_PAGE, Share::take_huge_pages);
-    None
 }
 
 /// Keeps the memory of dropped tables for the tables that are made next.
@@ -305,12 +281,6 @@ impl TablePool {
             Err(TryLockError::Poisoned(poisoned)) => Some(with(&mut poisoned.into_inner())),
             Err(TryLockError::WouldBlock) => None,
         }
-    }
-
-    /// Returns its memory to the system, unless another thread has it. Returns whether there was any.
-    fn give_up(&self) -> bool {
-        let kept = self.try_with(core::mem::take);
-        kept.is_some_and(|kept| !kept.is_empty())
     }
 
     /// The most recently returned range of `bytes`, if any, and the number of its bytes that were used before.

@@ -4,11 +4,10 @@
 //! The initial contents of a range are undefined: only written words are read. The system commits pages at first touch.
 //! The models in `loom-tests` replace this file by one that checks those rules.
 
-use core::fmt;
 use core::marker::PhantomData;
 use std::io;
 
-use super::lanes::row;
+use super::lanes::{Test, row};
 pub(crate) use super::poison::REDZONE_WORDS;
 use super::poison::{poison, unpoison};
 use super::range::Range;
@@ -26,6 +25,7 @@ const PAGE: usize = 4 << 10;
 pub(crate) const MAX_WORDS: u64 = 1 << 32;
 
 /// A range of memory that one table uses, and the pool that it returns to.
+#[derive(Debug)]
 pub(crate) struct Storage {
     /// `None` only while it is dropped.
     range: Option<Range>,
@@ -194,30 +194,20 @@ impl<'a> Words<'a> {
     /// The word of the lane lies in the range, was written, and is only ever an atomic.
     #[inline(always)]
     pub(crate) unsafe fn lane(self, row: u32, lane: usize, order: Ordering) -> u32 {
-        // SAFETY: says the caller.
+        // SAFETY: the caller's promise.
         unsafe { row::lane(self.row(row), lane, order) }
     }
 
-    /// The lanes among the first `lanes` of the row that begins with word `row` that are greater than `bound`: see [`lanes`](super::lanes). Other bits
-    /// of the mask have no meaning.
+    /// Those of the first `lanes` lanes of the row that begins with word `row` that pass the test: see [`lanes`](super::lanes). Other bits of the
+    /// mask have no meaning.
     ///
     /// # Safety
     /// The first word of the row is a multiple of 8; [`ROW_WORDS`](super::lanes::ROW_WORDS) words from it on lie in the range, were written, and are
     /// only ever atomics.
     #[inline(always)]
-    pub(crate) unsafe fn lanes_greater(self, row: u32, bound: i32, lanes: usize) -> u32 {
-        // SAFETY: the row, says the caller; the range is aligned to a cache line, so the row is aligned to a cache line.
-        unsafe { row::greater(self.row(row), bound, lanes) }
-    }
-
-    /// The lanes among the first `lanes` of the row that begins with word `row` that are equal to `value`.
-    ///
-    /// # Safety
-    /// As for [`lanes_greater`](Self::lanes_greater).
-    #[inline(always)]
-    pub(crate) unsafe fn lanes_equal(self, row: u32, value: u32, lanes: usize) -> u32 {
-        // SAFETY: as in `lanes_greater`.
-        unsafe { row::equal(self.row(row), value, lanes) }
+    pub(crate) unsafe fn lanes(self, row: u32, test: Test, lanes: usize) -> u32 {
+        // SAFETY: the row, by the caller's promise; the range is aligned to a cache line, so the row is aligned to a cache line.
+        unsafe { row::mask(self.row(row), test, lanes) }
     }
 
     #[inline(always)]
@@ -255,12 +245,6 @@ impl Drop for Storage {
         if let Some(range) = self.range.take() {
             self.pool.put(range, self.used);
         }
-    }
-}
-
-impl fmt::Debug for Storage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Storage").field("words", &self.words()).finish_non_exhaustive()
     }
 }
 

@@ -8,6 +8,7 @@ use crate::bounds::KeyBounds;
 use crate::iter::cursor::TableCursor;
 use crate::iter::range::{Ends, TableRange};
 use crate::iter::source::Handle;
+use crate::iter::walk::End;
 use crate::node::Target;
 use crate::sync::Arc;
 
@@ -250,11 +251,6 @@ pub type MemtableCursor<'a> = TableCursor<&'a MemtableCore, MemtableCore>;
 /// ```
 pub type OwnedCursor = TableCursor<Arc<MemtableCore>, MemtableCore>;
 
-/// A position in the versions.
-fn target(key: &[u8], seqno: u64) -> Target<'_> {
-    Target { key, version: seqno }
-}
-
 /// The cursors of a memtable.
 impl<H: Handle<MemtableCore>> TableCursor<H, MemtableCore> {
     /// Makes the cursor show the newest version of each key that is not newer than `seqno`, as [`Memtable::range`] does, and
@@ -274,23 +270,23 @@ impl<H: Handle<MemtableCore>> TableCursor<H, MemtableCore> {
     /// Moves to the first entry at or behind a position, for `next` to take. Returns false if there is none;
     /// then the cursor is behind the last entry. Expected O(log n), not counting entries that are hidden.
     pub fn seek(&mut self, key: &[u8], seqno: u64) -> bool {
-        self.seek_at(target(key, seqno))
+        self.seek_from(Target { key, version: seqno }, End::Included)
     }
 
     /// Like [`seek`](Self::seek), to the first entry behind a position.
     pub fn seek_exclusive(&mut self, key: &[u8], seqno: u64) -> bool {
-        self.seek_past(target(key, seqno))
+        self.seek_from(Target { key, version: seqno }, End::Excluded)
     }
 
     /// Moves to the last entry at or before a position, for [`prev`](Self::prev) to take. Returns false if there is none;
     /// then the cursor is before the first entry. Expected O(log n), not counting entries that are hidden.
     pub fn seek_for_prev(&mut self, key: &[u8], seqno: u64) -> bool {
-        self.seek_back_at(target(key, seqno))
+        self.seek_back_from(Target { key, version: seqno }, End::Included)
     }
 
     /// Like [`seek_for_prev`](Self::seek_for_prev), to the last entry before a position.
     pub fn seek_before(&mut self, key: &[u8], seqno: u64) -> bool {
-        self.seek_back_past(target(key, seqno))
+        self.seek_back_from(Target { key, version: seqno }, End::Excluded)
     }
 }
 

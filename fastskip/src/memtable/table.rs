@@ -130,7 +130,7 @@ impl Memtable {
     #[must_use]
     pub fn get(&self, key: &[u8], seqno: u64) -> Lookup<'_> {
         let Some(list) = self.list.made() else { return Lookup::Absent };
-        lookup(list, list.lower_bound(Target { key, version: seqno }))
+        lookup(list, list.index.lower_bound(Target { key, version: seqno }))
     }
 
     /// Returns the newest version of `key` that is not newer than `seqno`, tombstones included: its number tells whether
@@ -226,20 +226,6 @@ impl Memtable {
     #[doc(hidden)]
     pub fn validate(&self) {
         self.list.made().into_iter().for_each(|list| list.validate(true));
-    }
-
-    /// Corrupts the hints that searches begin at: every answer stays right, some cost more. For tests. O(n).
-    #[cfg(feature = "scramble")]
-    #[doc(hidden)]
-    pub fn scramble_hints(&self, seed: u64) {
-        self.list.made().into_iter().for_each(|list| list.index.scramble_hints(seed));
-    }
-
-    /// As `validate`, for a table whose hints are corrupted.
-    #[cfg(feature = "scramble")]
-    #[doc(hidden)]
-    pub fn validate_scrambled(&self) {
-        self.list.made().into_iter().for_each(|list| list.validate(false));
     }
 }
 

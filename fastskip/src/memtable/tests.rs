@@ -70,7 +70,7 @@ fn a_hint_between_two_versions_is_not_the_answer() {
         let memtable = Memtable::builder().shards(1).build();
         [3, 5].into_iter().for_each(|seqno| assert!(memtable.put(&key, seqno, b"v").is_ok()));
         let list = memtable.list.made().unwrap();
-        let [old, new] = [3, 5].map(|version| list.lower_bound(Target { key: &key, version }).first.unwrap());
+        let [old, new] = [3, 5].map(|version| list.index.lower_bound(Target { key: &key, version }).first.unwrap());
         let target = Target { key: &key, version: 10 };
         let probe = list.index.probe(target, Ties::Settle, &mut ()).unwrap();
         let probe = Probe { hint: Some(old.into()), before: Some(new.into()), ..probe };

@@ -3,8 +3,7 @@
 use crate::iter::owned::OwnedItem;
 use crate::iter::source::Source;
 use crate::list::{LazyList, List};
-use crate::node::{Kind, Record, Target};
-use crate::nodes::{NodeRef, Schema};
+use crate::node::{Kind, NodeRef, Record, Schema, Target};
 use crate::sync::Ordering;
 
 /// The schema of a memtable's nodes: a key may have any number of versions, which differ in their sequence numbers and are
@@ -58,7 +57,7 @@ impl<'a> Version<'a> {
     #[inline]
     pub(super) fn find(table: &'a MemtableCore, key: &[u8], seqno: u64) -> Option<Self> {
         let list = table.made()?;
-        let found = list.lower_bound(Target { key, version: seqno }).with_key()?;
+        let found = list.index.lower_bound(Target { key, version: seqno }).with_key()?;
         table.show(list.node(found), None)
     }
 }

@@ -9,8 +9,7 @@ use crate::builder::Duplicates;
 use crate::error::InsertError;
 use crate::list::{Announced, ArenaAlloc, List, NodeAlloc, Outcome, Writer, index_words};
 use crate::mem::storage::WORD;
-use crate::node::{Kind, MAX_KEY_LEN, NewNode};
-use crate::nodes::Schema;
+use crate::node::{Kind, MAX_KEY_LEN, NewNode, Schema};
 use crate::sync::thread_index;
 use crate::tuning::GROUP;
 
@@ -81,7 +80,7 @@ impl<'a> Op<'a> {
     }
 }
 
-/// What a write or a batch has stored.
+/// The result of a write or a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Written {
@@ -170,7 +169,7 @@ impl Memtable {
     /// # Errors
     /// The same as for [`reserve`](Self::reserve).
     pub fn apply(&self, ops: &[Op<'_>], first_seqno: u64) -> Result<Written, InsertError> {
-        Ok(self.reserve_for(ops, Some(&|index| nth(first_seqno, index)))?.apply(first_seqno))
+        Ok(self.reserve_for(ops, Some(&|index| first_seqno.saturating_add(index as u64)))?.apply(first_seqno))
     }
 
     /// Stores all of `ops` under the sequence number `seqno`, or nothing. Of several writes of a key, the last one is stored. The
@@ -214,7 +213,7 @@ impl Memtable {
 
     /// The words of the nodes for `ops`, and those of the last one.
     fn words_for(&self, ops: &[Op<'_>]) -> Result<(u64, u64), InsertError> {
-        let replaces = self.list.config().duplicates == Duplicates::Replace;
+        let replaces = self.list.config.duplicates == Duplicates::Replace;
         let (mut words, mut last) = (0, 0);
         for op in ops {
             let new = op.new_node(0);
@@ -278,7 +277,7 @@ impl Memtable {
         }
         let announced = writer.announce(ops.len());
         let mut start = writer.reserve(entries, words, last);
-        let has_limit = self.list.config().max_entries != 0;
+        let has_limit = self.list.config.max_entries != 0;
         if let (Err(_), true, Some(number)) = (start, replaces && has_limit, number) {
             entries = self.new_entries(ops, number);
             start = writer.reserve(entries, words, last);
@@ -294,11 +293,6 @@ impl Memtable {
         let is_new = |(key, seqno)| self.get_version(key, seqno).is_none_or(|version| version.seqno != seqno);
         places.into_iter().filter(|place| is_new(*place)).count() as u64
     }
-}
-
-/// The number of the write at `index`.
-fn nth(first_seqno: u64, index: usize) -> u64 {
-    first_seqno.saturating_add(index as u64)
 }
 
 /// Stores `op`; with `REPLACE`, also where its key has a version `seqno`.
@@ -373,7 +367,7 @@ impl Reservation<'_> {
     /// returned. Expected O(log n) for each write.
     pub fn apply(self, first_seqno: u64) -> Written {
         let ops = self.ops;
-        self.store(move |index| ops[index].new_node(nth(first_seqno, index)))
+        self.store(move |index| ops[index].new_node(first_seqno.saturating_add(index as u64)))
     }
 
     /// Stores the batch, all of it under the sequence number `seqno`. Of several writes of a key, the last one is stored. A write is not

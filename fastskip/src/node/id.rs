@@ -15,7 +15,7 @@ pub(crate) const FIRST_NODE: u32 = HEAD + 1;
 /// (I4, I8). Only this folder makes ids, in three ways:
 ///
 /// * [`NewNode::write`](super::NewNode::write) returns the id of the node that it wrote;
-/// * [`Node::next`](super::Node::next) reads the id from a link, with Acquire;
+/// * [`next`](super::next) reads the id from a link, with Acquire;
 /// * [`NodeId::from_stored`] restores the id from a word that it was stored in, such as a hint. It is unsafe: its caller
 ///   proves what the other two know.
 ///
@@ -32,7 +32,7 @@ impl NodeId {
     #[inline(always)]
     pub(super) unsafe fn of_written(off: u32) -> Self {
         debug_assert!(off > HEAD);
-        // SAFETY: not 0, says the caller.
+        // SAFETY: not 0, by the caller's promise.
         Self(unsafe { NonZeroU32::new_unchecked(off) })
     }
 
@@ -56,7 +56,7 @@ impl NodeId {
     }
 }
 
-/// What a link can start from: the head or a node.
+/// The start of a link: the head or a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Predecessor(NonZeroU32);
 
@@ -64,7 +64,7 @@ impl Predecessor {
     /// The head, which precedes every key.
     pub(crate) const HEAD: Self = Self(NonZeroU32::MIN);
 
-    /// The number to store where a predecessor cannot be. Never 0, which is free to say "none".
+    /// The number to store, which is the offset of its link. Never 0, which means "none".
     #[inline(always)]
     pub(crate) fn to_stored(self) -> u32 {
         self.0.get()
@@ -77,12 +77,6 @@ impl Predecessor {
     #[inline(always)]
     pub(crate) unsafe fn from_stored(stored: u32) -> Option<Self> {
         NonZeroU32::new(stored).map(Self)
-    }
-
-    /// The offset of its link.
-    #[inline(always)]
-    pub(super) fn offset(self) -> u32 {
-        self.0.get()
     }
 
     /// The node; `None` for the head.

@@ -5,12 +5,31 @@
 //! commits a replacement, so replacements of an entry have one order, that of the swaps, and a reader sees the one or the other. Nothing
 //! else about the list changes: not its order, not its hints.
 
+use core::marker::PhantomData;
+
 use super::id::{Link, NodeId, Predecessor};
-use super::write::{Kind, MAX_TAG, REPLACEABLE};
+use super::write::{Kind, MAX_TAG, REPLACEABLE, Target};
 use crate::mem::storage::{Storage, WORD};
 use crate::sync::{AtomicU64, Ordering, ord};
 
-/// What a node holds.
+/// The difference between the two types of table below their API: what a node holds beside its entry, and how equal keys are ordered.
+pub trait Schema: Send + Sync + 'static {
+    /// Words between a node's link and its bytes.
+    const META_WORDS: usize;
+
+    /// Whether a key can have more than one node.
+    const HAS_VERSIONS: bool;
+
+    /// The initial values of those words.
+    fn meta(version: u64) -> impl AsRef<[u64]>;
+
+    /// The version of a node: among equal keys, greater ones come first.
+    fn version(node: NodeRef<'_, Self>) -> u64
+    where
+        Self: Sized;
+}
+
+/// The contents of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Record<'a> {
     pub(crate) key: &'a [u8],
@@ -19,83 +38,104 @@ pub(crate) struct Record<'a> {
     pub(crate) tag: u8,
 }
 
-/// A node in its table's storage, or the head where a method allows it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Node<'a> {
-    pub(super) storage: &'a Storage,
-    pub(super) off: u32,
+/// Makes the head of an empty table: a link that ends the list.
+pub(super) fn write_head(storage: &Storage) {
+    // Word 0 stays poisoned.
+    storage.unpoison(Predecessor::HEAD.to_stored(), WORD);
+    // SAFETY: the head of this storage.
+    unsafe { link(storage, Predecessor::HEAD) }.store(Link::END.pack(), Ordering::Relaxed);
 }
 
-impl<'a> Node<'a> {
-    /// The node or head `at`, of the table that lies in `storage`.
-    #[inline(always)]
-    pub(crate) fn new(storage: &'a Storage, at: impl Into<Predecessor>) -> Self {
-        Self { storage, off: at.into().offset() }
-    }
+/// The word of the link of a node, or of the head.
+///
+/// # Safety
+/// The head, or a node of this storage.
+#[inline(always)]
+pub(super) unsafe fn link(storage: &Storage, at: impl Into<Predecessor>) -> &AtomicU64 {
+    // SAFETY: a node begins with its link, which is only ever an atomic.
+    unsafe { storage.word(at.into().to_stored()) }
+}
 
-    /// Makes the head of an empty table: a link that ends the list.
-    pub(crate) fn write_head(storage: &'a Storage) {
-        let head = Self::new(storage, Predecessor::HEAD);
-        // Word 0 stays poisoned.
-        storage.unpoison(head.off, WORD);
-        // SAFETY: the head of this storage.
-        unsafe { head.link() }.store(Link::END.pack(), Ordering::Relaxed);
-    }
+/// The link of a node, or of the head.
+///
+/// # Safety
+/// The head, or a node of this storage that was linked.
+#[inline(always)]
+pub(super) unsafe fn next(storage: &Storage, at: impl Into<Predecessor>) -> Link {
+    // SAFETY: the caller's promise.
+    let link = unsafe { link(storage, at) };
+    // ORDERING(link.next): Acquire; pairs with `link.commit`. Weaker: the successor's bytes could be read before they are
+    // written (loom `publish`).
+    let word = link.load(ord("link.next", Ordering::Acquire));
+    // SAFETY: links hold what `pack` made of an id of this table, and were acquired.
+    unsafe { Link::unpack(word) }
+}
 
-    /// The link.
-    ///
+/// Prefetches the words that an iterator reads of a node at `off`, if there is one: the link, the key, and the beginning of the value.
+#[inline(always)]
+pub(crate) fn prefetch_entry(storage: &Storage, off: u32) {
+    storage.prefetch::<0>(off);
+    storage.prefetch::<8>(off);
+    storage.prefetch::<14>(off);
+}
+
+/// Makes the word at `off`, behind which a replaceable node is to be written, name no replacement yet. Returns where the node begins.
+///
+/// # Safety
+/// The word at `off` was allocated to the caller, and used for nothing else.
+pub(crate) unsafe fn write_latest(storage: &Storage, off: u32) -> u32 {
+    storage.unpoison(off, WORD);
+    // SAFETY: the caller's, and an atomic from the start. Relaxed: published with the node.
+    unsafe { storage.word(off) }.store(0, Ordering::Relaxed);
+    off + 1
+}
+
+/// A node of a table with this schema, in the table's storage.
+pub struct NodeRef<'a, S> {
+    storage: &'a Storage,
+    off: u32,
+    schema: PhantomData<S>,
+}
+
+impl<S> Clone for NodeRef<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for NodeRef<'_, S> {}
+
+impl<'a, S: Schema> NodeRef<'a, S> {
     /// # Safety
-    /// The head, or a node of this storage.
+    /// `id` is of the table in `storage`, which has schema `S`.
     #[inline(always)]
-    pub(crate) unsafe fn link(self) -> &'a AtomicU64 {
-        // SAFETY: a node begins with its link, which is only ever an atomic.
-        unsafe { self.storage.word(self.off) }
+    pub(crate) unsafe fn new(storage: &'a Storage, id: NodeId) -> Self {
+        Self { storage, off: id.to_stored(), schema: PhantomData }
     }
 
-    /// The successor.
-    ///
-    /// # Safety
-    /// The head, or a node of this storage that was linked.
+    /// Meta word `index`, which must be less than `S::META_WORDS`.
     #[inline(always)]
-    pub(crate) unsafe fn next(self) -> Link {
-        // SAFETY: the caller's promise.
-        let link = unsafe { self.link() };
-        // ORDERING(link.next): Acquire; pairs with `link.commit`. Weaker: the successor's bytes could be read before they are
-        // written (loom `publish`).
-        let word = link.load(ord("link.next", Ordering::Acquire));
-        // SAFETY: links hold what `pack` made of an id of this table, and were acquired.
-        unsafe { Link::unpack(word) }
-    }
-
-    /// Asks the processor for what a search reads: the link, meta words and the beginning of the key.
-    #[inline(always)]
-    pub(crate) fn prefetch_search(self) {
-        self.storage.prefetch::<0>(self.off);
-        self.storage.prefetch::<4>(self.off);
-    }
-
-    /// Asks the processor for what an iterator reads of a node at `off`, if there is one: the link, the key, and the beginning of the value.
-    #[inline(always)]
-    pub(crate) fn prefetch_entry(storage: &Storage, off: u32) {
-        storage.prefetch::<0>(off);
-        storage.prefetch::<8>(off);
-        storage.prefetch::<14>(off);
-    }
-
-    /// Meta word `index`.
-    ///
-    /// # Safety
-    /// A node, not the head, made with more than `index` meta words.
-    #[inline(always)]
-    pub(crate) unsafe fn meta(self, index: usize) -> &'a AtomicU64 {
-        // SAFETY: the node has such a word, which has an offset.
+    pub(crate) fn meta(self, index: usize) -> &'a AtomicU64 {
+        assert!(index < S::META_WORDS);
+        // SAFETY: a node of schema `S` (`new`) has such a word, which has an offset.
         let off = unsafe { self.off.unchecked_add(1 + index as u32) };
-        // SAFETY: it stands behind the link and is only ever an atomic.
+        // SAFETY: the word follows the link and is only ever an atomic.
         unsafe { self.storage.word(off) }
     }
 
+    #[inline(always)]
+    pub(crate) fn version(self) -> u64 {
+        S::version(self)
+    }
+
+    /// The target of a search for this very node.
+    #[inline(always)]
+    pub(crate) fn target(self) -> Target<'a> {
+        Target { key: self.key(), version: self.version() }
+    }
+
     /// # Safety
-    /// A node of this storage, not the head, and `at..at + len` are bytes that `NewNode::write` wrote.
+    /// `at..at + len` are bytes of this node that `NewNode::write` wrote.
     #[inline(always)]
     unsafe fn bytes(self, at: usize, len: usize) -> &'a [u8] {
         // SAFETY: I4; what made the id happened after the writing (see `NodeId`).
@@ -143,49 +183,33 @@ impl<'a> Node<'a> {
     }
 
     /// The key, and where it ends.
-    ///
-    /// # Safety
-    /// A node of this storage, not the head, made with `meta` meta words.
     #[inline(always)]
-    unsafe fn key_and_end(self, meta: usize) -> (&'a [u8], usize) {
-        // SAFETY: the key's length stands right behind the meta words.
-        let (len, at) = unsafe { self.varint(WORD * (1 + meta)) };
+    fn key_and_end(self) -> (&'a [u8], usize) {
+        // SAFETY: in a node of schema `S` (`new`), the key's length follows the meta words.
+        let (len, at) = unsafe { self.varint(WORD * (1 + S::META_WORDS)) };
         // SAFETY: the key follows its length.
         (unsafe { self.bytes(at, len as usize) }, at + len as usize)
     }
 
-    /// The key.
-    ///
-    /// # Safety
-    /// A node of this storage, not the head, made with `meta` meta words.
     #[inline(always)]
-    pub(crate) unsafe fn key(self, meta: usize) -> &'a [u8] {
-        // SAFETY: the caller's promise.
-        unsafe { self.key_and_end(meta) }.0
+    pub(crate) fn key(self) -> &'a [u8] {
+        self.key_and_end().0
     }
 
-    /// What the latest write of its key and version stored.
-    ///
-    /// # Safety
-    /// A linked node of this storage, not the head, made with `meta` meta words.
+    /// The record that the latest write of this linked node's key and version stored.
     #[inline(always)]
-    pub(crate) unsafe fn record(self, meta: usize) -> Record<'a> {
-        // SAFETY: the caller's promise.
-        match unsafe { self.short_value(meta) } {
+    pub(crate) fn record(self) -> Record<'a> {
+        match self.short_value() {
             Some((key, value)) => Record { key, value, kind: Kind::Value, tag: 0 },
-            // SAFETY: the caller's promise.
-            None => unsafe { self.latest_record(meta) },
+            None => self.latest_record(),
         }
     }
 
     /// The key and the value, if this is a plain value, the length of the key takes one byte, and the head at most two.
-    ///
-    /// # Safety
-    /// A node of this storage, not the head, made with `meta` meta words.
     #[inline(always)]
-    unsafe fn short_value(self, meta: usize) -> Option<(&'a [u8], &'a [u8])> {
-        let start = WORD * (1 + meta);
-        // SAFETY: the key's length stands right behind the meta words.
+    fn short_value(self) -> Option<(&'a [u8], &'a [u8])> {
+        let start = WORD * (1 + S::META_WORDS);
+        // SAFETY: in a node of schema `S` (`new`), the key's length follows the meta words.
         let key_len = unsafe { self.bytes(start, 1) }[0];
         let end = start + 1 + usize::from(key_len);
         if key_len >= 0x80 {
@@ -208,63 +232,35 @@ impl<'a> Node<'a> {
         }
         // SAFETY: the key follows its length.
         let key = unsafe { self.bytes(start + 1, key_len.into()) };
-        // SAFETY: the value follows the head, which says its length.
+        // SAFETY: the value follows the head, which has its length.
         Some((key, unsafe { self.bytes(at, len) }))
     }
 
-    /// What it holds itself, whatever replaced that; and whether it is replaceable.
-    ///
-    /// # Safety
-    /// A node of this storage, not the head, made with `meta` meta words.
-    pub(crate) unsafe fn own_record(self, meta: usize) -> (Record<'a>, bool) {
-        // SAFETY: the caller's promise.
-        let (key, end) = unsafe { self.key_and_end(meta) };
+    /// The record of the node itself, whatever replaced that; and the word of its latest replacement, if it is replaceable.
+    pub(crate) fn own_record(self) -> (Record<'a>, Option<&'a AtomicU64>) {
+        let (key, end) = self.key_and_end();
         // SAFETY: the head follows the key.
         let (head, at) = unsafe { self.varint(end) };
         let (value_at, len, byte) = match (head & 1 == 0, head >> 1) {
             (true, len) => (at, len, 0),
-            (false, 0) => return (Record { key, value: &[], kind: Kind::Tombstone, tag: 0 }, false),
+            (false, 0) => return (Record { key, value: &[], kind: Kind::Tombstone, tag: 0 }, None),
             // SAFETY: such a head has a byte behind it.
             (false, more) => (at + 1, more - 1, unsafe { self.bytes(at, 1) }[0]),
         };
-        // SAFETY: the value follows the head, which says its length, or that byte.
+        // SAFETY: the value follows the head, which has its length, or that byte.
         let value = unsafe { self.bytes(value_at, len as usize) };
         let (kind, tag) = (if byte & 1 == 0 { Kind::Value } else { Kind::Tombstone }, byte >> 1);
-        (Record { key, value, kind, tag: tag & MAX_TAG }, tag & REPLACEABLE != 0)
-    }
-}
-
-impl<'a> Node<'a> {
-    /// The word before the link.
-    ///
-    /// # Safety
-    /// A replaceable node of this storage.
-    #[inline]
-    unsafe fn latest_word(self) -> &'a AtomicU64 {
-        // SAFETY: such a node was allocated with a word before its link, which is only ever an atomic.
-        unsafe { self.storage.word(self.off - 1) }
+        // SAFETY: a replaceable node was allocated with a word before its link, which is only ever an atomic.
+        let latest = (tag & REPLACEABLE != 0).then(|| unsafe { self.storage.word(self.off - 1) });
+        (Record { key, value, kind, tag: tag & MAX_TAG }, latest)
     }
 
-    /// Makes the word at `off`, behind which a replaceable node is to be written, say that nothing replaced it yet. Returns
-    /// where the node begins.
-    ///
-    /// # Safety
-    /// The word at `off` was allocated to the caller, and used for nothing else.
-    pub(crate) unsafe fn write_latest(storage: &Storage, off: u32) -> u32 {
-        storage.unpoison(off, WORD);
-        // SAFETY: the caller's, and an atomic from the start. Relaxed: published with the node.
-        unsafe { storage.word(off) }.store(0, Ordering::Relaxed);
-        off + 1
+    /// The node that was written last for this linked node's key and version, unless that is this one.
+    pub(crate) fn latest(self) -> Option<NodeId> {
+        Self::read_latest(self.own_record().1?)
     }
 
-    /// The node that was written last for this one's key and version, unless that is this one.
-    ///
-    /// # Safety
-    /// A replaceable node of this storage that was linked.
-    #[inline]
-    pub(crate) unsafe fn latest(self) -> Option<NodeId> {
-        // SAFETY: the caller's promise.
-        let word = unsafe { self.latest_word() };
+    fn read_latest(word: &AtomicU64) -> Option<NodeId> {
         // ORDERING(latest.read): Acquire; pairs with `latest.swap`. Weaker: the new value could be read before it is written (loom
         // `replaced_value_is_seen_whole`).
         let latest = word.load(ord("latest.read", Ordering::Acquire));
@@ -272,13 +268,13 @@ impl<'a> Node<'a> {
         unsafe { NodeId::from_stored(latest as u32) }
     }
 
-    /// Makes `by` the latest node, and returns what was it before, unless that is this one.
+    /// Makes `by` show instead of this linked node, and returns the node that did so before, unless that is this one. `by` has the same key and
+    /// version, and was not linked.
     ///
-    /// # Safety
-    /// A replaceable node of this storage that was linked; `by` is another one with its key and version that was not.
-    pub(crate) unsafe fn replace(self, by: NodeId) -> Option<NodeId> {
-        // SAFETY: the caller's promise.
-        let word = unsafe { self.latest_word() };
+    /// # Panics
+    /// If this node is not replaceable.
+    pub(crate) fn replace(self, by: NodeId) -> Option<NodeId> {
+        let word = self.own_record().1.expect("I10 broken: a node that is not replaceable");
         // ORDERING(latest.swap): Release; pairs with `latest.read`, see there. And Acquire; pairs with itself. Weaker: the length of what is
         // replaced, which is counted, could be read before it is written (loom `last_of_two_replacements_stays`).
         let before = word.swap(by.to_stored().into(), ord("latest.swap", Ordering::AcqRel));
@@ -286,22 +282,14 @@ impl<'a> Node<'a> {
         unsafe { NodeId::from_stored(before as u32) }
     }
 
-    /// What the latest write of its key and version stored, whatever that is.
-    ///
-    /// # Safety
-    /// A linked node of this storage, not the head, made with `meta` meta words.
+    /// The latest record of a node of any form.
     #[inline(never)]
-    pub(super) unsafe fn latest_record(self, meta: usize) -> Record<'a> {
-        // SAFETY: the caller's promise.
-        let (own, is_replaceable) = unsafe { self.own_record(meta) };
-        if !is_replaceable {
-            return own;
-        }
-        // SAFETY: replaceable, as was just read.
-        match unsafe { self.latest() } {
+    fn latest_record(self) -> Record<'a> {
+        let (own, word) = self.own_record();
+        match word.and_then(Self::read_latest) {
             None => own,
-            // SAFETY: of this table, and made as this one was.
-            Some(latest) => unsafe { Node::new(self.storage, latest).own_record(meta) }.0,
+            // SAFETY: of this table.
+            Some(latest) => unsafe { Self::new(self.storage, latest) }.own_record().0,
         }
     }
 }
@@ -312,6 +300,21 @@ mod tests {
     use crate::mem::storage::REDZONE_WORDS;
     use crate::node::write::varint_len;
     use crate::node::{MAX_KEY_LEN, MAX_TAG, MAX_VALUE_LEN, NewNode};
+
+    struct Meta<const WORDS: usize>;
+
+    impl<const WORDS: usize> Schema for Meta<WORDS> {
+        const META_WORDS: usize = WORDS;
+        const HAS_VERSIONS: bool = false;
+
+        fn meta(_: u64) -> impl AsRef<[u64]> {
+            [0; WORDS]
+        }
+
+        fn version(_: NodeRef<'_, Self>) -> u64 {
+            0
+        }
+    }
 
     /// Catches a length, kind or tag that is cut or grows on its way through the arena, at every size where its encoding changes, and
     /// plain entries that take more room than they did without tags.
@@ -330,9 +333,13 @@ mod tests {
                     assert!(new.is_encodable());
                     // SAFETY: the storage is this test's alone and large enough.
                     let id = unsafe { new.write(&storage, off, &[0; 2][..meta]) };
-                    let node = Node::new(&storage, id);
-                    // SAFETY: written just above, by this thread.
-                    assert_eq!(unsafe { node.record(meta) }, Record { key, value, kind, tag });
+                    let record = match meta {
+                        // SAFETY: written just above, by this thread.
+                        1 => unsafe { NodeRef::<Meta<1>>::new(&storage, id) }.record(),
+                        // SAFETY: as above.
+                        _ => unsafe { NodeRef::<Meta<2>>::new(&storage, id) }.record(),
+                    };
+                    assert_eq!(record, Record { key, value, kind, tag });
                     let head = match (kind, tag, value.len()) {
                         (Kind::Value, 0, len) => varint_len((len as u32) << 1),
                         (Kind::Tombstone, 0, 0) => 1,

@@ -12,7 +12,7 @@ pub const MAX_VALUE_LEN: usize = 1 << 30;
 /// The greatest tag: six bits.
 pub const MAX_TAG: u8 = 63;
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
@@ -25,7 +25,7 @@ pub enum Kind {
 /// The bit above a tag: the node has a word before its link, for the node that replaces it.
 pub(super) const REPLACEABLE: u8 = MAX_TAG + 1;
 
-/// What is searched for: the first entry with this key and a version not greater, or the first one after it.
+/// The target of a search: the first entry with this key and a version not greater, or the first one after it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target<'k> {
     pub(crate) key: &'k [u8],
@@ -64,7 +64,7 @@ impl<'k> NewNode<'k> {
         Target { key: self.key, version: self.version }
     }
 
-    /// Whether key, value and tag keep to the limits. To be asked before it is made [replaceable](Self::replaceable).
+    /// Whether key, value and tag keep to the limits. Only for a node that is not [replaceable](Self::replaceable) yet.
     #[inline]
     pub(crate) fn is_encodable(&self) -> bool {
         self.key.len() <= MAX_KEY_LEN && self.value_len <= MAX_VALUE_LEN && self.tag <= MAX_TAG

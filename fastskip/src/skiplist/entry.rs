@@ -6,9 +6,9 @@ use crate::iter::cursor::TableCursor;
 use crate::iter::owned::OwnedItem;
 use crate::iter::range::TableRange;
 use crate::iter::source::{Handle, Source};
+use crate::iter::walk::End;
 use crate::list::List;
-use crate::node::{Kind, Record, Target};
-use crate::nodes::NodeRef;
+use crate::node::{Kind, NodeRef, Record, Target};
 use crate::sync::Arc;
 
 /// The greatest possible stamp, up to which everything is shown.
@@ -151,23 +151,23 @@ impl<H: Handle<ConcurrentSkipList>> TableCursor<H, ConcurrentSkipList> {
     /// Moves to the first entry whose key is not less than `key`, for `next` to take. Returns false if there is none;
     /// then the cursor is behind the last entry. Expected O(log n), not counting entries that are hidden.
     pub fn seek(&mut self, key: &[u8]) -> bool {
-        self.seek_at(Target { key, version: 0 })
+        self.seek_from(Target { key, version: 0 }, End::Included)
     }
 
     /// Like [`seek`](Self::seek), to the first entry whose key is greater.
     pub fn seek_exclusive(&mut self, key: &[u8]) -> bool {
-        self.seek_past(Target { key, version: 0 })
+        self.seek_from(Target { key, version: 0 }, End::Excluded)
     }
 
     /// Moves to the last entry whose key is not greater than `key`, for [`prev`](Self::prev) to take. Returns false if there is none;
     /// then the cursor is before the first entry. Expected O(log n), not counting entries that are hidden.
     pub fn seek_for_prev(&mut self, key: &[u8]) -> bool {
-        self.seek_back_at(Target { key, version: 0 })
+        self.seek_back_from(Target { key, version: 0 }, End::Included)
     }
 
     /// Like [`seek_for_prev`](Self::seek_for_prev), to the last entry whose key is less.
     pub fn seek_before(&mut self, key: &[u8]) -> bool {
-        self.seek_back_past(Target { key, version: 0 })
+        self.seek_back_from(Target { key, version: 0 }, End::Excluded)
     }
 }
 

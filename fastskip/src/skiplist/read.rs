@@ -11,13 +11,13 @@ use crate::iter::source::Source;
 use crate::node::Target;
 use crate::sync::Arc;
 
-/// What is shown up to a stamp.
+/// Reads up to a stamp.
 impl ConcurrentSkipList {
     /// The entry of `key`.
     #[inline(always)]
     fn find(&self, key: &[u8], until: u64) -> Option<Entry<'_>> {
         let list = self.list.made()?;
-        let found = list.lower_bound(Target { key, version: 0 }).with_key()?;
+        let found = list.index.lower_bound(Target { key, version: 0 }).with_key()?;
         self.show(list.node(found), until)
     }
 

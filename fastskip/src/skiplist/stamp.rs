@@ -12,9 +12,9 @@
 //! `fetch_add(0)`. Both are read-modify-writes of one word, hence totally ordered. If a stamp t <= s, its reading comes
 //! before the snapshot's step, which therefore acquires the link or mark that preceded it: the snapshot finds the node
 //! from its first look on. If a snapshot meets no stamp, the one it sets is > s. Either way the answer is settled.
-//! Who saw an entry acquired its stamp, and with it that the clock was read; so a snapshot it takes then is >= that stamp.
+//! A thread that saw an entry acquired its stamp, and with it the reading of the clock; so a snapshot that it takes then is >= that stamp.
 
-use crate::nodes::{NodeRef, Schema};
+use crate::node::{NodeRef, Schema};
 use crate::sync::{AtomicU64, Ordering, ord};
 
 const INSERTED: usize = 0;
@@ -100,16 +100,6 @@ impl StampClock {
         self.settle(node.meta(INSERTED), UNSTAMPED)
     }
 
-    /// Settles when a node with this word was deleted, if it was.
-    #[inline(always)]
-    fn settle_deleted(&self, word: &AtomicU64) -> Option<u64> {
-        match load(word) {
-            UNSTAMPED => None,
-            PENDING => Some(self.stamp(word, PENDING)),
-            stamp => Some(stamp),
-        }
-    }
-
     /// Settles both. Returns what is shown up to a stamp: nothing, or an entry and whether it is deleted.
     #[inline(always)]
     pub(crate) fn shown(&self, node: NodeRef<'_, Stamped>, until: u64) -> Option<bool> {
@@ -118,7 +108,11 @@ impl StampClock {
         if self.settle(inserted, UNSTAMPED) > until {
             return None;
         }
-        Some(self.settle_deleted(deleted).is_some_and(|stamp| stamp <= until))
+        Some(match load(deleted) {
+            UNSTAMPED => false,
+            PENDING => self.stamp(deleted, PENDING) <= until,
+            stamp => stamp <= until,
+        })
     }
 
     /// Deletes `node`; false if it was deleted before. Settled when this returns.

@@ -39,7 +39,7 @@ use crate::InsertError;
 /// the insert continues from the same position. All methods can be called from any thread. None of them panics because of
 /// the number of threads.
 pub struct ConcurrentSkipList {
-    pub(super) list: LazyList<Stamped>,
+    pub(crate) list: LazyList<Stamped>,
     pub(super) clock: StampClock,
 }
 
@@ -129,7 +129,7 @@ impl ConcurrentSkipList {
     /// [`SealError`] if the system refuses the address range of the new list. The list is then not frozen, and
     /// [`SealError::into_list`] returns it.
     pub fn seal(self) -> Result<(FrozenList, Self), SealError> {
-        match Self::new_reserved(self.list.config().clone()) {
+        match Self::new_reserved(self.list.config.clone()) {
             Ok(fresh) => {
                 self.freeze();
                 Ok((FrozenList { list: self }, fresh))
@@ -261,13 +261,13 @@ impl ConcurrentSkipList {
     /// The limit on memory, in bytes; 0 means no limit.
     #[must_use]
     pub fn max_memory_bytes(&self) -> usize {
-        self.list.config().arena.max_memory_bytes
+        self.list.config.arena.max_memory_bytes
     }
 
     /// The limit on stored entries; 0 means no limit.
     #[must_use]
     pub fn max_entries(&self) -> usize {
-        self.list.config().max_entries
+        self.list.config.max_entries
     }
 
     /// Whether the list is frozen: every write that begins from now on is rejected. True as soon as any write was rejected
@@ -309,20 +309,6 @@ impl ConcurrentSkipList {
     #[doc(hidden)]
     pub fn validate(&self) {
         self.list.made().into_iter().for_each(|list| list.validate(true));
-    }
-
-    /// Corrupts the hints that searches begin at: every answer stays right, some cost more. For tests. O(n).
-    #[cfg(feature = "scramble")]
-    #[doc(hidden)]
-    pub fn scramble_hints(&self, seed: u64) {
-        self.list.made().into_iter().for_each(|list| list.index.scramble_hints(seed));
-    }
-
-    /// As `validate`, for a table whose hints are corrupted.
-    #[cfg(feature = "scramble")]
-    #[doc(hidden)]
-    pub fn validate_scrambled(&self) {
-        self.list.made().into_iter().for_each(|list| list.validate(false));
     }
 }
 

@@ -8,8 +8,7 @@ use super::table::ConcurrentSkipList;
 use crate::error::{BatchError, InsertError};
 use crate::iter::source::Source;
 use crate::list::{ArenaAlloc, List, Outcome, Writer};
-use crate::node::{Kind, NewNode, Target};
-use crate::nodes::NodeRef;
+use crate::node::{Kind, NewNode, NodeRef, Target};
 use crate::sync::thread_index;
 
 /// A node that this type stores: without version and tag.
@@ -23,12 +22,6 @@ fn outcome(entries: usize, rejected: Vec<(usize, InsertError)>) -> Result<usize,
         0 => Ok(entries),
         failed => Err(BatchError::PartialFailure { succeeded: entries - failed, failed, rejected }),
     }
-}
-
-/// The result of an insert: a new node, or the node that already has the key.
-enum Stored<'a> {
-    New(NodeRef<'a, Stamped>),
-    Present(NodeRef<'a, Stamped>),
 }
 
 /// Writing.
@@ -46,10 +39,8 @@ impl ConcurrentSkipList {
     /// * [`DuplicateKey`](InsertError::DuplicateKey) if the key is already stored, even as a tombstone.
     /// * [`Frozen`](InsertError::Frozen), [`Full`](InsertError::Full) or [`TooLarge`](InsertError::TooLarge).
     pub fn try_insert(&self, key: &[u8], value: &[u8]) -> Result<(), InsertError> {
-        match self.store(key, value, Kind::Value)? {
-            Stored::New(_) => Ok(()),
-            Stored::Present(_) => Err(InsertError::DuplicateKey),
-        }
+        let (_, is_new) = self.store(key, value, Kind::Value)?;
+        if is_new { Ok(()) } else { Err(InsertError::DuplicateKey) }
     }
 
     /// Stores every entry whose key is not yet stored. Returns the number of entries if all of them were stored. Entries
@@ -81,8 +72,8 @@ impl ConcurrentSkipList {
             |at| new(fit[at]),
             &mut ArenaAlloc::new(&writer),
             |at, stored| match stored.map(|stored| self.settled(list, stored)) {
-                Ok(Stored::New(_)) => {}
-                Ok(Stored::Present(_)) => rejected.push((fit[at], InsertError::DuplicateKey)),
+                Ok((_, true)) => {}
+                Ok((_, false)) => rejected.push((fit[at], InsertError::DuplicateKey)),
                 Err(refusal) => rejected.push((fit[at], refusal)),
             },
         );
@@ -105,8 +96,7 @@ impl ConcurrentSkipList {
     /// [`TooLarge`](InsertError::TooLarge).
     pub fn try_get_or_insert(&self, key: &[u8], value: &[u8]) -> Result<(&[u8], bool), InsertError> {
         match self.store(key, value, Kind::Value) {
-            Ok(Stored::New(node)) => Ok((node.record().value, true)),
-            Ok(Stored::Present(node)) => Ok((node.record().value, false)),
+            Ok((node, is_new)) => Ok((node.record().value, is_new)),
             // A list that rejects the insert may already hold the key.
             Err(refusal) => self.get(key).map(|(present, _)| (present, false)).ok_or(refusal),
         }
@@ -133,7 +123,7 @@ impl ConcurrentSkipList {
         if list.is_full() {
             return Err(InsertError::Full);
         }
-        let found = list.lower_bound(Target { key, version: 0 }).with_key();
+        let found = list.index.lower_bound(Target { key, version: 0 }).with_key();
         Ok(found.is_some_and(|id| self.mark_deleted(&writer, list.node(id))))
     }
 
@@ -143,17 +133,16 @@ impl ConcurrentSkipList {
     /// # Errors
     /// [`Frozen`](InsertError::Frozen), [`Full`](InsertError::Full) or [`TooLarge`](InsertError::TooLarge).
     pub fn insert_tombstone(&self, key: &[u8]) -> Result<(), InsertError> {
-        if let Stored::Present(node) = self.store(key, &[], Kind::Tombstone)? {
-            if self.show(node, LIVE).is_some_and(|entry| entry.is_tombstone) {
-                return Ok(());
-            }
-            let list = self.list.for_writes(0)?;
-            let writer = list.enter(thread_index(), 0)?;
-            if list.is_full() {
-                return Err(InsertError::Full);
-            }
-            self.mark_deleted(&writer, node);
+        let (node, is_new) = self.store(key, &[], Kind::Tombstone)?;
+        if is_new || self.show(node, LIVE).is_some_and(|entry| entry.is_tombstone) {
+            return Ok(());
         }
+        let list = self.list.for_writes(0)?;
+        let writer = list.enter(thread_index(), 0)?;
+        if list.is_full() {
+            return Err(InsertError::Full);
+        }
+        self.mark_deleted(&writer, node);
         Ok(())
     }
 
@@ -170,8 +159,8 @@ impl ConcurrentSkipList {
         deleted
     }
 
-    /// Links a node for `key` unless one exists. When this returns, the stamps of the node are set.
-    fn store(&self, key: &[u8], value: &[u8], kind: Kind) -> Result<Stored<'_>, InsertError> {
+    /// Links a node for `key` unless one exists. Returns the node, whose stamps are set, and whether it is new.
+    fn store(&self, key: &[u8], value: &[u8], kind: Kind) -> Result<(NodeRef<'_, Stamped>, bool), InsertError> {
         let list = self.list.for_writes(1)?;
         let writer = list.enter(thread_index(), 1)?;
         let new = new_node(key, &value, kind);
@@ -182,18 +171,15 @@ impl ConcurrentSkipList {
         Ok(self.settled(list, outcome))
     }
 
-    fn settled<'a>(&self, list: &'a List<Stamped>, outcome: Outcome) -> Stored<'a> {
-        match outcome {
-            Outcome::New(id) => {
-                let node = list.node(id);
-                self.clock.inserted(node);
-                Stored::New(node)
-            }
-            Outcome::Present(id) | Outcome::Replaced(id) => {
-                let node = list.node(id);
-                _ = self.clock.shown(node, LIVE);
-                Stored::Present(node)
-            }
+    /// Sets the missing stamps of the node of an insert. Returns whether the node is new.
+    fn settled<'a>(&self, list: &'a List<Stamped>, outcome: Outcome) -> (NodeRef<'a, Stamped>, bool) {
+        let (Outcome::New(id) | Outcome::Present(id) | Outcome::Replaced(id)) = outcome;
+        let (node, is_new) = (list.node(id), matches!(outcome, Outcome::New(_)));
+        if is_new {
+            self.clock.inserted(node);
+        } else {
+            _ = self.clock.shown(node, LIVE);
         }
+        (node, is_new)
     }
 }

@@ -35,8 +35,6 @@ mod mem {
 mod memtable;
 #[path = "../../../fastskip/src/node/mod.rs"]
 mod node;
-#[path = "../../../fastskip/src/nodes/mod.rs"]
-mod nodes;
 #[path = "../../../fastskip/src/skiplist/mod.rs"]
 mod skiplist;
 

@@ -1,13 +1,14 @@
 //! The operations on a block that every thread may do, whoever holds its lock.
 
 use core::num::NonZeroU32;
+use core::ops::Range;
 
 use super::header::{Header, Rows};
 use crate::index::steps;
 use crate::key::PartialKey;
-use crate::mem::lanes::ROW_WORDS;
+use crate::mem::lanes::{ROW_WORDS, Test};
 use crate::mem::storage::{Storage, Words};
-use crate::node::{Node, Predecessor};
+use crate::node::{self, Predecessor};
 use crate::sync::{AtomicU64, Ordering, ord};
 use crate::tuning::{SLOTS, STUCK_LOOKS};
 
@@ -178,8 +179,8 @@ impl<'a> Block<'a> {
     #[inline(always)]
     pub(crate) fn prefetch_entries(self, pair: usize) {
         let lanes = self.lanes(ROW_WORDS, pair);
-        Node::prefetch_entry(self.storage, lanes as u32);
-        Node::prefetch_entry(self.storage, (lanes >> 32) as u32);
+        node::prefetch_entry(self.storage, lanes as u32);
+        node::prefetch_entry(self.storage, (lanes >> 32) as u32);
     }
 
     /// The block that a slot above the leaves names.
@@ -213,31 +214,18 @@ impl<'a> Block<'a> {
         self.word(ROW_WORDS).load(Ordering::Relaxed) >> 32 == u64::from(RETIRED)
     }
 
-    /// Prefetches the first two rows.
-    #[inline(always)]
-    pub(crate) fn prefetch(self) {
-        self.prefetch_row(0);
-        self.prefetch_row(1);
-    }
-
     /// Prefetches the lower bound.
     pub(crate) fn prefetch_bounds(self) {
         self.words.prefetch(ROW_WORDS);
     }
 
-    /// Prefetches the rows after the first two, which a tied block of this level has. Where a block without them lies at the end of the memory, there
-    /// is nothing: a prefetch is only a hint.
-    pub(crate) fn prefetch_rest(self, level: u32) {
-        self.prefetch_row(2);
-        if level > 0 {
-            self.prefetch_row(3);
-        }
-    }
-
+    /// Prefetches rows, which the block need not have: a prefetch is only a hint, also behind the end of the memory.
     #[inline(always)]
-    fn prefetch_row(self, row: u32) {
-        self.words.prefetch(row * ROW_WORDS);
-        self.words.prefetch(row * ROW_WORDS + 8);
+    pub(crate) fn prefetch(self, rows: Range<u32>) {
+        for row in rows {
+            self.words.prefetch(row * ROW_WORDS);
+            self.words.prefetch(row * ROW_WORDS + 8);
+        }
     }
 }
 
@@ -263,7 +251,7 @@ impl<'a> ReadBlock<'a> {
     pub(crate) fn count_not_greater(self, partial: i32) -> usize {
         let count = self.header.count();
         // SAFETY: the block's first row (`BlockId`).
-        let greater = unsafe { self.words.lanes_greater(0, partial, count + FIRST) };
+        let greater = unsafe { self.words.lanes(0, Test::Greater(partial), count + FIRST) };
         ((greater >> FIRST | 1 << SLOTS).trailing_zeros() as usize).min(count)
     }
 
@@ -283,7 +271,7 @@ impl<'a> ReadBlock<'a> {
     fn find(self, stored: u32) -> Option<usize> {
         let count = self.header.count();
         // SAFETY: the block's second row (`BlockId`).
-        let equal = unsafe { self.words.lanes_equal(ROW_WORDS, stored, count + FIRST) };
+        let equal = unsafe { self.words.lanes(ROW_WORDS, Test::Equal(stored as i32), count + FIRST) };
         let found = equal >> FIRST & !(!0 << count);
         (found != 0).then(|| found.trailing_zeros() as usize)
     }

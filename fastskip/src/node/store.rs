@@ -4,12 +4,12 @@ use core::cmp::Ordering;
 use std::io;
 use std::marker::PhantomData;
 
-use super::schema::{NodeRef, Schema};
-use crate::key;
-use crate::key::PartialKey;
+use super::id::{Link, NodeId, Predecessor};
+use super::read::{self, NodeRef, Record, Schema};
+use super::write::{Kind, NewNode, Target};
+use crate::key::{self, PartialKey};
 use crate::mem::arena::{Arena, Layout};
 use crate::mem::storage::{Storage, TablePool};
-use crate::node::{Kind, Link, NewNode, Node, NodeId, Predecessor, Record, Target};
 
 /// An arena, and the sorted list of nodes in it. `T` is what the layers above keep for each shard, on the cache lines of the arena's shard.
 #[derive(Debug)]
@@ -25,14 +25,14 @@ impl<S: Schema, T: Default> Nodes<S, T> {
     /// The system refuses the address range.
     pub(crate) fn new(layout: Layout, pool: Option<&TablePool>) -> io::Result<Self> {
         let nodes = Self { arena: Arena::new(layout, pool)?, schema: PhantomData };
-        Node::write_head(nodes.storage());
+        read::write_head(nodes.storage());
         Ok(nodes)
     }
 
     /// Forgets every node.
     pub(crate) fn reset(&mut self) {
         self.arena.reset();
-        Node::write_head(self.storage());
+        read::write_head(self.storage());
     }
 }
 
@@ -52,7 +52,7 @@ impl<S: Schema, T> Nodes<S, T> {
     #[inline(always)]
     pub(crate) fn link(&self, at: impl Into<Predecessor>) -> Link {
         // SAFETY: a caller has ids of linked nodes only: a walk, an acquired hint or what a lone writer remembers led to them.
-        unsafe { Node::new(self.storage(), at).next() }
+        unsafe { read::next(self.storage(), at) }
     }
 
     /// The node behind `at` in order.
@@ -66,11 +66,12 @@ impl<S: Schema, T> Nodes<S, T> {
         node.and_then(Predecessor::node).map_or(&[], |node| self.node(node).key())
     }
 
-    /// Asks the processor for what a search reads of a node.
+    /// Prefetches the words that a search reads of a node: the link, meta words and the beginning of the key.
     #[inline(always)]
     pub(crate) fn prefetch(&self, node: Option<Predecessor>) {
         if let Some(node) = node {
-            Node::new(self.storage(), node).prefetch_search();
+            self.storage().prefetch::<0>(node.to_stored());
+            self.storage().prefetch::<4>(node.to_stored());
         }
     }
 }
@@ -104,22 +105,16 @@ impl Side {
     }
 }
 
-/// Counts what a search looks at. The unit type counts nothing and costs nothing.
+/// Counts the nodes and blocks that a search looks at. The unit type counts nothing and costs nothing.
 pub(crate) trait Cost {
-    /// A node.
-    fn node(&mut self);
-
-    /// A block of the index.
-    fn block(&mut self);
-}
-
-impl Cost for () {
     #[inline(always)]
     fn node(&mut self) {}
 
     #[inline(always)]
     fn block(&mut self) {}
 }
+
+impl Cost for () {}
 
 impl<S: Schema, T> Nodes<S, T> {
     /// Compares a node with a target. The head precedes all.
@@ -146,9 +141,7 @@ impl<S: Schema, T> Nodes<S, T> {
             None => false,
         }
     }
-}
 
-impl<S: Schema, T> Nodes<S, T> {
     /// Every node, in order. Checks I1 (order), I9 (partial keys) and I10 (replacements).
     pub(crate) fn validate(&self) -> Vec<NodeId> {
         let mut nodes = Vec::new();
@@ -177,10 +170,10 @@ impl<S: Schema, T> Nodes<S, T> {
 
     /// The words that a node takes.
     pub(crate) fn words_of(&self, id: NodeId) -> u32 {
-        let (Record { key, value, kind, tag }, is_replaceable) = self.node(id).own_record();
+        let (Record { key, value, kind, tag }, latest) = self.node(id).own_record();
         let value = [value];
         let new = NewNode::new(key, &value, kind, tag, 0);
-        if is_replaceable { 1 + new.replaceable().words(S::META_WORDS) } else { new.words(S::META_WORDS) }
+        if latest.is_some() { 1 + new.replaceable().words(S::META_WORDS) } else { new.words(S::META_WORDS) }
     }
 
     /// The words of a node that are of use once another one shows instead of it.

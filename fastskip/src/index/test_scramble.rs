@@ -7,8 +7,7 @@
 use super::block::{BlockId, Locked, Relative, Rows, SlotContent};
 use super::tree::Index;
 use crate::key::PartialKey;
-use crate::node::Predecessor;
-use crate::nodes::Schema;
+use crate::node::{Predecessor, Schema};
 use crate::tuning::SLOTS;
 
 /// The generator splitmix64.

@@ -2,10 +2,11 @@
 
 use core::cmp::Ordering;
 
-use super::schema::Schema;
+use super::id::{Link, NodeId, Predecessor};
+use super::read::Schema;
 use super::store::{Cost, Nodes};
+use super::write::Target;
 use crate::key::{MAX_SHARED, PartialKey};
-use crate::node::{Link, NodeId, Predecessor, Target};
 use crate::tuning::BACKWARD_WALK;
 
 /// Where a target belongs: between two neighbours of the list.
@@ -32,28 +33,26 @@ impl Splice {
     }
 }
 
-/// How a walk ended.
-pub(crate) enum Walked {
-    /// At the target.
-    Found(NodeId),
-    /// Where the target belongs.
-    Between,
-    /// Nowhere yet, after as many nodes as it may take.
-    TooFar,
-}
-
 impl<S: Schema, T> Nodes<S, T> {
-    /// Goes right while nodes precede the target, at most `limit` nodes. Most steps look at no key: the partial key in a link
-    /// settles them (`key.rs`).
+    /// Goes right while nodes precede the target, at most `limit` nodes. False if that many do. `Err` is the target's node. Most steps look at no
+    /// key: the partial key in a link settles them (`key.rs`).
+    ///
+    /// Also goes on from a splice that was right once, when the link that it names has changed: a node that precedes the target keeps preceding it.
     #[inline(always)]
-    pub(crate) fn walk(&self, target: Target<'_>, splice: &mut Splice, limit: u32, cost: &mut impl Cost) -> Walked {
+    pub(crate) fn walk(
+        &self,
+        target: Target<'_>,
+        splice: &mut Splice,
+        limit: u32,
+        cost: &mut impl Cost,
+    ) -> Result<bool, NodeId> {
         let mut partial = PartialKey::new(target.key, splice.shared);
         let mut steps = 0;
         loop {
             let link = self.link(splice.prev);
             splice.next = link;
             splice.next_has_key = false;
-            let Some(next) = link.to.filter(|_| link.partial <= partial) else { return Walked::Between };
+            let Some(next) = link.to.filter(|_| link.partial <= partial) else { return Ok(true) };
             let shared = if link.partial < partial {
                 match link.partial.shared() == splice.shared {
                     true => (splice.shared + link.partial.more_shared(partial)).min(MAX_SHARED),
@@ -61,16 +60,16 @@ impl<S: Schema, T> Nodes<S, T> {
                 }
             } else if splice.bound == Some(next) {
                 splice.next_has_key = true;
-                return Walked::Between;
+                return Ok(true);
             } else {
                 cost.node();
                 let compared = self.compare_from(self.node(next), target, splice.shared);
                 match compared.order {
                     Ordering::Less => compared.shared,
-                    Ordering::Equal => return Walked::Found(next),
+                    Ordering::Equal => return Err(next),
                     Ordering::Greater => {
                         splice.next_has_key = compared.has_key;
-                        return Walked::Between;
+                        return Ok(true);
                     }
                 }
             };
@@ -83,22 +82,18 @@ impl<S: Schema, T> Nodes<S, T> {
             cost.node();
             steps += 1;
             if steps == limit {
-                return Walked::TooFar;
+                return Ok(false);
             }
         }
     }
 
-    /// Walks as far as it takes. `Err` is the target's node. Also from a splice that was right once, when the link that it names has
-    /// changed: what precedes the target keeps preceding it.
+    /// Walks without a limit. `Err` is the target's node. Apart from [`walk`](Self::walk), so that a commit that needs no second try stays short.
     #[inline]
     pub(crate) fn walk_on(&self, target: Target<'_>, splice: &mut Splice, cost: &mut impl Cost) -> Result<(), NodeId> {
-        match self.walk(target, splice, u32::MAX, cost) {
-            Walked::Found(node) => Err(node),
-            Walked::Between | Walked::TooFar => Ok(()),
-        }
+        self.walk(target, splice, u32::MAX, cost).map(|_| ())
     }
 
-    /// Asks for the node that the walk on from a splice will look at, if there is one.
+    /// Prefetches the node that the walk on from a splice will look at, if there is one.
     #[inline(always)]
     pub(crate) fn prefetch_next(&self, splice: &Splice, target: Target<'_>) {
         let link = self.link(splice.prev);

@@ -7,11 +7,12 @@
 //!        N ---->                                    which still precedes N, and try again with the same node.
 //! ```
 
-use super::schema::Schema;
+use super::id::{Link, NodeId};
+use super::read::{self, Schema};
 use super::store::Nodes;
 use super::walk::Splice;
+use super::write::Target;
 use crate::key::{self, PartialKey};
-use crate::node::{Link, Node, NodeId, Target};
 use crate::sync::{Ordering, ord};
 
 impl<S: Schema, T> Nodes<S, T> {
@@ -25,17 +26,16 @@ impl<S: Schema, T> Nodes<S, T> {
         id: NodeId,
         mut failed: impl FnMut(),
     ) -> Result<(), NodeId> {
-        let node = Node::new(self.storage(), id);
         loop {
             let onward = Link { partial: self.partial_from(target.key, splice), to: splice.next.to };
             // Relaxed: the CAS below publishes it.
             // SAFETY: our own node.
-            unsafe { node.link() }.store(onward.pack(), Ordering::Relaxed);
+            unsafe { read::link(self.storage(), id) }.store(onward.pack(), Ordering::Relaxed);
             let to_us = Link { partial: PartialKey::new(target.key, splice.shared), to: Some(id) };
             // ORDERING(link.commit): Release; pairs with `link.next`. Weaker: a reader that follows the link could read bytes, meta
             // words or the link of the node before they are written (loom `publish`).
             // SAFETY: the head, or a linked node.
-            let swung = unsafe { Node::new(self.storage(), splice.prev).link() }.compare_exchange(
+            let swung = unsafe { read::link(self.storage(), splice.prev) }.compare_exchange(
                 splice.next.pack(),
                 to_us.pack(),
                 ord("link.commit", Ordering::Release),
@@ -51,7 +51,7 @@ impl<S: Schema, T> Nodes<S, T> {
 
     /// The partial key of a link from the new node N, with `key`, to the successor B that was found behind A.
     ///
-    /// A's own link says what B shares with A (q) and goes on with, and the search knows what N shares with A (r). Since
+    /// A's own link has the length that B shares with A (q) and the bytes that follow, and the search has the length that N shares with A (r). Since
     /// A < N < B, q <= r. Where q < r, or where N and B part right behind q, B relates to N as it does to A, so the old
     /// partial key is the new one and B is not touched.
     #[inline(always)]
