@@ -41,7 +41,7 @@
 //! | `local` | this node, and the groups that are on it |
 //! | `control` | making, changing and showing a cluster: a node's answers, and the side of the commands |
 //! | `cluster_command` | the reply to CLUSTER |
-//! | `inbound`, `gossip`, `clients` | the connections of other nodes; what they know of groups elsewhere; what clients ask for, and the replies |
+//! | `inbound`, `gossip`, `bridge` | the connections of other nodes; what they know of groups elsewhere; what clients ask for, and the replies |
 //! | `node` | starts and stops all of it |
 //!
 //! # What waits for what
@@ -52,7 +52,7 @@
 #![forbid(unsafe_code)]
 
 mod application;
-mod clients;
+mod bridge;
 mod clock;
 mod cluster_command;
 mod control;

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use mini_engine::fs::{FileSystem, StdFs, in_open_directory};
@@ -10,8 +11,9 @@ use openraft_mini_engine::Logs;
 use tokio::net::{TcpListener, lookup_host};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::timeout;
 
-use crate::clients::Clients;
+use crate::bridge::Bridge;
 use crate::clock::{WallClock, system_clock};
 use crate::error::{Error, Result, io};
 use crate::gossip;
@@ -23,10 +25,14 @@ use crate::network::Dialer;
 use crate::settings::{Security, Settings};
 use crate::types::Member;
 
+/// The time for the requests that are under way when a node stops, before it hands over what it leads.
+const LAST_REQUESTS: Duration = Duration::from_millis(300);
+
 /// A node of a cluster, or one that waits to become one. It runs in tasks of the tokio runtime in which it was started, which must have several
 /// threads.
 ///
-/// Without [`Node::stop`] it ends as a killed process does, when the runtime ends: nothing that was acknowledged is lost.
+/// Dropped without [`Node::stop`], it ends as a killed process does, when the runtime ends: nothing that was acknowledged is lost. It has to be dropped
+/// before the runtime, which waits for the thread that serves clients.
 pub struct Node {
     local: Arc<Local>,
     stop: watch::Sender<bool>,
@@ -52,6 +58,7 @@ impl Node {
         settings.check()?;
         let Settings { dir, listen, advertise, cluster_listen, cluster_advertise, .. } = settings;
         let dialer = Arc::new(Dialer::new(&settings.security)?);
+        let buffer_bytes = settings.clients.limits.buffer_bytes;
         let server = Server::bind(&listen, settings.clients)?;
         let (clients, metrics, stopper) =
             (server.address().clone(), server.metrics_address().cloned(), server.stopper()?);
@@ -82,7 +89,7 @@ impl Node {
         local.go_on().await?;
         let (stop, stopped) = watch::channel(false);
         let gossip = tokio::spawn(gossip::run(Arc::clone(&local), stopped));
-        let groups = Box::new(Clients::new(Arc::clone(&local)));
+        let groups = Box::new(Bridge::new(Arc::clone(&local), buffer_bytes));
         let server = spawn_blocking(move || server.run_in_cluster(groups));
         let inbound = tokio::spawn(inbound::run(Arc::clone(&local), listener));
         Ok(Node { local, stop, stopper, server, inbound, gossip, clients, metrics, nodes })
@@ -134,13 +141,15 @@ impl Node {
     pub async fn stop(mut self) -> Result<()> {
         self.stop.send_replace(true);
         self.stopper.stop();
-        if !self.server.is_finished() {
-            (&mut self.server).await.ok();
-        }
+        // Most requests are answered by then. Clients that have not noticed the end must not keep the next leader waiting.
+        let is_ended = self.server.is_finished() || timeout(LAST_REQUESTS, &mut self.server).await.is_ok();
         // It may have to end a group, and no group may go while all are ended.
         (&mut self.gossip).await.ok();
         let here = self.local.groups().map(|groups| groups.here()).unwrap_or_default();
         join_all(here.values().map(|group| group.hand_over())).await;
+        if !is_ended {
+            (&mut self.server).await.ok();
+        }
         self.inbound.abort();
         (&mut self.inbound).await.ok();
         join_all(here.values().map(|group| group.stop())).await;

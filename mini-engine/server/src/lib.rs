@@ -18,7 +18,7 @@
 //!
 //! `examples/embedded_server.rs` is a program that uses its database and serves it at the same time.
 //!
-//! A node of a cluster has the same front: only the keys are elsewhere, in the groups that [`replicated::Groups`] stands for.
+//! A node of a cluster serves its clients by the same loop, which passes requests for keys to the groups of the cluster ([`replicated::Groups`]).
 //!
 //! Modules, each of which uses the earlier ones: `transport` and `tls` (sockets), `protocol` (bytes of requests and replies), `groups` (what is passed to
 //! the groups of a cluster), `state` (kept between requests), `commands`, `session` (one client's requests, without sockets), `net`; and beside it

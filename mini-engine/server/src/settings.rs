@@ -72,7 +72,7 @@ impl Settings {
     pub(crate) fn in_cluster(self) -> Self {
         let request_bytes = self.limits.request_bytes.min(MAX_REQUEST_BYTES);
         let limits = Limits { request_bytes, ..self.limits };
-        Self { limits, databases: 1, durability: ServerDurability::Buffered, ..self }
+        Self { limits, databases: 1, durability: ServerDurability::Synced, protocol: Protocol::Resp, ..self }
     }
 
     /// The maximum length of a password in bytes. A client could not send a longer one, because its requests are limited before that.

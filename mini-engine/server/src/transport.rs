@@ -1,4 +1,4 @@
-//! Sockets of clients, of this server and of the nodes of a cluster.
+//! Sockets of clients.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -14,7 +14,7 @@ const SILENCE: Duration = Duration::from_secs(300);
 ///
 /// # Errors
 /// The system does not know the option.
-pub fn keep_alive(socket: impl AsFd) -> io::Result<()> {
+pub(crate) fn keep_alive(socket: impl AsFd) -> io::Result<()> {
     let socket = socket.as_fd();
     sockopt::set_socket_keepalive(socket, true)?;
     sockopt::set_tcp_keepidle(socket, SILENCE)?;

@@ -79,7 +79,7 @@ const CLUSTER: Crate = Crate {
         &["local"],
         &["control"],
         &["cluster_command"],
-        &["clients", "gossip", "inbound"],
+        &["bridge", "gossip", "inbound"],
         &["node"],
     ],
     starts_threads: &[],

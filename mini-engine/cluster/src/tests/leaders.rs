@@ -82,3 +82,20 @@ async fn a_pipeline_is_answered_in_order_and_each_read_sees_the_writes_before_it
     futures_util::future::join_all(clients).await;
     assert_eq!(client.ask("GET all").await, "$400");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_is_not_carried_out_if_another_node_has_led_since_its_watch() {
+    // Catches a leader that has not seen the writes of the one between, and takes what it watched for unchanged.
+    let cluster = Cluster::new(3, 1).await;
+    let leader = cluster.leader(0).await;
+    let mut client = cluster.client(leader).await;
+    assert_eq!(client.ask("WATCH a").await, "+OK");
+    assert_eq!((client.ask("MULTI").await, client.ask("SET a 1").await), ("+OK".to_owned(), "+QUEUED".to_owned()));
+    assert_eq!(client.ask("EXEC").await, "*[+OK]");
+    assert_eq!(client.ask("WATCH a").await, "+OK");
+    cluster.make_leader(leader % 3 + 1).await;
+    cluster.make_leader(leader).await;
+    assert_eq!((client.ask("MULTI").await, client.ask("SET a 2").await), ("+OK".to_owned(), "+QUEUED".to_owned()));
+    assert_eq!(client.ask("EXEC").await, "*-1");
+    assert_eq!(client.ask("GET a").await, "$1");
+}

@@ -23,9 +23,9 @@ use crate::{output, password, size, trace};
 /// Serve the database to clients of the Redis protocol
 ///
 /// redis-cli and redis-benchmark work, and so do client libraries for what is there: values are
-/// strings, which may expire. There is no other type, and of scripts only those of locks. Beside the
-/// usual commands there are RANGE from to [LIMIT n] [REV], PREFIX prefix [LIMIT n] [REV], DELRANGE
-/// from to and DELPREFIX prefix. COMMAND DOCS lists all.
+/// strings, which may expire. There is no other type, and of scripts only those of locks and rate
+/// limiters. Beside the usual commands there are RANGE from to [LIMIT n] [REV], PREFIX prefix
+/// [LIMIT n] [REV], DELRANGE from to and DELPREFIX prefix. COMMAND DOCS lists all.
 ///
 /// The server ends at ^C, SIGTERM or SHUTDOWN: it answers what it has received, and writes
 /// everything to disk. A second ^C ends it at once, and loses nothing that was acknowledged.

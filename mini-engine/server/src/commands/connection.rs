@@ -6,7 +6,6 @@ use super::words::{database_number, is};
 use crate::protocol::reply::{Refusal, Reply, Version};
 use crate::protocol::request::{Args, parse_number};
 use crate::state::context::{After, Context};
-use crate::state::databases::Database;
 use crate::state::keyspace::Keyspace;
 use crate::state::refused::Cause;
 
@@ -118,7 +117,7 @@ pub(super) fn reset(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) ->
     context.client.transaction = None;
     forget_watched(context);
     context.client.version = Version::Resp2;
-    context.use_database(Database::first(&context.shared.keys.db));
+    context.use_database(context.shared.first.clone());
     context.shared.monitors.remove(context.client.id);
     if let Some(record) = context.record() {
         record.name.clear();

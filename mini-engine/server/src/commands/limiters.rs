@@ -5,7 +5,6 @@ use std::time::SystemTime;
 use mini_engine::Slice;
 
 use super::expiry::{TimeOption, Unit, Until, instant, millis_after, remaining_millis};
-use super::scripts::{is_held, of_first};
 use super::strings::sum;
 use super::words::{float, integer};
 use crate::protocol::reply::{Refusal, Reply};
@@ -18,14 +17,14 @@ type Answer = Result<Reply, Refusal>;
 #[rustfmt::skip]
 pub(crate) static KNOWN: &[Script] = &[
     // limits for Python, for flask-limiter and slowapi too: the fixed window, and the sliding window counter's state and hit.
-    of_first(1, 2, limits_fixed, "local current local amount = tonumber(ARGV[2]) \
+    Script::of_first(1, 2, limits_fixed, "local current local amount = tonumber(ARGV[2]) \
       current = redis.call('incrby',KEYS[1],amount) if tonumber(current) == amount then redis.call('expire',KEYS[1],ARGV[1]) end return current"),
-    of_first(2, 1, limits_state, "local expiry = tonumber(ARGV[1]) * 1000 local previous_count = redis.call('get',KEYS[1]) local previous_ttl = \
+    Script::of_first(2, 1, limits_state, "local expiry = tonumber(ARGV[1]) * 1000 local previous_count = redis.call('get',KEYS[1]) local previous_ttl = \
       redis.call('pttl',KEYS[1]) local current_count = redis.call('get',KEYS[2]) local current_ttl = redis.call('pttl',KEYS[2]) if current_ttl > 0 and \
       current_ttl < expiry then redis.call('rename',KEYS[2],KEYS[1]) redis.call('set',KEYS[2],0,'PX',current_ttl + expiry) previous_count = \
       redis.call('get',KEYS[1]) previous_ttl = redis.call('pttl',KEYS[1]) current_count = redis.call('get',KEYS[2]) current_ttl = redis.call('pttl',KEYS[2]) end \
       return {previous_count,previous_ttl,current_count,current_ttl}"),
-    of_first(2, 3, limits_hit, "local limit = tonumber(ARGV[1]) local expiry = tonumber(ARGV[2]) * 1000 local amount = tonumber(ARGV[3]) if amount > limit then \
+    Script::of_first(2, 3, limits_hit, "local limit = tonumber(ARGV[1]) local expiry = tonumber(ARGV[2]) * 1000 local amount = tonumber(ARGV[3]) if amount > limit then \
       return false end local current_ttl = tonumber(redis.call('pttl',KEYS[2])) if current_ttl > 0 and current_ttl < expiry then \
       redis.call('rename',KEYS[2],KEYS[1]) redis.call('set',KEYS[2],0,'PX',current_ttl + expiry) end local previous_count = tonumber(redis.call('get',KEYS[1])) \
       or 0 local previous_ttl = tonumber(redis.call('pttl',KEYS[1])) or 0 local current_count = tonumber(redis.call('get',KEYS[2])) or 0 current_ttl = \
@@ -33,20 +32,20 @@ pub(crate) static KNOWN: &[Script] = &[
       = math.floor(previous_count * previous_ttl / expiry) + current_count if (weighted_count + amount) > limit then return false end if \
       redis.call('exists',KEYS[2]) == 1 then redis.call('incrby',KEYS[2],amount) else redis.call('set',KEYS[2],amount,'PX',expiry * 2) end return true"),
     // rate-limiter-flexible for Node.
-    of_first(1, 2, flexible, "redis.call('set',KEYS[1],0,'EX',ARGV[2],'NX') local consumed = redis.call('incrby',KEYS[1],ARGV[1]) local ttl = \
+    Script::of_first(1, 2, flexible, "redis.call('set',KEYS[1],0,'EX',ARGV[2],'NX') local consumed = redis.call('incrby',KEYS[1],ARGV[1]) local ttl = \
       redis.call('pttl',KEYS[1]) if ttl == -1 then redis.call('expire',KEYS[1],ARGV[2]) ttl = 1000 * ARGV[2] end return {consumed,ttl}"),
     // rate-limit-redis for Node, which express-rate-limit uses: the increment of version 6, that of versions 4.2.3 to 5, and the state.
-    of_first(1, 1, |keys, call| hit(keys, &call, call.args[0], false), "local windowMs = tonumber(ARGV[1]) local timeToExpire = redis.call('PTTL',KEYS[1]) if \
+    Script::of_first(1, 1, |keys, call| hit(keys, &call, call.args[0], false), "local windowMs = tonumber(ARGV[1]) local timeToExpire = redis.call('PTTL',KEYS[1]) if \
       timeToExpire <= 0 then redis.call('SET',KEYS[1],1,'PX',windowMs) return {1,windowMs} end local totalHits = redis.call('INCR',KEYS[1]) return \
       {totalHits,timeToExpire}"),
-    of_first(1, 2, |keys, call| hit(keys, &call, call.args[1], call.args[0] == b"1"), "local windowMs = tonumber(ARGV[2]) local resetOnChange = ARGV[1] == '1' \
+    Script::of_first(1, 2, |keys, call| hit(keys, &call, call.args[1], call.args[0] == b"1"), "local windowMs = tonumber(ARGV[2]) local resetOnChange = ARGV[1] == '1' \
       local timeToExpire = redis.call('PTTL',KEYS[1]) if timeToExpire <= 0 then redis.call('SET',KEYS[1],1,'PX',windowMs) return {1,windowMs} end local \
       totalHits = redis.call('INCR',KEYS[1]) if resetOnChange then redis.call('PEXPIRE',KEYS[1],windowMs) timeToExpire = windowMs end return \
       {totalHits,timeToExpire}"),
-    of_first(1, 0, |keys, call| Ok(Reply::Array(state(keys, keys.get_with_expiry(call.keys[0])?).into())), "local totalHits = redis.call('GET',KEYS[1]) local \
+    Script::of_first(1, 0, |keys, call| Ok(Reply::Array(state(keys, keys.get_with_expiry(call.keys[0])?).into())), "local totalHits = redis.call('GET',KEYS[1]) local \
       timeToExpire = redis.call('PTTL',KEYS[1]) return {totalHits,timeToExpire}"),
     // redis_rate for Go: AllowN and AllowAtMost.
-    of_first(1, 4, allow, "redis.replicate_commands() local rate_limit_key = KEYS[1] local burst = ARGV[1] local rate = ARGV[2] local period = ARGV[3] local \
+    Script::of_first(1, 4, allow, "redis.replicate_commands() local rate_limit_key = KEYS[1] local burst = ARGV[1] local rate = ARGV[2] local period = ARGV[3] local \
       cost = tonumber(ARGV[4]) local emission_interval = period / rate local increment = emission_interval * cost local burst_offset = emission_interval * burst \
       local jan_1_2017 = 1483228800 local now = redis.call('TIME') now = (now[1] - jan_1_2017) + (now[2] / 1000000) local tat = redis.call('GET',rate_limit_key) \
       if not tat then tat = now else tat = tonumber(tat) end tat = math.max(tat,now) local new_tat = tat + increment local allow_at = new_tat - burst_offset \
@@ -54,7 +53,7 @@ pub(crate) static KNOWN: &[Script] = &[
       return {0,0,tostring(retry_after),tostring(reset_after),} end local reset_after = new_tat - now if reset_after > 0 then \
       redis.call('SET',rate_limit_key,new_tat,'EX',math.ceil(reset_after)) end local retry_after = -1 return \
       {cost,remaining,tostring(retry_after),tostring(reset_after)}"),
-    of_first(1, 4, allow_at_most, "redis.replicate_commands() local rate_limit_key = KEYS[1] local burst = ARGV[1] local rate = ARGV[2] local period = ARGV[3] \
+    Script::of_first(1, 4, allow_at_most, "redis.replicate_commands() local rate_limit_key = KEYS[1] local burst = ARGV[1] local rate = ARGV[2] local period = ARGV[3] \
       local cost = tonumber(ARGV[4]) local emission_interval = period / rate local burst_offset = emission_interval * burst local jan_1_2017 = 1483228800 local \
       now = redis.call('TIME') now = (now[1] - jan_1_2017) + (now[2] / 1000000) local tat = redis.call('GET',rate_limit_key) if not tat then tat = now else tat \
       = tonumber(tat) end tat = math.max(tat,now) local diff = now - (tat - burst_offset) local remaining = diff / emission_interval if remaining < 1 then local \
@@ -63,13 +62,13 @@ pub(crate) static KNOWN: &[Script] = &[
       reset_after = new_tat - now if reset_after > 0 then redis.call('SET',rate_limit_key,new_tat,'EX',math.ceil(reset_after)) end return \
       {cost,remaining,tostring(-1),tostring(reset_after),}"),
     // Caches: compare and set, as programs write it, and that of aiocache for Python.
-    of_first(1, 2, |keys, call| set_if(keys, &call, [0, 1], None), "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('set',KEYS[1],ARGV[2]) else \
+    Script::of_first(1, 2, |keys, call| set_if(keys, &call, [0, 1], None), "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('set',KEYS[1],ARGV[2]) else \
       return 0 end"),
-    of_first(1, 3, |keys, call| set_if(keys, &call, [0, 1], Some((b"PX", 2))), "if redis.call('get',KEYS[1]) == ARGV[1] then return \
+    Script::of_first(1, 3, |keys, call| set_if(keys, &call, [0, 1], Some((b"PX", 2))), "if redis.call('get',KEYS[1]) == ARGV[1] then return \
       redis.call('set',KEYS[1],ARGV[2],'PX',ARGV[3]) else return 0 end"),
-    of_first(1, 3, |keys, call| set_if(keys, &call, [0, 1], Some((b"EX", 2))), "if redis.call('get',KEYS[1]) == ARGV[1] then return \
+    Script::of_first(1, 3, |keys, call| set_if(keys, &call, [0, 1], Some((b"EX", 2))), "if redis.call('get',KEYS[1]) == ARGV[1] then return \
       redis.call('set',KEYS[1],ARGV[2],'EX',ARGV[3]) else return 0 end"),
-    of_first(1, 2, |keys, call| set_if(keys, &call, [1, 0], (call.args.len() == 4).then(|| (call.args[2], 3))), "if redis.call('get',KEYS[1]) == ARGV[2] then if \
+    Script::of_first(1, 2, |keys, call| set_if(keys, &call, [1, 0], (call.args.len() == 4).then(|| (call.args[2], 3))), "if redis.call('get',KEYS[1]) == ARGV[2] then if \
       #ARGV == 4 then return redis.call('set',KEYS[1],ARGV[1],ARGV[3],ARGV[4]) else return redis.call('set',KEYS[1],ARGV[1]) end else return 0 end"),
 ];
 
@@ -258,7 +257,7 @@ fn shown(number: f64) -> String {
 
 /// Sets a key to another value if it has the one among the arguments at `old`; with an option of SET, for a time.
 fn set_if(keys: &mut Keyspace, call: &Call<'_>, [old, new]: [usize; 2], option: Option<(&[u8], usize)>) -> Answer {
-    if !is_held(keys, call.keys[0], call.args[old])? {
+    if !keys.has_value(call.keys[0], call.args[old])? {
         return Ok(Reply::Integer(0));
     }
     let at = option.map(|(word, number)| until(keys, word, call.args[number])).transpose()?;

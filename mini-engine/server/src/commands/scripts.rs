@@ -9,7 +9,8 @@ use super::words::{integer, is};
 use super::{limiters, lua};
 use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::Args;
-use crate::state::context::{Context, KeyContext, KeyState};
+use crate::state::context::{Context, KeyContext};
+use crate::state::key_state::KeyState;
 use crate::state::keyspace::Keyspace;
 use crate::state::scripts::{Call, Script};
 
@@ -25,17 +26,7 @@ const fn of_all(args: usize, run: fn(&mut Keyspace, Call<'_>) -> Answer, text: &
 
 /// A script that uses its first key and this number of arguments.
 const fn of_one(args: usize, run: fn(&mut Keyspace, Call<'_>) -> Answer, text: &'static str) -> Script {
-    of_first(1, args, run, text)
-}
-
-/// A script that uses this number of keys and of arguments.
-pub(super) const fn of_first(
-    keys: usize,
-    args: usize,
-    run: fn(&mut Keyspace, Call<'_>) -> Answer,
-    text: &'static str,
-) -> Script {
-    Script { text, uses: (Some(keys), args), run }
+    Script::of_first(1, args, run, text)
 }
 
 #[rustfmt::skip]
@@ -85,6 +76,11 @@ fn load(state: &mut KeyState, text: &[u8]) -> Result<(&'static Script, String), 
     Ok((script, hash))
 }
 
+/// Keeps the script of a text, for EVALSHA.
+pub(crate) fn keep(state: &mut KeyState, text: &[u8]) -> Result<(), Refusal> {
+    load(state, text).map(drop)
+}
+
 /// EVAL script numkeys [key ...] [arg ...]
 pub(super) fn eval(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let (script, _) = load(context.state, args.at(1))?;
@@ -132,17 +128,12 @@ pub(super) fn script(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>
     }
 }
 
-/// Whether the lock `key` is held with this token.
-pub(super) fn is_held(keys: &Keyspace, key: &[u8], token: &[u8]) -> Result<bool, Refusal> {
-    Ok(keys.get(key)?.is_some_and(|value| &*value == token))
-}
-
 /// Removes the locks that are held with the token, and returns their number.
 fn release(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     let mut released = 0;
     // A key that is named twice counts once.
     for key in call.keys.into_iter().collect::<BTreeSet<_>>() {
-        if is_held(keys, key, call.args[0])? {
+        if keys.has_value(key, call.args[0])? {
             keys.remove(key)?;
             released += 1;
         }
@@ -168,7 +159,7 @@ fn extend_by_seconds(keys: &mut Keyspace, call: Call<'_>) -> Answer {
 }
 
 fn extend_by(keys: &mut Keyspace, call: &Call<'_>, unit: Unit) -> Answer {
-    if !is_held(keys, call.keys[0], call.args[0])? {
+    if !keys.has_value(call.keys[0], call.args[0])? {
         return Ok(Reply::Integer(0));
     }
     expire_in(keys, call.keys[0], Some(integer(call.args[1])?), unit)
@@ -215,7 +206,7 @@ fn acquire_all(keys: &mut Keyspace, call: Call<'_>) -> Answer {
 /// Takes all locks again if all are held with the token. Returns their number, or 0.
 fn renew_all(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     for key in &call.keys {
-        if !is_held(keys, key, call.args[0])? {
+        if !keys.has_value(key, call.args[0])? {
             return Ok(Reply::Integer(0));
         }
     }

@@ -62,26 +62,29 @@ pub trait Groups: Send {
 /// The bytes of the replies to the first requests that a client has asked for.
 pub(crate) type Answered = Vec<Vec<u8>>;
 
+/// Something that is dropped once the event loop has taken the replies, such as a permit for their memory.
+type Kept = Option<Box<dyn Send>>;
+
 /// Takes the replies to an [`Ask`] back to its client. If it is dropped, the client receives an error for each request.
-#[derive(Debug)]
 pub struct Answer {
     client: Client,
     replies: Answered,
-    to: Sender<(Client, Answered)>,
+    kept: Kept,
+    to: Sender<(Client, Answered, Kept)>,
     waker: Arc<Waker>,
 }
 
 impl Answer {
-    /// Sends the replies, each as its bytes.
-    pub fn send(mut self, replies: Vec<Vec<u8>>) {
-        self.replies = replies;
+    /// Sends the replies, each as its bytes. `kept` is dropped once they are taken.
+    pub fn send(mut self, replies: Vec<Vec<u8>>, kept: Option<Box<dyn Send>>) {
+        (self.replies, self.kept) = (replies, kept);
     }
 }
 
 impl Drop for Answer {
     fn drop(&mut self) {
         // At the end of the server nobody receives it.
-        if self.to.send((self.client, std::mem::take(&mut self.replies))).is_ok() {
+        if self.to.send((self.client, std::mem::take(&mut self.replies), self.kept.take())).is_ok() {
             self.waker.wake().ok();
         }
     }
@@ -89,8 +92,8 @@ impl Drop for Answer {
 
 /// The event loop's side of the answers.
 pub(crate) struct Answers {
-    sender: Sender<(Client, Answered)>,
-    receiver: Receiver<(Client, Answered)>,
+    sender: Sender<(Client, Answered, Kept)>,
+    receiver: Receiver<(Client, Answered, Kept)>,
     waker: Arc<Waker>,
 }
 
@@ -102,11 +105,11 @@ impl Answers {
 
     /// The way back to a client.
     pub(crate) fn to(&self, client: Client) -> Answer {
-        Answer { client, replies: Vec::new(), to: self.sender.clone(), waker: Arc::clone(&self.waker) }
+        Answer { client, replies: Vec::new(), kept: None, to: self.sender.clone(), waker: Arc::clone(&self.waker) }
     }
 
     /// The next answer that has come.
     pub(crate) fn next(&self) -> Option<(Client, Answered)> {
-        self.receiver.try_recv().ok()
+        self.receiver.try_recv().ok().map(|(client, replies, _)| (client, replies))
     }
 }

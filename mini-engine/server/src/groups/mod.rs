@@ -1,4 +1,4 @@
-//! The boundary between the front and the groups of a cluster: what the event loop passes to them, and what comes back.
+//! The boundary between the event loop and the groups of a cluster: requests, and their replies.
 
 mod ask;
 mod proposal;

@@ -53,7 +53,7 @@ impl Write {
         match &self.0 {
             Kind::Request(request) => request.size(),
             Kind::Transaction(transaction) => transaction.size(),
-            Kind::Watch { keys, .. } => keys.iter().map(|key| key.len()).sum(),
+            Kind::Watch { keys, .. } => keys.iter().map(|key| Watched::size_of(key)).sum(),
         }
     }
 }
@@ -98,8 +98,8 @@ impl Changed {
 /// A key that WATCH named.
 ///
 /// It is unchanged if nobody has written it between WATCH and EXEC, which are both entries of the group's log. The leader sees all writes that come
-/// between them, in the order of the log, and sets `changed`; unless there was another leader meanwhile, which shows in the term. A key that has expired
-/// was not written: so its expiry counts too.
+/// between them, in the order of the log, and sets `changed`; unless there was another leader meanwhile, which shows in the term: an election always
+/// takes a new one, so one term has the entries of one leader. A key that has expired was not written: so its expiry counts too.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Watched {
     pub(crate) key: ByteBuf,
@@ -113,7 +113,12 @@ pub(crate) struct Watched {
 
 impl Watched {
     pub(crate) fn size(&self) -> usize {
-        size_of::<Self>() + self.key.len()
+        Self::size_of(&self.key)
+    }
+
+    /// The size of a key that is to be watched.
+    pub(crate) fn size_of(key: &[u8]) -> usize {
+        size_of::<Self>() + key.len()
     }
 }
 

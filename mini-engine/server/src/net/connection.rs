@@ -32,8 +32,8 @@ const STOP_AT: usize = 1 << 20;
 const KEPT_BYTES: usize = 64 << 10;
 /// The maximum time for which a client may receive none of its waiting output.
 const SLOW: Duration = Duration::from_secs(60);
-/// The maximum time for which Prometheus may send nothing.
-const METRICS_IDLE_SECONDS: u64 = 10;
+/// The maximum time for which Prometheus, or a client that has not finished its handshake of TLS, may send nothing.
+const SHORT_IDLE_SECONDS: u64 = 10;
 /// The number of bytes of waiting output at which a client that has sent MONITOR is disconnected.
 const MOST_BEHIND: usize = 16 << 20;
 /// The time for which the rest of a client's input is read and dropped.
@@ -372,6 +372,7 @@ impl Connection {
     pub(crate) fn job_done(&mut self, reply: &Reply) {
         if self.state == State::Waiting {
             self.session.answer(reply, &mut self.output);
+            self.last_request = Instant::now();
             self.state = State::Open;
         }
     }
@@ -382,6 +383,7 @@ impl Connection {
             let requests = &self.input[self.consumed..];
             self.consumed += self.session.answered(shared, (requests, &mut self.output), replies);
             self.forget_consumed();
+            self.last_request = Instant::now();
             self.state = State::Open;
         }
     }
@@ -406,7 +408,10 @@ impl Connection {
     pub(crate) fn check_time(&mut self, now: Instant, shared: &mut Shared) {
         let is_slow = self.has_unsent() && now.duration_since(self.last_progress) > SLOW;
         let idle = now.duration_since(self.last_request).as_secs();
-        let idle_seconds = if self.is_of_metrics { METRICS_IDLE_SECONDS } else { shared.settings.limits.idle_seconds };
+        let idle_seconds = match self.is_of_metrics || self.stream.is_handshaking() {
+            true => SHORT_IDLE_SECONDS,
+            false => shared.settings.limits.idle_seconds,
+        };
         let is_idle = self.state == State::Open && self.output.is_empty() && idle_seconds > 0 && idle >= idle_seconds;
         let is_over = matches!(self.state, State::Lingering(until) if now >= until);
         let cause = if is_slow { Cause::Slow } else { Cause::Idle };

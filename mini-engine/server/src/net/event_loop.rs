@@ -285,9 +285,14 @@ impl EventLoop {
 
     /// Passes the replies of groups to the waiting clients.
     fn finish_asks(&mut self) {
-        while let Some((client, replies)) = self.answers.next() {
+        let most = self.shared.settings.limits.buffer_bytes;
+        // Above the bound the others wait until the client with the most memory was disconnected.
+        while self.shared.counters.buffer_bytes <= most
+            && let Some((client, replies)) = self.answers.next()
+        {
             if let Some(connection) = present(&mut self.connections, client) {
                 connection.answered(&mut self.shared, replies);
+                connection.count_into(&mut self.shared.counters.buffer_bytes);
                 enqueue(&mut self.queue, client.0, connection);
             }
         }

@@ -22,8 +22,9 @@ use crate::protocol::request::Args;
 use crate::session::run_keys;
 use crate::settings::MAX_REQUEST_BYTES;
 use crate::state::clock::since_1970;
-use crate::state::context::{After, KeyContext, KeyState};
+use crate::state::context::{After, KeyContext};
 use crate::state::databases::Database;
+use crate::state::key_state::KeyState;
 use crate::state::keyspace::Keyspace;
 use crate::state::scripts::Scripts;
 
@@ -33,7 +34,7 @@ pub const KEYSPACE: &str = "0";
 /// The bytes that the writes of a proposal store and reply, at most, unless it is one write. They are in memory until the proposal is applied.
 const MAX_PROPOSAL_BYTES: usize = 64 << 20;
 
-/// Carries out proposals and reads. Each state machine has one for its proposals, and each connection one for its reads.
+/// Carries out proposals and reads. Each state machine has one for its proposals, and a group some for its reads.
 ///
 /// It holds a handle of the database that it was given last, until it is dropped.
 pub struct Executor {

@@ -42,7 +42,6 @@ pub use crate::protocol::reply::Reply;
 pub use crate::settings::MAX_REQUEST_BYTES;
 #[cfg(feature = "tls")]
 pub use crate::tls::{certificates, private_key, unusable};
-pub use crate::transport::keep_alive;
 
 #[cfg(test)]
 mod tests;

@@ -40,7 +40,9 @@ impl Watches {
             self.sweep_at = self.keys.len() * 2;
         }
         let watches = self.keys.entry(key.to_vec()).or_default();
-        watches.retain(is_alive);
+        if watches.len() == watches.capacity() {
+            watches.retain(is_alive);
+        }
         watches.push(Arc::downgrade(&changed.0));
     }
 

@@ -5,10 +5,13 @@
 //!
 //! Requests of one kind that arrive together are passed on together. They stay in the input until their replies come.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
+use serde_bytes::ByteBuf;
+
 use super::pipeline::Pipeline;
-use super::record::record;
+use super::record::{record, show};
 use super::run::run_alone;
 use crate::commands::slots::{slot_of, slot_of_all, slot_of_named};
 use crate::commands::{self, Command, Scope, transaction};
@@ -28,30 +31,43 @@ const MOST_BYTES: usize = 1 << 20;
 pub(super) struct Grouped {
     may_be_stale: bool,
     watched: Vec<Watched>,
-    /// Of a WATCH that was passed on.
-    watching: Changed,
-    /// The time at which the last requests were passed on.
+    /// The bytes of memory of what is watched.
+    watched_bytes: usize,
+    /// Of a WATCH that was passed on: its keys, each once.
+    watching: Option<(Vec<ByteBuf>, Changed)>,
+    /// The time at which the last requests were passed on, and their bytes until their replies come.
     asked: Instant,
+    asked_bytes: usize,
+    /// Requests that are passed on together: fewer where replies were long lately, so that few are passed on again.
+    most: usize,
 }
 
 impl Default for Grouped {
     fn default() -> Self {
-        Self { may_be_stale: false, watched: Vec::new(), watching: Changed::default(), asked: Instant::now() }
+        Self {
+            may_be_stale: false,
+            watched: Vec::new(),
+            watched_bytes: 0,
+            watching: None,
+            asked: Instant::now(),
+            asked_bytes: 0,
+            most: MOST_REQUESTS,
+        }
     }
 }
 
 impl Grouped {
-    /// Takes reads, or writes, from the beginning of the input, for their groups. None if the first request has to be looked at alone.
+    /// Takes reads, or writes, from the beginning of the input, at most `most`, for their groups. None if the first request has to be looked at alone.
     pub(super) fn gather(
         &mut self,
         context: &mut Context<'_>,
         (pipeline, parser): (&mut Pipeline, &mut Parser),
         input: &[u8],
-        limits: RequestLimits,
+        (limits, most): (RequestLimits, usize),
     ) -> Option<Ask> {
         let (mut ask, mut end, mut last) = (None, 0, "");
         pipeline.clear();
-        while pipeline.len() < MOST_REQUESTS
+        while pipeline.len() < self.most.min(most)
             && !pipeline.is_line()
             && end < MOST_BYTES
             && let Ok(Some(len)) = parser.find(&input[end..], limits)
@@ -69,7 +85,7 @@ impl Grouped {
             end += len;
         }
         if ask.is_some() {
-            self.begin(context, last);
+            self.begin(context, last, end);
         }
         ask
     }
@@ -86,8 +102,8 @@ impl Grouped {
         }
     }
 
-    fn begin(&mut self, context: &mut Context<'_>, command: &'static str) {
-        self.asked = Instant::now();
+    fn begin(&mut self, context: &mut Context<'_>, command: &'static str, len: usize) {
+        (self.asked, self.asked_bytes) = (Instant::now(), len);
         context.shared.clients.note(context.client.id, command, self.asked);
     }
 
@@ -105,7 +121,9 @@ impl Grouped {
             Scope::Keys => {
                 let (slot, request) = self.route(context, command, args)?;
                 if is_queued {
-                    return queue(context, command, &request);
+                    let queued = queue(context, command, &request)?;
+                    show(context, command, args);
+                    return Ok(queued);
                 }
                 let mut ask = None;
                 self.add(&mut ask, command, slot, request, context.shared);
@@ -138,7 +156,7 @@ impl Grouped {
         match command.name() {
             "READONLY" => self.may_be_stale = true,
             "READWRITE" => self.may_be_stale = false,
-            "DISCARD" | "UNWATCH" if !is_failed => self.watched.clear(),
+            "DISCARD" | "UNWATCH" if !is_failed => drop(self.take_watched()),
             "RESET" => *self = Self::default(),
             _ => {}
         }
@@ -147,7 +165,7 @@ impl Grouped {
     }
 
     /// The slot of a request for keys, and the request as a group carries it out, if this node may pass it on.
-    fn route(&self, context: &Context<'_>, command: &Command, args: Args<'_>) -> Result<(u16, Request), Refusal> {
+    fn route(&self, context: &mut Context<'_>, command: &Command, args: Args<'_>) -> Result<(u16, Request), Refusal> {
         let version = context.client.version;
         if command.name() == "EVALSHA" {
             // Another node need not know the script.
@@ -156,6 +174,10 @@ impl Grouped {
             let request = Request::of_args(version, OwnedArgs::of_parts(parts));
             let eval = commands::find(request.args())?;
             return Ok((self.slot(context, eval, request.args())?, request));
+        }
+        if command.name() == "EVAL" {
+            // EVALSHA finds it from now on.
+            commands::scripts::keep(&mut context.shared.keys, args.at(1))?;
         }
         let slot = self.slot(context, command, args)?;
         Ok((slot, Request::of_args(version, OwnedArgs::new(&args))))
@@ -174,37 +196,41 @@ impl Grouped {
 
     fn watch(&mut self, context: &mut Context<'_>, args: Args<'_>) -> Outcome {
         let slot = direct(context.shared, slot_of_all(args.from(1).map(|key| Some(slot_of(key))))?, Access::Write)?;
-        let kept: usize = self.watched.iter().map(Watched::size).sum();
-        if kept + args.from(1).map(|key| size_of::<Watched>() + key.len()).sum::<usize>() > MAX_REQUEST_BYTES {
+        let keys: BTreeSet<&[u8]> = args.from(1).collect();
+        let more: usize = keys.iter().map(|key| Watched::size_of(key)).sum();
+        if self.watched_bytes + more > MAX_REQUEST_BYTES {
             return Err(Refusal::new(format!("ERR what is watched is longer than {MAX_REQUEST_BYTES} bytes")));
         }
-        self.watching = Changed::default();
-        let keys = args.from(1).map(|key| key.to_vec().into()).collect();
-        let watch = Write(Kind::Watch { keys, changed: self.watching.clone() });
+        let keys: Vec<ByteBuf> = keys.into_iter().map(|key| key.to_vec().into()).collect();
+        let changed = Changed::default();
+        self.watching = Some((keys.clone(), changed.clone()));
+        let watch = Write(Kind::Watch { keys, changed });
         context.after = After::Ask(Ask::Writes(vec![(slot, watch)]));
         Ok(Reply::Nothing)
     }
 
     /// Keeps what the reply to WATCH has of its keys.
-    fn watched(&mut self, args: Args<'_>, reply: &[u8]) -> Reply {
-        let Some((term, expiries)) =
-            groups::decode_watched(reply).filter(|(_, expiries)| expiries.len() + 1 == args.len())
+    fn watched(&mut self, reply: &[u8]) -> Reply {
+        let (keys, changed) = self.watching.take().unwrap_or_default();
+        let Some((term, expiries)) = groups::decode_watched(reply).filter(|(_, expiries)| expiries.len() == keys.len())
         else {
-            return Reply::Error("UNCERTAIN the reply of the group to WATCH is another one".into());
+            return Reply::Error("CLUSTERDOWN the reply of the group to WATCH is another one".into());
         };
-        let watched = args.from(1).zip(expiries).map(|(key, expires_at)| Watched {
-            key: key.to_vec().into(),
-            term,
-            expires_at,
-            changed: self.watching.clone(),
-        });
-        self.watched.extend(watched);
+        for (key, expires_at) in keys.into_iter().zip(expiries) {
+            self.watched_bytes += Watched::size_of(&key);
+            self.watched.push(Watched { key, term, expires_at, changed: changed.clone() });
+        }
         Reply::OK
+    }
+
+    fn take_watched(&mut self) -> Vec<Watched> {
+        (self.watched_bytes, self.watching) = (0, None);
+        std::mem::take(&mut self.watched)
     }
 
     fn exec(&mut self, context: &mut Context<'_>) -> Outcome {
         let transaction = context.client.take_transaction("EXEC")?;
-        let watched = std::mem::take(&mut self.watched);
+        let watched = self.take_watched();
         transaction.check()?;
         let version = context.client.version;
         let requests = transaction.commands.into_iter().map(|queued| Request::of_args(version, queued.args));
@@ -230,17 +256,18 @@ impl Grouped {
         Ok(Reply::Nothing)
     }
 
-    /// Keeps a request that was passed on alone in the pipeline, until its reply comes.
+    /// Keeps the request that was passed on alone in the pipeline, until its reply comes.
     pub(super) fn hold(
         &mut self,
         context: &mut Context<'_>,
         (pipeline, parser): (&mut Pipeline, &mut Parser),
-        command: &'static Command,
         request: &[u8],
     ) {
         pipeline.clear();
-        pipeline.take(parser, (request, 0), request.len(), command);
-        self.begin(context, command.name());
+        if let Ok(command) = commands::find(parser.args(request)) {
+            pipeline.take(parser, (request, 0), request.len(), command);
+            self.begin(context, command.name(), request.len());
+        }
     }
 
     /// Appends the replies of groups to the first requests that were passed on. Returns the length of these in the input.
@@ -252,14 +279,17 @@ impl Grouped {
         mut replies: Answered,
     ) -> usize {
         if replies.is_empty() {
-            replies.resize(pipeline.len(), b"-UNCERTAIN the reply of the group is missing\r\n".to_vec());
+            let writes = pipeline.all(input).any(|(command, _)| command.writes() || command.name() == "EXEC");
+            let code = if writes { "UNCERTAIN" } else { "CLUSTERDOWN" };
+            replies.resize(pipeline.len(), format!("-{code} the reply of the group is missing\r\n").into_bytes());
         }
+        self.asked_bytes = 0;
         let done = replies.len().min(pipeline.len());
         let took = self.asked.elapsed() / done.max(1) as u32;
         for ((command, args), reply) in pipeline.all(input).zip(replies) {
             let is_failed = reply.first() == Some(&b'-');
             match command.name() {
-                "WATCH" if !is_failed => self.watched(args, &reply).encode(context.client.version, output),
+                "WATCH" if !is_failed => self.watched(&reply).encode(context.client.version, output),
                 _ => output.put(&reply),
             }
             record(context, command, args, took, is_failed);
@@ -269,12 +299,13 @@ impl Grouped {
             // The parser is already behind the requests that are passed on again.
             parser.next();
         }
+        self.most = if done < pipeline.len() { done } else { (2 * self.most).min(MOST_REQUESTS) };
         pipeline.end_of(done)
     }
 
     /// Bytes of memory.
     pub(super) fn size(&self) -> usize {
-        self.watched.iter().map(Watched::size).sum()
+        self.watched_bytes + self.asked_bytes
     }
 }
 

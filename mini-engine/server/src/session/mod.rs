@@ -33,7 +33,6 @@ use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::{self, Args, Parser};
 use crate::settings::Protocol;
 use crate::state::context::{After, Client, Context, Transaction};
-use crate::state::databases::Database;
 use crate::state::listing::Listing;
 use crate::state::shared::Shared;
 
@@ -73,7 +72,7 @@ impl Session {
     }
 
     fn of(language: Language, id: u64, shared: &Shared) -> Self {
-        let client = Client::new(id, Database::first(&shared.keys.db), shared.settings.password.is_none());
+        let client = Client::new(id, shared.first.clone(), shared.settings.password.is_none());
         let (parser, pipeline, grouped) = (Parser::default(), Pipeline::default(), Grouped::default());
         Self { language, parser, pipeline, client, grouped }
     }
@@ -107,7 +106,7 @@ impl Session {
             if shared.groups.is_some() {
                 let mut context = Context { shared, client: &mut self.client, after: After::Nothing };
                 let requests = (&mut self.pipeline, &mut self.parser);
-                if let Some(ask) = self.grouped.gather(&mut context, requests, input, limits) {
+                if let Some(ask) = self.grouped.gather(&mut context, requests, input, (limits, most)) {
                     return Step::Asked(ask);
                 }
             } else {
@@ -135,13 +134,10 @@ impl Session {
             return Step::Close;
         }
         let (reply, after) = dispatch(shared, (&mut self.client, &mut self.grouped), args, begun);
-        if let (After::Ask(_), Ok(command)) = (&after, commands::find(args)) {
-            let mut context = Context { shared, client: &mut self.client, after };
-            self.grouped.hold(&mut context, (&mut self.pipeline, &mut self.parser), command, &input[..len]);
-            return if let After::Ask(ask) = context.after { Step::Asked(ask) } else { Step::Incomplete };
+        if !matches!(after, After::Ask(_)) {
+            self.parser.next();
         }
-        self.parser.next();
-        if !matches!(after, After::Continue(_) | After::Hold(_)) {
+        if !matches!(after, After::Continue(_) | After::Hold(_) | After::Ask(_)) {
             shared.counters.commands += 1;
             self.answer(&reply, output);
         }
@@ -157,7 +153,12 @@ impl Session {
             After::Hold(wait) => Step::Held(wait),
             After::Nothing => Step::Done { len, requests: 1 },
             After::Later(job) => Step::Later(len, job),
-            After::Ask(_) | After::Close => Step::Close,
+            After::Ask(ask) => {
+                let mut context = Context { shared, client: &mut self.client, after: After::Nothing };
+                self.grouped.hold(&mut context, (&mut self.pipeline, &mut self.parser), &input[..len]);
+                Step::Asked(ask)
+            }
+            After::Close => Step::Close,
         }
     }
 

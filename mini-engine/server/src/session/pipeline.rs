@@ -28,6 +28,9 @@ const MOST: usize = 16;
 /// Bytes of values, or of replies, that are enough for one step, unless the limit of a request is smaller.
 const ENOUGH_BYTES: usize = 64 << 10;
 
+/// Memory is kept for so many parts.
+const KEPT_PARTS: usize = 1024;
+
 struct Request {
     command: &'static Command,
     /// The start of its parts among all parts, and their number.
@@ -93,6 +96,7 @@ impl Pipeline {
 
     pub(super) fn clear(&mut self) {
         self.parts.clear();
+        self.parts.shrink_to(KEPT_PARTS);
         self.requests.clear();
         self.line = None;
     }

@@ -1,17 +1,16 @@
 //! The context of a command: the server, the client, and the action after the reply.
 
-use mini_engine::{Db, Durability, Error, WriteBatch};
+use mini_engine::{Durability, Error, WriteBatch};
 
 use super::clients::Record;
 use super::databases::Database;
 use super::job::Job;
+use super::key_state::KeyState;
 use super::keyspace::Keyspace;
 use super::listing::Listing;
-use super::scripts::Scripts;
 use super::shared::Shared;
 use super::watched::Watched;
 use crate::groups::Ask;
-use crate::protocol::cursors::ScanCursors;
 use crate::protocol::reply::{Outcome, Refusal, Reply, Version};
 use crate::protocol::request::{Args, OwnedArgs};
 
@@ -37,18 +36,6 @@ pub(crate) enum Wait {
     Room(WriteBatch),
     /// A database, by its number, that does not exist yet.
     Database(usize),
-}
-
-/// What commands over keys depend on beside the keys: no clients and no sockets.
-pub(crate) struct KeyState {
-    pub(crate) db: Db,
-    /// The maximum bytes of a value and of a reply.
-    pub(crate) request_bytes: usize,
-    /// The number of databases.
-    pub(crate) databases: usize,
-    pub(crate) may_flush_all: bool,
-    pub(crate) cursors: ScanCursors,
-    pub(crate) scripts: Scripts,
 }
 
 /// The context of a command over keys.

@@ -131,6 +131,11 @@ impl Keyspace {
         Ok(is_found)
     }
 
+    /// Whether `key` has this value.
+    pub(crate) fn has_value(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+        Ok(self.get(key)?.is_some_and(|found| &*found == value))
+    }
+
     /// The values of `keys`, searched for together. The outer `None` means that the values found reached `soft_limit` bytes before this one was
     /// known.
     pub(crate) fn get_many(&self, keys: &[&[u8]], soft_limit: usize) -> Result<Vec<Option<Option<Slice>>>> {

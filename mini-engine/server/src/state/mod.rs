@@ -8,6 +8,7 @@ pub(crate) mod damage;
 pub(crate) mod databases;
 pub(crate) mod glob;
 pub(crate) mod job;
+pub(crate) mod key_state;
 pub(crate) mod keyspace;
 pub(crate) mod listing;
 pub(crate) mod metrics;

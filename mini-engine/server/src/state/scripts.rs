@@ -18,6 +18,18 @@ pub(crate) struct Script {
     pub(crate) run: fn(&mut Keyspace, Call<'_>) -> Outcome,
 }
 
+impl Script {
+    /// A script that uses this number of keys and of arguments.
+    pub(crate) const fn of_first(
+        keys: usize,
+        args: usize,
+        run: fn(&mut Keyspace, Call<'_>) -> Outcome,
+        text: &'static str,
+    ) -> Self {
+        Self { text, uses: (Some(keys), args), run }
+    }
+}
+
 /// The keys and arguments of a script.
 pub(crate) struct Call<'a> {
     pub(crate) keys: Vec<&'a [u8]>,

@@ -7,9 +7,10 @@ use mini_engine::{Db, Error};
 use super::clients::Clients;
 use super::clock::unix_seconds;
 use super::command_stats::CommandStats;
-use super::context::KeyState;
 use super::damage::Damage;
+use super::databases::Database;
 use super::job::Job;
+use super::key_state::KeyState;
 use super::monitors::Monitors;
 use super::refused::Refused;
 use super::scripts::Scripts;
@@ -82,6 +83,8 @@ impl Writes {
 pub(crate) struct Shared {
     pub(crate) keys: KeyState,
     pub(crate) settings: Settings,
+    /// The database that every client begins with. In a cluster no request is carried out there, so it need not be the present one.
+    pub(crate) first: Database,
     /// Of a node of a cluster.
     pub(crate) groups: Option<Box<dyn Groups>>,
     /// The address that it listens on, and its port; 0 without one.
@@ -116,6 +119,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// The numbers of SCAN's cursors begin at `first_cursor`.
     pub(crate) fn new(db: Db, settings: Settings, first_cursor: u64) -> Self {
+        let first = Database::first(&db);
         let keys = KeyState {
             db,
             request_bytes: settings.limits.request_bytes,
@@ -126,6 +130,7 @@ impl Shared {
         };
         Self {
             keys,
+            first,
             groups: None,
             address: String::new(),
             port: 0,

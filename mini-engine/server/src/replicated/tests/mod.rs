@@ -151,12 +151,12 @@ impl Node {
     }
 
     fn read(&self, line: &str) -> String {
-        shown(&self.read_request(&request(line)))
+        let cursors = self.shared().keys.cursors.clone();
+        shown(&self.read_request(&cursors, &request(line)))
     }
 
-    fn read_request(&self, request: &Request) -> Vec<u8> {
-        let cursors = self.shared().keys.cursors.clone();
-        Executor::new(self.instant.clone()).read(&cursors, &self.db, request).expect("a sound disk")
+    fn read_request(&self, cursors: &ScanCursors, request: &Request) -> Vec<u8> {
+        Executor::new(self.instant.clone()).read(cursors, &self.db, request).expect("a sound disk")
     }
 
     fn shared(&self) -> RefMut<'_, Shared> {
@@ -167,7 +167,10 @@ impl Node {
     fn carry_out(&mut self, at: u64, ask: Ask) -> Answered {
         match ask {
             Ask::Writes(writes) => self.replies(at, writes.into_iter().map(|(_, write)| write).collect()),
-            Ask::Reads { requests, .. } => requests.iter().map(|(_, request)| self.read_request(request)).collect(),
+            Ask::Reads { requests, cursors, .. } => {
+                let read = |(_, request): &(u16, Request)| self.read_request(&cursors, request);
+                requests.iter().map(read).collect()
+            }
         }
     }
 

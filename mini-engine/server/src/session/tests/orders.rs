@@ -1,4 +1,4 @@
-//! Transactions of two clients, beside Redis. The server of one node and the conversation of a cluster go through the same table.
+//! Transactions of two clients, beside Redis. A server of one node and one of a cluster go through the same table.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,12 +1,15 @@
-//! [`Clients`]: passes what clients ask for to the groups on this node, and the replies back to the server's event loop.
+//! [`Bridge`]: passes what clients ask for to the groups on this node, and the replies back to the server's event loop.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
 use mini_engine::{Db, Error, Result};
-use mini_engine_server::replicated::{self, Access, Answer, Ask, Reply, Request, ScanCursors, Write};
+use mini_engine_server::replicated::{
+    self, Access, Answer, Ask, MAX_REQUEST_BYTES, Reply, Request, ScanCursors, Write,
+};
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 use tokio::task::block_in_place;
 
 use crate::cluster_command;
@@ -21,19 +24,22 @@ const NO_CLUSTER: &str =
     "CLUSTERDOWN The cluster is down: this node is in no cluster yet; `mini-engine cluster init` makes one";
 
 /// The groups as the server sees them. What waits for them are tasks of the runtime.
-pub(crate) struct Clients {
+pub(crate) struct Bridge {
     local: Arc<Local>,
     runtime: Handle,
+    /// Reads under way, or whose replies the server has not taken yet: each may have a long one.
+    reads: Arc<Semaphore>,
 }
 
-impl Clients {
-    /// To be called within the runtime.
-    pub(crate) fn new(local: Arc<Local>) -> Self {
-        Self { local, runtime: Handle::current() }
+impl Bridge {
+    /// To be called within the runtime. Replies that the server has not taken yet have at most about `buffer_bytes`.
+    pub(crate) fn new(local: Arc<Local>, buffer_bytes: usize) -> Self {
+        let reads = (buffer_bytes / (ENOUGH_REPLIES + MAX_REQUEST_BYTES)).clamp(1, Semaphore::MAX_PERMITS);
+        Self { local, runtime: Handle::current(), reads: Arc::new(Semaphore::new(reads)) }
     }
 }
 
-impl replicated::Groups for Clients {
+impl replicated::Groups for Bridge {
     fn is_one_group(&self) -> bool {
         self.local.groups().is_some_and(|groups| groups.identity.groups == 1)
     }
@@ -54,12 +60,17 @@ impl replicated::Groups for Clients {
     fn begin(&self, ask: Ask, answer: Answer) {
         // A node never leaves its cluster.
         let Some(groups) = self.local.groups() else { return };
+        let reads = Arc::clone(&self.reads);
         self.runtime.spawn(async move {
-            let replies = match ask {
-                Ask::Writes(writes) => write(&groups, writes).await,
-                Ask::Reads { requests, may_be_stale, cursors } => read(&groups, requests, may_be_stale, &cursors).await,
-            };
-            answer.send(replies);
+            match ask {
+                Ask::Writes(writes) => answer.send(write(&groups, writes).await, None),
+                Ask::Reads { requests, may_be_stale, cursors } => {
+                    // It is never closed.
+                    let Ok(permit) = reads.acquire_owned().await else { return };
+                    let replies = read(&groups, requests, may_be_stale, &cursors).await;
+                    answer.send(replies, Some(Box::new(permit)));
+                }
+            }
         });
     }
 
