@@ -61,9 +61,13 @@ impl Watches {
             Named::Prefix(prefix) => key.starts_with(prefix),
             Named::Keys(_) | Named::Any => true,
         };
-        for (_, watches) in self.keys.extract_if(.., |key, _| is_touched(key)) {
-            set(Some(watches));
-        }
+        self.keys.retain(|key, watches| {
+            let is_left = !is_touched(key);
+            if !is_left {
+                set(Some(std::mem::take(watches)));
+            }
+            is_left
+        });
     }
 }
 
