@@ -21,9 +21,10 @@ pub(super) const REQUESTS: &str = "APPEND key value, COPY key key DB=db? REPLACE
 pub(super) const TOGETHER: &str =
     "DECR key, DECRBY key int, GET key, INCR key, INCRBY key int, SET key value, STRLEN key";
 
-/// Requests that leave too little to compare if they are drawn often. Redis counts a key whose time has come until a request names it.
+/// Requests that leave too little to compare if they are drawn often. Redis counts a key whose time has come until SCAN or another
+/// request meets it.
 pub(super) const RARE: &str = "AUTH value+, AUTH default|value value, CLIENT GETNAME|ID|SETNAME=value|CACHING=value|GETREDIR|value, \
-    COMMAND GETKEYS GET|MGET|SET|MSET|RENAME|PING|value key=value+, DISCARD, EXISTS all ; DBSIZE, EXEC, FLUSHALL SYNC|ASYNC?, \
+    COMMAND GETKEYS GET|MGET|SET|MSET|RENAME|PING|value key=value+, DISCARD, SCAN 0 COUNT=1000 ; DBSIZE, EXEC, FLUSHALL SYNC|ASYNC?, \
     FLUSHDB SYNC|ASYNC?, HELLO 2|3? SETNAME=value?, HELLO 3, HELLO 3 AUTH=default=value|AUTH=value=value|value?, HELLO value*, NONE value*, \
     OBJECT ENCODING|REFCOUNT|FREQ|IDLETIME|value key, QUIT, RESET, SELECT db, TIME, UNWATCH";
 
@@ -133,11 +134,11 @@ impl Draws {
         number.to_string().into_bytes()
     }
 
-    /// The requests of a template; the first one may get a fault.
+    /// The requests of a template; the last one may get a fault.
     pub(super) fn requests(&mut self, template: &str) -> Vec<Request> {
         let mut requests: Vec<Request> = template.split(" ; ").map(|template| self.request(template)).collect();
         let may_fail = !WITHOUT_FAULTS.iter().any(|name| requests[0].is(name));
-        let parts = &mut requests[0].0;
+        let parts = &mut requests.last_mut().expect("there is one").0;
         if self.random.one_in(4) {
             parts[0].make_ascii_lowercase();
         }
@@ -164,10 +165,7 @@ impl Draws {
             for _ in 0..times {
                 let choices: Vec<&str> = part.split('|').collect();
                 for word in self.of(&choices).split('=') {
-                    match word {
-                        "all" => parts.extend(KEYS.iter().map(|key| key.to_vec())),
-                        _ => parts.push(self.word(word)),
-                    }
+                    parts.push(self.word(word));
                 }
             }
         }
