@@ -2,7 +2,7 @@
 
 use super::client::client_name;
 use super::transaction::forget_watched;
-use super::words::{database_number, is};
+use super::words::{database_number, is, shown};
 use crate::protocol::reply::{Refusal, Reply, Version};
 use crate::protocol::request::{Args, parse_number};
 use crate::state::context::{After, Context};
@@ -38,13 +38,14 @@ pub(super) fn hello(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>)
     };
     let mut name = None;
     while let Some(word) = words.next() {
+        let invalid = || Refusal::new(format!("ERR Syntax error in HELLO option '{}'", shown(word)));
         match (words.next(), is(word, "AUTH"), is(word, "SETNAME")) {
             (Some(user), true, _) => {
-                let password = words.next().ok_or_else(Refusal::syntax)?;
+                let password = words.next().ok_or_else(invalid)?;
                 authenticate(context, user, password)?;
             }
             (Some(chosen), _, true) => name = Some(client_name(chosen)?),
-            _ => return Err(Refusal::syntax()),
+            _ => return Err(invalid()),
         }
     }
     if !context.client.is_authenticated {
@@ -70,6 +71,11 @@ pub(super) fn hello(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>)
 
 pub(super) fn auth(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Answer {
     match args.len() {
+        2 if context.shared.settings.password.is_none() => {
+            return Err(Refusal::new(
+                "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
+            ));
+        }
         2 => authenticate(context, b"default", args.at(1))?,
         3 => authenticate(context, args.at(1), args.at(2))?,
         _ => return Err(Refusal::syntax()),
@@ -78,12 +84,9 @@ pub(super) fn auth(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) 
 }
 
 fn authenticate(context: &mut Context<'_>, user: &[u8], password: &[u8]) -> Result<(), Refusal> {
-    let Some(expected) = &context.shared.settings.password else {
-        return Err(Refusal::new(
-            "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
-        ));
-    };
-    if user != b"default" || !is_same(expected, password) {
+    // As in Redis, without a configured password any password is right.
+    let is_right = context.shared.settings.password.as_ref().is_none_or(|expected| is_same(expected, password));
+    if user != b"default" || !is_right {
         let record = context.shared.clients.get(context.client.id);
         let address = record.map_or("", |record| &record.addresses[0]);
         context.shared.refused.note(Cause::Password, address, "wrong password");

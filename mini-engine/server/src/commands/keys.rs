@@ -86,7 +86,10 @@ pub(super) fn copy(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args
     while let Some(word) = words.next() {
         match word {
             _ if is(word, "REPLACE") => replaces = true,
-            _ if is(word, "DB") => number = database_number(words.next().ok_or_else(Refusal::syntax)?)?,
+            _ if is(word, "DB") => {
+                number = database_number(words.next().ok_or_else(Refusal::syntax)?)?;
+                context.check_database(number)?;
+            }
             _ => return Err(Refusal::syntax()),
         }
     }

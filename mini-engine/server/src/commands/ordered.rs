@@ -162,9 +162,9 @@ fn options<'a>(args: &Args<'a>) -> Result<Scan<'a>, Refusal> {
 
 /// SCAN cursor [MATCH pattern] [COUNT n] [TYPE t]. For a pattern that begins with literal bytes, only the keys that begin with them are searched.
 pub(super) fn scan(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
-    let scan = options(&args)?;
     let cursor = parse_number(args.at(1)).and_then(|cursor| u64::try_from(cursor).ok());
     let cursor = cursor.ok_or_else(|| Refusal::new("ERR invalid cursor"))?;
+    let scan = options(&args)?;
     let (start, end) = bounds_of_prefix(&scan.pattern.map_or_else(Vec::new, literal_prefix));
     let start = match (cursor, start) {
         (0, start) => start,

@@ -15,7 +15,9 @@ pub(super) fn integer(text: &[u8]) -> Result<i64, Refusal> {
 
 /// The number of a database among the arguments.
 pub(super) fn database_number(text: &[u8]) -> Result<usize, Refusal> {
-    usize::try_from(integer(text)?).map_err(|_| Refusal::new("ERR DB index is out of range"))
+    let number = i32::try_from(integer(text)?)
+        .map_err(|_| Refusal::new("ERR value is out of range, value must between -2147483648 and 2147483647"))?;
+    usize::try_from(number).map_err(|_| Refusal::new("ERR DB index is out of range"))
 }
 
 /// A number with a fraction among the arguments, or in a value.

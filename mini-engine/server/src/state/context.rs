@@ -49,11 +49,17 @@ pub(crate) struct KeyContext<'a> {
 }
 
 impl KeyContext<'_> {
+    /// Refuses the number of a database that there cannot be.
+    pub(crate) fn check_database(&self, number: usize) -> Result<(), Refusal> {
+        match number < self.state.databases {
+            true => Ok(()),
+            false => Err(Refusal::new("ERR DB index is out of range")),
+        }
+    }
+
     /// Database `number`, unless it has to be created first: then `after` says so.
     pub(crate) fn open(&mut self, number: usize) -> Result<Option<Database>, Refusal> {
-        if number >= self.state.databases {
-            return Err(Refusal::new("ERR DB index is out of range"));
-        }
+        self.check_database(number)?;
         let database = Database::open(&self.state.db, number)?;
         match (&database, self.refusal) {
             // It stays for the commit: what EXEC would do behind this command is not meant for the database before it.

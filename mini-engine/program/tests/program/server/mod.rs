@@ -5,6 +5,7 @@
 
 mod bounds;
 mod commands;
+mod compare;
 mod kills;
 mod shutdown;
 mod tools;
