@@ -76,9 +76,9 @@ fn load(state: &mut KeyState, text: &[u8]) -> Result<(&'static Script, String), 
     Ok((script, hash))
 }
 
-/// Keeps the script of a text, for EVALSHA.
-pub(crate) fn keep(state: &mut KeyState, text: &[u8]) -> Result<(), Refusal> {
-    load(state, text).map(drop)
+/// Keeps the script of a text for EVALSHA, if it is known.
+pub(crate) fn keep(state: &mut KeyState, text: &[u8]) {
+    load(state, text).ok();
 }
 
 /// EVAL script numkeys [key ...] [arg ...]

@@ -177,7 +177,7 @@ impl Grouped {
         }
         if command.name() == "EVAL" {
             // EVALSHA finds it from now on.
-            commands::scripts::keep(&mut context.shared.keys, args.at(1))?;
+            commands::scripts::keep(&mut context.shared.keys, args.at(1));
         }
         let slot = self.slot(context, command, args)?;
         Ok((slot, Request::of_args(version, OwnedArgs::new(&args))))

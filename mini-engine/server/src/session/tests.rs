@@ -15,6 +15,7 @@ use proof::{Clock, second};
 use super::*;
 use crate::settings::{Limits, ServerDurability, Settings};
 use crate::state::context::Wait;
+use crate::state::databases::Database;
 use crate::state::job::Job;
 
 /// All that is to be sent.
@@ -918,6 +919,7 @@ fn reads_of_a_pipeline_are_answered_by_an_engine_that_refuses_writes() {
     drop(db);
     let mut server = Server::new();
     server.shared.keys.db = mini_engine::Db::builder(directory.path()).read_only(true).open().expect("open");
+    server.shared.first = Database::first(&server.shared.keys.db);
     server.session = Session::new(&mut server.shared);
     let found = server.said("get a\r\nset a 2\r\nget a\r\nincr a\r\n");
     let found: Vec<&str> = found.lines().map(|line| line.split(' ').next().expect("a word")).collect();

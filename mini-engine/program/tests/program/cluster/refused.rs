@@ -94,7 +94,7 @@ fn numbers_that_make_no_cluster_and_options_without_an_effect_are_refused() {
     check_says(&cluster.admin(&format!("init {all} --replicas 1")).refused(2), "groups: expected at least 3|found 1");
     cluster.admin(&format!("init {all} --replicas 1 --groups 3")).text();
     let room = Room::new();
-    for option in [["--slow", "5"], ["--max-pipeline", "5"], ["--databases", "5"]] {
+    for option in [["--durability", "buffered"], ["--checkpoints", "dir"], ["--databases", "5"]] {
         let mut command = serve(&room.path("node"), "127.0.0.1:0", "127.0.0.1:0");
         command.args(option);
         check_says(&run_with(command, b"").refused(2), &format!("--cluster|cannot be used with|{}", option[0]));

@@ -226,7 +226,7 @@ impl Client {
     }
 
     fn step(&mut self, node: &Node, input: &[u8], output: &mut Output) -> Step {
-        self.session.step(&mut node.shared(), input, 1, output)
+        self.session.step(&mut node.shared(), input, 100, output)
     }
 
     /// The next step of a request, and the reply if it was answered.
