@@ -1,4 +1,5 @@
-//! Checks two call paths, from an insert to the compare-and-swap and from a read to the block: they must be as short as the book states.
+//! Checks call paths: from an insert to the compare-and-swap, from a read to the block, and of requests to the server: they must be as short as the
+//! book states.
 //!
 //! The tests check the lists in `docs/src/design.md`. Each numbered item is a file and the functions that call one another there; the last of them
 //! calls the first function of the next item. A bullet below an item is another file that the item's functions call.
@@ -157,7 +158,8 @@ fn ways_back(stops: &[Stop], root: &str, graph: &Graph) -> Vec<(String, String)>
 const MOST_OF_SPINE: usize = 9;
 const MOST_FILES: usize = 12;
 
-fn check(opening: &str, end: &str) {
+/// The stops of a list of the book, whose last function calls `end`.
+fn checked_stops(opening: &str, end: &str) -> Vec<Stop> {
     let book = std::fs::read_to_string(workspace().join("docs/src/design.md")).unwrap();
     let stops = stops(&book, opening);
     let code = |file: &str| {
@@ -165,6 +167,11 @@ fn check(opening: &str, end: &str) {
         shipped_code(&text.unwrap_or_else(|error| panic!("{file}: {error}")))
     };
     assert_eq!(faults(&stops, end, code), Vec::<String>::new());
+    stops
+}
+
+fn check(opening: &str, end: &str) {
+    let stops = checked_stops(opening, end);
     let files = |stops: &[Stop]| stops.iter().map(|stop| stop.file.clone()).collect::<BTreeSet<_>>().len();
     let all = files(&stops);
     let spine: Vec<Stop> = stops.into_iter().filter(|stop| !stop.is_aside).collect();
@@ -182,6 +189,25 @@ fn the_journeys_are_as_the_book_draws_them_and_short() {
     // Catches a longer path of writes or of reads, and a book whose path differs from the sources.
     check("An insert", "compare_exchange");
     check("A read", "read_exact_at");
+}
+
+#[test]
+fn requests_go_the_way_that_the_book_draws() {
+    // Catches a second way of a request, beside the one that people read about, and a way that becomes longer.
+    let files = |lists: &[(&str, &str)]| {
+        let stops = lists.iter().flat_map(|(opening, end)| checked_stops(opening, end));
+        stops.map(|stop| stop.file).collect::<BTreeSet<_>>()
+    };
+    let alone = files(&[("A GET of a server", "run")]);
+    let mut grouped = files(&[
+        ("A SET in a group", "send"),
+        ("A task proposes", "client_write_ff"),
+        ("When a majority has", "run"),
+    ]);
+    // The files with which both begin.
+    grouped.extend(alone.iter().filter(|file| file.contains("/net/") || file.ends_with("session/mod.rs")).cloned());
+    // And the session's part for groups. Each ends in the file of the command.
+    assert!(alone.len() < 7 && grouped.len() + 1 < 12, "{alone:?} {grouped:?}");
 }
 
 /// Catches a check that accepts any text of the book.
