@@ -17,6 +17,9 @@ mod server;
 #[allow(dead_code, unused_imports, reason = "sockets, threads and clusters use it")]
 #[path = "../../mini-engine/server/src/commands/mod.rs"]
 mod commands;
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "sockets and clusters use it")]
+#[path = "../../mini-engine/server/src/groups/mod.rs"]
+mod groups;
 #[allow(dead_code, unreachable_pub, reason = "sockets and threads use it; the server's users see it")]
 #[path = "../../mini-engine/server/src/protocol/mod.rs"]
 mod protocol;

@@ -185,11 +185,12 @@ impl Conversation {
                     assert!(output.is_empty());
                     continue;
                 }
+                Step::Asked(_) => unreachable!("there are no groups"),
                 Step::Later(len, job) => {
                     assert!(output.is_empty());
                     let reply = match job {
                         Job::Count(_) => {
-                            let outcome: Outcome = job.run(&self.shared.db, &Default::default());
+                            let outcome: Outcome = job.run(&self.shared.keys.db, &Default::default());
                             self.shared.end_job(&job, outcome)
                         }
                         _ => Reply::OK,
@@ -199,13 +200,13 @@ impl Conversation {
                 }
                 Step::Held(Wait::Database(number)) => {
                     assert!(output.is_empty());
-                    let created: Outcome = Job::Create(number).run(&self.shared.db, &Default::default());
+                    let created: Outcome = Job::Create(number).run(&self.shared.keys.db, &Default::default());
                     assert!(created.is_ok());
                     continue;
                 }
                 Step::Held(Wait::Room(batch)) => {
                     assert!(output.is_empty() && !batch.is_empty());
-                    let waited = self.shared.db.wait_for_room(&batch);
+                    let waited = self.shared.keys.db.wait_for_room(&batch);
                     self.session.refuse(waited.err());
                     continue;
                 }
@@ -252,7 +253,7 @@ impl Conversation {
     }
 
     fn contents(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
-        let entries = self.shared.db.iter().map(|entry| entry.expect("a sound disk"));
+        let entries = self.shared.keys.db.iter().map(|entry| entry.expect("a sound disk"));
         entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
     }
 }

@@ -199,11 +199,8 @@ fn requests_go_the_way_that_the_book_draws() {
         stops.map(|stop| stop.file).collect::<BTreeSet<_>>()
     };
     let alone = files(&[("A GET of a server", "run")]);
-    let mut grouped = files(&[
-        ("A SET in a group", "send"),
-        ("A task proposes", "client_write_ff"),
-        ("When a majority has", "run"),
-    ]);
+    let mut grouped =
+        files(&[("A SET in a group", "send"), ("A task proposes", "client_write_ff"), ("When a majority has", "run")]);
     // The files with which both begin.
     grouped.extend(alone.iter().filter(|file| file.contains("/net/") || file.ends_with("session/mod.rs")).cloned());
     // And the session's part for groups. Each ends in the file of the command.
