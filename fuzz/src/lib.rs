@@ -14,7 +14,7 @@ mod server;
 
 // The server's files without sockets and threads; the server's crate does not export these files. They import each other from the root of
 // their crate, so they are at the root of this one.
-#[allow(dead_code, unused_imports, reason = "sockets, threads and clusters use it")]
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "sockets, threads and clusters use it")]
 #[path = "../../mini-engine/server/src/commands/mod.rs"]
 mod commands;
 #[allow(dead_code, unreachable_pub, unused_imports, reason = "sockets and clusters use it")]
