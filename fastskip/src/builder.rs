@@ -26,8 +26,8 @@ pub trait Table: Sized {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Duplicates {
-    /// The write fails with [`DuplicateKey`](crate::InsertError::DuplicateKey), and the stored version stays. For engines that give each write a
-    /// sequence number of its own: two writes of the same key with one number are then a defect, which the error reports.
+    /// The write fails with [`DuplicateKey`](crate::InsertError::DuplicateKey), and the stored version stays. For engines that give each write its
+    /// own sequence number: two writes of one key with the same number are then a defect, which the error reports.
     #[default]
     Reject,
     /// The write replaces the stored version: the last write of a key and sequence number wins. For engines that give all writes of a batch one
@@ -36,9 +36,9 @@ pub enum Duplicates {
     /// When the write has returned, every reader at that sequence number sees the new value or tombstone, or that of a later write; so does every
     /// iterator that later reaches the key. A concurrent reader sees either the whole old version or the whole new one. All readers see concurrent
     /// replacements in the same order. Slices that a reader already has do not change. A replacement takes memory like a new entry, and the table
-    /// keeps that memory until it is dropped or reset. A replacement does not count for `len` and [`max_entries`](Builder::max_entries). Only a
-    /// [reservation](crate::Memtable::reserve), whose sequence numbers are not known yet, counts its entries in advance; the count is corrected when
-    /// the reservation is applied. An entry takes up to 16 bytes more than in a table that rejects. Expected O(log n), and one atomic swap.
+    /// keeps that memory until it is dropped or reset. A replacement does not count for `len` and [`max_entries`](Builder::max_entries). For a
+    /// [reservation](crate::Memtable::reserve) the sequence numbers are not known yet, so it counts all its entries as new; the count is corrected
+    /// when it is applied. An entry takes up to 16 bytes more than in a table that rejects. Expected O(log n), and one atomic swap.
     ///
     /// ```
     /// use fastskip::{Duplicates, Lookup, Memtable};
@@ -91,11 +91,11 @@ impl<T: Table> Builder<T> {
     /// exceed the limit, once the idle memory of the other shards is used up too; this entry is the last one.
     ///
     /// On its first write the table reserves an address range that is about half larger than this limit, at most 32 GiB. Without a limit it reserves
-    /// 16 GiB, and less if the process has more than 2048 such tables. All tables of a process have at most 64 TiB together. The table repeatedly
-    /// asks for a sixteenth of the size if these 64 TiB are used up, if the system refuses, or if the range would leave too little address space to
-    /// the rest of the process: less than the range itself, or less than all tables have (up to 256 MiB). [`reset`](crate::Memtable::reset) lets the
-    /// table ask for the whole size again. Windows counts reserved memory as used, so there the range is as large as the limit, or 1 GiB without one.
-    /// If the range is smaller than the limit, the table is full when the range is used up; see
+    /// 16 GiB, and less if the process has more than 2048 such tables. All tables of a process have at most 64 TiB together. If a request for a range
+    /// fails, the table repeatedly divides the size by sixteen. A request fails if these 64 TiB are used up, if the system refuses, or if it would
+    /// leave too few addresses to the process: fewer than the range has, or than all tables have (up to 256 MiB). [`reset`](crate::Memtable::reset)
+    /// lets the table request the whole size again. Windows counts reserved memory as used, so there the range is as large as the limit, or 1 GiB
+    /// without one. If the range is smaller than the limit, the table is full when the range is used up; see
     /// [`Stats::effective_max_memory_bytes`](crate::Stats::effective_max_memory_bytes). Memory is committed only when it is first used.
     pub fn max_memory_bytes(mut self, bytes: usize) -> Self {
         self.config.arena.max_memory_bytes = bytes;

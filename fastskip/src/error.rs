@@ -31,7 +31,7 @@ pub enum BatchError {
         succeeded: usize,
         /// The number of entries that this call did not store.
         failed: usize,
-        /// For each rejected entry, its index in the batch and the reason, in the order of the batch.
+        /// For each rejected entry: its index in the batch, and the reason. They are in the order of the batch.
         rejected: Vec<(usize, InsertError)>,
     },
 }

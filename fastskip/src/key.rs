@@ -8,8 +8,8 @@
 //! * q < r: S is already greater than P at a byte where T still agrees with P, so S > T;
 //! * q = r: the next bytes of S and T decide; only if they are equal must S itself be read.
 //!
-//! A partial key is stored as `(255 - q) << 24 | bytes`, and T gets a partial key in the same way, from `r`. So one integer comparison of the two
-//! covers all three rules. So a node after the target is never read; half of all comparisons meet such a node.
+//! A partial key is stored as `(255 - q) << 24 | bytes`, and T gets a partial key in the same way, from `r`. So comparing these two integers covers
+//! all three rules. So a node after the target, as in half of all comparisons, is never read.
 //!
 //! For this purpose, keys are compared as if they were followed by endless zeros. That order never contradicts the byte order; it only has more ties
 //! (`a` and `a\0`), which are settled by comparing the whole keys. Lengths stop at 255: two keys that share more bytes are distinguished by their

@@ -49,8 +49,8 @@
 //! list, its clock.
 //!
 //! Beyond key and value, an entry takes a link of 8 bytes, 8 (memtable) or 16 bytes (list) for its version or stamps, its lengths, padding to 8
-//! bytes, and about 11 bytes of blocks. In some orders of writes blocks are less full: they take 16 bytes for each entry if eight writers ascend side
-//! by side, and up to 26 if writes alternate between two gaps.
+//! bytes, and about 11 bytes of blocks. In some orders of writes blocks are less full: they take 16 bytes for each entry if eight writers ascend
+//! concurrently, and up to 26 if writes alternate between two gaps.
 
 #![doc(test(attr(deny(warnings))))]
 

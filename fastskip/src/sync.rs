@@ -14,8 +14,8 @@ pub(crate) const fn ord(_site: &'static str, ordering: Ordering) -> Ordering {
     ordering
 }
 
-/// Stores a value over one that other threads may meanwhile change by a compare-and-swap from a value that they have read. In C++ and Rust a plain
-/// store is enough; the loom models use an operation that loom handles correctly.
+/// Stores a value, while other threads may change the old value by a compare-and-swap. In C++ and Rust a plain store is enough; the loom models use
+/// an operation that loom handles correctly.
 #[inline(always)]
 pub(crate) fn overwrite(word: &AtomicU64, value: u64, ordering: Ordering) {
     word.store(value, ordering);

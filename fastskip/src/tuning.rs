@@ -4,8 +4,8 @@
 /// The number of slots of a block: with its header, a block has two cache lines of partial keys and two of offsets. 14 and 62 slots were not better.
 pub(crate) const SLOTS: usize = 30;
 
-/// Of this many nodes that are linked directly after a hinted node, one gets no hint: this saves a fifth of the blocks' memory, and costs one more
-/// step in a fifth of the searches.
+/// Of this many nodes linked directly after a hinted node, one gets no hint: this saves a fifth of the blocks' memory, and costs one more step in a
+/// fifth of the searches.
 pub(crate) const HINTED_OF: u32 = 5;
 
 /// Nodes that lie before this word get fewer hints: while a table is small, steps are cheap compared with blocks. 32 KiB.

@@ -84,7 +84,7 @@ impl<S: Schema, T> Index<S, T> {
     #[inline(always)]
     pub(crate) fn probe_start(&self) -> Option<(Descent, u32)> {
         let root = self.root()?;
-        // No block leaves out so long a prefix, so the first step always computes the partial key.
+        // Longer than any prefix that a block leaves out, so the first step always computes the partial key.
         let lens = Lens { prefix: u32::MAX, partial: 0, longest: 0 };
         Some((Descent { at: Some(root), lens }, self.block(root).load_header().level()))
     }
@@ -185,7 +185,7 @@ impl<S: Schema, T> Index<S, T> {
         }
         let is_leaf = block.header.level() == 0;
         let is_single = if last > 1 { block.partial(last - 1) != partial } else { is_leaf };
-        // In a tied block above the leaves a guess is as often wrong as right.
+        // In a tied block above the leaves, a guess is wrong in half of all cases.
         if ties != Ties::Settle && is_single && (is_leaf || !block.header.is_tied()) {
             // Most likely the block begins with an older version of the target's own key.
             return if S::HAS_VERSIONS && !is_leaf { last - 1 } else { last };

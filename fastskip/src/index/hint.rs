@@ -42,7 +42,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
     }
 
     /// Adds a hint for `node`, which was just linked at `seek`. Usually the hint from which the walk began is in the node's leaf, and the leaf has
-    /// room. Then the new hint goes directly after that hint, and no key need be read.
+    /// room. Then the new hint goes directly after that hint, and no key is read.
     #[inline(always)]
     pub(crate) fn add_hint(
         &self,

@@ -13,8 +13,8 @@
 //! * `split.rs` divides full blocks after locking their parents;
 //! * `replace.rs` replaces blocks whose lock a stopped thread holds by copies.
 //!
-//! I2 hints: the index stores only nodes of this list that were linked before, see `block/`.
-//! I3 single commit: before the CAS no link leads to the node; after it the node is found, whatever the index says (`search.rs`).
+//! I2 hints: the index stores only nodes of this list that were linked before, see `block/`. I3 single commit: before the CAS no link leads to the
+//! node; after it every search finds the node, whatever the index contains (`search.rs`).
 
 mod block;
 mod descent;

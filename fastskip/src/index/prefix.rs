@@ -1,7 +1,7 @@
 //! The prefix that all keys of a block share: the partial keys of the block leave it out.
 //!
 //! It is the prefix of the present keys, not of the block's bounds, which share nothing along the edges of the tree. The prefix is lengthened only at
-//! a split where partial keys hardly differ, and shortened when a new key shares fewer bytes. Both rewrite all partial keys of the block.
+//! a split where partial keys hardly differ, and shortened when a new key shares fewer bytes. Both changes rewrite all partial keys of the block.
 
 use super::block::{Locked, ReadBlock};
 use super::descent::Path;
@@ -104,7 +104,7 @@ impl<S: Schema, T> Index<S, T> {
         is_longer
     }
 
-    /// The number of bytes that all keys hinted under a block share; 0 if there are fewer than two.
+    /// The number of bytes that all keys hinted under a block share; 0 if there are fewer than two keys.
     pub(super) fn shared_by_all(&self, block: &Locked<'_>) -> u32 {
         let last = self.last_hint(**block).and_then(Predecessor::node);
         match (self.reference(**block, None), last) {

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! The mend that makes look number [`STUCK_LOOKS`](crate::tuning::STUCK_LOOKS) resets the count, and it alone replaces the block. A mend ends at a
-//! lock that has too few looks, so it looks only once while the same holder has the lock. A mend looks at all locks on its way together, so all locks
-//! of one thread reach the count together.
+//! lock that has too few looks, so it looks only once while the same holder has the lock. A mend looks once at all locks on its way, so the counts of
+//! all locks of one thread reach the limit at the same time.
 //!
 //! Replaced blocks stay unused until the table is dropped, because readers may still be in them and their holder may still write to them. I6 bound:
 //! replaced blocks take at most one part in [`REPLACED_PART`] of the limit, in every schedule, because room for a copy is first taken from that part.
@@ -44,7 +44,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
         let Some(seen) = path() else { return false };
         let blocks = seen.steps().iter().map(|step| step.block);
         let stuck: Vec<_> = blocks.filter(|&id| self.block(id).look()).collect();
-        // From the top down, each time on a new path, which contains the copy of the block above.
+        // The blocks are replaced from the top down. Each time a new path is searched, which contains the copy of the block above.
         stuck.iter().for_each(|&id| path().iter().for_each(|path| self.replace(shard, path, id)));
         !stuck.is_empty()
     }
@@ -70,8 +70,8 @@ impl<S: Schema, T: Pending> Index<S, T> {
         self.nodes.arena.limit / REPLACED_PART
     }
 
-    /// Retires a block and makes a copy, whose next block is `next`: the block after it in their parent. The copy is unlocked before any other thread
-    /// can see it. Returns `None` if there is no room.
+    /// Retires a block and makes a copy of it. The copy's next block is `next`, which follows the block in the parent. The copy is unlocked before
+    /// any other thread can see it. Returns `None` if there is no room.
     fn copy_of(&self, shard: usize, block: Block<'_>, next: Option<BlockId>) -> Option<BlockId> {
         let upper = next.map(|next| self.block(next).lower());
         let (read, lower) = (block.read(), block.lower());

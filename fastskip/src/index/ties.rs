@@ -16,7 +16,7 @@ use super::tree::Index;
 use crate::key::{self, MAX_SHARED, PartialKey};
 use crate::node::{Cost, Predecessor, Schema, Side, Target};
 
-/// The pairs of neighbouring slots of a block whose partial keys hardly differ. Bit `slot` stands for that slot and the slot before it.
+/// The pairs of neighbouring slots of a block whose partial keys hardly differ. Bit `slot` is for the pair of that slot and the slot before it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Gaps {
     /// Bits of pairs whose partial keys differ by less than 16.
@@ -48,7 +48,7 @@ impl Gaps {
 }
 
 impl<S: Schema, T> Index<S, T> {
-    /// Puts a hint or a block into a locked block, which is tied if the new slot ties with a neighbour.
+    /// Adds a hint or a block to a locked block, and makes the block tied if the new slot ties with a neighbour.
     #[inline(always)]
     pub(super) fn insert_slot(&self, block: &mut Locked<'_>, slot: usize, partial: i32, content: SlotContent) {
         if !block.header.is_tied() {

@@ -62,7 +62,7 @@ impl<S: Schema, T> Index<S, T> {
         unsafe { BlockId::from_stored(stored) }
     }
 
-    /// Makes `root` the root if `was` still is.
+    /// Replaces the root `was` by `root`, if `was` is still the root.
     pub(super) fn set_root(&self, was: BlockId, root: BlockId) -> bool {
         steps::step();
         // ORDERING(index.root): Release; pairs with `index.root.read`, see there.
@@ -104,8 +104,8 @@ impl<S: Schema, T: Pending> Index<S, T> {
         self.nodes.arena.waste_block(shard, block.rows().words());
     }
 
-    /// Checks I2 (hints): every slot under the root names a node of the list, or a block of the level below. Also checks the bound of I6 on replaced
-    /// blocks. If `tidy`, also checks the index of a list at rest: no lock is taken, slots are sorted, and every partial key is that of its key.
+    /// Checks I2 (hints): every slot under the root names a node of the list, or a block of the level below. Also checks the bound on replaced blocks
+    /// (I6). If `tidy`, also checks the index of a list at rest: no lock is taken, slots are sorted, and partial keys are those of the slots' keys.
     pub(crate) fn validate(&self, nodes: &[NodeId], tidy: bool) {
         let replaced = self.replaced.load(Ordering::Relaxed);
         let most = self.most_replaced();

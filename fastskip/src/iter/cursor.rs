@@ -87,8 +87,8 @@ impl<H: Handle<T>, T: Source> TableCursor<H, T> {
         self.step(Walk::last).is_some()
     }
 
-    /// Moves to the previous entry and returns it; after a backward seek, returns the entry found. From behind the last entry it moves to the last
-    /// one. Amortised O(1), not counting entries that are hidden.
+    /// Moves to the previous entry and returns it; after a backward seek, returns the entry found. From behind the last entry, moves to the last one.
+    /// Amortised O(1), not counting entries that are hidden.
     pub fn prev(&mut self) -> Option<H::Item<'_>> {
         self.step(Walk::prev)
     }
@@ -100,7 +100,7 @@ impl<H: Handle<T>, T: Source> TableCursor<H, T> {
     }
 
     /// Moves to the previous key and returns its first entry, which is its newest version; after a backward seek, returns the first entry of the key
-    /// found. From behind the last entry it moves to the last key. Amortised O(1) if that key has few versions, expected O(log n) if it has many.
+    /// found. From behind the last entry, moves to the last key. Amortised O(1) if that key has few versions, expected O(log n) if it has many.
     pub fn prev_key(&mut self) -> Option<H::Item<'_>> {
         self.step(Walk::prev_key)
     }
@@ -121,7 +121,7 @@ impl<T: Source> FusedIterator for TableCursor<&T, T> {}
 
 /// This cursor is no [`Iterator`], because it lends each entry only until it moves.
 impl<T: Source> TableCursor<Arc<T>, T> {
-    /// Moves to the next entry and returns it; after a forward seek, returns the entry found. From before the first entry it moves to the first one.
+    /// Moves to the next entry and returns it; after a forward seek, returns the entry found. From before the first entry, moves to the first one.
     /// O(1), not counting entries that are hidden.
     #[expect(clippy::should_implement_trait, reason = "a lending cursor: what it lends cannot outlive the next step")]
     #[inline]

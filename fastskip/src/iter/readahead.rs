@@ -69,7 +69,7 @@ impl Readahead {
             self.misses = 0;
             self.load::<S, false>(list);
         } else if !self.back && self.mark.is_some() && self.misses < READAHEAD_MISSES {
-            // Before the mark there are nodes that were not counted.
+            // The walk has passed more nodes than were counted before the mark.
             self.misses += 1;
         } else {
             let place = list.index.hint_behind(list.node(at).target());

@@ -92,7 +92,7 @@ impl Gate {
 
     /// Whether `freeze` was called.
     pub(crate) fn is_frozen(&self) -> bool {
-        // ORDERING(gate.frozen): Acquire; pairs with `freeze`: a thread that sees the table frozen also sees what the freezing thread wrote before.
+        // ORDERING(gate.frozen): Acquire; pairs with `freeze`: a thread that sees the table frozen also sees the freezing thread's earlier writes.
         self.0.load(ord("gate.frozen", Ordering::Acquire)) & FROZEN != 0
     }
 

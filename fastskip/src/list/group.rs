@@ -59,7 +59,7 @@ impl<S: Schema> List<S> {
         any_tied
     }
 
-    /// For each descent, the slot that settles ties in the block that it has reached. The nodes of these slots are prefetched.
+    /// Each descent has reached a block; returns the slot that settles the ties in this block. The nodes of these slots are prefetched.
     #[inline(never)]
     fn prefetch_candidates(&self, descents: &[Descent; GROUP], targets: &[Target<'_>]) -> [Option<u8>; GROUP] {
         let mut candidates = [None; GROUP];

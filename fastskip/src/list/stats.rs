@@ -129,7 +129,7 @@ impl<S: Schema> List<S> {
             totals.value_bytes = totals.value_bytes.wrapping_add(value_bytes.sum());
             totals.cas_failures += cas_failures.load(Ordering::Relaxed);
         }
-        // If a value is replaced, one shard may subtract what another has added. Concurrently with such writers, a reader may miss either.
+        // If a value is replaced, one shard may subtract a length that another has added. Concurrently with such writers, a reader may miss either.
         let at_least_0 = |sum: u64| (sum as i64).max(0) as u64;
         let tombstones = at_least_0(tombstones).min(totals.entries);
         Totals { tombstones, value_bytes: at_least_0(totals.value_bytes), ..totals }

@@ -60,7 +60,7 @@ pub(crate) trait Pending {
     fn pending(&self) -> u64;
 }
 
-/// For tests and models, which have no such state.
+/// For tests and models, which have no state of a list.
 impl Pending for () {
     fn pending(&self) -> u64 {
         0
@@ -464,7 +464,7 @@ impl<T: Pending> Arena<T> {
             if let Some(piece) = exact.or_else(|| self.grow(INDEX_WORDS, past_limit)) {
                 return Some(piece.next);
             }
-            // There is room below the limit, but not in one piece, or the few looks at each bin did not find it.
+            // There is room below the limit, but not in one piece, or the limited search of a bin did not find it.
             if self.spares.fresh() > self.limit / FRESH_PART {
                 self.join_spares();
             }

@@ -101,12 +101,12 @@ pub(crate) mod row {
     #[inline(always)]
     pub(crate) unsafe fn mask(row: *const AtomicU64, test: Test, _: usize) -> u32 {
         let (Test::Greater(value) | Test::Equal(value)) = test;
-        // SAFETY: part of the baseline.
+        // SAFETY: SSE2 is part of the baseline.
         let values = unsafe { _mm_set1_epi32(value) };
         let test = |lanes| match test {
-            // SAFETY: part of the baseline.
+            // SAFETY: SSE2 is part of the baseline.
             Test::Greater(_) => unsafe { _mm_cmpgt_epi32(lanes, values) },
-            // SAFETY: part of the baseline.
+            // SAFETY: SSE2 is part of the baseline.
             Test::Equal(_) => unsafe { _mm_cmpeq_epi32(lanes, values) },
         };
         let mut mask = 0;
@@ -135,8 +135,8 @@ pub(crate) mod row {
     /// Lane `lane` of the row at `row`, loaded with `order`, which is Relaxed or Acquire.
     ///
     /// Only half of a word is loaded, and Rust has no atomic access for half of a word. The load is written in assembly; for the language it is a
-    /// load of the whole word, and a shift. On x86-64 every load acquires. For an Acquire load, the compiler must not move any memory access across
-    /// the assembly: so it is not marked `readonly`.
+    /// load of the whole word, and a shift. On x86-64 every load acquires. For an Acquire load, the compiler must not move other memory accesses
+    /// across the assembly, so the assembly is not marked `readonly`.
     ///
     /// # Safety
     /// The lane is in the row; the words of the row are initialised and only ever accessed as atomics.
@@ -197,10 +197,10 @@ pub(crate) mod row {
     #[inline(always)]
     pub(crate) unsafe fn mask(row: *const AtomicU64, test: Test, _: usize) -> u32 {
         let (Test::Greater(value) | Test::Equal(value)) = test;
-        // SAFETY: part of the baseline.
+        // SAFETY: NEON is part of the baseline.
         let values = unsafe { vdupq_n_s32(value) };
         let test = |lanes| match test {
-            // SAFETY: part of the baseline.
+            // SAFETY: NEON is part of the baseline.
             Test::Greater(_) => unsafe { vcgtq_s32(lanes, values) },
             // SAFETY: part of the baseline.
             Test::Equal(_) => unsafe { vceqq_s32(lanes, values) },
@@ -210,9 +210,9 @@ pub(crate) mod row {
         // SAFETY: the second half.
         let high = unsafe { bits(row.wrapping_add(8), &test) };
         let mask;
-        // Each pairwise sum halves the number of bytes. After three sums, a byte has the bits of eight lanes. Assembly, because with intrinsics the
-        // compiler detects that the summands have no common bits, and generates three times the instructions. SAFETY: accesses no memory; part of the
-        // baseline.
+        // Each addition of neighbouring bytes halves their number. After three sums, a byte has the bits of eight lanes. Assembly, because with
+        // intrinsics the compiler detects that the summands have no common bits, and generates three times the instructions. SAFETY: accesses no
+        // memory; NEON is part of the baseline.
         unsafe {
             asm!("addp {low:v}.16b, {low:v}.16b, {high:v}.16b",
                  "addp {low:v}.16b, {low:v}.16b, {low:v}.16b",
@@ -246,11 +246,11 @@ pub(crate) mod row {
         let bytes = unsafe { vmovn_u16(low) };
         // SAFETY: as above.
         let bytes = unsafe { vmovn_high_u16(bytes, high) };
-        // SAFETY: part of the baseline.
+        // SAFETY: NEON is part of the baseline.
         let bit_of_lane = unsafe { vdupq_n_u64(0x8040_2010_0804_0201) };
         // SAFETY: another view of the same bits.
         let bit_of_lane = unsafe { vreinterpretq_u8_u64(bit_of_lane) };
-        // SAFETY: part of the baseline.
+        // SAFETY: NEON is part of the baseline.
         unsafe { vandq_u8(bytes, bit_of_lane) }
     }
 

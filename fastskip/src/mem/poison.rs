@@ -1,7 +1,7 @@
 //! Marks memory that must not be accessed, for address sanitizer.
 //!
 //! An arena is one mapping, so a sanitizer does not notice an access that runs past a node into the next one. With `--cfg fastskip_poisoned` and
-//! `-Zsanitizer=address`, words are poisoned when they are allocated, a node's bytes are unpoisoned when it is written, and a poisoned word stays
+//! `-Zsanitizer=address`, words are poisoned when they are allocated, and a node's bytes are unpoisoned when it is written. One poisoned word stays
 //! between any two nodes. Without the flag, this file compiles to nothing. `.ci/sanitize` uses the flag.
 
 /// The number of words that stay poisoned after each node.

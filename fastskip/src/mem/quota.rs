@@ -11,10 +11,10 @@
 //! ```
 //!
 //! The first thread that reads an announcement delivers the share and clears the announcement. A lease that has the announced version has already got
-//! its share. A lease that was read with another version, before the announcement was seen again unchanged, has not got the share; if it gets the
-//! share meanwhile, the CAS fails. So each share is delivered once, and no entry is invisible. The same version is used again after 65 536 shares. An
-//! announcement never uses the version that its lease has now, however long ago that lease got its last share. A thread could be misled only if all
-//! those shares were announced between two of its steps.
+//! its share. A lease that was read with another version has not got the share, if the announcement was still there after that read. If the lease
+//! gets the share later, the CAS fails. So each share is delivered once, and no entry is invisible. The same version is used again after 65 536
+//! shares. An announcement never uses the version that its lease has now, however long ago that lease got its last share. A thread could be misled
+//! only if all those shares were announced between two of its steps.
 
 use crossbeam_utils::CachePadded;
 

@@ -94,7 +94,7 @@ pub(crate) struct Range {
     len: usize,
     /// The mapping; `None` if the range came from the allocator.
     map: Option<MmapRaw>,
-    /// Whether huge pages were wanted.
+    /// Whether huge pages were requested.
     huge_pages: bool,
     /// The shares of this range in the sums over all tables.
     addresses: Option<Share>,
@@ -108,7 +108,7 @@ unsafe impl Sync for Range {}
 
 impl Range {
     /// A range of `bytes`. The size is divided repeatedly while the system refuses, the tables of the process have too much, or too little would be
-    /// left to the process; it is never less than `least`. Both are multiples of 64.
+    /// left to the process; it is never less than `least`. `bytes` and `least` are multiples of 64.
     ///
     /// # Errors
     /// Returns the last error of the system.
@@ -163,8 +163,8 @@ impl Range {
         let advised = may_advise.then(|| Share::take(&HUGE, 1, MOST_HUGE)).flatten();
         #[cfg(target_os = "linux")]
         if advised.is_some() {
-            // Huge pages begin after the first one, so that a small table takes little memory. A kernel without huge pages refuses: this is only
-            // slower.
+            // Huge pages begin after the first one, so that a small table takes little memory. If the kernel has no huge pages, the call fails, and
+            // the table is slower.
             drop(map.advise_range(memmap2::Advice::HugePage, HUGE_PAGE, map.len() - HUGE_PAGE));
         }
         Ok(Self { base, len: map.len(), map: Some(map), huge_pages, addresses: None, _advised: advised })

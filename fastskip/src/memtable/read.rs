@@ -65,7 +65,7 @@ impl Memtable {
     }
 
     /// Iterates over every version of the keys within `bounds`, tombstones included: like [`versions`](Self::versions), with bounds that are keys.
-    /// For engines whose readers merge all versions of several sources.
+    /// For engines whose readers merge all versions from several sources.
     ///
     /// ```
     /// # use fastskip::Memtable;

@@ -11,8 +11,8 @@ pub(crate) const FIRST_NODE: u32 = HEAD + 1;
 
 /// A node of one table: its offset in the arena.
 ///
-/// A thread that holds an id may read the node: its bytes and meta words were written before, and remain for the life of the arena (I4, I8). Only
-/// this folder creates ids, in three ways:
+/// A thread that holds an id may read the node: its bytes and meta words were written before, and remain for the life of the arena (I4, I8). Ids are
+/// created only in this folder, in three ways:
 ///
 /// * [`NewNode::write`](super::NewNode::write) returns the id of the node that it wrote;
 /// * [`next`](super::next) reads the id from a link, with Acquire;

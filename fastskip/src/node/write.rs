@@ -1,4 +1,4 @@
-//! Entries: their kinds, their limits, and the target of a search for one; and the layout and writing of a node.
+//! Entries: their kinds, their limits, and the targets of searches for them; and the layout and writing of nodes.
 
 use super::id::NodeId;
 use crate::mem::storage::{REDZONE_WORDS, Storage, WORD};
@@ -64,7 +64,7 @@ impl<'k> NewNode<'k> {
         Target { key: self.key, version: self.version }
     }
 
-    /// Whether key, value and tag are within the limits. Only for a node that is not [replaceable](Self::replaceable) yet.
+    /// Whether key, value and tag are within the limits. May be called only for a node that is not [replaceable](Self::replaceable) yet.
     #[inline]
     pub(crate) fn is_encodable(&self) -> bool {
         self.key.len() <= MAX_KEY_LEN && self.value_len <= MAX_VALUE_LEN && self.tag <= MAX_TAG

@@ -19,7 +19,7 @@ use crate::wire::message::{Answer, Call, Numbered};
 
 /// The maximum number of connections at one time: several for each group of each node.
 const MOST_CONNECTIONS: usize = 1024;
-/// The maximum number of these that have not proved themselves yet: anyone can make such a connection, and each takes a file handle.
+/// The maximum number of connections before the proof of identity: anyone can make such a connection, and each takes a file handle.
 const MOST_UNPROVEN: usize = 128;
 /// A connection that is silent for this time is closed. The other side makes a new connection when it needs one.
 const IDLE: Duration = Duration::from_secs(300);
@@ -28,7 +28,7 @@ const SEND_DEADLINE: Duration = Duration::from_secs(30);
 /// The pause after a failure to accept, which is mostly due to a lack of file handles.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves connections until it is aborted.
+/// Serves connections until the task is aborted.
 pub(crate) async fn run(local: Arc<Local>, listener: TcpListener) {
     let (mut connections, unproven) = (JoinSet::new(), Arc::new(Semaphore::new(MOST_UNPROVEN)));
     loop {

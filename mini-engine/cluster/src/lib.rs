@@ -47,8 +47,8 @@
 //! # What waits for what
 //!
 //! A write waits in the queue of its group while a few proposals are under way, and then for its own proposal: at most 5 seconds in total. A read
-//! waits for a barrier, which it shares with reads that arrive in the meantime: at most 5 seconds. No request waits for information about other
-//! groups: the reply uses what is at hand. Every call to another node has a deadline, and so has every client that does not take its replies.
+//! waits for a barrier, which it shares with reads that arrive in the meantime: at most 5 seconds. No request waits for reports about other groups:
+//! the reply uses the present ones. Every call to another node has a deadline, and so has every client that does not take its replies.
 #![forbid(unsafe_code)]
 
 mod application;

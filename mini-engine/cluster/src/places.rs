@@ -25,7 +25,7 @@ pub struct Membership {
     pub since: Position,
     /// All members, by their numbers.
     pub members: BTreeMap<u64, Member>,
-    /// Those of them that vote.
+    /// The members that vote.
     pub voters: BTreeSet<u64>,
 }
 

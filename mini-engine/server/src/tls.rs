@@ -92,7 +92,7 @@ impl Tls {
         }
     }
 
-    /// Takes as much of the output as fits, and sends as many bytes as `socket` accepts. Returns the number of bytes taken.
+    /// Takes the part of the output that fits, and sends the bytes that `socket` accepts. Returns the number of bytes taken.
     pub(crate) fn write(&mut self, socket: &mut impl Write, output: &[IoSlice<'_>]) -> io::Result<usize> {
         self.flush(socket)?;
         let taken = self.0.writer().write_vectored(output)?;

@@ -13,7 +13,7 @@ pub(crate) enum Rows {
 }
 
 impl Rows {
-    /// Words of a block.
+    /// The number of words of a block with this number of rows.
     pub(crate) fn words(self) -> u32 {
         (self as u32 + 2) * ROW_WORDS
     }

@@ -65,8 +65,8 @@ impl<'a> Locked<'a> {
     /// Makes an empty block.
     ///
     /// # Safety
-    /// The [`words`](Rows::words) words from `off` on belong to the caller, and were not used for anything else since the table was made or reset.
-    /// `off` is a multiple of 8 and greater than 1.
+    /// The [`words`](Rows::words) words from `off` on belong to the caller, and were used for nothing else since the table was made or reset. `off`
+    /// is a multiple of 8 and greater than 1.
     pub(crate) unsafe fn make(storage: &'a Storage, off: u32, header: Header, lower: Predecessor) -> Self {
         debug_assert!(header.rows() != if header.level() == 0 { Rows::Four } else { Rows::Three });
         storage.unpoison(off, header.rows().words() as usize * crate::mem::storage::WORD);
@@ -89,8 +89,8 @@ impl<'a> Locked<'a> {
     }
 
     /// Puts a hint into a leaf, or a block of the level below into a higher block. Moves the slots from `slot` on by one. Above the leaves, the last
-    /// slot is first doubled and counted, so that no child is invisible at any time. Then, for each group of slots, the word of offsets is moved
-    /// before the word of partial keys. For a tied block, the caller must pass the difference of the slot.
+    /// slot is first doubled and counted, so that no child is invisible at any time. Then the slots are moved: for each word, first the offsets and
+    /// then the partial keys. For a tied block, the caller must pass the difference of the slot.
     #[inline(always)]
     pub(crate) fn insert(&mut self, slot: usize, partial: i32, content: SlotContent, relative: Option<Relative>) {
         debug_assert_eq!(relative.is_some(), self.header.is_tied());

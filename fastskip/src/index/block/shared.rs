@@ -102,8 +102,8 @@ impl<'a> Block<'a> {
     #[inline(always)]
     pub(super) fn word(self, index: u32) -> &'a AtomicU64 {
         debug_assert!(index < BLOCK_WORDS || index < self.load_header().rows().words());
-        // SAFETY: one of the block's words (`BlockId`), which are only ever atomics. Rows 2 and 3 are accessed only if a header of the block, or
-        // its level, says that they exist.
+        // SAFETY: one of the block's words (`BlockId`), which are only ever atomics. Rows 2 and 3 are accessed only if the block's header, or its
+        // level, shows that they exist.
         unsafe { self.words.word(index) }
     }
 
@@ -306,8 +306,8 @@ impl<'a> Block<'a> {
         let header = self.load_header();
         let looks = ((header.0 & Header::LOOKS) / Header::LOOK + 1) % STUCK_LOOKS;
         let looked = header.0 & !Header::LOOKS | (looks * Header::LOOK);
-        // Relaxed: the count publishes no other memory. In modification order, the CAS directly follows the header that it has read, which belongs to
-        // this hold of the lock. So it comes before the holder's next header, and no unlocking is lost
+        // Relaxed: the count publishes no other memory. In modification order, the CAS directly follows the header that it has read, and the same
+        // holder had the lock when that header was written. So it comes before the holder's next header, and no unlocking is lost
         // (loom `too_few_looks_leave_a_block_to_its_holder_i2`). It also never comes between `block.unlock` and the `block.lock` that reads the
         // unlocked header.
         let counted = || self.word(0).compare_exchange(header.0, looked, Ordering::Relaxed, Ordering::Relaxed).is_ok();

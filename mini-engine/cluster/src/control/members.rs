@@ -27,8 +27,8 @@ pub struct Removed {
 }
 
 impl ControlClient {
-    /// Makes the node at `address` a member of these groups, in the cluster of the node at `to`. Without `groups`, of all groups, if the other nodes
-    /// are members of all. Calls `progress` with a group and the number of entries by which the node is behind. Returns the node's number.
+    /// Makes the node at `address` a member of the groups `groups`, in the cluster of the node at `to`. If `groups` is `None`, it joins all groups,
+    /// in which every other node must be. Calls `progress` with a group and the number of entries that are still missing. Returns the node's number.
     ///
     /// # Errors
     /// Returns an error if a node cannot be reached, the new node belongs to another cluster, or `groups` is missing although it is needed.
@@ -72,8 +72,8 @@ impl ControlClient {
         Ok(node)
     }
 
-    /// Removes a node, given by its number or address, from these groups of the cluster of the node at `from`; without `groups`, from all. The
-    /// removed node frees the space when it learns of this. With `force`, also if too few of the other voters can be reached.
+    /// Removes a node, given by its number or address, from `groups` in the cluster of the node at `from`; `None` stands for all groups. The removed
+    /// node frees the space when it learns of this. With `force`, also if too few of the other voters reply.
     ///
     /// # Errors
     /// Returns an error if the node is not a member or is the last member of a group, or if the remaining voters that can be reached are no majority.

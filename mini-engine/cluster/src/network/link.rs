@@ -44,8 +44,8 @@ impl Link {
         &self.address
     }
 
-    /// Sends a call and returns the node's reply, within `deadline`. If an existing connection is found closed, the call is repeated on a new one: it
-    /// may be carried out twice.
+    /// Sends a call and returns the node's reply, within `deadline`. If an existing connection is found closed, the call is repeated on a new one, so
+    /// it may be carried out twice.
     pub(crate) async fn call(&mut self, call: Call, deadline: Duration) -> Result<Answer> {
         self.last += 1;
         let call = Numbered { number: self.last, body: call };

@@ -11,7 +11,8 @@ use crate::types::{Member, Position};
 /// A control request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Ask {
-    /// The sender adds its cluster's number and the places of groups that it has. So a moved node is found even if nobody queries nodes that know it.
+    /// The sender adds its cluster's number and the known places of groups. So a moved node is found even if nobody queries the nodes that know its
+    /// place.
     Describe(Option<(u64, Places)>),
     /// The node gets this identity, if it has none yet, and these groups in addition to those that it has. The groups have no members yet, or the
     /// node learns the members from a leader. The node queries the others, which are given by their addresses, for the places of groups.

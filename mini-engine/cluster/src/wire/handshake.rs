@@ -12,7 +12,7 @@
 //! was overheard is useless in another conversation; the side's name prevents that a proof is sent back to its author. Without a secret the key is
 //! empty, and the proof only shows that neither side has a secret. The secret does not encrypt or protect the following messages; TLS does.
 //!
-//! The audience is the identity of the node that the client wants to reach: a node that took over an address gets no messages for the earlier one.
+//! The audience is the identity of the node that the client wants to reach: another node at the same address gets no messages for that node.
 
 use std::io::{Error, ErrorKind, Result};
 use std::time::Duration;

@@ -50,7 +50,7 @@ pub(super) fn client(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>
         3 if is(word, "NO-EVICT") && is(args.at(2), "ON") => {
             Err(Refusal::new("ERR NO-EVICT is not there: one bound holds for the buffers of all clients"))
         }
-        // From this error, libraries whose caches rely on tracking learn that they have to work without it.
+        // This error shows libraries with client-side caches that they must work without tracking.
         _ if is(word, "TRACKING") && is(args.at(2), "ON") => Err(Refusal::new(
             "ERR CLIENT TRACKING is not there: the server does not say which keys change, so clients must not cache them",
         )),

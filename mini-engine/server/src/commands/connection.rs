@@ -84,7 +84,7 @@ pub(super) fn auth(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) 
 }
 
 fn authenticate(context: &mut Context<'_>, user: &[u8], password: &[u8]) -> Result<(), Refusal> {
-    // As in Redis, any password is right if none is configured.
+    // As in Redis, any password is accepted if none is configured.
     let is_right = context.shared.settings.password.as_ref().is_none_or(|expected| is_same(expected, password));
     if user != b"default" || !is_right {
         let record = context.shared.clients.get(context.client.id);

@@ -60,8 +60,8 @@ pub(super) enum Until {
     At(SystemTime),
 }
 
-/// The option of SET or GETEX that was given: its index in `TIMES`, or the index after the last one, and its number. As in Redis, the same option may
-/// be given again, and the last one counts.
+/// The option of SET or GETEX that was given: its index in `TIMES`, or the index after the last one, and its number. As in Redis, the option may be
+/// repeated, and the last one counts.
 #[derive(Clone, Copy, Default)]
 pub(super) struct TimeOption<'a>(Option<(usize, &'a [u8])>);
 

@@ -14,7 +14,7 @@ use crate::state::listing::{Listing, Shown, WORK_OF_STEP, too_long};
 
 type Answer = Result<Reply, Refusal>;
 
-/// The maximum number of keys that one SCAN visits, whatever COUNT is, because other clients wait meanwhile.
+/// The maximum number of keys that one SCAN visits, whatever COUNT is, because other clients wait during that time.
 const MOST_SCANNED: usize = 10_000;
 /// The number of keys that SCAN visits by default, as in Redis.
 const SCANNED: usize = 10;
@@ -31,7 +31,7 @@ fn bounds_of_range(args: &Args<'_>) -> Bounds {
     (Bound::Included(from), end)
 }
 
-/// DELRANGE from to: removes the keys of RANGE, in one operation. The reply is no count, because the number of keys is not known.
+/// DELRANGE from to: removes the keys of RANGE, in one operation. The reply does not count the keys, because their number is not known.
 pub(super) fn delrange(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     keys.remove_range(bounds_of_range(&args))?;
     Ok(Reply::OK)

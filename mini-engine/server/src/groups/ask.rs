@@ -49,7 +49,7 @@ pub trait Groups: Send {
     /// The error for a request that this node does not carry out, such as `MOVED 7 127.0.0.1:7001`; `None` if this node carries it out.
     fn redirect(&self, slot: u16, access: Access) -> Option<String>;
 
-    /// Starts the requests, and returns at once. For reads, the first replies may be sent alone: the server then passes the remaining requests again.
+    /// Starts the requests, and returns at once. For reads, only the first replies may be sent: the server then passes the remaining requests again.
     fn begin(&self, ask: Ask, answer: Answer);
 
     /// The reply to CLUSTER with these arguments.

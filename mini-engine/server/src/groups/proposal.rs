@@ -99,7 +99,7 @@ impl Changed {
 /// A key that WATCH named.
 ///
 /// The key is unchanged if there is no write of it between WATCH and EXEC, which are both entries of the group's log. The leader sees all writes
-/// between the two, in the order of the log, and sets `changed`. If there was another leader meanwhile, the term shows this: every election begins a
+/// between the two, in the order of the log, and sets `changed`. If there was another leader in between, the term shows this: every election begins a
 /// new term, so one term has the entries of one leader. The expiry of a key is not a write, so the expiry time is compared too.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Watched {

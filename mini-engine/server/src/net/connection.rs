@@ -45,7 +45,7 @@ enum State {
     Open,
     /// A job or the groups of a cluster carry out its request; its next request waits.
     Waiting,
-    /// Its request waits for the engine, and is carried out again after that.
+    /// The client's request waits for the engine, and is then carried out again.
     Held,
     /// The connection ends when its output is sent.
     Ending,
@@ -221,7 +221,7 @@ impl Connection {
             match step {
                 Step::Incomplete => self.has_request = false,
                 Step::Empty(len) => self.consumed += len,
-                // Then the other clients get their turns first.
+                // The other clients get their turns first.
                 Step::Continue => *left = 0,
                 Step::Done { len, requests } => {
                     self.consumed += len;

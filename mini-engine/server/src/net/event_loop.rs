@@ -286,7 +286,7 @@ impl EventLoop {
     /// Passes the replies of groups to the waiting clients.
     fn finish_asks(&mut self) {
         let most = self.shared.settings.limits.buffer_bytes;
-        // Above the bound, the remaining replies wait until the client with the most memory was disconnected.
+        // Above the limit on buffers, the remaining replies wait until the client with the most memory was disconnected.
         while self.shared.counters.buffer_bytes <= most
             && let Some((client, replies)) = self.answers.next()
         {
@@ -303,7 +303,7 @@ impl EventLoop {
         if let Some(waited) = self.threads.room.next_done()? {
             self.waits[0].end(Instant::now());
             let refusal = waited.err();
-            // They come before the other clients, in the order in which they were held: the room is for the batch of the first one.
+            // Held clients come before the others, in the order in which they were held: the room is for the batch of the first one.
             let others = std::mem::take(&mut self.queue);
             for client in std::mem::take(&mut self.held) {
                 self.wake(Some(client), |connection| connection.resume(refusal.clone()));
@@ -329,7 +329,7 @@ impl EventLoop {
         let mut turn = std::mem::take(&mut self.queue);
         let most = self.shared.settings.limits.buffer_bytes;
         let mut served = 0;
-        // Above the bound, the remaining clients wait until the client with the most memory was disconnected.
+        // Above the limit on buffers, the remaining clients wait until the one with the most memory was disconnected.
         while served < turn.len() && self.shared.counters.buffer_bytes <= most {
             let place = turn[served];
             served += 1;

@@ -1,4 +1,4 @@
-//! The threads beside the event loop: one carries out jobs, one syncs, and one waits for room for a write. Each does one task at a time. With
+//! The threads that work for the event loop: one carries out jobs, one syncs, and one waits for room for a write. Each does one task at a time. With
 //! [`ServerDurability::Everysec`], a further thread syncs each second. So the event loop itself never waits for the engine.
 //!
 //! All threads end when the event loop drops its side, and are then joined: no thread outlives the database. Results return through a channel, and

@@ -120,7 +120,7 @@ impl Output {
         }
     }
 
-    /// Sends as many bytes as `to` accepts at once, and drops them. Returns their number.
+    /// Sends the bytes that `to` accepts at once, and drops them. Returns their number.
     pub(crate) fn send(&mut self, to: &mut impl Write) -> io::Result<usize> {
         let mut together = [IoSlice::new(&[]); SENT_TOGETHER];
         let mut skip = self.sent;

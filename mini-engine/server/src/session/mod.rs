@@ -40,7 +40,7 @@ use crate::state::shared::Shared;
 enum Language {
     Resp,
     Lines,
-    /// HTTP, as much of it as Prometheus needs.
+    /// The part of HTTP that Prometheus needs.
     Http,
 }
 

@@ -77,7 +77,7 @@ mod tests {
         };
         assert_eq!([0, 0, 8192, 0, 8192].map(|offset| note(corruption(offset))), [1, 0, 1, 0, 0]);
         let said: usize = (0..3000).map(|n| note(corruption(n * 100))).sum();
-        // The last message says that no more damage will be logged.
+        // The last message announces that no more damage will be logged.
         assert_eq!(said, MOST_PLACES - 2 + 1);
         assert_eq!([Error::Closed, Error::InvalidArgument("a key".into())].map(note), [0, 0]);
         assert_eq!((damage.met, damage.places()), (3005, MOST_PLACES));

@@ -1,4 +1,4 @@
-//! Jobs: commands that take long. A separate thread carries them out, so that other clients are served meanwhile.
+//! Jobs: commands that take long. A separate thread carries them out, so that the loop can serve other clients.
 
 use std::fmt::Write;
 use std::fs;

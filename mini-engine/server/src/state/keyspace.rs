@@ -218,7 +218,7 @@ impl Keyspace {
         let before = self.batch.len();
         self.batch.keyspace(&self.database.stored).remove_range(bounds.clone())?;
         if self.batch.len() == before {
-            // Inverted bounds.
+            // Inverted bounds contain no key.
             return Ok(());
         }
         // The final batch has the ranges of all commands.

@@ -62,7 +62,7 @@ impl Listing {
         output.append(self.found);
     }
 
-    /// Visits some entries. Returns whether there may be more.
+    /// Visits some entries. Returns whether there may be more entries.
     pub(crate) fn go_on(&mut self, version: Version, most: usize) -> Result<bool, Refusal> {
         let mut work = 0;
         for _ in 0..ENTRIES_OF_STEP {

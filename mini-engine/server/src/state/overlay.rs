@@ -83,7 +83,7 @@ impl Overlays {
         }
     }
 
-    /// The present point. From now on changes can be undone.
+    /// Marks the present point. From now on changes can be undone.
     pub(super) fn mark(&mut self) -> usize {
         self.changes.get_or_insert_default().len()
     }

@@ -30,7 +30,7 @@ const BEFORE_PASSWORD: RequestLimits = RequestLimits { bytes: 16 << 10, parts: 1
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ServerCounters {
     pub(crate) commands: u64,
-    /// The rate in the last interval of the event loop's ticks.
+    /// The number of commands per second in the last interval between two ticks.
     pub(crate) commands_per_second: u64,
     pub(crate) connections: u64,
     pub(crate) clients: usize,
@@ -85,7 +85,7 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     /// The database that is selected for every new client. In a cluster no request is carried out in it, so it may be an outdated handle.
     pub(crate) first: Database,
-    /// The groups of a cluster, on a node of a cluster.
+    /// The groups of the cluster; `None` on a server of one node.
     pub(crate) groups: Option<Box<dyn Groups>>,
     /// The address on which the server listens, and its port; 0 if there is no port.
     pub(crate) address: String,

@@ -7,8 +7,7 @@ use crate::settings::Limits;
 use crate::state::context::Wait;
 use crate::state::job::Job;
 
-/// Requests, in which `K` stands for a key and `N` for a small number. They contain every command that both have, except those with cursors, which
-/// differ.
+/// Requests, in which `K` stands for a key and `N` for a small number. They contain every command that both servers have, except those with cursors.
 const REQUESTS: &str = "append K N|copy K K|copy K K replace|decr K|decrby K N|del K K|delprefix K|delrange K K|expire K 5000|expire K 6000 gt|\
     expireat K 99999999999|expireat K 9 |expiretime K|get K|getdel K|getex K persist|getex K ex 5000|getrange K 0 N|getset K N|incr K|incrby K N|\
     incrbyfloat K 1.5|keys {t}[ab]*|mget K K K|mset K N K N|mset K N K|msetnx K N K N|object encoding K|object encoding|persist K|pexpire K 5000000|\

@@ -51,7 +51,7 @@ proptest! {
                 Step::Flush => node.db.flush().expect("a sound disk"),
             }
         }
-        // Both end at the instant of the last proposal: a proposal that does not read raises the instant only with the next proposal.
+        // Both nodes end at the instant of the last proposal; a proposal that does not read raises the instant only with the next one.
         node.propose(at, Vec::new());
         let expected = node.contents();
         let (left, _) = mem.disk().after_power_cut(seed);
