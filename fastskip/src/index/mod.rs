@@ -9,9 +9,9 @@
 //! wrong hint costs a second, more exact descent. So a writer skips the upkeep of the index whenever a lock bit is taken, and no thread waits.
 //! Nevertheless these files keep the cost of searches low:
 //!
-//! * `hint.rs` adds a hint for four of five nodes when they are linked, and for places where a search had to walk;
+//! * `hint.rs` adds a hint for four of five nodes when they are linked, and adds more where a search had to walk;
 //! * `split.rs` divides full blocks after locking their parents;
-//! * `replace.rs` replaces blocks whose lock a stopped thread holds by copies.
+//! * `replace.rs` replaces a block by a copy if a stopped thread holds the block's lock.
 //!
 //! I2 hints: the index stores only nodes of this list that were linked before, see `block/`. I3 single commit: before the CAS no link leads to the
 //! node; after it every search finds the node, whatever the index contains (`search.rs`).

@@ -17,7 +17,7 @@ pub(crate) struct HintPlace {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hints {
     leaf: BlockId,
-    /// Pairs of slots.
+    /// The range of slots, counted in pairs.
     start: usize,
     end: usize,
 }
@@ -44,8 +44,8 @@ impl<S: Schema, T> Index<S, T> {
         Some(HintPlace { leaf: leaf.id(), slot: leaf.find_hint(seek.hint, seek.slot.into())? })
     }
 
-    /// About `about` hints from a place on, or from the place after it; and the place behind them. After the last slot of a leaf that place is the
-    /// next leaf, which is then prefetched.
+    /// About `about` hints from a place on, or from the place after it; and the place after these hints. If that is behind the last slot of a leaf,
+    /// it is the next leaf, which is prefetched.
     #[inline]
     pub(crate) fn hints_at(&self, place: HintPlace, about: usize) -> (Hints, Option<HintPlace>) {
         let leaf = self.block(place.leaf);
@@ -59,7 +59,8 @@ impl<S: Schema, T> Index<S, T> {
         (Hints { leaf: place.leaf, start, end: count }, next.map(|leaf| HintPlace { leaf, slot: 0 }))
     }
 
-    /// About `about` hints before a place, and the place of the first of them. Before the first slot of a leaf that is the end of the previous leaf.
+    /// About `about` hints before a place, and the place of the first of them. If that is the first slot of a leaf, the place is the end of the
+    /// previous leaf.
     #[inline]
     pub(crate) fn hints_before(&self, place: HintPlace, about: usize) -> (Hints, Option<HintPlace>) {
         let end = place.slot / 2;

@@ -86,7 +86,7 @@ impl<S: Schema, T> Index<S, T> {
         }
     }
 
-    /// The gaps of a block. Before, its prefix is lengthened if its partial keys hardly differ and its keys share more bytes.
+    /// The gaps of a block. Before they are computed, the prefix is lengthened if partial keys hardly differ and the keys share more bytes.
     pub(super) fn spread(&self, block: &mut Locked<'_>) -> Gaps {
         let gaps = Gaps::between(**block);
         let hardly_differ = gaps.are_narrow(1..block.header.count()) || block.header.level() > 0 && gaps.none != 0;

@@ -1,4 +1,4 @@
-//! Replaces a block whose lock a stopped thread holds by a copy.
+//! If a stopped thread holds the lock of a block, replaces the block by a copy.
 //!
 //! Such a thread would keep hints out of that block for as long as it is stopped. So the block is retired, and the parent's slot is made to name a
 //! copy. If the stopped thread holds the parent's lock too, the parent is replaced first, and so on up to the root, which a separate word names.
@@ -12,8 +12,8 @@
 //! ```
 //!
 //! The mend that makes look number [`STUCK_LOOKS`](crate::tuning::STUCK_LOOKS) resets the count, and it alone replaces the block. A mend ends at a
-//! lock that has too few looks, so it looks only once while the same holder has the lock. A mend looks once at all locks on its way, so the counts of
-//! all locks of one thread reach the limit at the same time.
+//! lock that has too few looks, so it counts a holder only once. A mend looks once at all locks on its way, so the counts of all locks of one thread
+//! reach the limit at the same time.
 //!
 //! Replaced blocks stay unused until the table is dropped, because readers may still be in them and their holder may still write to them. I6 bound:
 //! replaced blocks take at most one part in [`REPLACED_PART`] of the limit, in every schedule, because room for a copy is first taken from that part.

@@ -111,8 +111,8 @@ impl<S: Schema, T: Pending> Index<S, T> {
         None
     }
 
-    /// Whether a probe's hint is the answer: the target itself, or a later node of the target's key whose predecessor has another key, and therefore
-    /// precedes the target. The partial key in the link between the two nodes decides this, so the key of the predecessor is not read.
+    /// Whether a probe's hint is the answer: the target itself, or a later node of the target's key whose predecessor has another key. The partial
+    /// key in the link between the two nodes decides this, so the key of the predecessor is not read. Such a predecessor precedes the target.
     #[inline(always)]
     fn is_hit(&self, (probe, compared): Checked<'_>) -> bool {
         if compared.order == Ordering::Equal {
@@ -192,8 +192,8 @@ impl<S: Schema, T: Pending> Index<S, T> {
         self.walk_from(&mut seek, target, cost).then_some(seek)
     }
 
-    /// Decides where the walk starts: the compared node of a probe is the target itself, or the start of the walk, or the node before it is the
-    /// start; `None` if the probe does not help.
+    /// Decides from the compared node of a probe where the walk starts: this node is the target itself, or the walk starts there or at the node
+    /// before. `None` if the probe does not help.
     #[inline(always)]
     pub(crate) fn verify(
         &self,

@@ -289,7 +289,7 @@ mod tests {
                     let mut settle_from =
                         |known| list.index.settle_by_trie(block, target, run.clone(), known, &mut cost);
                     let slot = settle_from(None);
-                    // Also with candidate slots that were found for other blocks.
+                    // The result is the same with candidate slots that were found for other blocks.
                     assert!([run.start - 1, run.end].iter().all(|&known| settle_from(Some(known as u8)) == slot));
                     let known = list.index.prefetch_candidate(block.id(), target);
                     assert!(known.is_some() && settle_from(known) == slot);

@@ -99,7 +99,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
         Some(unsafe { Locked::make(self.nodes.storage(), off, header, lower) })
     }
 
-    /// Counts a block that was replaced or never used as waste.
+    /// Counts as waste a block that was replaced or never used.
     pub(super) fn waste_block(&self, shard: usize, block: Header) {
         self.nodes.arena.waste_block(shard, block.rows().words());
     }

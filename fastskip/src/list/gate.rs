@@ -1,7 +1,7 @@
 //! Admits writers to a shard until the table is frozen.
 //!
 //! One word for each shard holds {frozen, writers inside, attempts}. A writer enters by adding itself to the word, and the same step returns whether
-//! the gate was already closed. Freezing sets the bit in every shard and waits until no writer is inside. Entering, leaving and freezing are
+//! the gate was already closed. Freezing sets the bit `frozen` in every shard and waits until no writer is inside. Entering, leaving and freezing are
 //! read-modify-writes of one word, so each writer is either counted before the bit is set or sees the bit. A writer first reads the word, and does
 //! not add itself if the bit is set: otherwise writers that keep trying would keep the freezing thread waiting.
 //!
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(gate.attempts(), 6);
     }
 
-    /// Catches two writers that both think they are alone.
+    /// Catches two writers that both count as alone.
     #[test]
     fn a_writer_is_alone_only_if_it_enters_an_empty_gate() {
         let gate = Gate::default();

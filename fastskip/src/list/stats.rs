@@ -43,7 +43,8 @@ pub struct Stats {
     pub memory_index: usize,
     /// Bytes of the keys of all `entries`.
     pub key_bytes: usize,
-    /// Bytes of the values of all `entries`, as the writes passed them; without replaced values. While writers replace values, it may be any number.
+    /// Bytes of the values of all `entries`, as the writes passed them; without replaced values. While writers replace values, the figure may be any
+    /// number.
     pub value_bytes: usize,
     /// Mean length of the stored keys.
     pub avg_key_size: f64,
@@ -129,7 +130,7 @@ impl<S: Schema> List<S> {
             totals.value_bytes = totals.value_bytes.wrapping_add(value_bytes.sum());
             totals.cas_failures += cas_failures.load(Ordering::Relaxed);
         }
-        // If a value is replaced, one shard may subtract a length that another has added. Concurrently with such writers, a reader may miss either.
+        // If a value is replaced, one shard may subtract what another has added. While such a writer is active, a reader may miss either change.
         let at_least_0 = |sum: u64| (sum as i64).max(0) as u64;
         let tombstones = at_least_0(tombstones).min(totals.entries);
         Totals { tombstones, value_bytes: at_least_0(totals.value_bytes), ..totals }

@@ -292,7 +292,8 @@ impl<'a, S: Schema> Writer<'a, S> {
     /// swap.
     fn replace_by(&self, present: NodeId, by: NodeId, entries: u64) -> Outcome {
         let nodes = self.nodes();
-        // It is counted before it is visible, and subtracted only after another one has replaced it: so no count is subtracted before it was added.
+        // The new value is counted before it is visible, and subtracted only after another one has replaced it: so no count is subtracted before it
+        // was added.
         self.state.counts.stored(parts(nodes.node(by).own_record().0), self.is_alone);
         let before = nodes.node(present).replace(by);
         let holder = before.unwrap_or(present);

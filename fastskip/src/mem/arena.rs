@@ -7,7 +7,8 @@
 //!
 //! Chunks become smaller as the limit on memory comes near. If an allocation finds too little room within the limit, it takes back the unused rest of
 //! the chunks of all shards; the rests become spare pieces (`spares.rs`). So the limit applies to used memory, not to idle memory. If even that is
-//! not enough, one allocation may exceed the limit. It finds all chunks empty, and no further allocation succeeds until it is given back.
+//! not enough, one allocation may exceed the limit. That allocation finds all chunks empty, and no further one succeeds until its words are given
+//! back.
 //!
 //! Blocks of the index take their words from the same limit, when entries are linked. So an allocation of nodes leaves the words that the index needs
 //! for entries that have words and are not yet linked ([`Pending`]). Thus a reservation of any size finds room for blocks when it is applied.
@@ -102,8 +103,8 @@ impl Layout {
         }
     }
 
-    /// The limit, plus half of it, because pieces that were given back and are not used yet take addresses too, plus up to a mebibyte for the one
-    /// entry that may exceed the limit. On Windows the limit itself.
+    /// The limit, plus half of it for pieces that were given back and are not used yet, plus up to a mebibyte for the one entry that may exceed the
+    /// limit. On Windows the limit itself.
     fn range_bytes(&self, unlimited: usize) -> usize {
         let most = MAX_WORDS as usize * WORD;
         match self.max_memory_bytes {
@@ -293,8 +294,8 @@ impl<T: Pending> Arena<T> {
             && self.usage().used() + SCARCE_WORDS * self.pending() > self.limit
     }
 
-    /// Whether enough room for the index was left by nodes that were just allocated; the last `tail` words of these nodes may exceed the limit. Nodes
-    /// that lie in a shard's chunk were allocated without this check.
+    /// Whether nodes that were just allocated have left enough room for the index; their last `tail` words may exceed the limit. Nodes that lie in a
+    /// shard's chunk were allocated without this check.
     #[cold]
     pub(crate) fn has_index_room(&self, tail: u64) -> bool {
         self.left(self.extent.load(), 0, INDEX_WORDS) > 0
@@ -309,7 +310,7 @@ impl<T: Pending> Arena<T> {
         self.shards.iter().map(|shard| shard.upper.pending()).sum()
     }
 
-    /// Counts a block that was replaced or never used as waste.
+    /// Counts as waste a block that was replaced or never used.
     pub(crate) fn waste_block(&self, shard: usize, words: u32) {
         let shard = &self.shards[shard % self.shards.len()];
         shard.wasted.fetch_add(words.into(), Ordering::Relaxed);

@@ -17,7 +17,7 @@ const _: () = assert!(SLOTS & 1 == 0 && ROW_WORDS <= 16, "a row fills words, and
 /// A test of each lane.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Test {
-    /// Whether the lane is greater than this number, both signed.
+    /// Whether the lane, as a signed number, is greater than this one.
     Greater(i32),
     Equal(i32),
 }
@@ -202,7 +202,7 @@ pub(crate) mod row {
         let test = |lanes| match test {
             // SAFETY: NEON is part of the baseline.
             Test::Greater(_) => unsafe { vcgtq_s32(lanes, values) },
-            // SAFETY: part of the baseline.
+            // SAFETY: NEON is part of the baseline.
             Test::Equal(_) => unsafe { vceqq_s32(lanes, values) },
         };
         // SAFETY: the first half of the row.

@@ -133,7 +133,7 @@ impl Range {
         let mut range = if len <= HEAP_BYTES { Self::allocate(len) } else { Self::map(len, huge_pages) }?;
         let Share { sum, share, .. } = addresses;
         if !cfg!(miri) && (is_scarce || (sum - share) / ASK != sum / ASK) {
-            // The test maps the size of this range, or of all tables, up to `LEFT`: whichever is larger.
+            // The test maps the size of this range or, if that is larger, the size of all tables up to `LEFT`.
             Self::map_anonymous(share.max(sum.min(LEFT)) as usize)?;
         }
         range.addresses = Some(addresses);
@@ -163,8 +163,8 @@ impl Range {
         let advised = may_advise.then(|| Share::take(&HUGE, 1, MOST_HUGE)).flatten();
         #[cfg(target_os = "linux")]
         if advised.is_some() {
-            // Huge pages begin after the first one, so that a small table takes little memory. If the kernel has no huge pages, the call fails, and
-            // the table is slower.
+            // The first huge page is left out, so that a small table takes little memory. If the kernel has no huge pages, the call fails, and the
+            // table is slower.
             drop(map.advise_range(memmap2::Advice::HugePage, HUGE_PAGE, map.len() - HUGE_PAGE));
         }
         Ok(Self { base, len: map.len(), map: Some(map), huge_pages, addresses: None, _advised: advised })
@@ -228,7 +228,7 @@ struct Pool {
 
 struct Kept {
     range: Range,
-    /// The number of its bytes that tables have used: these may be committed memory.
+    /// The number of bytes of the range that tables have used: these may be committed memory.
     used: usize,
 }
 

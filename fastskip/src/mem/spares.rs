@@ -12,8 +12,8 @@
 //! O(n log n) for n pieces. The arena decides when a join is worth its time, from the number of words that came since the last join
 //! ([`fresh`](Spares::fresh)).
 //!
-//! Unlike elsewhere in the arena, every step here is Acquire or Release, because the first word of a piece is written. So the writes of a thread that
-//! receives a piece come after those writes.
+//! Unlike elsewhere in the arena, every step here is Acquire or Release, because the first word of a piece is written. So a thread that receives a
+//! piece writes to the piece only after that earlier write.
 
 use super::chunk::Chunk;
 use super::storage::Storage;
@@ -224,7 +224,7 @@ impl Spares {
             }
         }
         if is_any_locked {
-            // The next join comes soon, but the intervals grow, so that this ends.
+            // The next join comes soon, but the intervals grow, so that joins do not repeat for ever.
             self.fresh.fetch_add(fresh / 2, Ordering::Relaxed);
         }
         self.holders.fetch_sub(1, Ordering::Relaxed);

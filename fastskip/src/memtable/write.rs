@@ -85,8 +85,8 @@ impl<'a> Op<'a> {
 pub struct Written {
     /// The number of writes that were stored.
     pub stored: usize,
-    /// The number of those that replaced an earlier write with the same key and sequence number; only the others increase `len`. Always 0 unless the
-    /// table has [`Duplicates::Replace`](crate::Duplicates::Replace).
+    /// The number of stored writes that replaced an earlier write with the same key and sequence number; only the others increase `len`. Always 0
+    /// unless the table has [`Duplicates::Replace`](crate::Duplicates::Replace).
     pub replaced: usize,
     /// The bytes of the table's memory that the writes took. [`memory_usage`](Memtable::memory_usage) grows by at least this number: blocks of the
     /// index and ends of chunks are added.

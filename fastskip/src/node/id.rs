@@ -1,4 +1,4 @@
-//! Node ids, which are offsets and prove that a node was written at the offset; and the links between nodes, each packed into one word.
+//! Node ids: offsets that prove that a node was written there; and the links between nodes, each packed into one word.
 
 use core::num::NonZeroU32;
 

@@ -16,8 +16,8 @@ use crate::key::{self, PartialKey};
 use crate::sync::{Ordering, ord};
 
 impl<S: Schema, T> Nodes<S, T> {
-    /// Links the written but unlinked node `id` at `splice`, or at the place where its target belongs by now. `Err` holds the node that already has
-    /// the target's key and version; then `id` stays unlinked. Calls `failed` whenever another thread changed the link first.
+    /// Links the written but unlinked node `id` at `splice`, or at the place where the node belongs by now. `Err` holds the node that already has the
+    /// target's key and version; then `id` stays unlinked. Calls `failed` whenever another thread changed the link first.
     #[inline(always)]
     pub(crate) fn commit(
         &self,

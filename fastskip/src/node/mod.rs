@@ -17,10 +17,9 @@
 //!
 //! `store` finds nodes by their ids and compares them, `walk` moves along the list, and `link` adds new nodes to it.
 //!
-//! I1 order: nodes are strictly sorted along the list, by key, and within a key by descending version. The CAS replaces exactly the link
-//! whose two ends were compared with the new node.
-//! I9 partial key: see `key.rs`. I4 frozen bytes: everything after the link is written before the node is linked and never again. The exception are
-//! the meta words of a list, which are documented atomics (`skiplist/stamp.rs`).
+//! I1 order: nodes are strictly sorted along the list, by key, and within a key by descending version. The CAS replaces exactly the link whose two
+//! ends were compared with the new node. I9 partial key: see `key.rs`. I4 frozen bytes: everything after the link is written before the node is
+//! linked and never again. Only the meta words of a list are exempt: they are documented atomics (`skiplist/stamp.rs`).
 
 mod id;
 mod link;

@@ -142,7 +142,7 @@ impl<'a, S: Schema> NodeRef<'a, S> {
         unsafe { self.storage.read(self.off, at, len) }
     }
 
-    /// The varint at `at`, and the position after it. Varints of two bytes, as for values of 64 bytes to 8 KiB, are decoded as fast as of one byte.
+    /// The varint at `at`, and the position after it. Varints of two bytes, as for values of 64 bytes to 8 KiB, are decoded as fast as others.
     ///
     /// # Safety
     /// The same conditions as for [`bytes`](Self::bytes), and `NewNode::write` wrote a varint there.
@@ -268,8 +268,8 @@ impl<'a, S: Schema> NodeRef<'a, S> {
         unsafe { NodeId::from_stored(latest as u32) }
     }
 
-    /// Makes `by` replace the contents of this linked node, and returns the node that did so before, or `None` if there was none. `by` has the same
-    /// key and version, and was not linked.
+    /// Makes `by` replace the contents of this linked node, and returns the node that had replaced them before, if any. `by` has the same key and
+    /// version, and was not linked.
     ///
     /// # Panics
     /// Panics if this node is not replaceable.

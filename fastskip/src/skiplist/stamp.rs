@@ -115,7 +115,7 @@ impl StampClock {
         })
     }
 
-    /// Deletes `node`; returns false if it was deleted before. Its deletion stamp is set when this returns.
+    /// Deletes `node`; returns false if it was deleted before. The deletion stamp is set when this returns.
     pub(crate) fn delete(&self, node: NodeRef<'_, Stamped>) -> bool {
         // In every snapshot, a deletion comes after its insertion.
         self.inserted(node);

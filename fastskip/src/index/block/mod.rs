@@ -25,8 +25,8 @@
 //! Blocks are never freed, moved or used for another level while the table lives. `validate` checks this property, and so do the loom models, in
 //! which a word that was never written refers to nothing that exists.
 //!
-//! Only the holder of a block's lock writes its slots. The lock is a bit. Threads try to take the lock and never wait for it: a writer that finds it
-//! taken leaves the index unchanged. If the lock stays with the same holder, the block is retired (`replace.rs`).
+//! Only the holder of a block's lock writes the block's slots. The lock is a bit. Threads try to take the lock and never wait for it: a writer that
+//! finds it taken leaves the index unchanged. If the lock stays with the same holder, the block is retired (`replace.rs`).
 
 mod header;
 mod locked;

@@ -31,7 +31,7 @@ pub(super) const RETIRED: u32 = 1;
 pub(crate) struct BlockId(NonZeroU32);
 
 impl BlockId {
-    /// The id as a number to store. Never 0, which means "none".
+    /// The id as a number to store. Never 0, because 0 stands for "none".
     #[inline(always)]
     pub(crate) fn to_stored(self) -> u32 {
         self.0.get()
@@ -110,7 +110,7 @@ impl<'a> Block<'a> {
     /// The header as it is now.
     #[inline(always)]
     pub(crate) fn load_header(self) -> Header {
-        // Relaxed: it only guides the search.
+        // Relaxed: the header only guides the search.
         Header(self.word(0).load(Ordering::Relaxed))
     }
 
