@@ -19,7 +19,7 @@ use crate::wire::message::{Answer, Call};
 
 /// The pause between two rounds.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The pause as long as the place or the leader of a group is unknown.
+/// The pause while the place or the leader of a group is unknown.
 const SHORT_PAUSE: Duration = Duration::from_millis(200);
 /// The maximum time that a round waits for replies. A slower node is queried again in the next round, on the same connection.
 const ROUND: Duration = Duration::from_secs(1);

@@ -1,7 +1,7 @@
 //! [`Places`]: the places of the cluster's groups, as far as this node has learnt them; it holds only some of the groups.
 //!
-//! All of it consists of facts that stay true: a committed log entry set these members; this node led in that term. So the newer of two facts is
-//! used, whichever node reported it, and no fact is withdrawn. The facts only lead clients and commands to a node; that node has better information.
+//! The information consists of facts that stay true: a committed log entry set these members; this node led in that term. So the newer of two facts
+//! is used, whichever node reported it; no fact is withdrawn. The facts only lead clients and commands to a node; that node has better information.
 
 use std::collections::{BTreeMap, BTreeSet};
 

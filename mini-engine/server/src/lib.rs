@@ -1,16 +1,16 @@
 //! A server that gives clients of the Redis protocol access to a [`mini_engine`] database.
 //!
 //! One thread carries out all requests: an event loop (`net/event_loop.rs`). In each turn it reads the input that has arrived from all clients,
-//! carries out the requests, has all writes of the turn synced at once, and only then sends the replies. This suits the engine for these reasons:
+//! carries out the requests, has all writes synced at once, and only then sends the replies. Redis does the same, and it fits here because:
 //! * The sync is the main cost of a durable write, and one sync serves all clients of a turn. The longer a sync takes, the more requests wait for the
 //!   next turn and share its sync.
 //! * Commands that read, decide and write (INCR, SET NX, transactions) are atomic without a lock, since no other command is carried out in between.
 //! * On a machine with few cores, a thread for each client would spend more time on waking threads than on the commands, and so would an asynchronous
 //!   runtime; neither makes a sync shorter.
 //!
-//! The event loop never makes a call that *blocks*: that waits for another thread for an unknown time. These are the wait of a write for a flush, a
-//! compaction or the next log; the sync; and whole jobs: counting, checkpoints, loading. Other threads make these calls (`net/worker.rs`). The loop's
-//! own work takes a bounded time: as in Redis, a large range, or a value that is read from a slow disk, delays other clients.
+//! The event loop never makes a call that *blocks*, which means: waits for another thread for an unknown time. Such calls are the wait of a write for
+//! a flush, a compaction or the next log; the sync; and whole jobs: counting, checkpoints, loading. Other threads make these calls (`net/worker.rs`).
+//! The loop's own work takes a bounded time: as in Redis, a large range, or a value that is read from a slow disk, delays other clients.
 //!
 //! After a crash at any moment, all writes are in the log, in order; with [`ServerDurability::Synced`] no reply was sent for a write that is not
 //! durable. So no acknowledged write is lost. Unacknowledged writes may be there too, as after any crash.

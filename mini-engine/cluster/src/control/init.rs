@@ -109,7 +109,7 @@ fn check_new(addresses: &[String], found: &[Description], plan: &Plan) -> Result
             if !is_begun {
                 continue;
             }
-            // Groups get their members only after all nodes have their numbers: so this node had a number before, and has lost its votes.
+            // Groups get their members only after all nodes have their numbers: so this node had a number before, and lost the record of its votes.
             let reason = "the others are in a cluster already; if it was one of them, remove it there and add it";
             return Err(refused(address, reason));
         };

@@ -1,7 +1,8 @@
 //! The barrier before reads: after it, the leader's database shows everything that was acknowledged before the barrier began.
 //!
 //! It is a read index: the leader notes the committed index, confirms with a majority that it still leads, and waits until that index is applied.
-//! openraft also has leases, which would save the message. But they need clocks that run equally fast on all machines, and no machine suspended.
+//! openraft also has leases, which would save the message. But they need clocks of equal speed on all machines, and machines that are never
+//! suspended.
 //!
 //! Reads that arrive while a barrier is under way share the next one.
 //!

@@ -34,7 +34,7 @@ pub(super) fn kind(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) 
     Ok(Reply::Simple(if keys.contains(args.at(1))? { "string" } else { "none" }))
 }
 
-/// OBJECT ENCODING key, or REFCOUNT key. The subcommands about the use of a key are missing, because the server does not record it.
+/// OBJECT ENCODING key, or REFCOUNT key. Other subcommands are missing, because the server does not record when a key is used.
 pub(super) fn object(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let word = args.at(1);
     let answer = match word {

@@ -95,7 +95,7 @@ pub(crate) fn exec(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> 
     let (database, version) = (context.client.database.clone(), context.client.version);
     let replies = carry_out(context, &transaction);
     if replies.is_err() || context.is_held() {
-        // The database of the time before: SELECT and HELLO have not taken place.
+        // Selects the earlier database again: SELECT and HELLO have not taken place.
         context.use_database(database);
         context.client.version = version;
     }
@@ -120,7 +120,7 @@ fn carry_out(context: &mut Context<'_>, transaction: &Transaction) -> Result<Rep
     context.commit(keyspace)?;
     if !context.is_held() {
         for (queued, reply) in transaction.commands.iter().zip(&replies) {
-            // Their time is counted for EXEC.
+            // The time of the commands is counted for EXEC.
             context.shared.stats.of(queued.place, queued.name).add(0, matches!(reply, Reply::Error(_)));
         }
     }

@@ -1,7 +1,7 @@
 //! One client's socket, with the input that has arrived and the output that is still to be sent.
 //!
-//! Bounds: more input is read only while it holds no complete request, so it holds at most one request and the bytes of one read. Requests are
-//! carried out only while little output waits, so a client that does not read its replies stops its own requests; its output is at most `STOP_AT`
+//! Bounds: more is read only while the input holds no complete request, so the input holds at most one request and the bytes of one read. Requests
+//! are carried out only while little output waits, so a client that does not read its replies stops its own requests; its output is at most `STOP_AT`
 //! plus the replies of one step. Such a client's further requests are still read, and wait in the input, while the buffers of all clients are small
 //! (`Limits::read_ahead_bytes`). Requests are mostly shorter than their replies, and a client may send a whole pipeline before it reads a reply.
 //!

@@ -239,7 +239,7 @@ impl EventLoop {
         if self.shared.counters.clients >= most {
             let why = format_args!("there are already {most} clients");
             self.shared.refused.note(Cause::Clients, &stream.addresses()[0], why);
-            // A new socket always accepts these few bytes at once. During the TLS handshake they would not be a valid record.
+            // A new socket always accepts these few bytes at once. During the TLS handshake these bytes would not be a valid record.
             if !stream.is_handshaking() {
                 stream.write_all(b"-ERR max number of clients reached\r\n").ok();
             }

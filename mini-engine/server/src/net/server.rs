@@ -108,7 +108,7 @@ impl Server {
     pub fn run(self, db: Db) -> Result<()> {
         let mut event_loop = self.event_loop(db.clone(), None)?;
         let outcome = event_loop.run();
-        // Whatever ended the loop, all writes must become durable. The database is closed before the threads are joined, as one may wait for it.
+        // Whatever ended the loop, all writes must become durable. The database is closed before the threads are joined: a thread may wait for it.
         let closed = db.close();
         drop(event_loop);
         if let (Err(_), Err(error)) = (&outcome, &closed) {

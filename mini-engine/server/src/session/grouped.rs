@@ -256,7 +256,7 @@ impl Grouped {
         Ok(Reply::Nothing)
     }
 
-    /// Keeps the request that was passed on alone in the pipeline, until its reply comes.
+    /// Keeps a request that was passed on alone: it stays in the pipeline until its reply comes.
     pub(super) fn hold(
         &mut self,
         context: &mut Context<'_>,

@@ -232,7 +232,7 @@ fn a_scan_returns_every_key_that_is_there_all_the_time_and_each_once() {
     let stable: Vec<&String> = seen.iter().filter(|key| key.len() == 6).collect();
     assert_eq!(stable.len(), 100);
     assert!(stable.is_sorted() && seen.iter().collect::<std::collections::BTreeSet<_>>().len() == seen.len());
-    // Repeating a request gives the same keys: its reply may have been lost.
+    // A repeated request gives the same keys: a client repeats it if the reply was lost.
     let (next, keys) = scanned(&server.answers(b"scan 0 match key0* count 10\r\n"));
     assert!(keys.iter().all(|key| key.starts_with("key0")) && keys.len() == 10);
     let again =
@@ -262,7 +262,7 @@ fn scans_from_the_start_do_not_pass_what_was_removed_there_each_time() {
     }
     server.talk("scan 0 count 10 => *2 $1 0 *0");
     let passed = server.shared.keys.db.metrics().dead_keys_passed;
-    // If each SCAN began from the start, it would be two hundred for each key.
+    // If each SCAN began from the start, the cost would be two hundred visits for each key.
     assert!(passed < 50 * COUNT, "{passed} keys passed for {COUNT} keys");
 }
 

@@ -83,7 +83,7 @@ impl Writes {
 pub(crate) struct Shared {
     pub(crate) keys: KeyState,
     pub(crate) settings: Settings,
-    /// The database that is selected for every new client. In a cluster no request is carried out in it, so it may be an outdated handle.
+    /// The database that is selected for every new client. In a cluster no request uses this database, so its handle may be outdated.
     pub(crate) first: Database,
     /// The groups of the cluster; `None` on a server of one node.
     pub(crate) groups: Option<Box<dyn Groups>>,

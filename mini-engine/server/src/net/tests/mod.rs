@@ -219,7 +219,7 @@ fn others_are_served_while_writes_wait_for_a_flush_and_no_write_is_lost_or_done_
     let requests = format!("INCR n\r\nSET filler {}\r\nGET filler\r\n", "v".repeat(400)).repeat(50);
     writers.iter_mut().for_each(|writer| writer.write_all(requests.as_bytes()).expect("send"));
     is_held.recv().expect("a flush");
-    // Until no write is accepted any more, because two memtables are full.
+    // Stops when no write is accepted any more: two memtables are full.
     let mut reader = server.client();
     let writes = |reader: &mut TcpStream| ask(reader, "INFO engine\r\n", 13)[2].clone();
     let mut before = String::new();
@@ -329,7 +329,7 @@ fn a_long_value_is_in_the_servers_memory_once_for_its_request_its_batch_and_its_
     let request = |command: &str| [command.as_bytes(), format!("${LONG}\r\n").as_bytes(), &value, b"\r\n"].concat();
     let (set, append) = (request("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n"), request("*3\r\n$6\r\nAPPEND\r\n$1\r\nk\r\n"));
     let reply = request("");
-    // A write that has to wait until the reserve is large enough is freed by another thread, whose memory is not counted.
+    // If a write has to wait for a larger reserve, another thread frees its memory, and that thread is not counted.
     db.insert("k", vec![0; 2 * LONG]).expect("insert");
     db.remove("k").expect("remove");
     db.compact().expect("compact");

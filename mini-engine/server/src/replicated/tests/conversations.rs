@@ -272,7 +272,7 @@ fn requests_come_in_any_pieces_and_malformed_ones_end_the_connection() {
 
 #[test]
 fn requests_that_are_not_answered_together_are_passed_on_again() {
-    // Catches a request that is lost after a step whose replies were long enough, a request that is repeated, and a client that waits for ever.
+    // Catches a request that is lost when the replies before it end a step, a request that is repeated, and a client that waits for ever.
     let mut node = Node::new();
     node.write(LONG_AGO, &["mset {t}a 1 {t}b 2"]);
     let mut client = Client::new(&node);
