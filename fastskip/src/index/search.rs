@@ -140,7 +140,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
         }
     }
 
-    /// Like `mend_after_read`, but only if there is a node for which others will search.
+    /// Like `mend_after_read`, but only if there is a node for which other threads will search.
     #[cold]
     #[inline(never)]
     fn mend_for_next(&self, seek: &Seek) {

@@ -124,7 +124,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
         let behind = parent.find_child(left.id()).map(|slot| slot + 1).filter(|slot| *slot < parent.header.count());
         let upper = behind.and_then(|behind| parent.separator(behind)).or(upper);
         if upper.is_some_and(|upper| !self.nodes.is_before(lower, upper)) {
-            // These hints were added during the last split of the block, and belong to the block after it.
+            // The hints from slot `cut` on were added during the last split of the block, and belong to the block after it.
             left.set_count(cut);
             return None;
         }

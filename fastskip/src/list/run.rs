@@ -1,7 +1,7 @@
 //! [`Run`]: the last node that a shard linked. If the next node is a neighbour of that node, it needs no search: an insert hint (RocksDB's term), for
 //! keys that ascend or descend.
 //!
-//! Only a writer that is alone in the shard (see `gate.rs`) reads or writes it, so it is never torn; its words are atomics because the next lone
+//! Only a writer that is alone in the shard (see `gate.rs`) reads or writes the run, so it is never torn. Its words are atomics because the next lone
 //! writer may be on another thread. All accesses are Relaxed: the gate orders them.
 
 use core::cmp::Ordering as KeyOrder;

@@ -121,7 +121,7 @@ impl<S: Schema> List<S> {
 
     fn totals(&self) -> Totals {
         // The tombstones of all shards are read first. An entry is counted before it is linked, hence before it can be deleted. So the entries, which
-        // are read afterwards, include all that were deleted by the tombstones read here, whichever shards have counted the two.
+        // are read afterwards, include all that these tombstones have deleted, whichever shards have counted the two.
         let tombstones = self.shards().fold(0, |sum: u64, shard| sum.wrapping_add(shard.counts.tombstones.sum()));
         let mut totals = Totals { tombstones, ..Totals::default() };
         for Counts { entries, key_bytes, value_bytes, cas_failures, .. } in self.shards().map(|shard| &shard.counts) {

@@ -86,7 +86,7 @@ fn what_belongs_behind_the_last_node_is_known_without_a_search() {
     assert_eq!([b"a", b"e", b"f", b"g"].map(|key| is_next(key)), [false, false, false, true], "ascending");
 }
 
-/// Catches a run that treats partial keys as usable that are not, or the reverse.
+/// Catches a run that uses partial keys although they do not fit, or does not use them although they fit.
 #[test]
 fn a_run_knows_whether_the_prefix_of_its_leaf_fits() {
     let list = list(1);

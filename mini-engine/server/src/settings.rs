@@ -74,7 +74,7 @@ impl Settings {
         Self { limits, databases: 1, durability: ServerDurability::Synced, protocol: Protocol::Resp, ..self }
     }
 
-    /// The maximum length of a password in bytes. A client could not send a longer one: before the password, requests are limited.
+    /// The maximum length of a password in bytes. A client could not send a longer one: its requests are limited until it has sent the password.
     pub const MAX_PASSWORD_LEN: usize = 512;
 }
 

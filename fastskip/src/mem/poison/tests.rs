@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::{Lookup, Memtable};
 
-/// The environment variable that passes the length of the value to the child process that is started to fail.
+/// The environment variable that passes the length of the value to a child process, which is expected to fail.
 const OVERRUN: &str = "FASTSKIP_OVERRUN";
 
 /// Reads one byte past the value of a node that has a neighbour.

@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn groups_are_spread_in_turn_and_each_node_has_some() {
-        // Catches a group that is twice on one node, a node without a group, and numbers that would lead to one.
+        // Catches a group that is twice on one node, a node without a group, and accepted numbers that would lead to such a node.
         for (nodes, groups, replicas) in [(5, 5, 3), (3, 1, 3), (5, 1, 5), (4, 2, 3), (2, 64, 1), (1, 1, 1), (6, 4, 3)]
         {
             check_numbers(nodes, groups, replicas).unwrap();

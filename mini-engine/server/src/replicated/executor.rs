@@ -1,4 +1,4 @@
-//! Carries out the proposals that a group has agreed on, and reads: it runs the same commands as a server of one node, on the database of a group.
+//! Carries out reads, and the proposals that a group has agreed on: it runs the same commands as a server of one node, on the database of a group.
 //!
 //! The result of an apply depends only on the database and the proposal. So its limits are constants ([`MAX_REQUEST_BYTES`]), its time is the instant
 //! of the proposal, and it does not carry out commands that depend on other state (the texts of SCRIPT, cursors, other databases).

@@ -45,7 +45,7 @@ pub(super) struct Pipeline {
     /// For each part of all requests, its start and its end in the input.
     parts: Vec<(usize, usize)>,
     requests: Vec<Request>,
-    /// The parts of a request that is a line, which is carried out alone: these parts are not in the input.
+    /// The parts of a request that is a line: such a request is carried out alone, and its parts are not in the input.
     line: Option<OwnedArgs>,
     /// Whether replies were long recently, so that requests are carried out alone.
     goes_alone: bool,
