@@ -22,23 +22,23 @@ pub trait Table: Sized {
     fn new_reserved(config: Config) -> io::Result<Self>;
 }
 
-/// What a write to a [`Memtable`](crate::Memtable) does if its key already has a version with its sequence number.
+/// The effect of a write to a [`Memtable`](crate::Memtable) whose key already has a version with the same sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Duplicates {
-    /// It fails with [`DuplicateKey`](crate::InsertError::DuplicateKey), and the stored version stays. For engines that give each write a
-    /// number of its own: two writes of one number are a defect, which they learn of.
+    /// The write fails with [`DuplicateKey`](crate::InsertError::DuplicateKey), and the stored version stays. For engines that give each write its
+    /// own sequence number: two writes of one key with the same number are then a defect, which the error reports.
     #[default]
     Reject,
-    /// It replaces the stored version: the last write of a key and sequence number wins. For engines that give a whole batch one number and
-    /// store its writes one by one, such as fjall, SlateDB and mini-lsm.
+    /// The write replaces the stored version: the last write of a key and sequence number wins. For engines that give all writes of a batch one
+    /// sequence number and store them one by one, such as fjall, SlateDB and mini-lsm.
     ///
-    /// When the write has returned, every reader at that number sees its value or tombstone, or that of a later write, and so does every
-    /// iterator that reaches the key afterwards. A concurrent reader sees the old or the new one, each as a whole. All readers see racing writes
-    /// in the same order. Slices that a reader already has do not change. A replacement needs memory like a new entry, which the table keeps
-    /// until it is dropped or reset; it does not count for `len` and [`max_entries`](Builder::max_entries). Only a
-    /// [reservation](crate::Memtable::reserve), whose numbers are not known yet, takes room for it, and gives that back when it is applied. An
-    /// entry takes up to 16 bytes more than in a table that rejects. Expected O(log n), and one atomic swap.
+    /// When the write has returned, every reader at that sequence number sees the new value or tombstone, or that of a later write; so does every
+    /// iterator that later reaches the key. A concurrent reader sees either the whole old version or the whole new one. All readers see concurrent
+    /// replacements in the same order. Slices that a reader already has do not change. A replacement takes memory like a new entry, and the table
+    /// keeps that memory until it is dropped or reset. A replacement does not count for `len` and [`max_entries`](Builder::max_entries). For a
+    /// [reservation](crate::Memtable::reserve) the sequence numbers are not known yet, so it counts all its entries as new; the count is corrected
+    /// when it is applied. An entry takes up to 16 bytes more than in a table that rejects. Expected O(log n), and one atomic swap.
     ///
     /// ```
     /// use fastskip::{Duplicates, Lookup, Memtable};
@@ -72,8 +72,7 @@ impl<T: Table> Builder<T> {
         Self { config: Config::new(), table: PhantomData }
     }
 
-    /// The number of shards, from 1 to [`MAX_SHARDS`]; a number outside this range is clamped to it. Default: the available
-    /// parallelism.
+    /// The number of shards, from 1 to [`MAX_SHARDS`]; other numbers are clamped to this range. Default: the available parallelism.
     ///
     /// Threads are assigned to shards in turn, in the order of their first write to any table. There may be more threads
     /// than shards; threads that share a shard write more slowly.
@@ -89,22 +88,22 @@ impl<T: Table> Builder<T> {
     }
 
     /// The limit on memory, in bytes; 0, the default, means no limit. A table that has reached its limit accepts no further write. One entry may
-    /// exceed the limit, after the idle memory of other shards is also used up; it is the last one.
+    /// exceed the limit, once the idle memory of the other shards is used up too; this entry is the last one.
     ///
-    /// On its first write the table reserves an address range that is about half larger than this limit, at most 32 GiB. Without a limit it
-    /// reserves 16 GiB, and less if the process has more than 2048 such tables. All tables of a process have at most 64 TiB together. If that is
-    /// used up, the system refuses, or it would not grant as much again to the rest of the process, or as much as all tables have (up to
-    /// 256 MiB), the table asks for a sixteenth, repeatedly; [`reset`](crate::Memtable::reset) lets it ask for the whole again. Windows counts
-    /// reserved memory as used, so there the range is as large as the limit, or 1 GiB without one. If the range is smaller than the limit, the table
-    /// is full when the range is; see [`Stats::effective_max_memory_bytes`](crate::Stats::effective_max_memory_bytes). Memory is committed only when
-    /// it is first used.
+    /// On its first write the table reserves an address range that is about half larger than this limit, at most 32 GiB. Without a limit it reserves
+    /// 16 GiB, and less if the process has more than 2048 such tables. All tables of a process have at most 64 TiB together. If a request for a range
+    /// fails, the table repeatedly divides the size by sixteen. A request fails if these 64 TiB are used up, if the system refuses, or if it would
+    /// leave too few addresses to the process: fewer than the range has, or than all tables have (up to 256 MiB). [`reset`](crate::Memtable::reset)
+    /// lets the table request the whole size again. Windows counts reserved memory as used, so there the range is as large as the limit, or 1 GiB
+    /// without one. If the range is smaller than the limit, the table is full when the range is used up; see
+    /// [`Stats::effective_max_memory_bytes`](crate::Stats::effective_max_memory_bytes). Memory is committed only when it is first used.
     pub fn max_memory_bytes(mut self, bytes: usize) -> Self {
         self.config.arena.max_memory_bytes = bytes;
         self
     }
 
-    /// The expected memory use of the table, in bytes; 0, the default, means unknown. With a hint, the shards of a table that stays small take
-    /// smaller chunks. The hint is not a limit: the table may grow beyond it.
+    /// The expected memory use of the table, in bytes; 0, the default, means unknown. With a hint for a small table, the shards take smaller chunks.
+    /// The hint is not a limit: the table may grow beyond it.
     pub fn size_hint(mut self, bytes: usize) -> Self {
         self.config.arena.size_hint = bytes;
         self
@@ -116,8 +115,8 @@ impl<T: Table> Builder<T> {
         self
     }
 
-    /// The limit on stored entries; 0, the default, means no limit. A table that has reached its limit accepts no further
-    /// write, but for those that [replace](Duplicates::Replace) an entry: they count none. Deleted entries count.
+    /// The limit on stored entries; 0, the default, means no limit. A table that has reached its limit accepts no further write, except one that
+    /// [replaces](Duplicates::Replace) an entry: it adds none. Deleted entries count.
     pub fn max_entries(mut self, entries: usize) -> Self {
         self.config.max_entries = entries;
         self
@@ -137,9 +136,8 @@ impl<T: Table> Builder<T> {
         self
     }
 
-    /// Creates the table. It reserves no memory before its first write. If even the smallest range is refused then, that write is
-    /// [`Full`](crate::InsertError::Full), and the next one asks again.
-    /// [`try_build`](Self::try_build) reserves at once.
+    /// Creates the table. It reserves no memory before its first write. If the system then refuses even the smallest range, that write fails with
+    /// [`Full`](crate::InsertError::Full), and the next write asks again. [`try_build`](Self::try_build) reserves the memory at once.
     #[must_use]
     pub fn build(self) -> T {
         T::new_lazy(self.config)
@@ -183,9 +181,9 @@ pub struct Config {
 }
 
 impl Config {
-    // No `Default`, which would make it part of the public interface.
+    // No `Default` implementation: it would be part of the public interface.
     pub(crate) fn new() -> Self {
-        /// The available parallelism, read once, because the system reads files for it.
+        /// The available parallelism, cached because the system reads files to compute it.
         static PARALLELISM: OnceLock<usize> = OnceLock::new();
         let shards = *PARALLELISM.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from));
         let chunk_bytes = CHUNK_BYTES;

@@ -6,13 +6,12 @@ use core::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InsertError {
-    /// The key is already stored, for a [`Memtable`](crate::Memtable) with the same sequence number. The stored entry is
-    /// unchanged.
+    /// The key is already stored; for a [`Memtable`](crate::Memtable), with the same sequence number. The stored entry stays.
     DuplicateKey,
-    /// There was no room for the entry or batch: within a configured limit, in the arena's address range, or for a range at all, if the system
-    /// refuses one. A thread also gets it where 524,288 writers and open reservations are in its shard already, whatever the limits. A refusal
-    /// changes nothing, and a smaller write may still succeed. Open reservations count as used, and so does memory that another thread is just
-    /// fetching for its shard or searching. So `Full` is final only once a limit is reached and no reservation is open.
+    /// There was no room for the entry or batch: within a configured limit, or in the arena's address range; or the system refused to reserve a
+    /// range. Whatever the limits, a write also fails with this error if 524,288 writers and open reservations are already in the thread's shard. A
+    /// refusal changes nothing, and a smaller write may still succeed. Open reservations count as used memory, and so does memory that another thread
+    /// is just fetching for its shard or searching for room. So `Full` is final only once a limit is reached and no reservation is open.
     Full,
     /// The key is longer than [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) (64 KiB + 7), the value is longer than
     /// [`MAX_VALUE_LEN`](crate::MAX_VALUE_LEN) (1 GiB), the tag is greater than [`MAX_TAG`](crate::MAX_TAG), or the entry or batch
@@ -32,7 +31,7 @@ pub enum BatchError {
         succeeded: usize,
         /// The number of entries that this call did not store.
         failed: usize,
-        /// The place in the batch of each entry that was not stored, and the reason, in the order of the batch.
+        /// For each rejected entry: its index in the batch, and the reason. They are in the order of the batch.
         rejected: Vec<(usize, InsertError)>,
     },
 }
@@ -59,6 +58,6 @@ impl fmt::Display for BatchError {
     }
 }
 
-// Written out: a derive macro would cost every dependent the compilation of six crates.
+// Written by hand: a derive macro would make every dependent crate compile six more crates.
 impl std::error::Error for InsertError {}
 impl std::error::Error for BatchError {}

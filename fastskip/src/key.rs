@@ -1,33 +1,33 @@
-//! The order of keys, and the partial keys that links carry, so that most comparisons touch no node.
+//! The order of keys, and the partial keys that links carry: with them, most comparisons need not read the node.
 //!
-//! A link from node P to its successor S holds a *partial key* (Bohannon, McIlroy and Rastogi, "Main-memory index
-//! structures with fixed-size partial keys", 2001): the length `q` of the prefix that P and S share, and the next
-//! three bytes of S. A search for T is at P < T and has the length `r` of the prefix that P and T share. Then
+//! A link from node P to its successor S holds a *partial key* (Bohannon, McIlroy and Rastogi, "Main-memory index structures with fixed-size partial
+//! keys", 2001): the length `q` of the prefix that P and S share, and the next three bytes of S. A search for a target T that has reached a node P <
+//! T has the length `r` of the prefix that P and T share. Comparing the two lengths gives:
 //!
-//! * q > r: S still agrees with P at a byte where T is already greater, so S < T;
-//! * q < r: S is already greater at a byte where T still agrees with P, so S > T;
-//! * q = r: the next bytes of S and T decide, and only if they are equal must S itself be looked at.
+//! * q > r: S still agrees with P at a byte where T is already greater than P, so S < T;
+//! * q < r: S is already greater than P at a byte where T still agrees with P, so S > T;
+//! * q = r: the next bytes of S and T decide; only if they are equal must S itself be read.
 //!
-//! A partial key is stored as `(255 - q) << 24 | bytes`, so all three rules are one integer comparison with the partial key of T, made in the same
-//! way. So a node that is after the target, as in half of all comparisons, is never touched.
+//! A partial key is stored as `(255 - q) << 24 | bytes`, and T gets a partial key in the same way, from `r`. So comparing these two integers covers
+//! all three rules. So a node after the target, as in half of all comparisons, is never read.
 //!
-//! For this, keys are compared as if followed by endless zeros. That order never contradicts the byte order; it only has more ties (`a` and `a\0`),
-//! and ties are settled by the keys. Lengths stop at 255: two keys that share more are distinguished by their bytes 255..258, or else by the whole
-//! keys. The head stands for the empty key, which precedes every key in both orders.
+//! For this purpose, keys are compared as if they were followed by endless zeros. That order never contradicts the byte order; it only has more ties
+//! (`a` and `a\0`), which are settled by comparing the whole keys. Lengths stop at 255: two keys that share more bytes are distinguished by their
+//! bytes 255..258, or else by the whole keys. The head stands for the empty key, which precedes every key in both orders.
 //!
-//! I9 partial key: a link has the partial key that [`PartialKey::between`] computes from its two keys. Checked by `validate`.
+//! I9 partial key: every link holds the partial key that [`PartialKey::between`] computes from the keys of its two nodes. Checked by `validate`.
 
 use core::cmp::Ordering;
 
 /// The maximum counted length of a shared prefix.
 pub(crate) const MAX_SHARED: u32 = 255;
 
-/// The partial key of a link's successor, relative to the node that holds the link. Smaller means nearer to the front.
+/// The partial key of a link's successor, relative to the node that holds the link. A smaller one belongs to a smaller key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PartialKey(pub(crate) u32);
 
 impl PartialKey {
-    /// The partial key of a link that ends its level: greater than or equal to that of any key.
+    /// The partial key of the link at the end of a level: greater than or equal to that of any key.
     pub(crate) const END: Self = Self(u32::MAX);
 
     /// The partial key of `key`, relative to a node that shares `shared` bytes with it.
@@ -41,28 +41,28 @@ impl PartialKey {
         Self::new(to, compare(from, to, 0).1)
     }
 
-    /// The length of the shared prefix that the partial key was made with.
+    /// The length of the shared prefix for which the partial key was made.
     #[inline(always)]
     pub(crate) fn shared(self) -> u32 {
         MAX_SHARED - (self.0 >> 24)
     }
 
-    /// Whether the two keys of the link may be equal. Equal keys share every byte, and then zeros without end, so they count [`MAX_SHARED`]; any
-    /// two keys that share less differ.
+    /// Whether the two keys of the link may be equal. Equal keys share every byte, and then endless zeros, so their shared length is [`MAX_SHARED`];
+    /// any two keys that share fewer bytes differ.
     #[inline(always)]
     pub(crate) fn may_be_same_key(self) -> bool {
         self.shared() == MAX_SHARED
     }
 
-    /// The number of further bytes that two keys are certain to share if their partial keys have the same `shared`: 0, 1 or 2, or more than 2 if
-    /// the partial keys are equal.
+    /// The number of further bytes that two keys certainly share if their partial keys have the same `shared`: 0, 1 or 2, or more than 2 if the
+    /// partial keys are equal.
     #[inline(always)]
     pub(crate) fn more_shared(self, other: Self) -> u32 {
         ((self.0 ^ other.0) << 8).leading_zeros() / 8
     }
 }
 
-/// The order of two keys; most differ in their first eight bytes, so that no function is called.
+/// The order of two keys; most keys differ in their first eight bytes, which are compared without a function call.
 #[inline(always)]
 pub(crate) fn order(a: &[u8], b: &[u8]) -> Ordering {
     match (word_at(a, 0), word_at(b, 0)) {
@@ -71,7 +71,7 @@ pub(crate) fn order(a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
-/// The four bytes of `key` from `at` on, zeros past its end, as a big-endian number.
+/// The four bytes of `key` from `at` on, as a big-endian number; bytes past the end of the key are zeros.
 #[inline(always)]
 pub(crate) fn four_bytes(key: &[u8], at: usize) -> u32 {
     match key.get(at..at.wrapping_add(4)).and_then(|bytes| bytes.first_chunk()) {
@@ -80,17 +80,17 @@ pub(crate) fn four_bytes(key: &[u8], at: usize) -> u32 {
     }
 }
 
-/// [`four_bytes`] where fewer are left.
+/// [`four_bytes`] if fewer than four bytes are left.
 fn last_bytes(key: &[u8], at: usize) -> u32 {
     match key.last_chunk() {
-        // Those before `at` are shifted out.
+        // The bytes before `at` are shifted out.
         Some(bytes) => u32::from_be_bytes(*bytes).checked_shl(8 * (at + 4 - key.len()) as u32).unwrap_or(0),
         None => (at..at + 4).fold(0, |bytes, at| bytes << 8 | u32::from(key.get(at).copied().unwrap_or(0))),
     }
 }
 
-/// The order of `a` and `b`, and the length of the zero-padded prefix they share, at most [`MAX_SHARED`].
-/// `known` bytes of it are known to be equal already and are not looked at again.
+/// The order of `a` and `b`, and the length of the zero-padded prefix they share, at most [`MAX_SHARED`]. The first `known` bytes are known to be
+/// equal and are not compared again.
 #[inline]
 pub(crate) fn compare(a: &[u8], b: &[u8], known: u32) -> (Ordering, u32) {
     let both = a.len().min(b.len());
@@ -103,7 +103,7 @@ pub(crate) fn compare(a: &[u8], b: &[u8], known: u32) -> (Ordering, u32) {
         at += 8;
     }
     if at < both {
-        // The last eight bytes, some of which are known to be equal.
+        // Compares the last eight bytes, some of which are known to be equal.
         if let (Some(x), Some(y)) = (x.last_chunk().copied(), y.last_chunk().copied()) {
             if x != y {
                 return by_words(x, y, both - 8);
@@ -118,7 +118,7 @@ pub(crate) fn compare(a: &[u8], b: &[u8], known: u32) -> (Ordering, u32) {
     (a.len().cmp(&b.len()), padded_end(if a.len() > both { a } else { b }, both))
 }
 
-/// The order of eight bytes that differ, and where, if they stand from `at` on.
+/// The order of two different groups of eight bytes that begin at `at` in their keys, and the position of the first difference.
 #[inline(always)]
 fn by_words(x: [u8; 8], y: [u8; 8], at: usize) -> (Ordering, u32) {
     let (x, y) = (u64::from_be_bytes(x), u64::from_be_bytes(y));
@@ -162,7 +162,7 @@ mod tests {
         })
     }
 
-    /// Catches a partial key that says too little: searches would still be right, but look at every node that they pass.
+    /// Catches a partial key that distinguishes too few keys: searches would still be right, but would read every node that they pass.
     #[test]
     fn partial_keys_tell_keys_apart_by_their_next_three_bytes() {
         for (shared, less, greater) in
@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    /// Catches a comparison that goes byte by byte where eight would do: it would be right, and slow.
+    /// Catches a comparison that goes byte by byte where eight bytes could be compared at once: it would be right, but slow.
     #[test]
     fn words_are_read_wherever_eight_bytes_are_left() {
         let key: Vec<_> = (1..=10).collect();
@@ -194,7 +194,7 @@ mod tests {
             prop_assert_eq!(order(&a, &b), a.cmp(&b));
         }
 
-        /// Catches equal keys that a link tells apart, so that a walk would show two versions of a key; and a link that never does.
+        /// Catches a link that distinguishes equal keys, so that a walk would show two versions of a key; and a link that distinguishes no keys.
         #[test]
         fn links_tell_keys_apart_but_not_equal_ones(key in keys(), other in keys()) {
             let differ_early = padded(&key)[..255] != padded(&other)[..255];

@@ -1,15 +1,15 @@
 //! A lock-free skip list in an arena, designed as the memtable of an LSM storage engine.
 //!
 //! * [`ConcurrentSkipList`]: byte keys, the first write of a key wins, tombstones, snapshots, cursors, freezing.
-//! * [`Memtable`]: versions by sequence number, overwrite, delete of absent keys, reserve-then-apply, live freeze; on request the last
-//!   write of a key and number wins ([`Duplicates`]).
+//! * [`Memtable`]: versions by sequence number, overwrite, delete of absent keys, reserve-then-apply, live freeze; as an option, the last write of a
+//!   key and sequence number wins ([`Duplicates`]).
 //!
-//! Use them for sorted data that many threads write and read, and that is dropped or written out as a whole: a memtable, an
-//! index that is built once, a sorted buffer. Do not use them if single entries must free their memory: memory is freed only
-//! with the whole table. For small data in one thread `BTreeMap` is the better choice, and for lookups without order a hash map.
+//! Use these types for sorted data that many threads write and read, and that is dropped or written out as a whole: a memtable, an index that is
+//! built once, a sorted buffer. Do not use them if the memory of single entries must be freed: memory is freed only with the whole table. For small
+//! data in one thread `BTreeMap` is the better choice, and for lookups without order a hash map.
 //!
-//! Keys are ordered bytewise. Other orders need an order-preserving encoding, such as big-endian integers with the sign bit
-//! flipped; the book's page "Orders of your own" shows more of them, and why there is no comparator:
+//! Keys are ordered bytewise. Other orders need an order-preserving encoding, such as big-endian integers with the sign bit flipped. The book's page
+//! "Orders of your own" shows more encodings, and why there is no comparator:
 //!
 //! ```
 //! use fastskip::ConcurrentSkipList;
@@ -31,30 +31,31 @@
 //!
 //! # Guarantees
 //!
-//! * **Threads.** Both types are `Send + Sync`. Any number of threads may read and write at the same time, and threads may
-//!   come and go. No read or write waits for another thread, except while the first one reserves the table's
-//!   memory; `freeze` waits for the writers inside, and the last of them takes its lock for a moment to wake it.
-//! * **Atomicity.** One successful compare-and-swap on a link makes an entry part of the table. Its bytes never
-//!   change afterwards. With [`Duplicates::Replace`] one atomic swap makes a later write take the place of the entry's value.
-//! * **Lifetimes.** Every slice borrows from its table, or keeps it alive ([`OwnedVersion`], [`OwnedBytes`]). Nothing is freed before
-//!   the whole table is.
+//! * **Threads.** Both types are `Send + Sync`. Any number of threads may read and write at the same time, and threads may come and go. No read or
+//!   write waits for another thread, except while the first write reserves the table's memory. `freeze` waits for the writers inside; the last of
+//!   them takes a lock for a moment to wake the freezing thread.
+//! * **Atomicity.** One successful compare-and-swap on a link makes an entry part of the table. The bytes of an entry never change afterwards. With
+//!   [`Duplicates::Replace`], one atomic swap makes the value of a later write replace the value of the entry.
+//! * **Lifetimes.** Every slice borrows from its table or keeps it alive ([`OwnedVersion`], [`OwnedBytes`]). Memory is freed only with the whole
+//!   table.
 //! * **Errors, not panics.** A write to a full or frozen table, or beyond a limit, returns an error, and the table stays
 //!   usable. Limits: keys up to [`MAX_KEY_LEN`], values up to [`MAX_VALUE_LEN`], 32 GiB per table.
 //!
 //! # Cost
 //!
-//! Entries form one sorted list. Above it is a tree of blocks, each with thirty hints that say where entries are. In a large table a search misses
-//! the cache on one block and on the entry itself; the blocks above fit into the cache. Hints are verified before they are used, so a block may be
-//! out of date. Threads are spread over shards. Threads on different shards share no cache lines except the links and blocks that they write and,
-//! in a list, its clock.
+//! Entries form one sorted list. Above the list is a tree of blocks; each block has thirty hints, which lead to entries. In a large table a search
+//! misses the cache on one block and on the entry itself; the blocks above fit into the cache. A hint is verified before use, so a block may be out
+//! of date. Threads are spread over shards. Threads on different shards share no cache lines except the links and blocks that they write and, in a
+//! list, its clock.
 //!
-//! Beyond key and value, an entry takes a link of 8 bytes, 8 (memtable) or 16 bytes (list) for its version or stamps, its
-//! lengths, padding to 8 bytes, and about 11 bytes of blocks. Blocks are less full in some orders of writes: 16 bytes an entry where eight
-//! writers ascend side by side, and up to 26 where two gaps are filled in turns.
+//! Beyond key and value, an entry takes a link of 8 bytes, 8 (memtable) or 16 bytes (list) for its version or stamps, its lengths, padding to 8
+//! bytes, and about 11 bytes of blocks. In some orders of writes blocks are less full: they take 16 bytes for each entry if eight writers ascend
+//! concurrently, and up to 26 if writes alternate between two gaps.
 
 #![doc(test(attr(deny(warnings))))]
 
-// A table reserves the addresses into which it may grow, so that no entry moves: too many for 32 bits, and wasm32 cannot reserve any.
+// A table reserves the addresses into which it may grow, so that no entry moves. A 32-bit address space is too small, and wasm32 cannot reserve
+// addresses.
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("fastskip reserves address ranges of many gigabytes and needs a 64-bit target");
 

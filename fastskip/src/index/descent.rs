@@ -10,44 +10,44 @@ use crate::tuning::STABLE_LOOKS;
 /// The place to which the index sends a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Probe {
-    /// The leaf, whose hints surround the target if the partial keys were right.
+    /// The leaf; the target lies between its hints if the partial keys were right.
     pub(crate) leaf: BlockId,
-    /// The last hint whose partial key is not greater than the target's, and its slot.
+    /// The last hint whose partial key is not greater than the target's, and the slot of that hint.
     pub(crate) hint: Option<Predecessor>,
     pub(crate) slot: u8,
-    /// If `hint` ties with the target: the hint before it, in case the node of `hint` comes after the target.
+    /// If `hint` ties with the target: the hint before it, for the case that the node of `hint` comes after the target.
     pub(crate) before: Option<Predecessor>,
-    /// The longest prefix that partial keys on the way left out. The probe is useful only if the target has this prefix.
+    /// The longest prefix that the partial keys of the visited blocks leave out. The probe is useful only if the target has this prefix.
     pub(crate) prefix: u32,
 }
 
 /// The way in which ties of partial keys are settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ties {
-    /// Several ties are settled by keys, most likely by that of a slot which is known and whose node is prefetched. A single one counts as "not
-    /// greater" in a leaf, and as the more likely case above.
+    /// Several ties are settled by comparing keys: most likely the key of one known slot, whose node has been prefetched. A single tie counts as "not
+    /// greater" in a leaf, and above the leaves as the more likely case.
     Guess(Option<u8>),
-    /// By keys.
+    /// All ties are settled by comparing keys.
     Settle,
 }
 
-/// A search on its way down.
+/// A descent that has not reached a leaf yet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Descent {
-    /// The block that it has reached; `None` if there was none.
+    /// The block that the descent has reached; `None` if there was none.
     pub(crate) at: Option<BlockId>,
     lens: Lens,
 }
 
-/// How a target looks in the block that a search has reached. It is made anew only where the prefix changes: so the comparison with a block's partial
-/// keys need not wait for the block's header.
+/// The target as a partial key for the block that a search has reached. It is computed again only if the prefix changes, so the comparison with the
+/// partial keys of a block need not wait until the block's header is loaded.
 #[derive(Debug, Clone, Copy)]
 struct Lens {
     /// The number of bytes that the block's partial keys leave out.
     prefix: u32,
-    /// The partial key of the target behind them.
+    /// The partial key of the target after this prefix.
     partial: i32,
-    /// The longest prefix on the way.
+    /// The longest prefix of the blocks visited.
     longest: u32,
 }
 
@@ -80,16 +80,16 @@ impl<S: Schema, T> Index<S, T> {
         self.probe_leaf(block, lens, &target, ties, cost)
     }
 
-    /// Starts a descent: at the root. Returns the number of steps down to a leaf.
+    /// Starts a descent at the root. Returns the number of steps down to a leaf.
     #[inline(always)]
     pub(crate) fn probe_start(&self) -> Option<(Descent, u32)> {
         let root = self.root()?;
-        // No block leaves out as much.
+        // Longer than any prefix that a block leaves out, so the first step always computes the partial key.
         let lens = Lens { prefix: u32::MAX, partial: 0, longest: 0 };
         Some((Descent { at: Some(root), lens }, self.block(root).load_header().level()))
     }
 
-    /// One step down, to a block that is prefetched. Returns whether this block is tied.
+    /// Makes one step down, to a block that is then prefetched. Returns whether the new block is tied.
     #[inline(always)]
     pub(crate) fn probe_down(&self, descent: &mut Descent, target: &Target<'_>, ties: Ties) -> bool {
         let Some(at) = descent.at else { return false };
@@ -99,7 +99,7 @@ impl<S: Schema, T> Index<S, T> {
         block.header.is_tied()
     }
 
-    /// The end of a descent, in a leaf.
+    /// Ends a descent, which has reached a leaf.
     #[inline(always)]
     pub(crate) fn probe_end(&self, descent: &Descent, target: &Target<'_>, ties: Ties) -> Option<Probe> {
         let leaf = self.read(descent.at?);
@@ -146,7 +146,7 @@ impl<S: Schema, T> Index<S, T> {
         Some(child)
     }
 
-    /// [`child_for`](Self::child_for) while a writer changes the block: looks again a few times, and uses the last result if the changes do not end.
+    /// Like [`child_for`](Self::child_for), while a writer changes the block: retries a few times, and uses the last result if the changes continue.
     #[cold]
     #[inline(never)]
     fn child_of_changing(
@@ -169,7 +169,7 @@ impl<S: Schema, T> Index<S, T> {
         }
     }
 
-    /// The last slot whose partial key is not greater than the target's, which is `partial` in this block; the first slot if there is none.
+    /// The last slot whose partial key is not greater than `partial`, the target's partial key in this block; the first slot if there is none.
     #[inline(always)]
     pub(super) fn slot_of(
         &self,
@@ -185,15 +185,15 @@ impl<S: Schema, T> Index<S, T> {
         }
         let is_leaf = block.header.level() == 0;
         let is_single = if last > 1 { block.partial(last - 1) != partial } else { is_leaf };
-        // In a tied block above the leaves a guess is as often wrong as right.
+        // In a tied block above the leaves, a guess is wrong in half of all cases.
         if ties != Ties::Settle && is_single && (is_leaf || !block.header.is_tied()) {
-            // Most likely, the block begins with an older version of the target's own key.
+            // Most likely the block begins with an older version of the target's own key.
             return if S::HAS_VERSIONS && !is_leaf { last - 1 } else { last };
         }
         self.settle_ties((block.id(), block.header), target, last + 1, ties, cost)
     }
 
-    /// By keys, the last of `slots` that is not after the target; the slot before the first if all are after it.
+    /// The last of `slots` that is not after the target, found by comparing keys; the slot before the first one if all are after the target.
     pub(super) fn last_slot(
         &self,
         block: ReadBlock<'_>,
@@ -203,7 +203,7 @@ impl<S: Schema, T> Index<S, T> {
         cost: &mut impl Cost,
     ) -> usize {
         if block.header.level() > 0 && block.header.rows() == Rows::Two {
-            // First the words that name the nodes, then the nodes: two misses for all of them, not two for each that is compared.
+            // First loads the words that name the nodes, then the nodes: two cache misses for all of them, instead of two for each node compared.
             let children = slots.clone().filter_map(|slot| block.child(slot));
             children.for_each(|child| self.block(child).prefetch_bounds());
         }
@@ -226,7 +226,7 @@ impl<S: Schema, T> Index<S, T> {
         first.max(1) - 1
     }
 
-    /// The blocks on the way to the target's place.
+    /// The blocks from the root to the leaf where the target belongs.
     pub(super) fn path_to(&self, target: Target<'_>, by: By, cost: &mut impl Cost) -> Option<Path> {
         let mut at = Step { block: self.root()?, upper: None };
         let mut path = Path { steps: [at; MAX_LEVELS], len: 0, leaf_count: 0, prefix: 0 };
@@ -234,7 +234,7 @@ impl<S: Schema, T> Index<S, T> {
             let block = self.read(at.block);
             let header = block.header;
             cost.block();
-            // While a block is being changed, no key counts as having its prefix.
+            // While a block is being changed, no key is assumed to have the block's prefix.
             path.prefix = path.prefix.max(if header.is_locked() { u32::MAX } else { header.prefix() });
             *path.steps.get_mut(path.len)? = at;
             path.len += 1;
@@ -278,15 +278,15 @@ pub(super) enum By {
     Keys(Side),
 }
 
-/// The maximum number of levels of blocks. Fifteen levels of two slots each would hold only thirty thousand hints, but splits leave two slots
-/// behind only at one edge of a level; a root that would be higher is not split.
+/// The maximum number of levels of blocks. Fifteen levels of two slots each would hold only thirty thousand hints, but splits leave blocks with two
+/// slots only at one edge of a level. A root that would exceed the limit is not split.
 pub(super) const MAX_LEVELS: usize = 16;
 
 /// A block on a path.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
     pub(super) block: BlockId,
-    /// The lower bound of the next block in the tree, which does not begin before it; `None` at the right edge.
+    /// The lower bound of the next block in the tree, or a node before it; `None` at the right edge.
     pub(super) upper: Option<Predecessor>,
 }
 
@@ -297,7 +297,7 @@ pub(super) struct Path {
     len: usize,
     /// Slots in use in the leaf.
     pub(super) leaf_count: usize,
-    /// The length of the longest prefix that partial keys on the way leave out; greater than any such length if a lock on the way was taken.
+    /// The length of the longest prefix that partial keys of these blocks leave out; greater than any such length if one of their locks was taken.
     pub(super) prefix: u32,
 }
 

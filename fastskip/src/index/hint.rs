@@ -1,8 +1,9 @@
-//! Adds hints to leaves: for nodes that were just linked, and where a search had to walk far or a writer repeatedly found locks taken.
+//! Adds hints to leaves: for nodes that were just linked, for places where a search had to walk far, and for nodes that a writer could not hint
+//! because it repeatedly found locks taken.
 //!
-//! Hints are left out while locks are taken. So threads that append at the same time, or a thread that is stopped while it holds a lock, leave runs
-//! of nodes without hints. A search that walks such a run cuts it into short ones ([`mend`](Index::mend)), so each further search in it is shorter.
-//! If it finds a lock taken it leaves the rest to later searches, unless the holder is stopped (`replace.rs`).
+//! Hints are left out while locks are taken. So concurrent appends, or a thread that is stopped while it holds a lock, leave runs of nodes without
+//! hints. A search that walks such a run divides it into short ones ([`mend`](Index::mend)), so each further search in it is shorter. If it finds a
+//! lock taken, it leaves the remaining nodes to later searches, unless the lock's holder is stopped (`replace.rs`).
 
 use core::cmp::Ordering;
 
@@ -18,21 +19,21 @@ use crate::tuning::{HINT_TRIES, HINTED_OF, MEND_HINTS, MEND_STEP, SPARSE_WALK, S
 /// The result of adding a hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hinted {
-    /// It is in a leaf.
+    /// The hint is in a leaf.
     Added,
-    /// A block's lock was taken, so the node stays without a hint.
+    /// A block's lock was taken, so the node has no hint yet.
     Blocked,
     /// The arena has no room for another block, or the blocks kept changing.
     GivenUp,
 }
 
 impl<S: Schema, T: Pending> Index<S, T> {
-    /// Whether a node that was linked at `seek` must have a hint. One of [`HINTED_OF`] nodes has none, if the node before it has one; while the
-    /// table is small, about half have none.
+    /// Whether a node that was linked at `seek` must have a hint. One of [`HINTED_OF`] nodes gets no hint, if the node before it has one; while the
+    /// table is small, about half of the nodes get none.
     #[inline(always)]
     pub(crate) fn wants_hint(&self, node: NodeId, seek: &Seek) -> bool {
         let offset = node.to_stored();
-        // Mixed well, because nodes of one size lie at even distances.
+        // The offset is mixed well, because nodes of equal size lie at equal distances.
         let mixed = offset.wrapping_mul(0x9e37_79b1);
         let spread = u64::from((mixed ^ mixed >> 15).wrapping_mul(0x85eb_ca77));
         let drawn = (spread * u64::from(HINTED_OF)) >> 32;
@@ -40,8 +41,8 @@ impl<S: Schema, T: Pending> Index<S, T> {
         seek.is_misled || seek.is_misfit() || seek.splice.walked > near || wanted
     }
 
-    /// Adds a hint for `node`, which was just linked at `seek`. Usually the hint from which the walk began is in its leaf, which has room: then the
-    /// new hint goes directly after it, and no key need be read.
+    /// Adds a hint for `node`, which was just linked at `seek`. Usually the hint from which the walk began is in the node's leaf, and the leaf has
+    /// room. Then the new hint goes directly after that hint, and no key is read.
     #[inline(always)]
     pub(crate) fn add_hint(
         &self,
@@ -54,8 +55,8 @@ impl<S: Schema, T: Pending> Index<S, T> {
         let is_misled = seek.is_misled || seek.is_misfit();
         if let Some(leaf) = seek.leaf.filter(|_| !is_misled) {
             let Some(mut leaf) = self.block(leaf).try_lock() else { return Hinted::Blocked };
-            // The target must have the bytes that the leaf's partial keys leave out. The hint from which the search began has them, unless it is the
-            // head, whose key is not a key of the leaf.
+            // The target must begin with the bytes that the leaf's partial keys leave out. The hint from which the search began has these bytes,
+            // unless it is the head, whose key is not a key of the leaf.
             let has_prefix = || match seek.hint {
                 Predecessor::HEAD => self.prefix_with(*leaf, target.key, None) == leaf.header.prefix(),
                 _ => seek.hint_shared >= leaf.header.prefix(),
@@ -64,7 +65,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
             let slot = || leaf.find_hint(seek.hint, seek.slot.into());
             if let Some(slot) = fits.then(slot).flatten() {
                 let partial = leaf.header.partial_of(target.key);
-                // Behind hints of other writers that were put there meanwhile and precede it.
+                // The new hint goes behind hints that other writers put there meanwhile, if their nodes precede the new node.
                 let precedes = |slot: usize| {
                     let hint = |hint| self.nodes.compare(hint, target).order == Ordering::Less;
                     leaf.partial(slot) < partial || leaf.partial(slot) == partial && leaf.hint(slot).is_some_and(hint)
@@ -78,31 +79,31 @@ impl<S: Schema, T: Pending> Index<S, T> {
             }
         }
         let hinted = self.add_hint_slowly(shard, NewHint { node, target, split, is_due: false }, is_misled);
-        // The leaf may have changed by now, and prefixes may be shorter: the next insertion of a run needs them.
+        // The leaf may have changed by now, and prefixes may be shorter: the next insertion of a run needs the current ones.
         if let Some(probe) = self.probe(target, Ties::Settle, &mut ()) {
             (seek.leaf, seek.prefix) = (Some(probe.leaf), probe.prefix);
         }
         hinted
     }
 
-    /// Like [`add_hint`](Self::add_hint), if the leaf is full, unknown or not the right one, or a prefix is too long.
+    /// Like [`add_hint`](Self::add_hint), for a leaf that is full, unknown or not the right one, or a prefix that is too long.
     #[cold]
     #[inline(never)]
     fn add_hint_slowly(&self, shard: usize, hint: NewHint<'_>, mut by_keys: bool) -> Hinted {
         for _ in 0..HINT_TRIES {
             let by = if by_keys { By::Keys(Side::AtOrBefore) } else { By::PartialKeys };
             let Some(path) = self.path_to(hint.target, by, &mut ()) else { return Hinted::GivenUp };
-            // Unfinished work of a lock's holder may be what misled searches by partial keys.
+            // A lock's holder may have left its changes unfinished, and these may have misled searches by partial keys.
             let has_locked = || path.steps().iter().any(|step| self.block(step.block).load_header().is_locked());
             if by_keys && has_locked() || !self.shorten_prefixes(&path, hint) {
                 return Hinted::Blocked;
             }
             let Some(mut leaf) = self.block(path.leaf()).try_lock() else { return Hinted::Blocked };
-            // The target must belong between the leaf's lower bound and the bound of the next leaf in the tree, with no split since.
+            // The target must lie between the leaf's lower bound and that of the next leaf in the tree, and the leaf must not have been split since.
             let begins = |lower| self.nodes.compare(lower, hint.target).order != Ordering::Greater;
             let upper = path.steps().last().and_then(|step| step.upper);
             if leaf.header.count() < path.leaf_count || !begins(leaf.lower()) || upper.is_some_and(begins) {
-                // The partial keys led astray, or the leaf was split.
+                // The partial keys misled the descent, or the leaf was split.
                 by_keys = true;
                 continue;
             }
@@ -128,15 +129,15 @@ impl<S: Schema, T: Pending> Index<S, T> {
         Hinted::GivenUp
     }
 
-    /// The place of a hint in its locked leaf. Partial keys decide, once they fit the new key: nodes are read only for ties.
+    /// The place of a hint in its locked leaf. Partial keys decide once they fit the new key, so nodes are read only for ties.
     fn slot_behind(&self, leaf: &mut Locked<'_>, hint: NewHint<'_>) -> usize {
         self.shorten_prefix(leaf, hint.target.key, Some(hint.node));
         let partial = leaf.header.partial_of(hint.target.key);
         self.slot_of(**leaf, partial, &hint.target, Ties::Settle, &mut ()) + 1
     }
 
-    /// Adds hints for the nodes after `from`, up to the `walked`-th: evenly spread, at most [`MEND_HINTS`]. Ends where it cannot add one, and
-    /// returns why.
+    /// Adds hints for the first `walked` nodes after `from`: evenly spread, at most [`MEND_HINTS`]. Stops at the first hint that fails, and returns
+    /// the reason.
     #[cold]
     #[inline(never)]
     pub(crate) fn mend(&self, shard: usize, from: Predecessor, walked: u32) -> Hinted {
@@ -154,7 +155,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
         Hinted::Added
     }
 
-    /// Adds a hint for a linked node, and shortens prefixes that do not fit it. Blocks in the way are looked at once, and replaced if their holder
+    /// Adds a hint for a linked node, and shortens prefixes that do not fit it. Looks once at each locked block on the way; replaces it if its holder
     /// is stopped.
     #[cold]
     #[inline(never)]

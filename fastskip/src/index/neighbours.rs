@@ -1,4 +1,4 @@
-//! The hints around a place: ahead of a walk, and before it.
+//! The hints around a place: those ahead of a walk, and those before it.
 
 use super::block::BlockId;
 use super::descent::{By, Step, Ties};
@@ -13,11 +13,11 @@ pub(crate) struct HintPlace {
     pub(crate) slot: usize,
 }
 
-/// Slots of a leaf, read in pairs. A last one that has no other beside it is left out.
+/// Slots of a leaf, which are read in pairs. A last slot that has no partner is left out.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hints {
     leaf: BlockId,
-    /// Pairs of slots.
+    /// The range of slots, counted in pairs.
     start: usize,
     end: usize,
 }
@@ -31,7 +31,7 @@ impl Hints {
 }
 
 impl<S: Schema, T> Index<S, T> {
-    /// The place that follows the target's hint.
+    /// The place after the target's hint.
     pub(crate) fn hint_behind(&self, target: Target<'_>) -> Option<HintPlace> {
         let probe = self.probe(target, Ties::Settle, &mut ())?;
         let slot = self.read(probe.leaf).find_hint(probe.hint?, probe.slot.into())?;
@@ -44,8 +44,8 @@ impl<S: Schema, T> Index<S, T> {
         Some(HintPlace { leaf: leaf.id(), slot: leaf.find_hint(seek.hint, seek.slot.into())? })
     }
 
-    /// The hints from a place on, or from the one after it, about `about` of them; and the place behind them. After the last slot of a leaf that is
-    /// the next leaf, which is prefetched.
+    /// About `about` hints from a place on, or from the place after it; and the place after these hints. If that is behind the last slot of a leaf,
+    /// it is the next leaf, which is prefetched.
     #[inline]
     pub(crate) fn hints_at(&self, place: HintPlace, about: usize) -> (Hints, Option<HintPlace>) {
         let leaf = self.block(place.leaf);
@@ -59,7 +59,7 @@ impl<S: Schema, T> Index<S, T> {
         (Hints { leaf: place.leaf, start, end: count }, next.map(|leaf| HintPlace { leaf, slot: 0 }))
     }
 
-    /// The hints before a place, about `about` of them, and the place of the first one. Before the first slot of a leaf that is the end of the
+    /// About `about` hints before a place, and the place of the first of them. If that is the first slot of a leaf, the place is the end of the
     /// previous leaf.
     #[inline]
     pub(crate) fn hints_before(&self, place: HintPlace, about: usize) -> (Hints, Option<HintPlace>) {
@@ -84,7 +84,7 @@ impl<S: Schema, T> Index<S, T> {
         (hints.start..hints.end).for_each(|pair| leaf.prefetch_entries(pair));
     }
 
-    /// The end of the previous leaf, if partial keys lead there.
+    /// The end of the previous leaf, if partial keys lead to it.
     #[cold]
     fn leaf_before(&self, leaf: BlockId) -> Option<HintPlace> {
         let target = self.nodes.node(self.block(leaf).lower().node()?).target();

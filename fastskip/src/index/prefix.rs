@@ -1,7 +1,7 @@
-//! The hints, and the bytes that the partial keys of a block leave out: the prefix that its keys share.
+//! The prefix that all keys of a block share: the partial keys of the block leave it out.
 //!
-//! The prefix is that of the present keys, not of the block's bounds, which share nothing along the edges of the tree. It is lengthened only at a
-//! split where partial keys hardly differ, and shortened when a new key shares less. Both rewrite all partial keys of the block.
+//! It is the prefix of the present keys, not of the block's bounds, which share nothing along the edges of the tree. The prefix is lengthened only at
+//! a split where partial keys hardly differ, and shortened when a new key shares fewer bytes. Both changes rewrite all partial keys of the block.
 
 use super::block::{Locked, ReadBlock};
 use super::descent::Path;
@@ -16,14 +16,14 @@ pub(super) struct NewHint<'k> {
     pub(super) node: NodeId,
     pub(super) target: Target<'k>,
     pub(super) split: Split,
-    /// Whether many nodes before this one have no hint: then it may take words that are scarce.
+    /// Whether many nodes before this one have no hint: then the hint may take words of memory even where they are scarce.
     pub(super) is_due: bool,
 }
 
-/// The place where a full block is cut, if the new hint goes to its end.
+/// The place where a full block is cut; it matters if the new hint goes to the end of the block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Split {
-    /// In the middle: nothing is known of future keys.
+    /// In the middle: the order of future keys is unknown.
     Even,
     /// Keys ascend: the left block stays full.
     Ascending,
@@ -32,8 +32,8 @@ pub(crate) enum Split {
 }
 
 impl<S: Schema, T> Index<S, T> {
-    /// Shortens the prefixes of the blocks on the path, except the leaf, to the bytes that their keys share with the new one. False if a lock is
-    /// taken.
+    /// Shortens the prefixes of the blocks on the path, except the leaf, to the bytes that their keys share with the new one. Returns false if a lock
+    /// is taken.
     pub(super) fn shorten_prefixes(&self, path: &Path, hint: NewHint<'_>) -> bool {
         path.steps()[..path.steps().len() - 1].iter().all(|step| {
             let block = self.read(step.block);
@@ -47,7 +47,7 @@ impl<S: Schema, T> Index<S, T> {
         })
     }
 
-    /// Shortens the prefix of a block to the bytes that its keys, except that of the node `not`, share with `key`.
+    /// Shortens the prefix of a block to the bytes that `key` shares with the block's keys, not counting the key of the node `not`.
     pub(super) fn shorten_prefix(&self, block: &mut Locked<'_>, key: &[u8], not: Option<NodeId>) {
         let shared = self.prefix_with(**block, key, not);
         if shared < block.header.prefix() {
@@ -55,7 +55,7 @@ impl<S: Schema, T> Index<S, T> {
         }
     }
 
-    /// The number of bytes that a key shares with a block's keys, except that of the node `not`; at most the block's prefix.
+    /// The number of bytes that `key` shares with the block's keys, not counting the key of the node `not`; at most the block's prefix.
     pub(super) fn prefix_with(&self, block: ReadBlock<'_>, key: &[u8], not: Option<NodeId>) -> u32 {
         if block.header.prefix() == 0 {
             return 0;
@@ -67,7 +67,7 @@ impl<S: Schema, T> Index<S, T> {
         }
     }
 
-    /// A node whose key has the block's prefix: its first one other than `not`. The head, whose key is empty, does not count.
+    /// A node whose key has the block's prefix: the block's first node other than `not`. The head, whose key is empty, does not count.
     fn reference(&self, block: ReadBlock<'_>, not: Option<NodeId>) -> Option<NodeId> {
         let is_other = |node: &NodeId| Some(*node) != not;
         let second = || (1..block.header.count()).find_map(|slot| block.separator(slot)?.node());
@@ -75,7 +75,7 @@ impl<S: Schema, T> Index<S, T> {
         block.lower().node().filter(is_other).or_else(second).or_else(first).filter(is_other)
     }
 
-    /// Rewrites all partial keys, for a prefix of `prefix` bytes.
+    /// Rewrites all partial keys for a prefix of `prefix` bytes.
     #[cold]
     #[inline(never)]
     pub(super) fn set_prefix(&self, block: &mut Locked<'_>, prefix: u32) {
@@ -86,14 +86,14 @@ impl<S: Schema, T> Index<S, T> {
         }
     }
 
-    /// The gaps of a block, whose prefix is lengthened first if its partial keys hardly differ, and its keys share more.
+    /// The gaps of a block. Before they are computed, the prefix is lengthened if partial keys hardly differ and the keys share more bytes.
     pub(super) fn spread(&self, block: &mut Locked<'_>) -> Gaps {
         let gaps = Gaps::between(**block);
         let hardly_differ = gaps.are_narrow(1..block.header.count()) || block.header.level() > 0 && gaps.none != 0;
         if hardly_differ && self.lengthen_prefix(block) { Gaps::between(**block) } else { gaps }
     }
 
-    /// Lengthens the prefix of a block if its keys share more.
+    /// Lengthens the prefix of a block if its keys share more bytes.
     #[cold]
     pub(super) fn lengthen_prefix(&self, block: &mut Locked<'_>) -> bool {
         let shared = self.shared_by_all(block);
@@ -104,7 +104,7 @@ impl<S: Schema, T> Index<S, T> {
         is_longer
     }
 
-    /// The number of bytes that all keys hinted under a block share; 0 if there are fewer than two.
+    /// The number of bytes that all keys hinted under a block share; 0 if there are fewer than two keys.
     pub(super) fn shared_by_all(&self, block: &Locked<'_>) -> u32 {
         let last = self.last_hint(**block).and_then(Predecessor::node);
         match (self.reference(**block, None), last) {

@@ -1,31 +1,31 @@
-//! Replaces a block whose lock stays with a stopped thread by a copy.
+//! If a stopped thread holds the lock of a block, replaces the block by a copy.
 //!
-//! Such a thread would keep hints out of that block for as long as it is stopped. So the block is retired, and its slot in the parent is given to a
-//! copy. If the holder has the parent's lock too, the parent is replaced first, up to the root, whose place is a separate word.
+//! Such a thread would keep hints out of that block for as long as it is stopped. So the block is retired, and the parent's slot is made to name a
+//! copy. If the stopped thread holds the parent's lock too, the parent is replaced first, and so on up to the root, which a separate word names.
 //!
-//! A lock that is found taken once says little: a running thread soon releases it, and a replacement would only waste a block. So the header counts
-//! the looks of mends at one hold, where each mend belongs to another operation:
+//! A lock that is found taken once is no evidence of a stopped thread: a running thread soon releases it, and a replacement would only waste a block.
+//! So the block's header counts how often mends find it locked by the same holder without a change; each mend belongs to another operation:
 //!
 //! ```text
 //!   mend     header {locked, version v, n looks} -> {.., n + 1}        by CAS from what it has read
 //!   holder   changes the header, or unlocks: {version v + 1}           each store has no looks
 //! ```
 //!
-//! The mend whose look is the [`STUCK_LOOKS`](crate::tuning::STUCK_LOOKS)-th resets the count and alone replaces the block. A mend ends at a lock
-//! that has too few looks, so it looks at each hold once. All locks on its way are looked at together: those of one thread reach the count
-//! together.
+//! The mend that makes look number [`STUCK_LOOKS`](crate::tuning::STUCK_LOOKS) resets the count, and it alone replaces the block. A mend ends at a
+//! lock that has too few looks, so it counts a holder only once. A mend looks once at all locks on its way, so the counts of all locks of one thread
+//! reach the limit at the same time.
 //!
-//! Replaced blocks stay unused until the table is dropped, because readers may still be in them, and their holder will be. I6 bound: they take at
-//! most one part in [`REPLACED_PART`] of the limit, whatever the schedule, because room for the copy is first taken from that part. When the part
-//! is used up, no further block is replaced. When the holder of a replaced block continues, it may find one new block useless (`split.rs`): at most
-//! one for each replaced block.
+//! Replaced blocks stay unused until the table is dropped, because readers may still be in them and their holder may still write to them. I6 bound:
+//! replaced blocks take at most one part in [`REPLACED_PART`] of the limit, in every schedule, because room for a copy is first taken from that part.
+//! When the part is used up, no further block is replaced. When the holder of a replaced block continues, it may have made one new block that is now
+//! useless (`split.rs`): at most one for each replaced block.
 //!
 //! The stopped thread may continue at any time. It then changes a block that no search visits any more, or that only the last readers of the old
-//! blocks see, so it only loses its own hint. Anything that it could put into the tree goes through blocks that it has locked, which are retired,
-//! or through a compare-and-swap of the root, which fails.
+//! blocks see, so the thread only loses its own hint. Any change that the thread could make to the tree goes through blocks that it has locked, which
+//! are retired, or through a compare-and-swap of the root, which fails.
 //!
-//! The copy is made from the visible contents, at whatever step the holder was stopped: slots that are empty, doubled, or outside the block's range
-//! are left out, and partial keys are made again.
+//! The copy is made from the visible contents, and is right at whatever step the holder was stopped: slots that are empty, doubled or outside the
+//! block's range are left out, and partial keys are computed again.
 
 use super::block::{Block, BlockId, Header, bias};
 use super::descent::{By, Path};
@@ -36,7 +36,7 @@ use crate::sync::Ordering;
 use crate::tuning::{REPLACED_PART, SLOTS};
 
 impl<S: Schema, T: Pending> Index<S, T> {
-    /// Looks at the locks on the way to `node`, and replaces the blocks whose holder is stopped. Returns whether there were any.
+    /// Looks at the locks on the way to `node`, and replaces the blocks whose holder is stopped. Returns whether any holder was stopped.
     #[cold]
     #[inline(never)]
     pub(crate) fn unblock(&self, shard: usize, node: NodeId) -> bool {
@@ -44,12 +44,12 @@ impl<S: Schema, T: Pending> Index<S, T> {
         let Some(seen) = path() else { return false };
         let blocks = seen.steps().iter().map(|step| step.block);
         let stuck: Vec<_> = blocks.filter(|&id| self.block(id).look()).collect();
-        // From the top down, each time on a path with the copy of the one above.
+        // The blocks are replaced from the top down. Each time a new path is searched, which contains the copy of the block above.
         stuck.iter().for_each(|&id| path().iter().for_each(|path| self.replace(shard, path, id)));
         !stuck.is_empty()
     }
 
-    /// Replaces the block `id` on `path`, unless the path is out of date, the parent's lock is taken or there is no room.
+    /// Replaces the block `id` on `path`, unless the path is out of date, the parent's lock is taken or there is no room for a copy.
     fn replace(&self, shard: usize, path: &Path, id: BlockId) {
         let Some(depth) = path.steps().iter().position(|step| step.block == id) else { return };
         let Some(above) = depth.checked_sub(1) else {
@@ -70,8 +70,8 @@ impl<S: Schema, T: Pending> Index<S, T> {
         self.nodes.arena.limit / REPLACED_PART
     }
 
-    /// Retires a block and copies its contents before `next`, the block after it in their parent. The copy's lock is free before any thread sees
-    /// it. `None` if there is no room.
+    /// Retires a block and makes a copy of it. The copy's next block is `next`, which follows the block in the parent. The copy is unlocked before
+    /// any other thread can see it. Returns `None` if there is no room.
     fn copy_of(&self, shard: usize, block: Block<'_>, next: Option<BlockId>) -> Option<BlockId> {
         let upper = next.map(|next| self.block(next).lower());
         let (read, lower) = (block.read(), block.lower());
@@ -79,7 +79,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
         let more = |replaced: u64| Some(replaced + words).filter(|replaced| *replaced <= most);
         // Relaxed: a read-modify-write sees the latest count, which publishes nothing.
         self.replaced.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        // The part for replaced blocks is its bound.
+        // The part of the limit for replaced blocks bounds this allocation.
         let source = BlockSource { shard, is_due: true };
         let header = Header::new(read.header.level(), 0, read.header.rows());
         let Some(mut copy) = self.new_block(source, header, lower) else {
@@ -89,12 +89,12 @@ impl<S: Schema, T: Pending> Index<S, T> {
         self.waste_block(shard, header);
         let next = block.retire().or(next);
         let mut last: Option<Predecessor> = None;
-        // If the holder continues, it counts one more slot and then moves slots; so the count is read each time.
+        // If the holder continues, it counts one more slot and then moves slots; so the count is read again for each slot.
         for slot in (0..SLOTS).take_while(|&slot| slot < block.load_header().count()) {
-            // Read only once: a second read could return the content of the slot before, and this slot's content would be lost.
+            // The slot is read only once: a second read could return the content of the slot before it, and this slot's content would be lost.
             let Some(content) = read.content(slot) else { continue };
             let separator = content.separator();
-            // The first one is always copied, because a block is never empty.
+            // The first slot is always copied, because a block is never empty.
             let follows = |last| {
                 self.nodes.is_before(last, separator) && upper.is_none_or(|end| self.nodes.is_before(separator, end))
             };
@@ -104,7 +104,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
             }
         }
         copy.set_bounds(lower, next);
-        // Which also makes the partial keys.
+        // This call also computes the partial keys.
         let shared = self.shared_by_all(&copy);
         self.set_prefix(&mut copy, block.load_header().prefix().min(shared));
         self.tie_if_needed(&mut copy);
@@ -119,8 +119,8 @@ mod tests {
     use crate::list::tests::{ascending, small};
     use crate::tuning::STUCK_LOOKS;
 
-    /// Catches a block that is replaced although its lock changes hands, or its holder continues: each mend would leave a useless block wherever
-    /// writing threads meet.
+    /// Catches a block that is replaced although its lock changes hands or its holder continues: mends would leave useless blocks wherever threads
+    /// write.
     #[test]
     fn a_holder_that_runs_is_no_reason_to_replace_its_block() {
         let list = ascending(1000);
@@ -144,7 +144,7 @@ mod tests {
         list.validate(true);
     }
 
-    /// Catches locks of one stopped thread that are replaced one after the other, each after that many walks.
+    /// Catches locks of one stopped thread that are replaced one after the other: each would take as many walks as the first.
     #[test]
     fn the_blocks_that_a_stopped_thread_holds_are_replaced_together() {
         let list = ascending(2000);
@@ -159,7 +159,7 @@ mod tests {
         list.validate(true);
     }
 
-    /// I6: catches a table that threads fill with useless blocks by being stopped again and again.
+    /// I6: catches a table that fills with useless blocks because threads are stopped again and again.
     #[test]
     fn replaced_blocks_take_a_part_of_the_limit_and_no_more() {
         let list = small(64 << 10);

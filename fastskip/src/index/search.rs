@@ -1,7 +1,7 @@
-//! Finds the place of a target: a probe of the index, then a walk along the list, which ends every search.
+//! Finds the place of a target: first a probe of the index, then a walk along the list, with which every search ends.
 //!
-//! I3 verification: a search answers only from a walk along links, from the head or from a node that precedes the target: it was itself compared with
-//! the target, or its link says that its key is less. So a hint decides where the walk begins, and never its result.
+//! I3 verification: a search takes its answer only from a walk along links. The walk starts at the head or at a node that precedes the target: the
+//! node was compared with the target, or a link's partial key shows that its key is less. So a hint decides where the walk begins, never the result.
 
 use core::cmp::Ordering;
 
@@ -13,22 +13,22 @@ use crate::node::{Compared, Cost, NodeId, Predecessor, Schema, Side, Splice, Tar
 use crate::sync::thread_index;
 use crate::tuning::{MISFIT_WALK, READ_WALK_LIMIT, WALK_LIMIT};
 
-/// The result of a search, and its way through the index, as far as it is needed to add hints.
+/// The result of a search, and the part of its path through the index that is needed to add hints.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seek {
     /// The target, if it is in the list.
     pub(crate) found: Option<NodeId>,
-    /// Its place. If it was found at a hint, without a walk, this has no meaning.
+    /// The place of the target. Meaningless if the target was found at a hint, without a walk.
     pub(crate) splice: Splice,
-    /// The hinted node from which the walk began, and the length that its key shares with the target's.
+    /// The hinted node from which the walk began, and the length of the prefix that its key shares with the target.
     pub(crate) hint: Predecessor,
     pub(crate) hint_shared: u32,
-    /// The leaf that has the hint, if it is known, the slot where it was last seen or may be, and the longest prefix that partial keys on the way to
-    /// it leave out.
+    /// The leaf of the hint, if known; the slot where the hint was last seen or may be; and the longest prefix that partial keys on the way leave
+    /// out.
     pub(crate) leaf: Option<BlockId>,
     pub(crate) slot: u8,
     pub(crate) prefix: u32,
-    /// Whether partial keys on the way do not fit the target: the index has to be searched more exactly.
+    /// Whether partial keys on the way do not fit the target: then a more exact search of the index is necessary.
     pub(crate) is_misled: bool,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct LowerBound {
 }
 
 impl LowerBound {
-    /// The hint of a probe, which is the answer.
+    /// The bound if the hint of a probe is the answer.
     #[inline(always)]
     fn at(probe: &Probe) -> Self {
         Self { first: probe.hint.and_then(Predecessor::node), has_key: true }
@@ -54,7 +54,7 @@ impl LowerBound {
 }
 
 impl Seek {
-    /// A search that will walk on from the hint of a probe, if there was one. The hint precedes the target and shares `shared` bytes with it.
+    /// The start of a search that will walk from the hint of a probe, if there was one. The hint precedes the target; they share `shared` bytes.
     #[inline(always)]
     fn behind(hint: Predecessor, shared: u32, probe: Option<&Probe>) -> Self {
         let (leaf, slot, prefix) = probe.map_or((None, 0, 0), |probe| (Some(probe.leaf), probe.slot, probe.prefix));
@@ -70,7 +70,7 @@ impl Seek {
         }
     }
 
-    /// Whether the target lacks bytes that partial keys on the way left out, so that they say little about it.
+    /// Whether the target lacks bytes that partial keys on the way left out: then comparisons with those partial keys mean little.
     #[inline(always)]
     pub(super) fn is_misfit(&self) -> bool {
         self.hint_shared < self.prefix && self.hint != Predecessor::HEAD
@@ -80,7 +80,7 @@ impl Seek {
 /// A probe, and how its hint compares with the target.
 type Checked<'p> = (&'p Probe, Compared);
 
-/// The steps of a search, which a group of searches takes side by side (`list/group.rs`): probe, compare, verify, walk.
+/// The steps of a search: probe, compare, verify, walk. A group of searches makes each step side by side (`list/group.rs`).
 impl<S: Schema, T: Pending> Index<S, T> {
     /// The first node not before the target. A search that had to walk leaves hints for the next one.
     #[inline(always)]
@@ -99,7 +99,8 @@ impl<S: Schema, T: Pending> Index<S, T> {
         }
     }
 
-    /// Like [`lower_bound_of`](Self::lower_bound_of), if the probe's hint is the answer. Otherwise prefetches the node behind it, which most likely is.
+    /// Like [`lower_bound_of`](Self::lower_bound_of), but returns a result only if the probe's hint is the answer. Otherwise prefetches the node
+    /// after the hint, which most likely is the answer.
     #[inline(always)]
     pub(crate) fn hit_of(&self, probe: Option<&Probe>, target: &Target<'_>) -> Option<LowerBound> {
         let compared = self.compare_hint(probe, *target, &mut ())?;
@@ -110,8 +111,8 @@ impl<S: Schema, T: Pending> Index<S, T> {
         None
     }
 
-    /// Whether a probe's hint is the answer: the target itself, or a node of its key behind the target, if the node before it has another key, and
-    /// then precedes the target. The link between the two tells, without a look at that key.
+    /// Whether a probe's hint is the answer: the target itself, or a later node of the target's key whose predecessor has another key. The partial
+    /// key in the link between the two nodes decides this, so the key of the predecessor is not read. Such a predecessor precedes the target.
     #[inline(always)]
     fn is_hit(&self, (probe, compared): Checked<'_>) -> bool {
         if compared.order == Ordering::Equal {
@@ -123,7 +124,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
         link.to == probe.hint.and_then(Predecessor::node) && !link.partial.may_be_same_key()
     }
 
-    /// [`lower_bound`](Self::lower_bound) from a probe whose hint is not the answer, and was compared.
+    /// [`lower_bound`](Self::lower_bound) from a probe whose hint was compared and is not the answer.
     #[inline(never)]
     fn lower_bound_by_walk(&self, probe: Option<Checked<'_>>, target: &Target<'_>) -> LowerBound {
         let seek = self.seek_from(probe, *target, &mut ()).unwrap_or_else(|| self.seek_again(*target, &mut ()));
@@ -131,7 +132,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
         seek.lower_bound()
     }
 
-    /// Adds hints where a search walked far, and mends prefixes that misled it. Ties of partial keys mislead too, and cannot be mended.
+    /// Adds hints where a search walked far, and mends prefixes that misled it. Ties of partial keys mislead searches too, and cannot be mended.
     #[inline(always)]
     pub(crate) fn mend_after_read(&self, seek: &Seek) {
         if seek.splice.walked > READ_WALK_LIMIT || seek.is_misled && seek.is_misfit() {
@@ -139,7 +140,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
         }
     }
 
-    /// The same, if there is a node that others will search for.
+    /// Like `mend_after_read`, but only if there is a node for which other threads will search.
     #[cold]
     #[inline(never)]
     fn mend_for_next(&self, seek: &Seek) {
@@ -191,7 +192,8 @@ impl<S: Schema, T: Pending> Index<S, T> {
         self.walk_from(&mut seek, target, cost).then_some(seek)
     }
 
-    /// The compared node of a probe is the target itself, or the start of the walk, or the node before it is; `None` if the probe does not help.
+    /// Decides from the compared node of a probe where the walk starts: this node is the target itself, or the walk starts there or at the node
+    /// before. `None` if the probe does not help.
     #[inline(always)]
     pub(crate) fn verify(
         &self,
@@ -216,7 +218,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
         }
     }
 
-    /// Walks on from the result of [`verify`](Self::verify). False if the walk would be long.
+    /// Walks on from the result of [`verify`](Self::verify). Returns false if the walk would be long.
     #[inline(always)]
     pub(crate) fn walk_from(&self, seek: &mut Seek, target: Target<'_>, cost: &mut impl Cost) -> bool {
         if seek.found.is_none() {
@@ -233,14 +235,14 @@ impl<S: Schema, T: Pending> Index<S, T> {
         true
     }
 
-    /// The number of bytes that a target shares with the nodes around its place; the head shares none.
+    /// The number of bytes that a target shares with the nodes next to its place; the head shares none.
     #[cold]
     fn shared_with_neighbour(&self, splice: Splice, target: Target<'_>) -> u32 {
         let next = splice.next.to.map_or(0, |next| self.nodes.compare(next.into(), target).shared);
         if splice.prev.node().is_some() { splice.shared.max(next) } else { next }
     }
 
-    /// Handles a search that was most likely misled by a tie, or where the target does not have the prefix that partial keys left out.
+    /// Handles a search that was most likely misled by a tie, or whose target does not have the prefix that partial keys left out.
     #[cold]
     #[inline(never)]
     pub(crate) fn seek_again(&self, target: Target<'_>, cost: &mut impl Cost) -> Seek {
@@ -250,8 +252,8 @@ impl<S: Schema, T: Pending> Index<S, T> {
         seek.unwrap_or_else(|| self.seek_by_keys(target, Side::AtOrBefore, cost))
     }
 
-    /// Searches by keys alone, which no partial key can mislead: only missing hints make the walk long. The probe's prefix is longer than any if a
-    /// block on the way is locked.
+    /// Searches by keys alone, which no partial key can mislead: only missing hints can make the walk long. The prefix of the probe is greater than
+    /// any length if a block on the way is locked.
     #[cold]
     #[inline(never)]
     fn seek_by_keys(&self, target: Target<'_>, side: Side, cost: &mut impl Cost) -> Seek {
@@ -279,14 +281,14 @@ impl<S: Schema, T: Pending> Index<S, T> {
         seek
     }
 
-    // Searches back: links only lead forward, so the node before a place is found by walking from a hint towards the place.
+    // Backward search: links only lead forward, so the node before a place is found by walking from a hint towards that place.
 
     /// The last node before `target`, and the search that led to it. Expected O(log n).
     pub(crate) fn before(&self, target: Target<'_>) -> Option<(NodeId, Seek)> {
         let seek = match target.version.checked_add(1) {
-            // The node there is a newer version, and comes before the target.
+            // The node found is a newer version of the key, and comes before the target.
             Some(version) => self.seek(Target { version, ..target }, &mut ()),
-            // Never ends at the hint of the target itself, so that it always finds the splice.
+            // This search never ends at the hint of the target itself, so it always finds the splice.
             None => Seek { found: None, ..self.seek_by_keys(target, Side::Before, &mut ()) },
         };
         self.mend_after_read(&seek);

@@ -1,7 +1,7 @@
 //! Divides full blocks.
 //!
-//! The leaf is locked. Its parents are tried upwards until one has room, before anything changes; if a lock is taken, nothing happens. Then, from
-//! the top down, each full block moves the slots after the cut to a new block on its right:
+//! The leaf is locked. Before anything changes, its parents are locked upwards until one has room; if a lock is taken, the split is given up. Then,
+//! from the top down, each full block moves the slots after the cut to a new block on its right:
 //!
 //! ```text
 //!   1. the right block is filled, where nobody sees it       a reader stopped anywhere sees each hint in one block at least,
@@ -23,11 +23,11 @@ use crate::mem::arena::{BlockSource, Pending};
 use crate::node::{Predecessor, Schema};
 use crate::tuning::SLOTS;
 
-/// The result for a hint whose full block could not be split; `None` if the path is out of date.
+/// The result for a hint whose full leaf could not be split; `None` if the path is out of date.
 type SplitError = Option<Hinted>;
 
 impl<S: Schema, T: Pending> Index<S, T> {
-    /// Splits the full, locked leaf at the end of `path`, in which `hint` belongs at `slot`. Returns, locked, the half in which it belongs.
+    /// Splits the full, locked leaf at the end of `path`; `hint` belongs there at `slot`. Returns the half in which the hint belongs, still locked.
     pub(super) fn split<'a>(
         &'a self,
         shard: usize,
@@ -38,7 +38,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
     ) -> Result<Locked<'a>, SplitError> {
         let source = BlockSource { shard, is_due: hint.is_due };
         let mut full = self.lock_parents(source, path, leaf)?;
-        // The parent with room is last; the blocks to split come before it, the leaf first.
+        // The last element is the parent with room; before it are the blocks to split, the leaf first.
         let mut parent = full.pop().ok_or(None)?;
         while let Some(mut left) = full.pop() {
             let gaps = self.spread(&mut left);
@@ -60,8 +60,8 @@ impl<S: Schema, T: Pending> Index<S, T> {
         Ok(parent)
     }
 
-    /// Locks the parents of a locked leaf up to the first one that has room; above a full root, makes a new one. Returns all locked blocks, the
-    /// leaf first.
+    /// Locks the parents of a locked leaf up to the first one that has room; if even the root is full, makes a new root above it. Returns all locked
+    /// blocks, the leaf first.
     fn lock_parents<'a>(
         &'a self,
         source: BlockSource,
@@ -83,7 +83,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
             }
             child = parent;
         }
-        // The full root gets a new one above it.
+        // A full root gets a new root above it.
         let root = child.id();
         if self.root() != Some(root) || path.steps()[0].block != root {
             return Err(None);
@@ -93,7 +93,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
             return Err(Some(Hinted::GivenUp));
         }
         let gaps = self.spread(&mut child);
-        // All hinted keys share what the first and the last one do.
+        // The bytes that the first and the last hinted key share are shared by all hinted keys.
         let last = self.last_hint(*child).and_then(Predecessor::node);
         let shared = |first| last.map_or(0, |last| self.shared(first, last));
         let prefix = self.nodes.after(Predecessor::HEAD).map_or(0, shared);
@@ -109,8 +109,8 @@ impl<S: Schema, T: Pending> Index<S, T> {
         Ok(locked)
     }
 
-    /// Moves the slots of `left` from `cut` on to a new block in `parent`. The block after `parent` does not begin before `upper`. `None` if that
-    /// is impossible, or there is no room.
+    /// Moves the slots of `left` from `cut` on to a new block, and adds that block to `parent`. The block after `parent` does not begin before
+    /// `upper`. Returns `None` if that is impossible, or there is no room.
     fn divide(
         &self,
         source: BlockSource,
@@ -124,7 +124,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
         let behind = parent.find_child(left.id()).map(|slot| slot + 1).filter(|slot| *slot < parent.header.count());
         let upper = behind.and_then(|behind| parent.separator(behind)).or(upper);
         if upper.is_some_and(|upper| !self.nodes.is_before(lower, upper)) {
-            // These hints were added during the last split of the block, and belong to the next block.
+            // The hints from slot `cut` on were added during the last split of the block, and belong to the block after it.
             left.set_count(cut);
             return None;
         }
@@ -139,7 +139,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
             self.lengthen_prefix(&mut right);
         }
         self.tie_if_needed(&mut right);
-        // Into the parent, behind `left`.
+        // Adds the new block to the parent, behind `left`.
         let key = self.nodes.key_of(Some(lower));
         self.shorten_prefix(parent, key, None);
         let partial = parent.header.partial_of(key);
@@ -159,7 +159,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
     }
 }
 
-/// The place near the middle where neighbours differ most: the new lower bound is then visible in the parent's partial key.
+/// The slot near the middle that differs most from the slot before it: as the new lower bound, it is then visible in the parent's partial keys.
 fn middle(block: &Locked<'_>, gaps: Gaps) -> usize {
     let count = block.header.count();
     let reach = if gaps.are_narrow(1..count) { count / 4 } else { count / 8 };
@@ -172,7 +172,7 @@ fn middle(block: &Locked<'_>, gaps: Gaps) -> usize {
 mod tests {
     use crate::list::tests::{list_of, mix};
 
-    /// Catches blocks that do not lead to the next of their level, so that readahead ends there.
+    /// Catches blocks that do not lead to the next block of their level, so that readahead would end there.
     #[test]
     fn the_blocks_of_a_level_lead_to_each_other() {
         for key in [(|i| i) as fn(u64) -> u64, |i| u64::MAX - i, mix] {

@@ -1,6 +1,6 @@
-//! The steps of changing a block, at each of which a test stops a writer for ever.
+//! The steps of changing a block; a test can stop a writer for ever at each of them.
 
-/// Called before each change that other threads can see. In tests it is a point at which to stop; otherwise it does nothing.
+/// Called before each change that is visible to other threads. In tests a thread may stop here; otherwise the function does nothing.
 #[cfg(not(test))]
 #[inline(always)]
 pub(super) const fn step() {}

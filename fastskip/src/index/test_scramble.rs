@@ -1,8 +1,7 @@
-//! Corrupts the index at random, for tests: every answer must stay right, whatever the hints are (I3). Compiled with the feature
-//! `scramble` only.
+//! Corrupts the index at random, for tests: every answer must stay right, whatever the hints are (I3). Compiled only with the feature `scramble`.
 //!
-//! Everything that I2 allows may occur: a hint is any node of the list, a child is any block of the level below, a `next` any block of the level, a
-//! lower bound any node. Partial keys, prefixes and the number of used slots are arbitrary.
+//! Every content that I2 allows may occur: a hint is any node of the list, a child is any block of the level below, a `next` is any block of the same
+//! level, and a lower bound is any node. Partial keys, prefixes and the number of used slots are arbitrary.
 
 use super::block::{BlockId, Locked, Relative, Rows, SlotContent};
 use super::tree::Index;
@@ -31,8 +30,8 @@ impl Random {
 }
 
 impl<S: Schema, T> Index<S, T> {
-    /// Corrupts about half of the blocks, chosen by `seed`. Other threads may use the list meanwhile: every node or block that a slot or a bound
-    /// names was linked or written before, and is published as usual.
+    /// Corrupts about half of the blocks, chosen by `seed`. Other threads may use the list at the same time: every node or block that a slot or a
+    /// bound names was linked or written before, and is published as usual.
     pub(crate) fn scramble_hints(&self, seed: u64) {
         let mut random = Random(seed);
         let nodes: Vec<_> = self.all_places();
@@ -57,7 +56,7 @@ impl<S: Schema, T> Index<S, T> {
         below: &[BlockId],
     ) {
         let prefix = if random.below(2) == 0 { block.header.prefix() } else { random.one_of(&[0, 1, 2, 3, 255]) };
-        // A new count, or a few slots more or less than there were: the old ones still have contents that I2 allows.
+        // A new count, or a few slots more or fewer than before: the old slots still have contents that I2 allows.
         let count = if random.below(2) == 0 { 1 + random.below(SLOTS) } else { block.header.count() };
         let next = if random.below(2) == 0 { block.next() } else { Some(random.one_of(beside)) };
         let lower = if random.below(4) == 0 { random.one_of(nodes) } else { block.lower() };
@@ -88,7 +87,7 @@ impl<S: Schema, T> Index<S, T> {
         }
     }
 
-    /// The head, and every node.
+    /// The head and every node.
     fn all_places(&self) -> Vec<Predecessor> {
         let mut places = vec![Predecessor::HEAD];
         while let Some(next) = places.last().and_then(|last| self.nodes.after(*last)) {
@@ -97,7 +96,7 @@ impl<S: Schema, T> Index<S, T> {
         places
     }
 
-    /// The blocks that are in the tree, leaves first, each once.
+    /// The blocks of the tree, each once, leaves first.
     fn blocks_by_level(&self) -> Vec<Vec<BlockId>> {
         let mut levels: Vec<Vec<BlockId>> = self.root().map(|root| vec![root]).into_iter().collect();
         while let Some(above) = levels.last().filter(|above| self.block(above[0]).load_header().level() > 0) {

@@ -1,10 +1,11 @@
-//! Differences between the slots of a block whose partial keys tie, as those of paths and addresses often do.
+//! The differences between slots of a block whose partial keys tie, as is frequent for paths and addresses.
 //!
-//! A tied block stores for each slot what a link stores about its successor (`key.rs`): the length of the prefix that the slot's key shares with
-//! the key of the slot before, and the bytes that follow it. So the slots are a trie that leaves out shared bytes. A target finds its place by
-//! looking at one node, however many slots tie. First it goes down the trie by its own bytes, ignoring the left-out ones, to a slot that shares as
-//! much with the target as any. Comparing the two gives the length of what they share, which determines how far from there the place is (Ferragina and
-//! Grossi, "The String B-tree", 1999; in a row instead of a tree: Ferguson, "Bit-Tree", 1992).
+//! A tied block stores for each slot the same data that a link stores about its successor (`key.rs`): the length of the prefix that the slot's key
+//! shares with the key of the slot before, and the bytes that follow the prefix. So the slots are a trie that leaves out shared bytes. A search
+//! compares the target with only one node, however many slots tie. First it goes down the trie by the bytes of the target, ignoring the left-out
+//! bytes, to a slot that shares as long a prefix with the target as any other slot. Comparing the target with that slot's key gives the length of
+//! their shared prefix, which determines the distance from there to the target's place (Ferragina and Grossi, "The String B-tree", 1999; in a row
+//! instead of a tree: Ferguson, "Bit-Tree", 1992).
 
 use core::cmp::Ordering;
 use core::ops::Range;
@@ -15,12 +16,12 @@ use super::tree::Index;
 use crate::key::{self, MAX_SHARED, PartialKey};
 use crate::node::{Cost, Predecessor, Schema, Side, Target};
 
-/// Where neighbouring slots of a block have partial keys that hardly differ. Bit `slot` is for that slot and the one before.
+/// The pairs of neighbouring slots of a block whose partial keys hardly differ. Bit `slot` is for the pair of that slot and the slot before it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Gaps {
-    /// Partial keys differ by less than 16.
+    /// Bits of pairs whose partial keys differ by less than 16.
     narrow: u32,
-    /// They are equal.
+    /// Bits of pairs whose partial keys are equal.
     pub(super) none: u32,
 }
 
@@ -30,7 +31,7 @@ impl Gaps {
         let mut before = block.partial(0);
         for slot in 1..block.header.count() {
             let partial = block.partial(slot);
-            // They are in order, if no writer was misled.
+            // The partial keys are in order unless a writer was misled.
             let gap = partial.wrapping_sub(before) as u32;
             narrow |= u32::from(gap < 16) << slot;
             none |= u32::from(gap == 0) << slot;
@@ -39,7 +40,7 @@ impl Gaps {
         Self { narrow, none }
     }
 
-    /// Whether the gaps before more than an eighth of some slots are narrow.
+    /// Whether more than an eighth of the gaps before `slots` are narrow.
     pub(super) fn are_narrow(self, slots: Range<usize>) -> bool {
         let of_slots = !(!0 << slots.end) & !0 << slots.start;
         (self.narrow & of_slots).count_ones() as usize * 8 > slots.len() + 1
@@ -47,7 +48,7 @@ impl Gaps {
 }
 
 impl<S: Schema, T> Index<S, T> {
-    /// Puts a hint or a block into a locked block, which is tied if the new slot ties with a neighbour.
+    /// Adds a hint or a block to a locked block, and makes the block tied if the new slot ties with a neighbour.
     #[inline(always)]
     pub(super) fn insert_slot(&self, block: &mut Locked<'_>, slot: usize, partial: i32, content: SlotContent) {
         if !block.header.is_tied() {
@@ -61,7 +62,7 @@ impl<S: Schema, T> Index<S, T> {
         block.insert(slot, partial, content, Some(relative));
     }
 
-    /// The difference of `separator` from the slot before `slot`, and that of the present slot at `slot` from `separator`.
+    /// Two differences: of `separator` from the slot before `slot`, and of the present slot at `slot` from `separator`.
     #[cold]
     #[inline(never)]
     fn relative_to_neighbours(&self, block: &Locked<'_>, slot: usize, separator: Predecessor) -> Relative {
@@ -69,7 +70,7 @@ impl<S: Schema, T> Index<S, T> {
         let own = PartialKey::between(self.slot_key(block, slot - 1), key);
         let next = (slot < block.header.count()).then(|| {
             let next = block.relative(slot);
-            // If the new key shares more with the slot before, the next slot differs from both in the same way.
+            // If the new key shares more with the slot before it than the next slot does, the next slot differs from both in the same way.
             if own.shared() > next.shared() { next } else { PartialKey::between(key, self.slot_key(block, slot)) }
         });
         Relative { own, next }
@@ -80,7 +81,7 @@ impl<S: Schema, T> Index<S, T> {
         self.nodes.key_of(block.separator(slot))
     }
 
-    /// Ties a block that has room for it, if any of its slots tie.
+    /// Adds row 2 to a block that has room for it, if any of its slots tie.
     pub(super) fn tie_if_needed(&self, block: &mut Locked<'_>) {
         if block.header.rows() > Rows::Two && !block.header.is_tied() && Gaps::between(**block).none != 0 {
             self.tie(block);
@@ -95,9 +96,9 @@ impl<S: Schema, T> Index<S, T> {
         block.set_tied();
     }
 
-    /// The number of rows that a new block of `level` gets, beside or above a full one. It gets all rows if slots tie even after the longest prefix
-    /// that they share, which the full block has; in a leaf, if more than an eighth of them do. Versions of one key do not form a trie, and do not
-    /// count.
+    /// The number of rows of a new block of `level` that is made beside or above a full block. The new block gets all rows if slots tie even after
+    /// the longest prefix that they share, which the full block leaves out; a leaf gets them if more than an eighth of its slots tie. Versions of one
+    /// key do not form a trie and do not count as ties.
     pub(super) fn rows_beside(&self, block: &Locked<'_>, gaps: Gaps, level: u32) -> Rows {
         let most = if block.header.level() > 0 { 0 } else { block.header.count() / 8 };
         let ties = |slot: &usize| gaps.none >> slot & 1 != 0;
@@ -112,8 +113,8 @@ impl<S: Schema, T> Index<S, T> {
         }
     }
 
-    /// Prefetches the node that settles ties by `slot`. In a leaf whose keys have versions, also prefetches the node before it, which the search
-    /// compares then.
+    /// Prefetches the node that settles ties by `slot`. In a leaf whose keys have versions, also prefetches the node before it, which is compared
+    /// next.
     #[inline(always)]
     fn prefetch_look(&self, block: ReadBlock<'_>, slot: usize) {
         self.nodes.prefetch(block.separator(slot));
@@ -122,7 +123,7 @@ impl<S: Schema, T> Index<S, T> {
         }
     }
 
-    /// The slot that settles the target's ties in a block, if there are any. Its node is prefetched.
+    /// The slot that settles the target's ties in a block, if there are any. Prefetches the node of that slot.
     #[inline(never)]
     pub(crate) fn prefetch_candidate(&self, block: BlockId, target: Target<'_>) -> Option<u8> {
         let block = self.read(block);
@@ -140,7 +141,7 @@ impl<S: Schema, T> Index<S, T> {
         Some(candidate as u8)
     }
 
-    /// The last slot that is not after the target, where the slots before `end` tie with it.
+    /// The last slot that is not after the target, if the slots before `end` tie with the target.
     #[cold]
     #[inline(never)]
     pub(super) fn settle_ties(
@@ -151,7 +152,7 @@ impl<S: Schema, T> Index<S, T> {
         ties: Ties,
         cost: &mut impl Cost,
     ) -> usize {
-        // By its id: so the block need not be in memory for those searches that meet no ties.
+        // The block is passed by its id, so it need not be in the cache for searches that meet no ties.
         let block = self.block(block).with_header(header);
         let slots = ties_before(block, end);
         let candidate = if let Ties::Guess(candidate) = ties { candidate } else { None };
@@ -162,8 +163,8 @@ impl<S: Schema, T> Index<S, T> {
         by_trie.unwrap_or_else(|| self.last_slot(block, *target, Side::AtOrBefore, slots, cost))
     }
 
-    /// Of the slots of a tied block that all tie with the target: the last one that is not after it; the slot before the first if all are after it.
-    /// `None` if one look is not enough, because all slots are versions of one key, or share more than is counted.
+    /// For slots of a tied block that all tie with the target: the last one not after the target; the slot before the first one if all are after it.
+    /// Returns `None` if one comparison is not enough, because all slots are versions of one key, or share more bytes than a partial key can count.
     fn settle_by_trie(
         &self,
         block: ReadBlock<'_>,
@@ -180,7 +181,7 @@ impl<S: Schema, T> Index<S, T> {
         }
         self.prefetch_look(block, candidate);
         if block.header.level() > 0 {
-            // Most likely the search continues there or nearby, so its lines are fetched together with the node's.
+            // Most likely the search continues in this child or nearby, so its cache lines are fetched together with those of the node.
             self.prefetch_child(block.child(candidate)?, block.header);
         }
         cost.node();
@@ -200,7 +201,7 @@ impl<S: Schema, T> Index<S, T> {
     }
 }
 
-/// The slots around `slot`, within `slots`, whose keys share more than is counted: most likely versions of one key.
+/// The slots around `slot`, within `slots`, whose keys share more bytes than a partial key can count: most likely versions of one key.
 fn alike(block: ReadBlock<'_>, slot: usize, slots: Range<usize>) -> Range<usize> {
     let is_alike = |slot: &usize| block.relative(*slot).shared() == MAX_SHARED;
     let before = (slots.start + 1..=slot).rev().take_while(is_alike).count();
@@ -208,19 +209,19 @@ fn alike(block: ReadBlock<'_>, slot: usize, slots: Range<usize>) -> Range<usize>
     slot - before..slot + 1 + behind
 }
 
-/// The slots before `end` that tie with the last of them; at least one, and the first slot of the block only if `end` is 1.
+/// The slots before `end` that tie with the last of them: at least one slot; the first slot of the block is included only if `end` is 1.
 fn ties_before(block: ReadBlock<'_>, end: usize) -> Range<usize> {
     let last = end - 1;
     let partial = block.partial(last);
     let first = partial.checked_sub(1).map_or(0, |less| block.count_not_greater(less));
-    // The last one ties with itself, also if a writer changes it meanwhile.
+    // The last slot ties with itself, even if a writer changes it meanwhile.
     first.max(1).min(last)..end
 }
 
-/// A slot whose key shares as much with the target as any of `slots`.
+/// A slot whose key shares as long a prefix with the target as the key of any of `slots`.
 fn blind_candidate(block: ReadBlock<'_>, target: Target<'_>, slots: Range<usize>) -> usize {
     let mut candidate = slots.start;
-    // Slots that branch off the candidate behind a slot that is after the target are after it too: their differences are less than this.
+    // Slots that branch off the candidate behind a slot that is after the target are after it too: their differences are less than `behind`.
     let mut behind = 0;
     for slot in slots.start + 1..slots.end {
         let relative = block.relative(slot);
@@ -263,8 +264,8 @@ mod tests {
         runs
     }
 
-    /// Keys of few letters, zeros among them, so that prefixes, paddings and ties of all lengths occur. A few differ only in zeros
-    /// at their ends.
+    /// Keys over few letters, zeros among them, so that shared prefixes, padding and ties of all lengths occur. A few differ only in zeros at the
+    /// end.
     fn key(number: u64) -> Vec<u8> {
         let random = mix(number);
         let len = random % 23;
@@ -272,7 +273,7 @@ mod tests {
         (0..len).map(|at| if at % 5 > 2 { letter(at) } else { b'x' }).collect()
     }
 
-    /// Catches a wrong place among ties, and looks that are mostly useless.
+    /// Catches a wrong place among ties, and comparisons that rarely settle a tie.
     #[test]
     fn one_look_finds_what_a_search_by_keys_finds() {
         let list = list_of((0..30_000).map(key));
@@ -288,7 +289,7 @@ mod tests {
                     let mut settle_from =
                         |known| list.index.settle_by_trie(block, target, run.clone(), known, &mut cost);
                     let slot = settle_from(None);
-                    // Slots that were found for other blocks.
+                    // The result is the same with candidate slots that were found for other blocks.
                     assert!([run.start - 1, run.end].iter().all(|&known| settle_from(Some(known as u8)) == slot));
                     let known = list.index.prefetch_candidate(block.id(), target);
                     assert!(known.is_some() && settle_from(known) == slot);
@@ -300,11 +301,11 @@ mod tests {
                 }
             }
         });
-        // Keys that differ only in zeros at the end share more than is counted.
+        // Keys that differ only in zeros at the end share more bytes than a partial key can count.
         assert!(tried > 10_000 && settled * 5 > tried * 4, "{settled} of {tried}");
     }
 
-    /// Catches rows for ties in blocks without ties, which waste memory, and ties without such rows, each of which costs a search by keys.
+    /// Catches tie rows in blocks without ties, which waste memory, and ties without tie rows, each of which costs a search by keys.
     #[test]
     fn leaves_have_a_third_row_where_keys_tie() {
         let rows = |key: fn(u64) -> Vec<u8>| {
@@ -325,7 +326,7 @@ mod tests {
         assert!(two > 100 && (three, four) == (0, 0), "a prefix that all share: {two}, {three}, {four}");
         let tied: [fn(u64) -> Vec<u8>; 2] = [
             |i| [&mix(i / 8).to_be_bytes()[..4], b"common", &mix(i).to_be_bytes()].concat(),
-            // Descending keys: the right side of a cut gets no more keys.
+            // Descending keys: the block to the right of a cut gets no more keys.
             |i| [&(!i / 8).to_be_bytes()[4..], b"common", &(!i).to_be_bytes()].concat(),
         ];
         for key in tied {

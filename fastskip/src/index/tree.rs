@@ -1,4 +1,4 @@
-//! The index itself: its root, the making of blocks, and the check that it agrees with the list.
+//! The index itself: its root, the allocation of blocks, and the check that it agrees with the list.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,25 +11,25 @@ use crate::mem::storage::TablePool;
 use crate::node::{FIRST_NODE, NodeId, Nodes, Predecessor, Schema};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, ord};
 
-/// The offset of the first leaf: it lies before the first node, so that a small table needs no other.
+/// The offset of the first leaf: it lies before the first node, so a small table needs no other block.
 const FIRST_BLOCK: u32 = 8;
 
 const _: () = assert!(FIRST_BLOCK >= FIRST_NODE, "the first block lies behind the head");
 
-/// The nodes, the root of the tree above them, and the count of its replaced blocks.
+/// The nodes, the root of the tree above them, and the number of words of its replaced blocks.
 #[derive(Debug)]
 pub(crate) struct Index<S, T> {
     pub(crate) nodes: Nodes<S, T>,
     root: AtomicU32,
-    /// Words of blocks that were replaced: see `replace.rs`.
+    /// Words of replaced blocks: see `replace.rs`.
     pub(super) replaced: AtomicU64,
 }
 
 impl<S: Schema, T: Default> Index<S, T> {
-    /// The index of an empty list, whose arena has the layout `layout`, except for its head.
+    /// The index of an empty list; `layout` is the layout of its arena, except for the head.
     ///
     /// # Errors
-    /// The system refuses the address range.
+    /// Returns an error if the system refuses the address range.
     pub(crate) fn new(layout: Layout, pool: Option<&TablePool>) -> io::Result<Self> {
         let layout = Layout { head_words: FIRST_BLOCK + BLOCK_WORDS, ..layout };
         let mut index = Self { nodes: Nodes::new(layout, pool)?, root: AtomicU32::new(0), replaced: AtomicU64::new(0) };
@@ -37,7 +37,7 @@ impl<S: Schema, T: Default> Index<S, T> {
         Ok(index)
     }
 
-    /// Forgets every node and block.
+    /// Removes every node and block.
     pub(crate) fn reset(&mut self) {
         self.nodes.reset();
         self.make_empty();
@@ -46,7 +46,7 @@ impl<S: Schema, T: Default> Index<S, T> {
     /// Makes the first leaf of an empty list the root, with one hint: the head.
     fn make_empty(&mut self) {
         (self.root, self.replaced) = (AtomicU32::new(FIRST_BLOCK), AtomicU64::new(0));
-        // SAFETY: the words before the first node that the arena leaves to the list, which nobody shares yet.
+        // SAFETY: these words lie before the first node, where the arena leaves room to the list, and are not shared yet.
         let mut leaf =
             unsafe { Locked::make(self.nodes.storage(), FIRST_BLOCK, Header::new(0, 0, Rows::Two), Predecessor::HEAD) };
         leaf.insert(0, bias(0), SlotContent::Hint(Predecessor::HEAD), None);
@@ -55,14 +55,14 @@ impl<S: Schema, T: Default> Index<S, T> {
 
 impl<S: Schema, T> Index<S, T> {
     pub(super) fn root(&self) -> Option<BlockId> {
-        // ORDERING(index.root.read): Acquire; pairs with `index.root`. Weaker: the root's words could be read before they are
-        // written (loom `hints_lead_to_written_nodes`).
+        // ORDERING(index.root.read): Acquire; pairs with `index.root`. Weaker: a thread could read the root's words before they are written
+        // (loom `hints_lead_to_written_nodes`).
         let stored = self.root.load(ord("index.root.read", Ordering::Acquire));
-        // SAFETY: the first block, which is written before the table is shared, or a block stored by `set_root`, acquired.
+        // SAFETY: either the first block, which is written before the table is shared, or a block that `set_root` stored and this load acquired.
         unsafe { BlockId::from_stored(stored) }
     }
 
-    /// Makes `root` the root if `was` still is.
+    /// Replaces the root `was` by `root`, if `was` is still the root.
     pub(super) fn set_root(&self, was: BlockId, root: BlockId) -> bool {
         steps::step();
         // ORDERING(index.root): Release; pairs with `index.root.read`, see there.
@@ -80,7 +80,7 @@ impl<S: Schema, T> Index<S, T> {
         self.block(id).read()
     }
 
-    /// Prefetches a block to which a search descends. Its rows are guessed from its parent's.
+    /// Prefetches a block to which a search descends. The number of its rows is guessed from its parent's header.
     #[inline(always)]
     pub(super) fn prefetch_child(&self, child: BlockId, parent: Header) {
         let child = self.block(child);
@@ -92,20 +92,20 @@ impl<S: Schema, T> Index<S, T> {
 }
 
 impl<S: Schema, T: Pending> Index<S, T> {
-    /// An empty block with this header, locked and not published, or `None` if the arena has no room within its limit.
+    /// An empty block with this header, locked and unpublished; `None` if the arena has no room for it within its limit.
     pub(super) fn new_block(&self, source: BlockSource, header: Header, lower: Predecessor) -> Option<Locked<'_>> {
         let off = self.nodes.arena.alloc_block(source, header.rows().words())?;
         // SAFETY: just allocated, aligned to 8 words and behind the head.
         Some(unsafe { Locked::make(self.nodes.storage(), off, header, lower) })
     }
 
-    /// Counts a replaced or never used block as waste.
+    /// Counts as waste a block that was replaced or never used.
     pub(super) fn waste_block(&self, shard: usize, block: Header) {
         self.nodes.arena.waste_block(shard, block.rows().words());
     }
 
-    /// Checks I2 (hints): every slot under the root names a node of the list, or a block of the level below. Also checks the bound of I6 on
-    /// replaced blocks. At rest the index is also tidy: no lock is taken, slots are sorted, and partial keys are those of the keys.
+    /// Checks I2 (hints): every slot under the root names a node of the list, or a block of the level below. Also checks the bound on replaced blocks
+    /// (I6). If `tidy`, also checks the index of a list at rest: no lock is taken, slots are sorted, and partial keys are those of the slots' keys.
     pub(crate) fn validate(&self, nodes: &[NodeId], tidy: bool) {
         let replaced = self.replaced.load(Ordering::Relaxed);
         let most = self.most_replaced();

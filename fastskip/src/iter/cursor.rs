@@ -8,14 +8,15 @@ use super::walk::{End, Place, Walk};
 use crate::node::Target;
 use crate::sync::Arc;
 
-/// The cursor of both types of table, which moves in both directions and can seek to any position: [`MemtableCursor`](crate::MemtableCursor) and
-/// [`OwnedCursor`](crate::OwnedCursor) over the versions of a memtable, [`Cursor`](crate::Cursor) and [`OwnedListCursor`](crate::OwnedListCursor) over
-/// the entries of a list.
+/// The cursor of both types of table. It moves in both directions and can seek to any position: [`MemtableCursor`](crate::MemtableCursor) and
+/// [`OwnedCursor`](crate::OwnedCursor) over the versions of a memtable, [`Cursor`](crate::Cursor) and [`OwnedListCursor`](crate::OwnedListCursor)
+/// over the entries of a list.
 ///
-/// A seek finds an entry, and the first step in its direction takes it. So a loop over `next` reads on from a `seek` or `seek_exclusive`, and a loop
-/// over [`prev`](Self::prev) reads back from a `seek_for_prev` or `seek_before`. A new cursor is on the first entry, as after
-/// [`seek_to_first`](Self::seek_to_first). A cursor that has moved past an end stays there: from before the first entry `next` moves to the first
-/// one, and from behind the last entry `prev` moves to the last one. Every step sees what was stored before it.
+/// A seek places the cursor on an entry; the first step in the direction of the seek returns this entry without moving. So a loop over `next` reads
+/// on from a `seek` or `seek_exclusive`, and a loop over [`prev`](Self::prev) reads back from a `seek_for_prev` or `seek_before`. A new cursor is on
+/// the first entry, like a cursor after [`seek_to_first`](Self::seek_to_first). A cursor that has moved past an end stays there: `next` then moves
+/// from before the first entry to it, and `prev` moves from behind the last entry to it. Every step sees all entries that were stored before the
+/// step.
 ///
 /// `H` is `&T`, which borrows the table, or `Arc<T>`, which keeps it alive.
 pub struct TableCursor<H, T: Source> {
@@ -25,19 +26,19 @@ pub struct TableCursor<H, T: Source> {
 }
 
 impl<H: Handle<T>, T: Source> TableCursor<H, T> {
-    /// Creates a cursor on the first entry that is shown at a point.
+    /// Creates a cursor on the first entry that is visible at a point.
     pub(crate) fn new(table: H, at: T::Point) -> Self {
         let mut cursor = Self::unplaced(table, at);
         cursor.seek_to_first();
         cursor
     }
 
-    /// Creates a cursor before the first entry, for a seek.
+    /// Creates a cursor before the first entry; the caller then seeks.
     pub(crate) fn unplaced(table: H, at: T::Point) -> Self {
         Self { table, at, walk: Walk::new(Place::Before) }
     }
 
-    /// Makes a step, and lends the entry that it comes to.
+    /// Makes a step, and lends the entry that the cursor reaches.
     #[inline(always)]
     fn step(
         &mut self,
@@ -57,18 +58,18 @@ impl<H: Handle<T>, T: Source> TableCursor<H, T> {
         self.walk.item(table, self.at)
     }
 
-    /// Moves to the first entry at or behind a position, or behind it.
+    /// Moves to the first entry at or behind a position, or strictly behind it.
     pub(crate) fn seek_from(&mut self, target: Target<'_>, end: End) -> bool {
         self.step(|walk, table, at| walk.seek(table, at, target, end)).is_some()
     }
 
-    /// Moves to the last entry at or before a position, or before it.
+    /// Moves to the last entry at or before a position, or strictly before it.
     pub(crate) fn seek_back_from(&mut self, target: Target<'_>, end: End) -> bool {
         self.step(|walk, table, at| walk.seek_back(table, at, target, end)).is_some()
     }
 }
 
-/// A method `last` would be hidden by `Iterator::last`.
+/// There is no method `last`: `Iterator::last` would hide it.
 impl<H: Handle<T>, T: Source> TableCursor<H, T> {
     /// Whether the cursor is on an entry. O(1).
     #[must_use]
@@ -76,38 +77,37 @@ impl<H: Handle<T>, T: Source> TableCursor<H, T> {
         matches!(self.walk.place, Place::Found(_) | Place::Taken)
     }
 
-    /// Moves to the first entry, for `next` to take. O(1), not counting entries that are hidden.
+    /// Moves to the first entry, which the next call of `next` returns. O(1), not counting entries that are hidden.
     pub fn seek_to_first(&mut self) -> bool {
         self.step(Walk::first).is_some()
     }
 
-    /// Moves to the last entry, for [`prev`](Self::prev) to take. Expected O(log n), not counting entries that are hidden.
+    /// Moves to the last entry, which the next call of [`prev`](Self::prev) returns. Expected O(log n), not counting entries that are hidden.
     pub fn seek_to_last(&mut self) -> bool {
         self.step(Walk::last).is_some()
     }
 
-    /// Moves to the previous entry and returns it; after a seek back, returns the entry found. From behind the last entry it
-    /// moves to the last one. Amortised O(1), not counting entries that are hidden.
+    /// Moves to the previous entry and returns it; after a backward seek, returns the entry found. From behind the last entry, moves to the last one.
+    /// Amortised O(1), not counting entries that are hidden.
     pub fn prev(&mut self) -> Option<H::Item<'_>> {
         self.step(Walk::prev)
     }
 
-    /// Moves to the next key and returns its first entry, which is its newest version; after a seek forward, to the first entry of the
-    /// key found. O(1) if the current key has few versions, expected O(log n) if it has many or was found by a seek.
+    /// Moves to the next key and returns its first entry, which is its newest version; after a forward seek, returns the first entry of the key
+    /// found. O(1) if the current key has few versions, expected O(log n) if it has many or was found by a seek.
     pub fn next_key(&mut self) -> Option<H::Item<'_>> {
         self.step(Walk::next_key)
     }
 
-    /// Moves to the previous key and returns its first entry, which is its newest version; after a seek back, to the first entry of
-    /// the key found. From behind the last entry it moves to the last key. Amortised O(1) if that key has few versions, expected O(log n)
-    /// if it has many.
+    /// Moves to the previous key and returns its first entry, which is its newest version; after a backward seek, returns the first entry of the key
+    /// found. From behind the last entry, moves to the last key. Amortised O(1) if that key has few versions, expected O(log n) if it has many.
     pub fn prev_key(&mut self) -> Option<H::Item<'_>> {
         self.step(Walk::prev_key)
     }
 }
 
-/// Takes the next entry, from where the cursor is. Returns `None` behind the last entry, and from then on. O(1), not counting entries that are
-/// hidden.
+/// Returns the next entry, counted from the cursor's position. Returns `None` behind the last entry, and in all calls after that. O(1), not counting
+/// entries that are hidden.
 impl<'a, T: Source> Iterator for TableCursor<&'a T, T> {
     type Item = T::Item<'a>;
 
@@ -119,10 +119,10 @@ impl<'a, T: Source> Iterator for TableCursor<&'a T, T> {
 
 impl<T: Source> FusedIterator for TableCursor<&T, T> {}
 
-/// It is no [`Iterator`], because it lends entries until it moves.
+/// This cursor is no [`Iterator`], because it lends each entry only until it moves.
 impl<T: Source> TableCursor<Arc<T>, T> {
-    /// Moves to the next entry and returns it; after a seek forward, returns the entry found. From before the first entry it moves to the first
-    /// one. O(1), not counting entries that are hidden.
+    /// Moves to the next entry and returns it; after a forward seek, returns the entry found. From before the first entry, moves to the first one.
+    /// O(1), not counting entries that are hidden.
     #[expect(clippy::should_implement_trait, reason = "a lending cursor: what it lends cannot outlive the next step")]
     #[inline]
     pub fn next(&mut self) -> Option<T::Item<'_>> {

@@ -1,4 +1,4 @@
-//! Iteration over what a reader sees of a table: [`walk`] decides which nodes are shown, [`cursor`] and [`range`] are the types that users hold.
+//! Iteration over the entries that a reader sees: [`walk`] decides which nodes are visible; [`cursor`] and [`range`] have the public types.
 
 pub(crate) mod cursor;
 pub(crate) mod owned;

@@ -1,4 +1,4 @@
-//! Bytes and entries that own their table: a counted reference to the table takes the place of the borrow.
+//! Bytes and entries that own their table: a counted reference to the table replaces the borrow.
 
 use core::fmt;
 use core::ops::{Deref, RangeBounds};
@@ -8,30 +8,30 @@ use core::ptr::NonNull;
 use super::source::Source;
 use crate::sync::Arc;
 
-/// Byte strings of a table, and the count that keeps them.
+/// Byte strings of a table, and the counted reference that keeps them alive.
 #[derive(Clone)]
 struct Kept<const N: usize> {
-    /// Pointers and no references: these must be valid for as long as a function runs that they are handed to, and `drop` is one.
+    /// Pointers instead of references: a reference that is passed to a function must stay valid until it returns, and `drop` is such a function.
     bytes: [NonNull<[u8]>; N],
     table: Arc<dyn Send + Sync>,
 }
 
-// SAFETY: the bytes are only ever read, which any thread may do; the table is `Send` and `Sync`.
+// SAFETY: the bytes are only read, which any thread may do; the table is `Send` and `Sync`.
 unsafe impl<const N: usize> Send for Kept<N> {}
 // SAFETY: as above.
 unsafe impl<const N: usize> Sync for Kept<N> {}
 
-// The bytes do not change, whatever a panic interrupts.
+// The bytes never change, so a panic cannot leave them inconsistent.
 impl<const N: usize> UnwindSafe for Kept<N> {}
 impl<const N: usize> RefUnwindSafe for Kept<N> {}
 
 impl<const N: usize> Kept<N> {
     #[inline]
     fn bytes(&self, index: usize) -> &[u8] {
-        // SAFETY: `OwnedItem::attach` borrowed the bytes from the table, for a lifetime that its argument did not know: so for any through which the
-        // table is shared. It is shared for as long as `self` counts it: whoever resets it, moves it or drops it must hold the only count
-        // (`Arc::get_mut`). `split` returns
-        // them for the lifetime of the item, whatever that is. Until then nothing is unmapped or handed out again (I8), and bytes that were lent are not written (I4).
+        // SAFETY: `OwnedItem::attach` borrowed the bytes from the table with a generic lifetime, so they are valid for as long as the table is
+        // shared. The table stays shared while `self` holds its reference: resetting, moving or dropping the table needs the only reference
+        // (`Arc::get_mut`). `split` returns the bytes for the lifetime of the item, whatever that lifetime is. While the table is shared, no memory
+        // is unmapped or handed out again (I8), and bytes that were lent are not written (I4).
         unsafe { self.bytes[index].as_ref() }
     }
 
@@ -42,7 +42,7 @@ impl<const N: usize> Kept<N> {
     }
 }
 
-/// Bytes of a table, which they keep alive: a key, a value or a part of one. A clone counts one more reference; nothing is copied.
+/// Bytes of a table: a key, a value or a part of one. They keep the table alive. A clone only increments the reference count; nothing is copied.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -62,10 +62,10 @@ impl<const N: usize> Kept<N> {
 pub struct OwnedBytes(Kept<1>);
 
 impl OwnedBytes {
-    /// A part of the bytes, which keeps the table alive too. O(1).
+    /// A part of the bytes, which also keeps the table alive. O(1).
     ///
     /// # Panics
-    /// Panics if the range does not lie within the bytes, as slices do.
+    /// Panics if the range is not within the bytes, like slicing.
     #[must_use]
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Self {
         let part = &self[(range.start_bound().cloned(), range.end_bound().cloned())];
@@ -105,7 +105,7 @@ impl fmt::Debug for OwnedBytes {
 /// An entry that keeps its table alive, by one counted reference: [`OwnedVersion`](crate::OwnedVersion) of a memtable,
 /// [`OwnedEntry`](crate::OwnedEntry) of a list. Nothing is copied. Its contents never change.
 ///
-/// While one lives, the table cannot be reset, and none of its memory is freed; so do not keep one for long.
+/// While such an entry exists, the table cannot be reset, and none of its memory is freed; so do not keep one for long.
 pub struct OwnedItem<T: Source> {
     /// The key and the value.
     kept: Kept<2>,
@@ -113,7 +113,7 @@ pub struct OwnedItem<T: Source> {
 }
 
 impl<T: Source> OwnedItem<T> {
-    /// Keeps the entry that `find` borrows from the table, if any.
+    /// The entry that `find` borrows from the table, if any, with a counted reference to the table.
     #[inline(always)]
     pub(crate) fn attach(table: &Arc<T>, find: impl for<'a> FnOnce(&'a T) -> Option<T::Item<'a>>) -> Option<Self> {
         let (bytes, rest) = T::split(find(table)?);
@@ -150,7 +150,7 @@ impl<T: Source> OwnedItem<T> {
         self.kept.clone().into_bytes(1)
     }
 
-    /// As [`value_bytes`](Self::value_bytes), with the reference that this counts.
+    /// Like [`value_bytes`](Self::value_bytes), but reuses the counted reference of this entry.
     #[must_use]
     pub fn into_value(self) -> OwnedBytes {
         self.kept.into_bytes(1)

@@ -5,17 +5,17 @@ use crate::list::List;
 use crate::node::{Link, NodeId, NodeRef, Predecessor, Schema, Target};
 use crate::tuning::STEADY_WALK;
 
-/// A position: on a node, or nowhere. Belongs to the list in which it was first moved.
+/// A position: on a node, or on none. It may be used only with the list in which it was first moved.
 #[derive(Debug, Clone)]
 pub(crate) struct Position {
-    /// The head where it is on no node.
+    /// The node; the head if the position is on no node.
     at: Predecessor,
-    /// Steps back since the walk began that took a search, counted up to [`STEADY_WALK`].
+    /// The number of backward steps since the walk began that needed a search, counted up to [`STEADY_WALK`].
     searches: u32,
     ahead: Readahead,
-    /// In a backward walk: nodes before `at`, the nearest one last. Others may have been inserted among them since.
+    /// In a backward walk: known nodes before `at`, the nearest one last. Other nodes may have been inserted among them since.
     behind: Vec<NodeId>,
-    /// Steps and searches since it was made.
+    /// The number of steps and searches since the position was made.
     #[cfg(test)]
     pub(crate) moves: usize,
 }
@@ -32,7 +32,7 @@ impl Position {
         }
     }
 
-    /// The node it is on.
+    /// The node that the position is on.
     #[inline(always)]
     pub(crate) fn node<'a, S: Schema>(&self, list: &'a List<S>) -> Option<NodeRef<'a, S>> {
         self.at.node().map(|at| list.node(at))
@@ -61,17 +61,17 @@ impl Position {
         self.jump(list.index.last());
     }
 
-    /// To the first node not before `target`.
+    /// Moves to the first node that is not before `target`.
     pub(super) fn seek<S: Schema>(&mut self, list: &List<S>, target: Target<'_>) {
         self.jump(list.index.lower_bound(target).first);
     }
 
-    /// To the last node before `target`.
+    /// Moves to the last node before `target`.
     pub(super) fn seek_before<S: Schema>(&mut self, list: &List<S>, target: Target<'_>) {
         self.jump(list.index.before(target).map(|(node, _)| node));
     }
 
-    /// Moves forward by one node; from no node to the first one. After some steps it fetches the next nodes in advance. Returns the link that it
+    /// Moves forward by one node; from no node, moves to the first one. After some steps it prefetches the next nodes. Returns the link that it
     /// followed.
     #[inline(always)]
     pub(super) fn next<S: Schema>(&mut self, list: &List<S>) -> Link {
@@ -87,8 +87,8 @@ impl Position {
         link
     }
 
-    /// Moves back by one node; from no node to none. Amortised O(1) in a list at rest. Returns whether the node may have the same key as the one
-    /// behind it, as far as the link between them tells.
+    /// Moves back by one node; from no node, stays there. Amortised O(1) in a list at rest. Returns whether the new node may have the same key as the
+    /// one after it, judged by the link between the two.
     #[inline(always)]
     pub(super) fn prev<S: Schema>(&mut self, list: &List<S>) -> bool {
         self.count();
@@ -98,7 +98,7 @@ impl Position {
         before.is_some_and(|(_, may_be_same_key)| may_be_same_key)
     }
 
-    /// The node that is now before the current one, and whether it may have the same key.
+    /// Finds the node that is now before the current one, and whether it may have the same key.
     #[inline(always)]
     pub(super) fn look_back<S: Schema>(&mut self, list: &List<S>) -> Option<(NodeId, bool)> {
         let at = self.at.node()?;
@@ -111,7 +111,7 @@ impl Position {
         self.search_back(list, at).map(|prev| (prev, true))
     }
 
-    /// The node that is now before `at`, which becomes the nearest one that is known to be behind.
+    /// Finds the node that is now before `at`; it becomes the nearest of the known nodes behind.
     #[inline(never)]
     fn search_back<S: Schema>(&mut self, list: &List<S>, at: NodeId) -> Option<NodeId> {
         self.behind.clear();
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use crate::list::tests::{ascending, list_of, mix};
 
-    /// Catches a walk that reads ahead at once, at the cost of short scans, or never.
+    /// Catches a walk that starts readahead at once, which makes short scans slower, or never starts it.
     #[test]
     fn walks_read_ahead_once_they_are_steady() {
         let list = ascending(1000);
@@ -149,7 +149,7 @@ mod tests {
         assert!(position.ahead.has_fetched());
     }
 
-    /// Catches readahead that loses the walk, because it counts its steps wrongly: it would search for its place again and again.
+    /// Catches readahead that loses track of the walk because it counts steps wrongly: it would search for its place again and again.
     #[test]
     fn readahead_keeps_its_place_in_a_list_at_rest() {
         let mut keys: Vec<_> = (0..2000).map(mix).collect();
@@ -163,7 +163,7 @@ mod tests {
         }
     }
 
-    /// The same for a walk back, also catches one that searches for each node.
+    /// The same for a backward walk; also catches a walk that searches for each node.
     #[test]
     fn walks_back_search_until_they_are_steady() {
         let list = ascending(1000);

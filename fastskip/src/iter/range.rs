@@ -1,4 +1,4 @@
-//! Iteration over what a reader sees within bounds, from both ends.
+//! Iteration from both ends over the entries within bounds that a reader sees.
 
 use core::cmp::Ordering;
 use core::fmt;
@@ -16,15 +16,15 @@ use crate::sync::Arc;
 /// A place in the order of a list: a key and a version.
 type KeyVersion = (Box<[u8]>, u64);
 
-/// The shown entries within bounds that neither end has taken yet. An end is at the entry that it took last, and moves when the next one is taken;
-/// so it sees entries that were inserted before that.
+/// The visible entries within bounds that neither end has returned yet. An end stays at the entry that it returned last, and moves only when the next
+/// one is requested; so it sees entries that were inserted before that request.
 #[derive(Debug, Clone)]
 pub(crate) struct Ends {
     front: OneEnd,
     back: OneEnd,
 }
 
-/// An end, and the bound that it begins at.
+/// One end, and the bound at which it begins.
 #[derive(Debug, Clone)]
 struct OneEnd {
     bound: Bound<KeyVersion>,
@@ -37,7 +37,7 @@ impl Ends {
         Self { front, back }
     }
 
-    /// The keys within `bounds`; nothing if they are inverted.
+    /// Iterates over the keys within `bounds`; over nothing if the bounds are inverted.
     pub(crate) fn new(bounds: impl KeyBounds) -> Self {
         let place = |bound: Bound<&[u8]>, [included, excluded]: [u64; 2]| match bound {
             Bound::Excluded(key) => Bound::Excluded((key.into(), excluded)),
@@ -46,13 +46,13 @@ impl Ends {
         Self::within(place(bounds.start(), [NEWEST, OLDEST]), place(bounds.end(), [OLDEST, NEWEST]))
     }
 
-    /// The entries between two places.
+    /// Iterates over the entries between two places.
     pub(crate) fn between<K: AsRef<[u8]>>(bounds: &impl RangeBounds<(K, u64)>) -> Self {
         let place = |bound: Bound<&(K, u64)>| bound.map(|(key, version)| (Box::from(key.as_ref()), *version));
         Self::within(place(bounds.start_bound()), place(bounds.end_bound()))
     }
 
-    /// The keys that begin with `prefix`.
+    /// Iterates over the keys that begin with `prefix`.
     pub(crate) fn prefix(prefix: &[u8]) -> Self {
         let mut next = prefix.to_vec();
         while next.last() == Some(&u8::MAX) {
@@ -68,13 +68,13 @@ impl Ends {
         Self::new((Bound::Included(prefix.to_vec()), upper))
     }
 
-    /// An end, and the other one.
+    /// The end that moves, and the other one.
     #[inline(always)]
     fn this_and_other<const BACK: bool>(&self) -> (&OneEnd, &OneEnd) {
         if BACK { (&self.back, &self.front) } else { (&self.front, &self.back) }
     }
 
-    /// Takes the first entry, or from the back the last one. After `None` there is none left.
+    /// Returns the first remaining entry, or with `BACK` the last one. After `None` no entry is left.
     #[inline(always)]
     fn take<'a, T: Source, const BACK: bool>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
         if self.this_and_other::<BACK>().0.walk.place != Place::Taken && !self.place::<T, BACK>(table, at) {
@@ -92,7 +92,7 @@ impl Ends {
         None
     }
 
-    /// Places an end at its bound, before its first step. False if nothing is left.
+    /// Places an end at its bound before its first step. Returns false if no entry is left.
     #[cold]
     #[inline(never)]
     fn place<T: Source, const BACK: bool>(&mut self, table: &T, at: T::Point) -> bool {
@@ -117,13 +117,13 @@ impl Ends {
         (self.front.walk.place, self.back.walk.place) = (Place::Finished, Place::Finished);
     }
 
-    /// Whether the entry to which an end has come is within the other end's bound, and was not taken by the other.
+    /// Whether the entry that an end has reached is within the other end's bound and was not returned by the other end.
     #[inline(never)]
     fn is_left<T: Source, const BACK: bool>(&self, table: &T, at: T::Point) -> bool {
         let Some(list) = table.list() else { return false };
         let (this, other) = self.this_and_other::<BACK>();
         let Some(node) = this.walk.node(list) else { return false };
-        // Where the node is, seen from a place on the way of this end.
+        // Compares the node with a place, in the direction of this end.
         let order = |(key, version): &KeyVersion| {
             let order = key::order(node.key(), key).then_with(|| version.cmp(&node.version()));
             if BACK { order.reverse() } else { order }
@@ -137,7 +137,7 @@ impl Ends {
             && other.walk.node(list).is_none_or(|taken| {
                 let (first, last) = if BACK { (taken, node) } else { (node, taken) };
                 match key::order(first.key(), last.key()) {
-                    // At a version a key is shown once, whichever of its nodes the ends have seen.
+                    // At a version, each key is shown once, whichever of its nodes the two ends have reached.
                     Ordering::Equal => T::version(at).is_none() && first.version() > last.version(),
                     order => order == Ordering::Less,
                 }
@@ -148,9 +148,9 @@ impl Ends {
 /// The double-ended iterator of both types of table: [`Versions`](crate::Versions) and [`OwnedVersions`](crate::OwnedVersions) of a memtable,
 /// [`Iter`](crate::Iter) and [`OwnedEntries`](crate::OwnedEntries) of a list.
 ///
-/// It never misses an entry that was stored before the iterator was created, and never yields one twice. An entry that was stored before a step is
-/// yielded if it lies ahead of what that end has yielded last, unless the reader does not see it. O(log n) to begin at either end; a step forward is
-/// O(1) and a step back amortised O(1), not counting entries that are hidden.
+/// It returns every visible entry that was stored before the iterator was created, and returns none twice. An entry that was stored before a step is
+/// returned too, if it is visible and lies ahead of the entry that this end has returned last. Starting at either end costs O(log n); a forward step
+/// is O(1) and a backward step amortised O(1), not counting entries that are hidden.
 ///
 /// `H` is `&T`, which borrows the table, or `Arc<T>`, which keeps it alive.
 pub struct TableRange<H, T: Source> {
@@ -168,7 +168,7 @@ impl<H: Handle<T>, T: Source> TableRange<H, T> {
 impl<'a, T: Source> Iterator for TableRange<&'a T, T> {
     type Item = T::Item<'a>;
 
-    // Where a loop calls this, and the item stays in registers, the processor sees more entries ahead: a third of a scan's time.
+    // Inlined: in a loop the item then stays in registers and the processor looks further ahead, which saves a third of a scan's time.
     #[inline(always)]
     fn next(&mut self) -> Option<T::Item<'a>> {
         self.ends.take::<T, false>(self.table, self.at)
@@ -201,16 +201,15 @@ impl<T: Source> DoubleEndedIterator for TableRange<Arc<T>, T> {
 impl<T: Source> FusedIterator for TableRange<&T, T> {}
 impl<T: Source> FusedIterator for TableRange<Arc<T>, T> {}
 
-/// Steps that lend.
+/// Steps that lend an entry.
 impl<T: Source> TableRange<Arc<T>, T> {
-    /// The same as `next`, but lends what it takes until the next step, and so counts no reference: two atomic operations
-    /// less.
+    /// Like `next`, but lends the entry only until the next step. So it changes no reference count, which saves two atomic operations.
     #[inline]
     pub fn next_ref(&mut self) -> Option<T::Item<'_>> {
         self.ends.take::<T, false>(&*self.table, self.at)
     }
 
-    /// The same as `next_back`, but lends what it takes, as [`next_ref`](Self::next_ref) does.
+    /// Like `next_back`, but lends the entry, as [`next_ref`](Self::next_ref) does.
     #[inline]
     pub fn next_back_ref(&mut self) -> Option<T::Item<'_>> {
         self.ends.take::<T, true>(&*self.table, self.at)
@@ -235,7 +234,7 @@ mod tests {
     use super::*;
 
     impl<H, T: Source> TableRange<H, T> {
-        /// Steps and searches of both ends.
+        /// The number of steps and searches of both ends.
         pub(crate) fn moves(&self) -> usize {
             self.ends.front.walk.moves() + self.ends.back.walk.moves()
         }

@@ -1,11 +1,11 @@
-//! Fetches nodes ahead of a walk.
+//! Prefetches nodes ahead of a walk.
 //!
-//! In a list that was filled in random order, neighbours lie anywhere in memory: walking it costs a cache miss for each node, one after the other.
-//! So after some steps, a walk lets the hints of the leaves run ahead of it and prefetches the nodes that they name. The walk itself only follows
-//! links: hints only decide what is in the cache.
+//! In a list that was filled in random order, neighbouring nodes are scattered in memory: a walk has a cache miss for each node, one after the other.
+//! So after some steps, a walk reads the hints of the leaves ahead of it and prefetches the nodes that they name. The walk itself only follows links;
+//! hints only decide which nodes are in the cache.
 //!
-//! Hints are taken by the chunk, and a walk asks for more once a chunk: when it comes to the next one, the one after that is prefetched. Nodes
-//! without hints are found by the links of the next chunk's nodes, which have most likely arrived by then.
+//! Hints are read in chunks: when the walk reaches the next chunk, the chunk after that is prefetched. Nodes without hints are reached by the links
+//! of the next chunk's nodes, which most likely are in the cache by then.
 
 use crate::index::{HintPlace, Hints};
 use crate::list::List;
@@ -19,16 +19,16 @@ const _: () = assert!(READAHEAD >= 2, "leaves give hints in pairs");
 pub(super) struct Readahead {
     /// Whether the walk goes back.
     back: bool,
-    /// The number of steps forward after which the walk asks for more: until it is steady, or until it comes to the mark.
+    /// The number of forward steps after which the walk fetches more: until it is steady, or until it reaches the mark.
     left: u32,
-    /// Steps since the walk should have come to the mark.
+    /// Steps since the walk should have reached the mark.
     misses: u32,
-    /// The last hint, in the order of the walk, of the chunk that it is in.
+    /// The last hint, in the order of the walk, of the chunk that the walk is in.
     mark: Option<NodeId>,
-    /// The last hint of the chunk after that, and the number of steps from the mark to there.
+    /// The last hint of the chunk after that, and the number of steps from the mark to it.
     last: Predecessor,
     steps: u32,
-    /// The chunk after that, and the place behind it.
+    /// The second chunk after that, and the place behind it.
     chunk: Option<Hints>,
     place: Option<HintPlace>,
     #[cfg(test)]
@@ -61,7 +61,7 @@ impl Readahead {
         }
     }
 
-    /// Fetches another chunk if the walk has come to the mark.
+    /// Fetches another chunk if the walk has reached the mark.
     #[inline(never)]
     fn advance_chunk<S: Schema>(&mut self, list: &List<S>, at: NodeId) {
         self.left = 1;
@@ -69,7 +69,7 @@ impl Readahead {
             self.misses = 0;
             self.load::<S, false>(list);
         } else if !self.back && self.mark.is_some() && self.misses < READAHEAD_MISSES {
-            // Nodes lie before it that were not counted.
+            // The walk has passed more nodes than were counted before the mark.
             self.misses += 1;
         } else {
             let place = list.index.hint_behind(list.node(at).target());
@@ -77,7 +77,7 @@ impl Readahead {
         }
     }
 
-    /// Starts again at a place that is ahead of `at`, where the walk is.
+    /// Restarts at a place that is ahead of `at`, the position of the walk.
     #[cold]
     pub(super) fn start<S: Schema, const BACK: bool>(&mut self, list: &List<S>, place: Option<HintPlace>, at: NodeId) {
         *self = Self {
@@ -93,14 +93,14 @@ impl Readahead {
         self.load::<S, BACK>(list);
     }
 
-    /// For a backward walk: passes over a chunk and returns its last hint. Most likely its node has arrived.
+    /// For a backward walk: skips a chunk and returns its last hint. Most likely the node of that hint is in the cache.
     pub(super) fn pass<S: Schema>(&mut self, list: &List<S>) -> Option<NodeId> {
         let passed = self.mark.filter(|_| self.back)?;
         self.load::<S, true>(list);
         Some(passed)
     }
 
-    /// Moves on by a chunk: prefetches nodes without hints in the one that has most likely arrived, and fetches another one.
+    /// Moves on by a chunk: prefetches nodes without hints in the chunk that most likely is in the cache, and fetches another chunk.
     fn load<S: Schema, const BACK: bool>(&mut self, list: &List<S>) {
         self.mark = self.last.node();
         self.left = if BACK || self.mark.is_none() { READAHEAD_MISSES } else { self.steps };
@@ -111,7 +111,7 @@ impl Readahead {
         self.chunk = self.fetch::<S, BACK>(list);
     }
 
-    /// Prefetches the nodes without hints in a chunk: one behind each hint, at most.
+    /// Prefetches the nodes without hints in a chunk: at most one behind each hint.
     #[inline(always)]
     fn fetch_between<S: Schema, const BACK: bool>(&mut self, list: &List<S>, chunk: Hints) {
         let (mut steps, mut last) = (0, self.last);
@@ -133,7 +133,7 @@ impl Readahead {
         (self.steps, self.last) = (steps + chunk.len(), last);
     }
 
-    /// Prefetches the nodes of the next hints. Leaves without hints are passed over, but not for ever: they may lead in a circle.
+    /// Prefetches the nodes of the next hints. Leaves without hints are skipped, but only a limited number: their `next` links may form a circle.
     #[inline(always)]
     fn fetch<S: Schema, const BACK: bool>(&mut self, list: &List<S>) -> Option<Hints> {
         for _ in 0..READAHEAD {

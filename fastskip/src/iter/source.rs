@@ -1,4 +1,4 @@
-//! The source of cursors and iterators: a table as one reader sees it, held by a borrow or by a counted reference.
+//! The source of cursors and iterators: the view that one reader has of a table, held by a borrow or by a counted reference.
 
 use core::fmt;
 
@@ -18,7 +18,7 @@ pub trait Source: Send + Sync + Sized + 'static {
     /// An entry, borrowed from the table.
     type Item<'a>: Copy + PartialEq + fmt::Debug;
 
-    /// The contents of an entry beside its key and its value.
+    /// The contents of an entry other than its key and its value.
     #[doc(hidden)]
     type Rest: Copy;
 
@@ -30,36 +30,36 @@ pub trait Source: Send + Sync + Sized + 'static {
     #[doc(hidden)]
     type Schema: Schema;
 
-    /// The list; `None` while the table is untouched, which shows what an empty list does.
+    /// The list; `None` if nothing was written to the table yet: it then reads like an empty list.
     #[doc(hidden)]
     fn list(&self) -> Option<&List<Self::Schema>>;
 
-    /// The entry as which `node` is shown at a point; `None` if it is hidden. With a [`version`](Self::version), only nodes with a greater version
-    /// may be hidden.
+    /// The entry that `node` represents at a point; `None` if the node is hidden. If [`version`](Self::version) returns a version, only nodes with a
+    /// greater version may be hidden.
     #[doc(hidden)]
     fn show<'a>(&'a self, node: NodeRef<'a, Self::Schema>, at: Self::Point) -> Option<Self::Item<'a>>;
 
-    /// The version at which each key is shown once: its first node with no greater version. `None` shows a key's nodes one by one.
+    /// The version at which each key is shown once: by its first node whose version is not greater. If `None`, each node of a key is shown.
     #[doc(hidden)]
     fn version(at: Self::Point) -> Option<u64>;
 
-    /// Key and value of an entry, and the rest.
+    /// The key and the value of an entry, and its other contents.
     #[doc(hidden)]
     fn split(item: Self::Item<'_>) -> ([&[u8]; 2], Self::Rest);
 
-    /// The entry of this key, value and rest.
+    /// The entry with this key, this value and these other contents.
     #[doc(hidden)]
     fn join(bytes: [&[u8]; 2], rest: Self::Rest) -> Self::Item<'_>;
 }
 
-/// How a [`TableCursor`](crate::TableCursor) holds its table: `&T` borrows it, `Arc<T>` keeps it alive. This trait is sealed.
+/// The way in which a [`TableCursor`](crate::TableCursor) holds its table: `&T` borrows it, `Arc<T>` keeps it alive. This trait is sealed.
 pub trait Handle<T: Source>: Clone + Sealed {
-    /// The entries that the cursor lends: as long as the table is borrowed, or until the cursor moves.
+    /// An entry that the cursor lends: for as long as the table is borrowed, or until the cursor moves.
     type Item<'s>: fmt::Debug
     where
         Self: 's;
 
-    /// Lends what `read` finds in the table, which is the same one at every call.
+    /// Lends the entry that `read` finds in the table; every call passes the same table to `read`.
     #[doc(hidden)]
     fn lend(&self, read: impl for<'t> FnOnce(&'t T) -> Option<T::Item<'t>>) -> Option<Self::Item<'_>>;
 }

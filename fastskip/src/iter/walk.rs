@@ -1,8 +1,8 @@
-//! The core of cursors and ranges: a position that stops only at nodes that a reader sees.
+//! The core of cursors and ranges: a position that stops only at nodes that are visible to a reader.
 //!
-//! In forward direction, the first node of a key that is not too new is shown at a version, and its older nodes are skipped. In backward direction,
-//! nodes come from old to new, so the last one that is not too new is shown. A key may have any number of hidden nodes: after [`HIDDEN_WALK`] of
-//! them in a row, the walk searches for the next place.
+//! At a version, a forward walk shows the first node of a key that is not too new, and skips the key's older nodes. A backward walk meets the nodes
+//! of a key from old to new, so it shows the last one that is not too new. A key may have any number of hidden nodes: after [`HIDDEN_WALK`] of them
+//! in a row, the walk moves on by a search.
 
 use super::position::Position;
 use super::source::Source;
@@ -10,45 +10,45 @@ use crate::list::List;
 use crate::node::{NodeRef, Schema, Target};
 use crate::tuning::HIDDEN_WALK;
 
-/// Sorts before every version of its key.
+/// The version that sorts before every version of a key.
 pub(super) const NEWEST: u64 = u64::MAX;
-/// Sorts at or after the last version of its key.
+/// The version that sorts at or after the last version of a key.
 pub(super) const OLDEST: u64 = 0;
 
-/// The end of the list to which a step leads.
+/// The end of the list towards which a step leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Towards {
     First,
     Last,
 }
 
-/// Where a walk is.
+/// The place of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Nowhere: the end of a range before its first step.
+    /// On no node: the end of a range before its first step.
     Unplaced,
     /// Before the first shown node: a step forward leads to it.
     Before,
-    /// On a node that a search found. A step in this direction takes it and does not move.
+    /// On a node that a search found. A step in this direction returns the node and does not move.
     Found(Towards),
-    /// On the node that the last step took.
+    /// On the node that the last step returned.
     Taken,
     /// After the last shown node: a step back leads to it.
     After,
-    /// Nowhere, for good: the range has no more entries.
+    /// On no node, permanently: the range has no more entries.
     Finished,
 }
 
 /// Whether a search may end at its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It may.
+    /// It may end there.
     Included,
-    /// It goes past it.
+    /// It must go past its target.
     Excluded,
 }
 
-/// A walk over a table, as a reader sees it at a point, the same at each step. Each method that moves returns the entry that it came to.
+/// A walk over a table as a reader sees it at a point; all calls must pass the same point. Each method that moves returns the entry that is reached.
 #[derive(Debug, Clone)]
 pub(super) struct Walk {
     position: Position,
@@ -60,19 +60,19 @@ impl Walk {
         Self { position: Position::new(), place }
     }
 
-    /// The node it is on.
+    /// The node that the walk is on.
     #[inline]
     pub(super) fn node<'a, S: Schema>(&self, list: &'a List<S>) -> Option<NodeRef<'a, S>> {
         self.position.node(list)
     }
 
-    /// The entry it is on.
+    /// The entry that the walk is on.
     #[inline]
     pub(super) fn item<'a, T: Source>(&self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
         table.show(self.node(table.list()?)?, at)
     }
 
-    /// Moves to an end, because no node is shown. A node that is shown later lies on the way back from there.
+    /// Moves to an end of the list, because no node is visible. A node that becomes visible later lies on the way back from there.
     fn end_up<I>(&mut self, place: Place) -> Option<I> {
         self.place = place;
         None
@@ -90,7 +90,7 @@ impl Walk {
         self.settle_back(table, at, T::version(at), Place::Found(Towards::First)).or_else(|| self.end_up(Place::After))
     }
 
-    /// To the first node shown at or behind `target`.
+    /// Moves to the first visible node at or behind `target`.
     pub(super) fn seek<'a, T: Source>(
         &mut self,
         table: &'a T,
@@ -102,7 +102,7 @@ impl Walk {
         let found = Place::Found(Towards::Last);
         self.position.seek(list, Target { version: T::version(at).unwrap_or(target.version), ..target });
         let item = self.settle_on(table, at, found);
-        // Of the target's key, the node shown may be newer than the target, or the target itself.
+        // The visible node of the target's key may be newer than the target, or the target itself.
         let is_before = |version| version > target.version || version == target.version && end == End::Excluded;
         match self.node(list) {
             Some(node) if is_before(node.version()) && node.key() == target.key => {
@@ -116,7 +116,7 @@ impl Walk {
         }
     }
 
-    /// To the last node shown at or before `target`.
+    /// Moves to the last visible node at or before `target`.
     pub(super) fn seek_back<'a, T: Source>(
         &mut self,
         table: &'a T,
@@ -128,7 +128,7 @@ impl Walk {
         let found = Place::Found(Towards::First);
         let is_behind = |version| version < target.version || version == target.version && end == End::Excluded;
         if end == End::Included || T::version(at).is_some() && target.version < NEWEST {
-            // The shown node of the target's key may be the target, or newer.
+            // The visible node of the target's key may be the target, or newer.
             self.position.seek(list, Target { version: T::version(at).unwrap_or(target.version), ..target });
             let node = self.node(list).filter(|node| !is_behind(node.version()) && node.key() == target.key);
             if let Some(item) = node.and_then(|node| table.show(node, at)) {
@@ -141,7 +141,7 @@ impl Walk {
         self.settle_back(table, at, T::version(at), found)
     }
 
-    /// To the next node shown, or takes the one that a search forward found.
+    /// Moves to the next visible node, or returns the one that a forward search found.
     #[inline(always)]
     pub(super) fn next<'a, T: Source>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
         let (Place::Taken, Some(list)) = (self.place, table.list()) else {
@@ -161,7 +161,7 @@ impl Walk {
         item
     }
 
-    /// Moves to the previous shown node, or takes the one that a backward search found. Amortised O(1) in a list at rest.
+    /// Moves to the previous visible node, or returns the one that a backward search found. Amortised O(1) in a list at rest.
     #[inline(always)]
     pub(super) fn prev<'a, T: Source>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
         let (Place::Taken, Some(list)) = (self.place, table.list()) else {
@@ -179,7 +179,7 @@ impl Walk {
         }
     }
 
-    /// As [`next`](Self::next), to the first node that is shown of the next key, or of the key that a search forward found.
+    /// Like [`next`](Self::next), but moves to the first visible node of the next key, or of the key that a forward search found.
     pub(super) fn next_key<'a, T: Source>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
         match (self.place, table.list()) {
             (Place::Taken | Place::Found(Towards::First), Some(list)) => {
@@ -187,7 +187,7 @@ impl Walk {
                 self.settle_on(table, at, Place::Taken)
             }
             (Place::Found(Towards::Last), Some(_)) => {
-                // Where a key is shown once, the search has found its first node.
+                // If each key is shown once, the search has found the key's first node.
                 let newest = if T::version(at).is_none() { newest::<T>(at) } else { None };
                 self.settle_back(table, at, newest, Place::Taken)
             }
@@ -195,7 +195,7 @@ impl Walk {
         }
     }
 
-    /// As [`prev`](Self::prev), to the first node that is shown of the previous key, or of the key that a search back found.
+    /// Like [`prev`](Self::prev), but moves to the first visible node of the previous key, or of the key that a backward search found.
     pub(super) fn prev_key<'a, T: Source>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
         let Some(list) = table.list() else { return self.end_up(Place::Before) };
         match self.place {
@@ -206,7 +206,7 @@ impl Walk {
         self.settle_back(table, at, newest::<T>(at), Place::Taken)
     }
 
-    /// A step that does not lead away from a node that the last step took.
+    /// A step that is already complete: it does not lead away from a node that the last step returned.
     #[inline(never)]
     fn begin<'a, T: Source>(&mut self, table: &'a T, at: T::Point, towards: Towards) -> Option<T::Item<'a>> {
         let item = match (self.place, towards) {
@@ -229,7 +229,7 @@ impl Walk {
         item
     }
 
-    /// From the first node of a key that may be shown, to the first one that is.
+    /// Moves from the first node of a key that may be visible to the first one that is visible.
     #[inline(never)]
     fn settle_on<'a, T: Source>(&mut self, table: &'a T, at: T::Point, place: Place) -> Option<T::Item<'a>> {
         let list = table.list()?;
@@ -246,7 +246,7 @@ impl Walk {
         self.end_up(Place::After)
     }
 
-    /// Moves from the last node of a key (or from any node if `version` is `None`) back to the first one that is shown.
+    /// Moves from the last node of a key (or from any node if `version` is `None`) back to the first one that is visible.
     #[inline(never)]
     fn settle_back<'a, T: Source>(
         &mut self,
@@ -273,7 +273,7 @@ impl Walk {
     }
 }
 
-/// The version up to which a step by key looks for the newest one; `None` if a key has no versions.
+/// The version up to which a step by key searches for the newest visible version; `None` if a key has no versions.
 fn newest<T: Source>(at: T::Point) -> Option<u64> {
     T::version(at).or(T::Schema::HAS_VERSIONS.then_some(NEWEST))
 }
@@ -291,7 +291,7 @@ impl Walk {
         self.position.seek(list, target);
     }
 
-    /// To the first node of the next key.
+    /// Moves to the first node of the next key.
     #[inline(always)]
     fn skip_key<S: Schema>(&mut self, list: &List<S>) {
         let from = self.node(list);
@@ -300,7 +300,7 @@ impl Walk {
         }
     }
 
-    /// To the last node of the previous key.
+    /// Moves to the last node of the previous key.
     #[inline(always)]
     fn skip_key_back<S: Schema>(&mut self, list: &List<S>) {
         let from = self.node(list);
@@ -309,12 +309,12 @@ impl Walk {
         }
     }
 
-    /// From a node that may have the key of `from`, from which the walk came, to the first one in this direction that has not.
+    /// Moves from a node that may have the key of `from`, the node before it on this walk, to the first node in this direction with another key.
     #[inline(never)]
     fn skip_rest<S: Schema, const BACK: bool>(&mut self, list: &List<S>, from: Option<NodeRef<'_, S>>) {
         let Some(key) = from.map(NodeRef::key) else { return };
         let has_key = |walk: &Self| walk.node(list).is_some_and(|node| node.key() == key);
-        // The caller has made one. In the models the limit is one.
+        // The caller has already made one step. In the loom models the limit is one.
         let mut steps = 1;
         while steps < HIDDEN_WALK {
             steps += 1;
@@ -339,7 +339,7 @@ impl Walk {
         }
     }
 
-    /// Moves from a node of a key that is shown as `item` and is not newer than `version` back to the first such node.
+    /// Moves back to the first visible node of a key that is not newer than `version`; starts at a node of that key that is shown as `item`.
     #[inline(always)]
     fn back_to_newest<'a, T: Source>(
         &mut self,
@@ -357,7 +357,7 @@ impl Walk {
         }
     }
 
-    /// The same where the node before may have the same key.
+    /// Like `back_to_newest`, for a node whose predecessor may have the same key.
     #[inline(never)]
     fn back_over_versions<S: Schema>(&mut self, list: &List<S>, version: u64) {
         let Some(key) = self.node(list).map(NodeRef::key) else { return };

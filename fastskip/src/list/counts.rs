@@ -2,8 +2,8 @@
 
 use crate::sync::{AtomicU64, Ordering, ord};
 
-/// A figure of a shard, in two halves. Who is alone in its shard (see `gate.rs`) changes the one without a read-modify-write, and others leave it
-/// alone.
+/// A figure of a shard, kept in two halves. A writer that is alone in its shard (see `gate.rs`) changes one half without a read-modify-write; all
+/// other writers change the other half.
 #[derive(Debug, Default)]
 pub(super) struct Counter {
     by_lone: AtomicU64,
@@ -11,11 +11,11 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// Adds to a sum, modulo 2^64: so it can take back too.
+    /// Adds to a sum, modulo 2^64; so it can also subtract.
     #[inline]
     fn add(&self, more: u64, alone: bool) {
-        // ORDERING(counts.add): Release; pairs with `sum`. Weaker: an entry could be seen counted, and its attempt and its memory
-        // not yet (loom `entry_is_counted_after_its_memory`).
+        // ORDERING(counts.add): Release; pairs with `sum`. Weaker: a reader could see an entry as counted, but not yet its attempt and its memory
+        // (loom `entry_is_counted_after_its_memory`).
         let release = ord("counts.add", Ordering::Release);
         if alone {
             self.by_lone.store(self.by_lone.load(Ordering::Relaxed).wrapping_add(more), release);
@@ -30,10 +30,10 @@ impl Counter {
         self.by_lone.load(acquire).wrapping_add(self.by_others.load(acquire))
     }
 
-    /// Raises a highest number.
+    /// Raises a recorded maximum.
     #[inline]
     fn raise(&self, to: u64, alone: bool) {
-        // Relaxed: published by the count of the entry, which follows.
+        // Relaxed: the count of the entry, which follows, publishes it.
         if !alone {
             self.by_others.fetch_max(to, Ordering::Relaxed);
         } else if self.by_lone.load(Ordering::Relaxed) < to {
@@ -55,11 +55,11 @@ pub(crate) struct Counts {
     pub(super) value_bytes: Counter,
     pub(super) cas_failures: AtomicU64,
     highest_seqno: Counter,
-    /// All bits inverted.
+    /// The number is stored with all bits inverted, so its minimum is a maximum.
     lowest_seqno: Counter,
 }
 
-/// Sums of such counters.
+/// Sums of these counters.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Totals {
     pub(crate) entries: u64,
@@ -70,7 +70,7 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// One entry with these parts.
+    /// The totals of one entry whose key and value have these lengths.
     #[inline]
     pub(crate) fn entry(key_len: usize, value_len: usize, is_tombstone: bool) -> Self {
         let (key_bytes, value_bytes) = (key_len as u64, value_len as u64);
@@ -79,7 +79,7 @@ impl Totals {
 }
 
 impl Counts {
-    /// Counts `entries` before they are linked. `alone` says whether the writer is alone in the shard.
+    /// Counts `entries` before they are linked. `alone`: whether the writer is alone in the shard.
     #[inline]
     pub(crate) fn stored(&self, entries: Totals, alone: bool) {
         self.entries.add(entries.entries, alone);
@@ -90,7 +90,7 @@ impl Counts {
         }
     }
 
-    /// Takes note of the sequence number of an entry that is about to be counted.
+    /// Records the sequence number of an entry that is about to be counted.
     #[inline]
     pub(super) fn note_seqno(&self, seqno: u64, alone: bool) {
         self.highest_seqno.raise(seqno, alone);
@@ -103,13 +103,13 @@ impl Counts {
         (low <= high).then_some((low, high))
     }
 
-    /// Counts a link that another thread changed first.
+    /// Counts a CAS that failed because another thread changed the link first.
     #[cold]
     pub(crate) fn cas_failed(&self) {
         self.cas_failures.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes an entry back that was counted and found stored by another thread.
+    /// Subtracts an entry that was counted, but whose key another thread has stored first.
     #[cold]
     pub(crate) fn not_stored(&self, entry: Totals, alone: bool) {
         let Totals { entries, tombstones, key_bytes, value_bytes, .. } = entry;

@@ -1,30 +1,29 @@
-//! Lets writers into a shard until the table is frozen.
+//! Admits writers to a shard until the table is frozen.
 //!
-//! One word a shard holds {frozen, writers inside, attempts}. A writer enters by adding itself and learns from the same
-//! step whether it came too late; freezing sets the bit in every shard and waits until no writer is inside. Entering,
-//! leaving and freezing are read-modify-writes of one word, so each writer is either counted before the bit or sees it.
-//! A writer first looks at the word, and does not add itself when the bit is set: otherwise writers that keep trying
-//! would keep the freezing thread waiting.
+//! One word for each shard holds {frozen, writers inside, attempts}. A writer enters by adding itself to the word, and the same step returns whether
+//! the gate was already closed. Freezing sets the bit `frozen` in every shard and waits until no writer is inside. Entering, leaving and freezing are
+//! read-modify-writes of one word, so each writer is either counted before the bit is set or sees the bit. A writer first reads the word, and does
+//! not add itself if the bit is set: otherwise writers that keep trying would keep the freezing thread waiting.
 //!
-//! A writer that enters an empty gate is alone until it leaves: a writer that enters meanwhile sees that it is not the
-//! only one. So data that only lone writers touch (`run.rs`, half of each counter) needs no further lock. A lone
-//! writer's `enter` acquires what the previous one released by `leave`, through every read-modify-write between.
+//! A writer that enters an empty gate is alone until it leaves: a writer that enters meanwhile sees that another one is inside. So data that only
+//! lone writers touch (`run.rs`, half of each counter) needs no further lock. The `enter` of a lone writer acquires the data that the previous lone
+//! writer released by `leave`, through every read-modify-write between the two.
 //!
-//! I7 freeze: an insert that returned success is in the frozen table. Its links happen before its `leave` (Release),
-//! which the freezing thread acquires. An insert that entered later is turned away before it writes.
+//! I7 freeze: an insert that returned success is in the frozen table. The links of the insert happen before the `leave` of its writer (Release),
+//! which the freezing thread acquires. A writer that enters later is turned away before it writes.
 //!
 //! # Freezing
 //!
-//! A freezing thread holds a lock while it closes the gates and looks at them, and gives it up to sleep. The writer that leaves a closed gate
-//! as the last one wakes it, and takes the lock first: otherwise it could come when the other has looked and does not sleep yet, and wake
-//! nobody. It finds the gate closed, or left before that; so no freezing thread sleeps for a writer that has left. No writer takes the lock
-//! before its gate is closed. Shown by the models `freeze_waits_..` of `loom-tests`, which deadlock if a wake-up is lost.
+//! A freezing thread holds a lock while it closes the gates and reads them, and releases the lock to sleep. The last writer that leaves a closed gate
+//! wakes the freezing thread. It takes the lock first: otherwise it could notify between the other thread's look at the gate and its sleep, and the
+//! wake-up would be lost. A writer either finds the gate closed, or has left before that; so no freezing thread sleeps for a writer that has left. No
+//! writer takes the lock before its gate is closed. Shown by the models `freeze_waits_..` of `loom-tests`, which deadlock if a wake-up is lost.
 //!
-//! It sleeps on a condition variable of the list's own. To park would take the token of an `unpark` that the caller waits for, and needs the
-//! thread's handle, which a thread may have lost when its thread-locals are destroyed.
+//! A freezing thread sleeps on a condition variable that belongs to the list. Parking the thread instead would consume the token of an `unpark` for
+//! which the caller waits. It would also need the thread's handle, which may be gone when the thread-locals are destroyed.
 //!
-//! A list is frozen from the moment its first gate is closed: a thread that sees it closed closes the others too, before it
-//! says so. It is drained when no writer is inside any more; only then its contents are final.
+//! A list is frozen from the moment its first gate is closed: a thread that sees this gate closed closes the others too, before it reports the list
+//! as frozen. It is drained when no writer is inside any more; only then are its contents final.
 
 use crate::error::InsertError;
 use crate::sync::{AtomicU64, Condvar, Mutex, OnceLock, Ordering, PoisonError, ord};
@@ -39,16 +38,17 @@ const ATTEMPT_SHIFT: u32 = 21;
 pub(crate) struct Gate(AtomicU64);
 
 impl Gate {
-    /// Enters for `attempts` inserts. Returns whether no other writer was inside. Every success needs its [`leave`](Self::leave).
+    /// Enters the gate for `attempts` inserts. Returns whether no other writer was inside. Every successful call needs a matching
+    /// [`leave`](Self::leave).
     ///
     /// # Errors
-    /// [`InsertError::Frozen`]; [`InsertError::Full`] if half a million writers are inside: one more could make the count run into its
-    /// neighbour. With it, the result of the `leave` that followed.
+    /// [`InsertError::Frozen`]; [`InsertError::Full`] if half a million writers are inside: one more could make their count overflow into the
+    /// neighbouring field. The error comes with the result of the `leave` that followed.
     #[inline]
     pub(crate) fn enter(&self, attempts: u64) -> Result<bool, (InsertError, bool)> {
-        // ORDERING(gate.look, gate.enter): Acquire; pairs with `freeze`. Weaker: a writer that was turned away could miss
-        // what the freezing thread did before, such as publishing the next table. `gate.enter` pairs with `leave` too:
-        // weaker, a lone writer could miss the run and the counts of the one before (loom `lone`).
+        // ORDERING(gate.look, gate.enter): Acquire; pairs with `freeze`. Weaker: a writer that was turned away could miss the earlier writes of the
+        // freezing thread, such as the publication of the next table. `gate.enter` also pairs with `leave`. Weaker: a lone writer could miss the run
+        // and the counts of the previous lone writer (loom `lone`).
         if self.0.load(ord("gate.look", Ordering::Acquire)) & FROZEN != 0 {
             self.count_attempts(attempts);
             return Err((InsertError::Frozen, false));
@@ -68,12 +68,12 @@ impl Gate {
         self.0.fetch_add(attempts << ATTEMPT_SHIFT, Ordering::Relaxed);
     }
 
-    /// Leaves after an `enter`. Returns whether this was the last writer in a frozen gate: the freezing thread may be waiting for it.
+    /// Leaves the gate after an `enter`. Returns whether this was the last writer inside a closed gate: a freezing thread may be waiting for it.
     #[inline]
     #[must_use]
     pub(crate) fn leave(&self) -> bool {
-        // ORDERING(gate.leave): Release; pairs with `is_drained` and `enter`. Weaker: the frozen table could miss this
-        // writer's links, and the next lone writer its run and counts.
+        // ORDERING(gate.leave): Release; pairs with `is_drained` and `enter`. Weaker: the frozen table could miss this writer's links, and the next
+        // lone writer could miss its run and counts.
         let seen = self.0.fetch_sub(WRITER, ord("gate.leave", Ordering::Release));
         seen & (FROZEN | WRITERS) == FROZEN | WRITER
     }
@@ -92,29 +92,29 @@ impl Gate {
 
     /// Whether `freeze` was called.
     pub(crate) fn is_frozen(&self) -> bool {
-        // ORDERING(gate.frozen): Acquire; pairs with `freeze`: a thread that sees the table frozen sees what led to it.
+        // ORDERING(gate.frozen): Acquire; pairs with `freeze`: a thread that sees the table frozen also sees the freezing thread's earlier writes.
         self.0.load(ord("gate.frozen", Ordering::Acquire)) & FROZEN != 0
     }
 
-    /// Writers inside.
+    /// The number of writers inside.
     pub(super) fn writers(&self) -> u64 {
         (self.0.load(Ordering::Relaxed) & WRITERS) / WRITER
     }
 
-    /// Inserts attempted through this gate, modulo 2^43.
+    /// The number of inserts attempted through this gate, modulo 2^43.
     pub(crate) fn attempts(&self) -> u64 {
         self.0.load(Ordering::Relaxed) >> ATTEMPT_SHIFT
     }
 }
 
-/// The lock and the signals of freezing threads.
+/// The lock and the wake-up signals of freezing threads.
 #[derive(Debug, Default)]
 pub(super) struct Freezing {
-    /// Held by a freezing thread that is awake, and for a moment by the last writer out.
+    /// Held by a freezing thread while it is awake, and for a moment by the last writer that leaves.
     awake: Mutex<()>,
-    /// Notified when the last writer has left a gate.
+    /// Notified when the last writer has left a closed gate.
     left: Condvar,
-    /// Set when the list is drained. The gates are no lasting sign of that: writers that are about to be turned away enter for a moment.
+    /// Set when the list is drained. The gates do not show this permanently: writers that are about to be turned away are inside for a moment.
     drained: OnceLock<()>,
 }
 
@@ -123,7 +123,7 @@ impl Freezing {
     pub(super) fn freeze<'a>(&self, gates: impl Iterator<Item = &'a Gate> + Clone) {
         let mut awake = self.awake.lock().unwrap_or_else(PoisonError::into_inner);
         gates.clone().for_each(Gate::freeze);
-        // One gate after the other: whoever steps into a closed gate later writes nothing.
+        // The gates are closed one after the other: a writer that enters a closed gate later writes nothing.
         for gate in gates {
             while !self.is_drained() && !gate.is_drained() {
                 awake = self.left.wait(awake).unwrap_or_else(PoisonError::into_inner);
@@ -137,10 +137,10 @@ impl Freezing {
         self.drained.get().is_some()
     }
 
-    /// Wakes the freezing threads, which may be waiting for the writer that has just left a closed gate.
+    /// Wakes the freezing threads: they may be waiting for the writer that has just left a closed gate.
     #[cold]
     pub(super) fn wake(&self) {
-        // A thread that has looked at the gate before the writer left sleeps by the time that this one has the lock.
+        // A freezing thread that read the gate before the writer left is asleep by the time that the writer gets the lock.
         drop(self.awake.lock().unwrap_or_else(PoisonError::into_inner));
         self.left.notify_all();
     }
@@ -150,7 +150,7 @@ impl Freezing {
 mod tests {
     use super::*;
 
-    /// Catches a late writer that is let in or steps in before it is turned away, and a drain that is never reported.
+    /// Catches a late writer that is admitted or that writes before it is turned away, and a drain that is never reported.
     #[test]
     fn frozen_gate_turns_writers_away_and_reports_the_last_one_out() {
         let gate = Gate::default();
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(gate.attempts(), 6);
     }
 
-    /// Catches two writers that both think they are alone.
+    /// Catches two writers that both count as alone.
     #[test]
     fn a_writer_is_alone_only_if_it_enters_an_empty_gate() {
         let gate = Gate::default();
@@ -179,7 +179,7 @@ mod tests {
         assert!(alone());
     }
 
-    /// Catches a writer count that runs over into the attempts when a million reservations are held at once.
+    /// Catches a writer count that overflows into the attempts when a million reservations are open at once.
     #[test]
     fn crowded_gate_refuses_instead_of_overflowing() {
         let gate = Gate::default();

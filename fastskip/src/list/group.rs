@@ -6,7 +6,7 @@ use crate::node::{Schema, Target};
 use crate::tuning::GROUP;
 
 impl<S: Schema> List<S> {
-    /// Searches `targets`, at most [`GROUP`]. Their nodes are prefetched together.
+    /// Searches `targets`, at most [`GROUP`]. The nodes of these targets are prefetched together.
     #[inline(always)]
     pub(super) fn seek_group(&self, targets: &[Target<'_>], seeks: &mut [Option<Seek>; GROUP]) {
         let mut probes: [Option<Probe>; GROUP] = [None; GROUP];
@@ -23,7 +23,7 @@ impl<S: Schema> List<S> {
         }
     }
 
-    /// As [`probe`](crate::index::Index::probe) for each target.
+    /// Like [`probe`](crate::index::Index::probe), for each target.
     #[inline]
     pub(super) fn probe_group(&self, targets: &[Target<'_>], probes: &mut [Option<Probe>; GROUP]) {
         let Some((start, level)) = self.index.probe_start() else { return };
@@ -44,7 +44,7 @@ impl<S: Schema> List<S> {
         }
     }
 
-    /// One step down for each. Returns whether any of the blocks was tied: then those below are, most likely.
+    /// Makes one step down for each target. Returns whether any of the blocks was tied: then the blocks below most likely are tied too.
     #[inline(always)]
     fn probe_down_group(
         &self,
@@ -59,7 +59,7 @@ impl<S: Schema> List<S> {
         any_tied
     }
 
-    /// The slots that settle ties in the blocks that the descents have reached. Their nodes are prefetched.
+    /// Each descent has reached a block; returns the slot that settles the ties in this block. The nodes of these slots are prefetched.
     #[inline(never)]
     fn prefetch_candidates(&self, descents: &[Descent; GROUP], targets: &[Target<'_>]) -> [Option<u8>; GROUP] {
         let mut candidates = [None; GROUP];
@@ -69,7 +69,7 @@ impl<S: Schema> List<S> {
         candidates
     }
 
-    /// [`lower_bound`](Self::lower_bound) of each target. Calls `found` with the index of each and the result, in any order.
+    /// Finds the [`lower_bound`](Self::lower_bound) of each target. Calls `found` with the index of each target and the result, in any order.
     pub(crate) fn lower_bounds(&self, targets: &[Target<'_>], mut found: impl FnMut(usize, LowerBound)) {
         for (group, targets) in targets.chunks(GROUP).enumerate() {
             let mut probes: [Option<Probe>; GROUP] = [None; GROUP];
@@ -81,7 +81,7 @@ impl<S: Schema> List<S> {
                     None => rest |= 1 << index,
                 }
             }
-            // The nodes that the others look at next have been prefetched.
+            // Prefetches the nodes that the other searches will read next.
             while rest != 0 {
                 let index = rest.trailing_zeros() as usize;
                 rest &= rest - 1;

@@ -1,8 +1,7 @@
-//! A list that is made by the first write, so that an untouched table reserves no memory: to reads, and to whatever stores nothing, it is an empty
-//! one.
+//! A list that is made by the first write, so an untouched table reserves no memory. To reads, and to operations that store nothing, it is empty.
 //!
-//! If the system refuses the memory, the write is refused, and the next one asks again. A table that is frozen before it was made stays without
-//! memory. The first writes wait for one of them to make the list, by a lock; with it, `freeze` and they exclude each other.
+//! If the system refuses the memory, that write fails, and the next write asks again. A table that is frozen before its list was made never gets
+//! memory. Concurrent first writes wait on a lock while one of them makes the list; the same lock excludes `freeze`.
 
 use std::io;
 
@@ -16,13 +15,13 @@ use crate::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 /// The state of a list while it is not made.
 #[derive(Debug, Default)]
 struct Unmade {
-    /// Whether it was frozen: then it never is made.
+    /// Whether it was frozen: then the list is never made.
     is_frozen: bool,
     /// Inserts that were refused.
     refused: u64,
 }
 
-/// The settings of a list, and the list once something was written. From then on a use costs a load and a branch that is always taken.
+/// The settings of a list, and the list once a write has made it. From then on a use costs one load and a branch that always goes the same way.
 #[derive(Debug)]
 pub struct LazyList<S: Schema> {
     pub(crate) config: Config,
@@ -37,25 +36,26 @@ impl<S: Schema> LazyList<S> {
         Self { config, list: OnceLock::new(), unmade: Mutex::new(Unmade::default()) }
     }
 
-    /// A list that has reserved its memory.
+    /// A list that reserves its memory at once.
     ///
     /// # Errors
-    /// The system refuses the address range.
+    /// Returns an error if the system refuses the address range.
     pub(crate) fn reserved(config: Config) -> io::Result<Self> {
         let list = List::new(config.clone())?.into();
         Ok(Self { list, ..Self::new(config) })
     }
 
-    /// The list, if it was made: for reads, to which an untouched table is an empty one. Once this is `Some`, it stays so.
+    /// The list, if it was made; for reads, `None` means an empty list. Once this is `Some`, it stays so.
     #[inline(always)]
     pub(crate) fn made(&self) -> Option<&List<S>> {
         self.list.get()
     }
 
-    /// The list, for `attempts` inserts.
+    /// The list, to which `attempts` inserts will be made.
     ///
     /// # Errors
-    /// [`Full`](InsertError::Full) if the system refuses its memory, [`Frozen`](InsertError::Frozen) if it was frozen without any.
+    /// [`Full`](InsertError::Full) if the system refuses the list's memory, [`Frozen`](InsertError::Frozen) if the table was frozen before the list
+    /// was made.
     #[inline(always)]
     pub(crate) fn for_writes(&self, attempts: u64) -> Result<&List<S>, InsertError> {
         match self.made() {
@@ -101,12 +101,12 @@ impl<S: Schema> LazyList<S> {
         self.made().map_or_else(|| self.unmade().is_frozen, List::is_frozen)
     }
 
-    /// Whether it is frozen and no writer is inside: its contents are final.
+    /// Whether the list is frozen and no writer is inside: its contents are final.
     pub(crate) fn is_drained(&self) -> bool {
         self.made().map_or_else(|| self.unmade().is_frozen, List::is_drained)
     }
 
-    /// All figures; `len` counts live entries.
+    /// All statistics; `len` counts live entries.
     pub(crate) fn stats(&self) -> Stats {
         self.made().map_or_else(
             || {
@@ -117,7 +117,7 @@ impl<S: Schema> LazyList<S> {
         )
     }
 
-    /// Forgets every entry and opens the list again. A list that got a smaller range than its settings ask for is made anew by the next write.
+    /// Removes every entry and accepts writes again. A list that got a smaller range than its settings request is made again by the next write.
     pub(crate) fn reset(&mut self) {
         self.unmade = Mutex::new(Unmade::default());
         match self.list.get_mut() {

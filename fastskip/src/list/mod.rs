@@ -1,7 +1,6 @@
-//! A list: its nodes with their index, and what admits, limits and counts those who write them.
+//! A list: its nodes and their index, and the code that admits, limits and counts its writers.
 //!
-//! `writer` allocates nodes, writes them and has them linked. `run` spares the search where keys come in order, `group` searches
-//! for many targets at once.
+//! `writer` allocates nodes, writes them and links them. `run` avoids the search if keys come in order; `group` searches for many targets at once.
 //!
 //! I7 freeze: writers pass through a gate, see `gate.rs`.
 

@@ -1,8 +1,8 @@
-//! [`Run`]: the last node that a shard linked, remembered so that the next one, if it is its neighbour, needs no search: an
-//! insert hint (RocksDB's term), for keys that ascend or descend.
+//! [`Run`]: the last node that a shard linked. If the next node is a neighbour of that node, it needs no search: an insert hint (RocksDB's term), for
+//! keys that ascend or descend.
 //!
-//! Only a writer that is alone in the shard (see `gate.rs`) reads or writes it, so it is never torn; its words are atomics because
-//! the next such writer may be another thread. Relaxed throughout: the gate orders them.
+//! Only a writer that is alone in the shard (see `gate.rs`) reads or writes the run, so it is never torn. Its words are atomics because the next lone
+//! writer may be on another thread. All accesses are Relaxed: the gate orders them.
 
 use core::cmp::Ordering as KeyOrder;
 
@@ -11,35 +11,35 @@ use crate::key::PartialKey;
 use crate::node::{Link, NodeId, Predecessor, Schema, Splice, Target};
 use crate::sync::{AtomicU32, Ordering};
 
-/// The last node and what is around it.
+/// The last node of the run and its neighbourhood.
 #[derive(Debug, Default)]
 pub(crate) struct Run {
-    /// The node linked last, or 0 while nothing is remembered.
+    /// The node that was linked last; 0 while nothing is remembered.
     last: AtomicU32,
-    /// The node or head behind which it was linked.
+    /// The predecessor behind which that node was linked.
     prev: AtomicU32,
-    /// The last hinted node at or before it, and its leaf.
+    /// The last hinted node at or before that node; its leaf is in `leaf`.
     hint: AtomicU32,
     leaf: AtomicU32,
-    /// Where the run goes: a [`Split`].
+    /// The direction of the run: a [`Split`].
     direction: AtomicU32,
     /// The number of bytes that the keys of the last node and of the hint share.
     hint_shared: AtomicU32,
-    /// Nodes behind the hint, up to the last one.
+    /// The number of nodes from the hint, exclusive, to the last node, inclusive.
     walked: AtomicU32,
-    /// The longest prefix left out on the way to the leaf.
+    /// The longest prefix that partial keys on the way to the leaf leave out.
     prefix: AtomicU32,
-    /// Nodes in a row that got no hint though they should have.
+    /// The number of nodes in a row that should have got a hint but did not.
     blocked: AtomicU32,
 }
 
 impl Run {
     fn stored(word: &AtomicU32) -> Option<Predecessor> {
-        // SAFETY: stored by `remember`, by a writer that left the gate before this one entered it, or by this one.
+        // SAFETY: `remember` stored it, called by a writer that left the gate before this one entered it, or by this writer.
         unsafe { Predecessor::from_stored(word.load(Ordering::Relaxed)) }
     }
 
-    /// The place of `target`, if the last nodes came in order and it is the next one. Looks at two nodes at most.
+    /// The place of `target`, if the last nodes came in order and the target continues the run. Reads two nodes at most.
     #[inline]
     pub(super) fn follow<S: Schema, T>(&self, index: &Index<S, T>, target: Target<'_>) -> Option<(Seek, Split)> {
         let direction = self.direction.load(Ordering::Relaxed);
@@ -69,10 +69,10 @@ impl Run {
         }
     }
 
-    /// The place behind `prev`, which links to `next` and shares `shared` bytes with the target; the nearer neighbour shares `most`.
+    /// The place behind `prev`, whose link is `next`; `prev` shares `shared` bytes with the target, the nearer neighbour shares `most`.
     fn seek_behind(&self, prev: Predecessor, next: Link, shared: u32, most: u32) -> Option<Seek> {
         let prefix = self.prefix.load(Ordering::Relaxed);
-        // SAFETY: stored by `remember`, as in `stored`.
+        // SAFETY: `remember` stored it, as in `stored`.
         let leaf = unsafe { BlockId::from_stored(self.leaf.load(Ordering::Relaxed)) };
         let walked = self.walked.load(Ordering::Relaxed);
         Some(Seek {
@@ -81,14 +81,14 @@ impl Run {
             hint: Self::stored(&self.hint)?,
             hint_shared: self.hint_shared.load(Ordering::Relaxed).min(shared),
             leaf,
-            // In an ascending run the hint is the last one of its leaf.
+            // In an ascending run the hint is in the last slot of its leaf.
             slot: u8::MAX,
             prefix,
             is_misled: most < prefix,
         })
     }
 
-    /// How `splice` continues the run.
+    /// The direction in which `splice` continues the run.
     #[inline]
     pub(super) fn direction(&self, splice: &Splice) -> Split {
         let last = self.last.load(Ordering::Relaxed);
@@ -103,8 +103,8 @@ impl Run {
         }
     }
 
-    /// Remembers that `node` was linked where `seek` says, which goes on in `direction`, and whether it has a hint (`None` if it was to
-    /// have none). Returns how many nodes of the run were refused one in a row.
+    /// Remembers that `node` was linked at the place of `seek`, that the run goes on in `direction`, and the result for its hint (`None` if the node
+    /// was to have none). Returns the number of nodes in a row for which a hint was refused.
     #[inline]
     pub(super) fn remember(&self, seek: &Seek, node: NodeId, direction: Split, hinted: Option<Hinted>) -> u32 {
         let walked = seek.splice.walked;

@@ -1,4 +1,4 @@
-//! [`List`]: its parts, and how it is made, frozen and reset.
+//! [`List`]: the parts of a list; creation, freezing and reset.
 
 use std::io;
 
@@ -12,31 +12,31 @@ use crate::mem::quota::{Lease, Quota};
 use crate::node::{NodeId, NodeRef, Nodes, Schema};
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
-/// Writers inside a shard that need no room to be left to the index. More are reservations of one entry, most likely, that are kept open.
+/// The number of writers inside a shard for which no room is left to the index. If there are more, most are likely open reservations of one entry.
 const FEW_WRITERS: u64 = 31;
 
-/// The state of a shard beside its chunk of the arena.
+/// The state of a shard, in addition to its chunk of the arena.
 #[derive(Debug, Default)]
 pub(crate) struct Shard {
     pub(super) gate: Gate,
     pub(super) lease: Lease,
     pub(super) counts: Counts,
     pub(super) run: Run,
-    /// Entries of open reservations that are not stored yet, except for one of each.
+    /// The number of entries of open reservations that are not stored yet; one entry of each reservation is not counted.
     pub(super) announced: AtomicU64,
 }
 
 impl Pending for Shard {
     fn pending(&self) -> u64 {
-        // A few single writes at once may use the limit to the last word: blocks have free slots for them.
+        // A few concurrent single writes may use up the limit entirely: blocks still have free slots for them.
         let single = self.gate.writers().saturating_sub(FEW_WRITERS);
         // Relaxed: see `Arena::pending`.
         single + self.announced.load(Ordering::Relaxed)
     }
 }
 
-/// Nodes with their index, and what admits, limits and counts those who write them. The index is first, so that the address of one is
-/// that of both: walks need one register for them.
+/// The nodes and their index, and the state that admits, limits and counts writers. The index is the first field, so the list and the index have the
+/// same address: walks need only one register for both.
 #[derive(Debug)]
 #[repr(C)]
 pub struct List<S> {
@@ -52,7 +52,7 @@ impl<S: Schema> List<S> {
     /// An empty list.
     ///
     /// # Errors
-    /// The system refuses the address range.
+    /// Returns an error if the system refuses the address range.
     pub(crate) fn new(config: Config) -> io::Result<Self> {
         Ok(Self {
             index: Index::new(config.arena, config.pool.as_ref())?,
@@ -63,7 +63,7 @@ impl<S: Schema> List<S> {
         })
     }
 
-    /// Forgets every entry and opens the list again.
+    /// Removes every entry and accepts writes again.
     pub(crate) fn reset(&mut self) {
         self.index.reset();
         self.quota = Quota::new(self.config.max_entries, self.config.arena.shards);
@@ -76,7 +76,7 @@ impl<S: Schema> List<S> {
         &self.index.nodes
     }
 
-    /// The node, which is one of this list.
+    /// The node with this id, which must belong to this list.
     #[inline(always)]
     pub(crate) fn node(&self, id: NodeId) -> NodeRef<'_, S> {
         self.nodes().node(id)
@@ -95,7 +95,7 @@ impl<S: Schema> List<S> {
         self.shards().map(|shard| &shard.gate)
     }
 
-    /// Whether a write whose key and version are there replaces what is there.
+    /// Whether a write replaces the stored entry that has the same key and version.
     #[inline]
     pub(crate) fn replaces(&self) -> bool {
         self.config.duplicates == Duplicates::Replace

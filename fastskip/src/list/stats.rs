@@ -1,4 +1,4 @@
-//! Statistics of a table, made of its shards' counts; and the check of what must hold whenever no writer is inside.
+//! Statistics of a table, computed from the counters of its shards; and the check of the invariants that hold whenever no writer is inside.
 
 use super::counts::{Counts, Totals};
 use super::state::List;
@@ -7,22 +7,22 @@ use crate::mem::storage::WORD;
 use crate::node::{Cost, Schema, Target};
 use crate::sync::Ordering;
 
-/// All figures of a table, read in one pass. Sizes are in bytes.
+/// All statistics of a table, read in one pass. Sizes are in bytes.
 ///
-/// `memory_usage + memory_idle == memory_reserved` holds in every value of this type, and no entry is counted before its memory
-/// and its attempt are. Counts are exact when no writer is active.
+/// `memory_usage + memory_idle == memory_reserved` holds in every value of this type. An entry is never counted before its memory and its attempt are
+/// counted. Counts are exact when no writer is active.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Live keys of a list; versions, tombstones included, of a memtable.
+    /// Live keys of a list, or versions of a memtable, tombstones included.
     pub len: usize,
     /// Entries stored, live or not.
     pub entries: usize,
     /// Entries that are tombstones, at most `entries`.
     pub tombstones: usize,
-    /// Inserts attempted, refused ones included, modulo 2^43 a shard.
+    /// Attempted inserts, refused ones included, modulo 2^43 for each shard.
     pub total_inserts: usize,
-    /// Links that changed between a writer's look and its CAS: how often writers met each other.
+    /// Links that changed between a writer's read and its CAS: a measure of the contention between writers.
     pub cas_failures: usize,
     /// The lowest sequence number of a stored version; `None` for an empty memtable and for a list.
     pub lowest_seqno: Option<u64>,
@@ -35,16 +35,16 @@ pub struct Stats {
     pub memory_reserved: usize,
     /// Bytes handed out to shards and not used yet.
     pub memory_idle: usize,
-    /// Bytes of `memory_usage` that hold no entry: ends of chunks, nodes whose key another thread stored
-    /// first, values that later writes of their key and number replaced, and blocks of the index that were replaced because a thread was stopped
-    /// while it changed them, at most a sixteenth of the limit.
+    /// Bytes of `memory_usage` that hold no entry: ends of chunks, nodes whose key another thread stored first, and values that later writes of the
+    /// same key and sequence number replaced. Also the blocks of the index that were replaced because a thread was stopped while it changed them: at
+    /// most a sixteenth of the limit.
     pub memory_wasted: usize,
     /// Bytes of `memory_usage` that hold blocks of the index, their unused slots included.
     pub memory_index: usize,
     /// Bytes of the keys of all `entries`.
     pub key_bytes: usize,
-    /// Bytes of the values of all `entries`, as the writes gave them; without those that were replaced. Beside writers that replace, it may be
-    /// any number.
+    /// Bytes of the values of all `entries`, as the writes passed them; without replaced values. While writers replace values, the figure may be any
+    /// number.
     pub value_bytes: usize,
     /// Mean length of the stored keys.
     pub avg_key_size: f64,
@@ -58,12 +58,12 @@ pub struct Stats {
     pub max_entries: usize,
     /// Whether the table is frozen.
     pub is_frozen: bool,
-    /// Whether a limit is near: see the builder's `backpressure_at`.
+    /// Whether a limit is near: see the builder's method `backpressure_at`.
     pub is_under_backpressure: bool,
 }
 
 impl Stats {
-    /// The figures of a table that has no memory yet.
+    /// The statistics of a table that has no memory yet.
     pub(super) fn of_untouched(config: &Config, is_frozen: bool, attempts: u64) -> Self {
         Self {
             total_inserts: attempts as usize,
@@ -82,7 +82,7 @@ impl Stats {
     }
 }
 
-/// The nodes and blocks that one lookup looks at: a measure of its cost that is the same on every machine.
+/// The number of nodes and blocks that one lookup visits: a measure of its cost that is the same on every machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SearchCost {
@@ -102,7 +102,7 @@ impl Cost for SearchCost {
     }
 }
 
-/// `part / whole`, and 0.0 where there is no whole.
+/// `part / whole`; 0.0 if `whole` is 0.
 pub(crate) fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
@@ -120,8 +120,8 @@ impl<S: Schema> List<S> {
     }
 
     fn totals(&self) -> Totals {
-        // Tombstones of all shards first. An entry is counted before it is linked, hence before it can be deleted: so the entries that
-        // are read afterwards contain all that these tombstones replaced, whichever shards count the two.
+        // The tombstones of all shards are read first. An entry is counted before it is linked, hence before it can be deleted. So the entries, which
+        // are read afterwards, include all that these tombstones have deleted, whichever shards have counted the two.
         let tombstones = self.shards().fold(0, |sum: u64, shard| sum.wrapping_add(shard.counts.tombstones.sum()));
         let mut totals = Totals { tombstones, ..Totals::default() };
         for Counts { entries, key_bytes, value_bytes, cas_failures, .. } in self.shards().map(|shard| &shard.counts) {
@@ -130,13 +130,13 @@ impl<S: Schema> List<S> {
             totals.value_bytes = totals.value_bytes.wrapping_add(value_bytes.sum());
             totals.cas_failures += cas_failures.load(Ordering::Relaxed);
         }
-        // Where a value is replaced, one shard takes back what another counted. Beside such writers a look may miss either.
+        // If a value is replaced, one shard may subtract what another has added. While such a writer is active, a reader may miss either change.
         let at_least_0 = |sum: u64| (sum as i64).max(0) as u64;
         let tombstones = at_least_0(tombstones).min(totals.entries);
         Totals { tombstones, value_bytes: at_least_0(totals.value_bytes), ..totals }
     }
 
-    /// Entries stored, less those deleted since.
+    /// The number of stored entries, without those that were deleted.
     pub(crate) fn live_entries(&self) -> usize {
         let totals = self.totals();
         totals.entries.saturating_sub(totals.tombstones) as usize
@@ -147,16 +147,16 @@ impl<S: Schema> List<S> {
         self.totals().entries as usize
     }
 
-    /// Bytes that hold nodes or blocks or were lost between them. A look at a word of each shard: an engine asks after every write.
+    /// Bytes that hold nodes or blocks or were lost between them. Reads one word of each shard, because an engine calls this after every write.
     pub(crate) fn memory_usage(&self) -> usize {
         bytes(self.nodes().arena.usage().used())
     }
 
-    /// All figures; `len` counts live entries.
+    /// All statistics; `len` counts live entries.
     pub(crate) fn stats(&self) -> Stats {
         let totals = self.totals();
         let usage = self.nodes().arena.usage();
-        // Behind the entries: what was counted has its number here.
+        // Read after the entries: every entry that was counted above has its sequence number here.
         let seqnos = self.shards().filter_map(|shard| shard.counts.seqnos());
         let seqnos = seqnos.reduce(|(low, high), (lower, higher)| (low.min(lower), high.max(higher)));
         Stats {
@@ -184,14 +184,14 @@ impl<S: Schema> List<S> {
         }
     }
 
-    /// The nodes and blocks that a lookup of `target` looks at now.
+    /// The nodes and blocks that a lookup of `target` would visit now.
     pub(crate) fn search_cost(&self, target: Target<'_>) -> SearchCost {
         let mut cost = SearchCost::default();
         self.index.seek(target, &mut cost);
         cost
     }
 
-    /// Whether the configured part of a limit is used up, now or ever before.
+    /// Whether the configured part of a limit is used up, now or at any earlier time.
     pub(crate) fn is_under_backpressure(&self) -> bool {
         if self.pressed.load(Ordering::Relaxed) {
             return true;
@@ -211,8 +211,8 @@ impl<S: Schema> List<S> {
         self.pressed.store(true, Ordering::Relaxed);
     }
 
-    /// Panics with the invariant's number if one does not hold: order (1), hints (2), accounting (6), partial key (9).
-    /// With `tidy`, what keeps searches quick is checked too; wrong hints may break that, and nothing else.
+    /// Panics with the invariant's number if one does not hold: order (1), hints (2), accounting (6), partial key (9). With `tidy`, also checks the
+    /// properties that make searches fast; wrong hints may break these properties, but nothing else.
     pub(crate) fn validate(&self, tidy: bool) {
         let nodes = self.index.nodes.validate();
         let words = |&id| match self.node(id).latest() {

@@ -1,4 +1,4 @@
-//! Tests of what no read of a table shows: runs of keys in order, and what searches cost.
+//! Tests of properties that no read of a table shows: runs of ordered keys, and the cost of searches.
 
 use std::thread::JoinHandle;
 
@@ -10,7 +10,7 @@ use crate::node::{Kind, NewNode, NodeRef, Schema, Target};
 use crate::sync::Arc;
 use crate::tuning::GROUP;
 
-/// Entries that are keys and no more.
+/// A schema whose entries consist of keys only.
 struct Plain;
 
 impl Schema for Plain {
@@ -49,7 +49,7 @@ fn insert_by(shard: usize, list: &List<Plain>, key: &[u8]) {
     assert!(writer.insert::<false>(&new, &mut ArenaAlloc::new(&writer)).is_ok());
 }
 
-/// A list of keys, inserted as they come.
+/// A list of keys, inserted in the order of the iterator.
 pub(crate) fn list_of(keys: impl Iterator<Item = Vec<u8>>) -> List<impl Schema> {
     let list = list(1);
     keys.for_each(|key| insert(&list, &key));
@@ -68,7 +68,7 @@ pub(crate) fn small(max_memory_bytes: usize) -> List<impl Schema> {
     list
 }
 
-/// Catches a run that is not followed where it could be, or where it must not.
+/// Catches a run that is not followed although it could be, or is followed although it must not be.
 #[test]
 fn what_belongs_behind_the_last_node_is_known_without_a_search() {
     let list = list(1);
@@ -86,7 +86,7 @@ fn what_belongs_behind_the_last_node_is_known_without_a_search() {
     assert_eq!([b"a", b"e", b"f", b"g"].map(|key| is_next(key)), [false, false, false, true], "ascending");
 }
 
-/// Catches a run that takes partial keys for fit that are not, or the other way round.
+/// Catches a run that uses partial keys although they do not fit, or does not use them although they fit.
 #[test]
 fn a_run_knows_whether_the_prefix_of_its_leaf_fits() {
     let list = list(1);
@@ -110,14 +110,15 @@ pub(crate) fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Nodes and blocks that a lookup of any of the keys looks at, at most and in the mean.
+/// The number of nodes and blocks that a lookup of one of the keys visits: the maximum and the mean.
 fn cost(list: &List<Plain>, keys: &[impl AsRef<[u8]>]) -> (usize, f64) {
     let costs = keys.iter().map(|key| list.search_cost(target(key.as_ref())));
     let costs: Vec<_> = costs.map(|cost| cost.nodes + cost.blocks).collect();
     (*costs.iter().max().unwrap(), costs.iter().sum::<usize>() as f64 / costs.len() as f64)
 }
 
-/// Catches a group whose searches begin without the index, or elsewhere than each alone: they would be right, and cost another descent.
+/// Catches a group whose searches begin without the index, or at another place than each search alone: the results would be right, but each search
+/// would need another descent.
 #[test]
 fn searches_of_a_group_begin_where_each_alone_begins() {
     let patterns: [fn(u64) -> Vec<u8>; 2] = [
@@ -140,7 +141,7 @@ fn searches_of_a_group_begin_where_each_alone_begins() {
     }
 }
 
-/// A list of `keys`, of which the last is being inserted by a thread that is stopped at a step of changing blocks.
+/// A list of `keys`; a thread is inserting the last key, and is stopped at a step of changing blocks.
 fn stopped_in_insert(keys: &[impl AsRef<[u8]>], stop_at: u32) -> (Arc<List<Plain>>, Stopper, JoinHandle<()>) {
     let list = Arc::new(list(2));
     let (last, before) = keys.split_last().unwrap();
@@ -156,8 +157,7 @@ fn stopped_in_insert(keys: &[impl AsRef<[u8]>], stop_at: u32) -> (Arc<List<Plain
     (list, stopper, writer)
 }
 
-/// Catches lookups that leave no hints where they had to walk, so that each of them walks again: a writer is stopped in a leaf, which
-/// gets no hints meanwhile.
+/// Catches lookups that leave no hints where they had to walk, so that later lookups walk again. A writer is stopped in a leaf, which gets no hints.
 #[test]
 fn a_lookup_that_walked_leaves_hints_for_the_next() {
     let keys: Vec<_> = (0..20_u64).map(|key| key.to_be_bytes()).collect();
@@ -166,12 +166,12 @@ fn a_lookup_that_walked_leaves_hints_for_the_next() {
     let first = steps.iter().position(|&steps| steps > 0).unwrap();
     let cost_at = |stop_at| {
         let (list, stopper, writer) = stopped_in_insert(&keys[..=first], stop_at);
-        // So few that the writer does not mend.
+        // Few enough that the writer does not mend.
         keys[first + 1..].iter().for_each(|key| insert_by(1, &list, key));
         stopper.go_on();
         writer.join().unwrap();
         let (before, _) = cost(&list, &keys);
-        // The last is the farthest from any hint.
+        // The last key is the farthest from any hint.
         assert!(keys.last().is_some_and(|key| list.index.lower_bound(target(key)).has_key));
         (before, cost(&list, &keys).0)
     };
@@ -180,8 +180,8 @@ fn a_lookup_that_walked_leaves_hints_for_the_next() {
     }
 }
 
-/// Catches lookups that add hints where a step or two does without, or where ties mislead, which no hint changes: they would write to
-/// blocks that others read.
+/// Catches lookups that add hints where a walk of one or two steps is enough, or where ties mislead searches, which no hint changes: they would write
+/// to blocks that other threads read.
 #[test]
 fn lookups_leave_an_index_alone_that_is_as_good_as_it_gets() {
     let patterns: [fn(u64) -> Vec<u8>; 4] = [
@@ -198,8 +198,8 @@ fn lookups_leave_an_index_alone_that_is_as_good_as_it_gets() {
     }
 }
 
-/// Catches a writer that keeps hints out of a part of the table for as long as it is stopped, at any step of adding a hint and of
-/// splitting blocks up to the root; and one that breaks the index when it goes on.
+/// Catches a writer that keeps hints out of a part of the table for as long as it is stopped, at any step of adding a hint and of splitting blocks up
+/// to the root. Also catches a writer that breaks the index when it continues.
 #[test]
 fn lookups_stay_quick_while_a_writer_is_stopped_at_any_step() {
     let more = 1000;
@@ -214,7 +214,7 @@ fn lookups_stay_quick_while_a_writer_is_stopped_at_any_step() {
         let keys: Vec<_> = (0..6000).map(key).collect();
         let dry = list(2);
         let steps: Vec<_> = keys.iter().map(|key| counted(|| insert(&dry, key))).collect();
-        // The insert that changes most: it splits blocks up to the root.
+        // The insert that changes the most blocks: it splits blocks up to the root.
         let first = (1000..keys.len() - more).max_by_key(|&i| steps[i]).unwrap();
         let (_, alone) = cost(&dry, &keys[..first + more]);
         for stop_at in 1..=steps[first] {

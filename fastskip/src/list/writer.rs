@@ -1,5 +1,5 @@
-//! Admits a writer to a shard, allocates and writes its nodes, has them linked and counts them. In a table where the last write of a key and version
-//! wins, lets a new node show instead of the linked one (I10, `node/read.rs`).
+//! Admits a writer to a shard; allocates, writes, links and counts its nodes. If the last write of a key and version wins in this table, lets a new
+//! node replace the contents of the linked one (I10, `node/read.rs`).
 
 use core::ops::Range;
 
@@ -13,28 +13,28 @@ use crate::node::{self, Kind, NewNode, NodeId, Nodes, Record, Schema, Target};
 use crate::sync::{AtomicU64, Ordering};
 use crate::tuning::{GROUP, WALK_LIMIT};
 
-/// A writer inside a shard's gate; dropping it leaves.
+/// A writer inside a shard's gate; dropping it leaves the gate.
 pub(crate) struct Writer<'a, S: Schema> {
     list: &'a List<S>,
     shard: usize,
     pub(super) state: &'a Shard,
-    /// Whether nobody else is inside the shard.
+    /// Whether no other writer is inside the shard.
     pub(super) is_alone: bool,
 }
 
-/// The words of the index for which a reservation of `entries` leaves room. The last entry may use the limit to the last word.
+/// The number of words that a reservation of `entries` leaves for the index. The last entry may use up the limit entirely.
 pub(crate) fn index_words(entries: u64) -> u64 {
     INDEX_WORDS * entries.saturating_sub(1)
 }
 
-/// Entries of a reservation that were announced and not stored yet: nothing else may take the words that the index needs for them.
+/// Entries of a reservation that were announced and not stored yet: other allocations leave free the words that the index needs for them.
 pub(crate) struct Announced<'a> {
     shard: &'a AtomicU64,
     entries: u64,
 }
 
 impl Announced<'_> {
-    /// Takes note of `entries` more that are stored.
+    /// Records that `entries` more were stored.
     pub(crate) fn stored(&mut self, entries: usize) {
         let entries = self.entries.min(entries as u64);
         self.entries -= entries;
@@ -55,23 +55,23 @@ impl Drop for Announced<'_> {
 pub(crate) enum Outcome {
     /// The node was linked.
     New(NodeId),
-    /// This node was there already.
+    /// This node with the same key and version was already linked.
     Present(NodeId),
-    /// This node was there already, and now shows what the new one holds.
+    /// This node was already linked, and now shows the contents of the new node.
     Replaced(NodeId),
 }
 
-/// Where the words of new nodes come from: the arena, or a reservation.
+/// The source of the words of new nodes: the arena, or a reservation.
 pub(crate) trait NodeAlloc {
-    /// Takes `words`, and of the limit on entries as many as are new: one, or none for a replacement.
+    /// Takes `words`, and `entries` from the limit on entries: one for a new entry, none for a replacement.
     fn take(&mut self, words: u32, entries: u64) -> Result<u32, InsertError>;
 }
 
 impl<S: Schema> List<S> {
-    /// Enters `shard` (any number; it is folded) for `attempts` inserts.
+    /// Enters `shard` for `attempts` inserts; `shard` may be any number, and is reduced modulo the number of shards.
     #[inline]
     pub(crate) fn enter(&self, shard: usize, attempts: u64) -> Result<Writer<'_, S>, InsertError> {
-        // Spares most calls the division.
+        // Avoids the division in most calls.
         let shard = if shard < self.config.arena.shards { shard } else { shard % self.config.arena.shards };
         let state = self.shard(shard);
         match state.gate.enter(attempts) {
@@ -85,15 +85,15 @@ impl<S: Schema> List<S> {
         }
     }
 
-    /// Whether an empty table has memory for `entries` whose nodes take `words`, of which the last `tail` may lie past the limit.
+    /// Whether an empty table has memory for `entries` entries whose nodes take `words`; the last `tail` of these words may lie past the limit.
     pub(crate) fn could_hold(&self, entries: u64, words: u64, tail: u64) -> bool {
         self.nodes().arena.could_hold(words + index_words(entries), tail)
     }
 
-    /// Why a request for `asked` of `limit` failed: even an empty table could not hold it, or this one has no room for it now.
+    /// The reason why a request for `asked` of `limit` failed: even an empty table could not hold it, or this table has no room for it now.
     ///
-    /// If the request was small, backpressure begins: all but a small part of the limit is used, or will be by a thread that is
-    /// fetching a chunk, though it is not yet known how much of it.
+    /// If the request was small, backpressure begins: all but a small part of the limit is used, or will be by a thread that is just fetching a
+    /// chunk.
     #[cold]
     fn refused(&self, entries: u64, words: u64, tail: u64, (asked, limit): (u64, u64)) -> InsertError {
         if !self.quota.could_hold(entries) || !self.could_hold(entries, words, tail) {
@@ -122,7 +122,7 @@ impl<'a, S: Schema> Writer<'a, S> {
         self.is_alone.then_some(&self.state.run)
     }
 
-    /// Announces a reservation of `entries`, before it takes their words.
+    /// Announces a reservation of `entries`, before it allocates their words.
     pub(crate) fn announce(&self, entries: usize) -> Announced<'a> {
         let announced = Announced { shard: &self.state.announced, entries: entries.saturating_sub(1) as u64 };
         if announced.entries != 0 {
@@ -132,8 +132,7 @@ impl<'a, S: Schema> Writer<'a, S> {
         announced
     }
 
-    /// Takes `words` in one piece (for none of them, offset 0), and `entries` off the quota. The last `tail` words may lie
-    /// past the limit.
+    /// Takes `words` in one piece (offset 0 if `words` is 0), and takes `entries` from the quota. The last `tail` words may lie past the limit.
     #[inline]
     pub(crate) fn reserve(&self, entries: u64, words: u64, tail: u64) -> Result<u32, InsertError> {
         let list = self.list;
@@ -158,7 +157,7 @@ impl<'a, S: Schema> Writer<'a, S> {
         })
     }
 
-    /// Stores `new`; with `REPLACE`, in a table that has only replaceable nodes, also where its key and version are there.
+    /// Stores `new`; with `REPLACE`, also if its key and version are stored already. `REPLACE` needs a table that has only replaceable nodes.
     #[inline]
     pub(crate) fn insert<const REPLACE: bool>(
         &self,
@@ -170,7 +169,7 @@ impl<'a, S: Schema> Writer<'a, S> {
         self.insert_at::<REPLACE>(seek, direction, new, alloc)
     }
 
-    /// [Stores](Self::insert) the nodes that `new` returns, in their order, and calls `done` with the outcome of each.
+    /// [Stores](Self::insert) the nodes that `new` returns, in order, and calls `done` with the outcome of each.
     pub(crate) fn insert_all<'d, const REPLACE: bool>(
         &self,
         count: usize,
@@ -189,8 +188,8 @@ impl<'a, S: Schema> Writer<'a, S> {
         }
     }
 
-    /// Stores at most [`GROUP`] nodes, whose places are searched for together. What one of them changes, those searched with it
-    /// have not seen: each walks on from its place first.
+    /// Stores at most [`GROUP`] nodes, whose places are found by one group of searches. A search of the group does not see the nodes that the group
+    /// links later; so each insert first walks on from the place that it found.
     fn insert_group<'d, const REPLACE: bool>(
         &self,
         group: Range<usize>,
@@ -209,7 +208,7 @@ impl<'a, S: Schema> Writer<'a, S> {
             let (seek, direction) = self.locate(new.target(), || {
                 let mut seek = seek;
                 if seek.found.is_none() {
-                    // Nodes that the group has linked since may precede the target. They have their hints, so a walk over them is no reason to mend.
+                    // Nodes that the group has linked meanwhile may precede the target. They have hints, so a walk over them is no reason to mend.
                     let walked = seek.splice.walked;
                     seek.found = self.nodes().walk_on(new.target(), &mut seek.splice, &mut ()).err();
                     seek.splice.walked = walked + u32::from(seek.splice.walked > walked);
@@ -220,7 +219,8 @@ impl<'a, S: Schema> Writer<'a, S> {
         }
     }
 
-    /// The place of `target`, by the run if that goes on, else as `search` says, and where a full leaf is to be cut for it.
+    /// The place of `target`, and where a full leaf is to be cut for it. The place comes from the run if the target continues it, otherwise from
+    /// `search`.
     #[inline(always)]
     fn locate(&self, target: Target<'_>, search: impl FnOnce() -> Seek) -> (Seek, Split) {
         let run = self.run();
@@ -231,7 +231,7 @@ impl<'a, S: Schema> Writer<'a, S> {
         (seek, run.map_or(Split::Even, |run| run.direction(&seek.splice)))
     }
 
-    /// Writes the node and links it, unless the search has found it.
+    /// Writes the node and links it, unless the search has found the same key and version.
     #[inline(always)]
     fn insert_at<const REPLACE: bool>(
         &self,
@@ -271,7 +271,7 @@ impl<'a, S: Schema> Writer<'a, S> {
         }
     }
 
-    /// Takes the words of a node, and writes it; with `REPLACE`, one that later writes may replace.
+    /// Allocates the words of a node, and writes it; with `REPLACE`, as a node that later writes may replace.
     #[inline(always)]
     fn write<const REPLACE: bool>(
         &self,
@@ -281,29 +281,30 @@ impl<'a, S: Schema> Writer<'a, S> {
     ) -> Result<NodeId, InsertError> {
         let mut start = alloc.take(u32::from(REPLACE) + new.words(S::META_WORDS), entries)?;
         if REPLACE {
-            // SAFETY: the first of the words that were just taken.
+            // SAFETY: the first of the words that were just allocated.
             start = unsafe { node::write_latest(self.nodes().storage(), start) };
         }
-        // SAFETY: the words, or the others of them, which were just taken for this node.
+        // SAFETY: all of the words that were just allocated for this node, or all but the first.
         Ok(unsafe { new.write(self.nodes().storage(), start, S::meta(new.version).as_ref()) })
     }
 
-    /// Lets `by`, which is written and was not linked, show instead of `present`, and gives back the `entries` that were taken for it. Never
-    /// waits: one swap.
+    /// Lets `by`, which is written and not linked, replace the contents of `present`, and gives back the `entries` taken for it. Never waits: one
+    /// swap.
     fn replace_by(&self, present: NodeId, by: NodeId, entries: u64) -> Outcome {
         let nodes = self.nodes();
-        // Counted before it shows, and taken back after another one shows instead: so no count is taken back before it was made.
+        // The new value is counted before it is visible, and subtracted only after another one has replaced it: so no count is subtracted before it
+        // was added.
         self.state.counts.stored(parts(nodes.node(by).own_record().0), self.is_alone);
         let before = nodes.node(present).replace(by);
         let holder = before.unwrap_or(present);
         self.state.counts.not_stored(parts(nodes.node(holder).own_record().0), self.is_alone);
-        // The node that is linked keeps its place, with its key.
+        // The linked node keeps its place and its key.
         let kept = if holder == present { nodes.words_of_replaced(present) } else { 0 };
         self.waste(entries, nodes.words_of(holder) - kept);
         Outcome::Replaced(present)
     }
 
-    /// Adds a hint for a node that was just linked where `seek` says, or leaves it without, and remembers it as the shard's last one.
+    /// Adds a hint for a node that was just linked at the place of `seek`, or leaves it without one, and remembers it as the shard's last node.
     #[inline(always)]
     fn add_hint(&self, node: NodeId, target: Target<'_>, mut seek: Seek, direction: Split) {
         let index = &self.list.index;
@@ -317,8 +318,8 @@ impl<'a, S: Schema> Writer<'a, S> {
         }
     }
 
-    /// Adds the hints that nodes around `node` went without. A run that descends leaves them behind the new node, any other
-    /// before it. If a lock is in the way, the run still counts those nodes, and the next write tries again.
+    /// Adds the hints that nodes around `node` did not get. In a descending run these nodes are behind the new node, in any other run before it. If a
+    /// lock is taken, the run still counts those nodes, and the next write tries again.
     #[cold]
     fn mend(&self, node: NodeId, seek: &Seek, blocked: u32) {
         let hinted = if seek.splice.walked > WALK_LIMIT {
@@ -341,14 +342,14 @@ impl<'a, S: Schema> Writer<'a, S> {
         self.state.counts.stored(deleted, self.is_alone);
     }
 
-    /// Counts what this writer reserved for nothing.
+    /// Counts entries and words that this writer reserved in vain.
     #[cold]
     pub(crate) fn waste(&self, entries: u64, words: u32) {
         self.list.nodes().arena.count_waste(self.shard, words);
         self.list.quota.give_back(entries);
     }
 
-    /// Gives back what of a reservation was not used.
+    /// Gives back the unused rest of a reservation.
     pub(crate) fn give_back(&self, entries: u64, start: u32, words: u32) {
         if words != 0 {
             self.list.nodes().arena.give_back(self.shard, start, start + words);
@@ -357,7 +358,7 @@ impl<'a, S: Schema> Writer<'a, S> {
     }
 }
 
-/// The counted parts of an entry beside the entry itself and its key.
+/// The counted parts of an entry, other than the entry itself and its key.
 fn parts(Record { value, kind, .. }: Record<'_>) -> Totals {
     Totals { entries: 0, ..Totals::entry(0, value.len(), kind == Kind::Tombstone) }
 }
@@ -365,7 +366,7 @@ fn parts(Record { value, kind, .. }: Record<'_>) -> Totals {
 /// Allocates each node from the arena when it is needed.
 pub(crate) struct ArenaAlloc<'p, 'a, S: Schema> {
     writer: &'p Writer<'a, S>,
-    /// Words that it has taken.
+    /// The number of words that it has allocated.
     pub(crate) taken: u32,
 }
 
@@ -379,7 +380,7 @@ impl<S: Schema> NodeAlloc for ArenaAlloc<'_, '_, S> {
     #[inline]
     fn take(&mut self, words: u32, entries: u64) -> Result<u32, InsertError> {
         let start = self.writer.reserve(entries, words.into(), words.into())?;
-        // Cannot overflow: all of it lies in one range.
+        // Cannot overflow: all these words lie in one range.
         self.taken += words;
         Ok(start)
     }

@@ -1,8 +1,8 @@
-//! The free words, each kind in one atomic word: a shard's chunk of the arena, and the extent of the range that was allocated.
+//! The free words, in two kinds of atomic word: the chunk of a shard, and the extent of the range that was allocated.
 //!
-//! The extent is the number of words that count for the limit, and the start of untouched addresses.
-//! The two differ by the pieces that were given back (`spares.rs`). A thread that takes words changes both in one step, so the reserved words never
-//! exceed the limit, whatever their addresses.
+//! The extent consists of the number of words that count for the limit, and the start of the untouched words. The two differ by the pieces that were
+//! given back (`spares.rs`). A thread that takes words changes both in one step, so the reserved words never exceed the limit, whatever their
+//! addresses.
 
 use crossbeam_utils::CachePadded;
 
@@ -16,7 +16,8 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    /// The mark of a shard whose chunk a thread is changing; the change adds or removes at most `words`. No real chunk ends before it begins.
+    /// The mark of a shard whose chunk is being changed by a thread; the change adds or removes at most `words`. It differs from every real chunk: no
+    /// real chunk ends before it begins.
     pub(super) fn refilling(words: u64) -> Self {
         Self { next: u32::try_from(words).unwrap_or(u32::MAX).max(1), end: 0 }
     }
@@ -37,7 +38,7 @@ impl Chunk {
         self.end.saturating_sub(self.next)
     }
 
-    /// Takes `words` from a chunk, or returns the chunk that is too small.
+    /// Takes `words` from a chunk; if the chunk is too small, returns the chunk.
     #[inline]
     pub(super) fn bump(word: &AtomicU64, words: u32) -> Result<u32, Chunk> {
         let mut seen = word.load(Ordering::Relaxed);
@@ -54,7 +55,7 @@ impl Chunk {
         }
     }
 
-    /// Replaces the chunk `seen` by `mark`. False if the chunk has changed.
+    /// Replaces the chunk `seen` by `mark`. Returns false if the chunk has changed.
     pub(super) fn claim(word: &AtomicU64, seen: Chunk, mark: Chunk) -> bool {
         word.compare_exchange(seen.pack(), mark.pack(), Self::take_ordering(), Ordering::Relaxed).is_ok()
     }
@@ -63,30 +64,29 @@ impl Chunk {
     #[inline(always)]
     fn take_ordering() -> Ordering {
         // ORDERING(arena.chunk.take): Acquire; pairs with `arena.chunk` and `arena.chunk.back`. Weaker: another thread could still write to the
-        // words, as a
-        // link of spare pieces (loom `spare_pieces_in_a_chunk`).
+        // words, as the link of a spare piece (loom `spare_pieces_in_a_chunk`).
         ord("arena.chunk.take", Ordering::Acquire)
     }
 
-    /// Returns the words from `start` to `end` to the chunk, if it continues there. False if it does not.
+    /// Returns the words from `start` to `end` to the chunk, if the chunk continues at `end`. Returns false if it does not.
     pub(super) fn unbump(word: &AtomicU64, start: u32, end: u32) -> bool {
         let seen = word.load(Ordering::Relaxed);
         let chunk = Chunk::unpack(seen);
         let whole = Chunk { next: start, ..chunk }.pack();
         let fits = chunk.next == end && !chunk.is_refilling();
-        // ORDERING(arena.chunk.back): Release; pairs with `arena.chunk.take`. Weaker: words that were never the chunk's, but a spare piece since
-        // the chunk was stored, could be allocated while their first word is still being written (loom `spare_pieces_before_a_chunk`).
+        // ORDERING(arena.chunk.back): Release; pairs with `arena.chunk.take`. Weaker: if the words were a spare piece after the chunk was stored,
+        // they could be allocated while their first word is still being written (loom `spare_pieces_before_a_chunk`).
         let release = ord("arena.chunk.back", Ordering::Release);
         fits && word.compare_exchange(seen, whole, release, Ordering::Relaxed).is_ok()
     }
 }
 
-/// A moment's extent, in words.
+/// The extent at one moment, in words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Extent {
-    /// Words that nodes, blocks and chunks have.
+    /// The number of words that belong to nodes, blocks and chunks.
     pub(super) reserved: u32,
-    /// The first word that was never allocated, or was given back last.
+    /// The first word that was never allocated, or that was given back at the end of the range.
     pub(super) frontier: u32,
 }
 
@@ -99,20 +99,20 @@ impl Extent {
         u64::from(self.reserved) << 32 | u64::from(self.frontier)
     }
 
-    /// The extent with `words` more from the frontier on.
+    /// The extent after it has grown by `words` from the frontier on.
     pub(super) fn grown(self, words: u64) -> Option<Self> {
         let frontier = u32::try_from(u64::from(self.frontier) + words).ok()?;
         Some(Self { reserved: self.reserved + words as u32, frontier })
     }
 }
 
-/// The extent's word, and the number of words that were ever given back.
+/// The word that holds the extent, and the number of words that were ever given back.
 #[derive(Debug)]
 pub(super) struct ExtentWord {
     now: CachePadded<AtomicU64>,
-    /// The number of words that were ever given back. It grows before `reserved` shrinks, so a reader sees what it may have missed.
+    /// The number of words that were ever given back. It grows before `reserved` shrinks, so a reader can detect a change that it may have missed.
     returned: AtomicU64,
-    /// The highest frontier that it has moved back from.
+    /// The highest frontier from which the range was ever moved back.
     highest: AtomicU64,
 }
 
@@ -127,18 +127,18 @@ impl ExtentWord {
         Extent::unpack(self.now.load(ord("arena.frontier.read", Ordering::Acquire)))
     }
 
-    /// Words given back so far.
+    /// The number of words given back so far.
     pub(super) fn returned(&self) -> u64 {
-        // ORDERING(arena.frontier.read): Acquire; pairs with `give_back`: a reader does not see the former chunk of a shard after words were taken
-        // back from it.
+        // ORDERING(arena.frontier.read): Acquire; pairs with `give_back`: a reader does not see a shard's former chunk once words were taken back
+        // from it.
         self.returned.load(ord("arena.frontier.read", Ordering::Acquire))
     }
 
-    /// Changes the extent to the result of `to` for the present one, which may also depend on what other threads do. Returns both.
+    /// Changes the extent to the result of `to` for the present extent, which may also depend on other threads. Returns the old and the new extent.
     pub(super) fn change(&self, to: impl Fn(Extent) -> Option<Extent>) -> Option<(Extent, Extent)> {
-        // ORDERING(arena.frontier): Release; pairs with `load`. Weaker: a thread could see words as reserved, but not yet the mark in their shard,
-        // so that idle words would count as used.
-        // Acquire: pairs with itself. Weaker: another thread could still write to words behind a frontier that moved back, as links of spare pieces.
+        // ORDERING(arena.frontier): Release; pairs with `load`. Weaker: a thread could see words as reserved, but not yet the mark in their shard; it
+        // would then count idle words as used. Acquire: pairs with itself. Weaker: another thread could still write to words behind a frontier that
+        // moved back, as the links of spare pieces.
         let both = ord("arena.frontier", Ordering::AcqRel);
         let mut seen = self.now.load(Ordering::Relaxed);
         loop {
@@ -150,7 +150,7 @@ impl ExtentWord {
         }
     }
 
-    /// Counts `words` as free again. If they end at the frontier, as `end` may, it moves back; returns whether it did.
+    /// Counts `words` as free again. If they end at the frontier (`end` is their end, if known), the frontier moves back; returns whether it did.
     pub(super) fn give_back(&self, words: u32, end: Option<u32>) -> bool {
         // ORDERING(arena.returned): Release; pairs with `returned`, see there.
         self.returned.fetch_add(words.into(), ord("arena.returned", Ordering::Release));
@@ -160,19 +160,19 @@ impl ExtentWord {
         })
     }
 
-    /// Moves the frontier to the start of a free piece that ends there. False if it ends elsewhere.
+    /// Moves the frontier to the start of a free piece that ends there. Returns false if the piece does not end at the frontier.
     pub(super) fn retreat(&self, start: u32, end: u32) -> bool {
         self.moves_back(|extent| (extent.frontier == end).then_some(Extent { frontier: start, ..extent }))
     }
 
-    /// Changes the extent. Returns whether the frontier moved back, which is recorded.
+    /// Changes the extent. Returns whether the frontier moved back; if so, it is recorded in `highest`.
     fn moves_back(&self, to: impl Fn(Extent) -> Option<Extent>) -> bool {
         let Some((was, _)) = self.change(to).filter(|(was, is)| is.frontier < was.frontier) else { return false };
         self.highest.fetch_max(was.frontier.into(), Ordering::Relaxed);
         true
     }
 
-    /// The highest frontier so far, once no other thread uses the arena.
+    /// The highest frontier so far; called when no other thread uses the arena.
     pub(super) fn highest(&self) -> u64 {
         self.highest.load(Ordering::Relaxed).max(self.load().frontier.into())
     }
@@ -182,8 +182,8 @@ impl ExtentWord {
 mod tests {
     use super::*;
 
-    /// Catches returned words that count as used, or whose return a reader of the figures misses; also a frontier that moves back over words that
-    /// are not free, or does not move over free ones.
+    /// Catches returned words that still count as used, or whose return a reader of the statistics misses; also a frontier that moves back over words
+    /// that are not free, or does not move over free ones.
     #[test]
     fn only_what_ends_at_the_frontier_moves_it_back() {
         let word = ExtentWord::new(10);

@@ -1,16 +1,15 @@
-//! Compares a row of 32-bit lanes with one value, all at once.
+//! Compares all 32-bit lanes of a row with one value at once.
 //!
-//! A row is [`ROW_WORDS`] words of two lanes each, the lower half of a word first. The result is a mask: bit `i` is for lane `i`. On x86-64 and
-//! little-endian aarch64 this takes eight vector comparisons (SSE2 and NEON, parts of the baselines); elsewhere, under Miri and with
-//! `--cfg fastskip_portable`, a loop over the words. All give the same results for a row at rest, which a test shows.
+//! A row is [`ROW_WORDS`] words of two lanes each, the lower half of a word first. The result is a mask: bit `i` belongs to lane `i`. On x86-64 and
+//! little-endian aarch64 this takes eight vector comparisons (SSE2 and NEON, parts of the baselines); elsewhere, under Miri and with `--cfg
+//! fastskip_portable`, a loop over the words. All these implementations give the same results for a row at rest; a test checks this.
 //!
-//! Writers may change a row meanwhile. Then a result mixes old and new lanes: it is only a hint, and its users verify the nodes that they find
-//! through it.
+//! Writers may change a row meanwhile. Then the result mixes old and new lanes: it is only a hint, and callers verify the nodes that they find.
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::tuning::SLOTS;
 
-/// Words in a row: the slots of a block, and one more word.
+/// The number of words in a row: two lanes each, for the slots of a block and the two lanes before them.
 pub(crate) const ROW_WORDS: u32 = (SLOTS as u32 + 2) / 2;
 
 const _: () = assert!(SLOTS & 1 == 0 && ROW_WORDS <= 16, "a row fills words, and its mask 32 bits");
@@ -18,7 +17,7 @@ const _: () = assert!(SLOTS & 1 == 0 && ROW_WORDS <= 16, "a row fills words, and
 /// A test of each lane.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Test {
-    /// Whether it is greater, as a signed number.
+    /// Whether the lane, as a signed number, is greater than this one.
     Greater(i32),
     Equal(i32),
 }
@@ -36,10 +35,10 @@ pub(crate) fn mask(words: impl Iterator<Item = u64>, test: Test) -> u32 {
     })
 }
 
-/// Lane `lane` of the row at `row`, whose word is loaded with `order`.
+/// Lane `lane` of the row at `row`; its word is loaded with `order`.
 ///
 /// # Safety
-/// The lane is in the row, whose words are initialised.
+/// The lane is in the row, and the words of the row are initialised.
 #[allow(dead_code, reason = "x86-64 loads less than a word")]
 #[inline(always)]
 unsafe fn lane_of_word(row: *const AtomicU64, lane: usize, order: Ordering) -> u32 {
@@ -59,10 +58,10 @@ pub(crate) mod row {
     use crate::mem::lanes::{self, Test};
     use crate::sync::{AtomicU64, Ordering};
 
-    /// Those of the first `lanes` lanes of the row at `row` that pass the test.
+    /// A mask of the first `lanes` lanes of the row at `row` that pass the test.
     ///
     /// # Safety
-    /// `row` points to as many words as these lanes fill; they are initialised, and only ever accessed as atomics.
+    /// `row` points to all words that these lanes fill; the words are initialised, and only ever accessed as atomics.
     pub(crate) unsafe fn mask(row: *const AtomicU64, test: Test, lanes: usize) -> u32 {
         let words = (0..lanes.div_ceil(2)).map(|index| {
             // SAFETY: a word of the row (caller).
@@ -74,7 +73,7 @@ pub(crate) mod row {
     /// Lane `lane` of the row at `row`, loaded with `order`.
     ///
     /// # Safety
-    /// The lane is in the row, which begins words that are initialised and only ever accessed as atomics.
+    /// The lane is in the row; the words of the row are initialised and only ever accessed as atomics.
     #[inline(always)]
     pub(crate) unsafe fn lane(row: *const AtomicU64, lane: usize, order: Ordering) -> u32 {
         // SAFETY: the caller's promise.
@@ -98,22 +97,22 @@ pub(crate) mod row {
     /// The lanes of the row at `row` that pass the test.
     ///
     /// # Safety
-    /// `row` is aligned to 16 bytes and begins 16 words, initialised and only ever accessed as atomics.
+    /// `row` is aligned to 16 bytes; 16 words from it on are initialised and only ever accessed as atomics.
     #[inline(always)]
     pub(crate) unsafe fn mask(row: *const AtomicU64, test: Test, _: usize) -> u32 {
         let (Test::Greater(value) | Test::Equal(value)) = test;
-        // SAFETY: part of the baseline.
+        // SAFETY: SSE2 is part of the baseline.
         let values = unsafe { _mm_set1_epi32(value) };
         let test = |lanes| match test {
-            // SAFETY: part of the baseline.
+            // SAFETY: SSE2 is part of the baseline.
             Test::Greater(_) => unsafe { _mm_cmpgt_epi32(lanes, values) },
-            // SAFETY: part of the baseline.
+            // SAFETY: SSE2 is part of the baseline.
             Test::Equal(_) => unsafe { _mm_cmpeq_epi32(lanes, values) },
         };
         let mut mask = 0;
         for line in 0..2 {
             let line_at = row.wrapping_add(8 * line);
-            // SAFETY: inside the row, two words from an even one on.
+            // SAFETY: two words inside the row, the first of which has an even index.
             let a = test(unsafe { load::<0>(line_at) });
             // SAFETY: as above.
             let b = test(unsafe { load::<16>(line_at) });
@@ -135,11 +134,12 @@ pub(crate) mod row {
 
     /// Lane `lane` of the row at `row`, loaded with `order`, which is Relaxed or Acquire.
     ///
-    /// Only half of a word is loaded, for which Rust has no atomic either. As assembly, the load is for the language a load of the word, and a shift.
-    /// On x86-64 every load acquires. So that an Acquire load does, the compiler must move no access to memory across it: it is not `readonly`.
+    /// Only half of a word is loaded, and Rust has no atomic access for half of a word. The load is written in assembly; for the language it is a
+    /// load of the whole word, and a shift. On x86-64 every load acquires. For an Acquire load, the compiler must not move other memory accesses
+    /// across the assembly, so the assembly is not marked `readonly`.
     ///
     /// # Safety
-    /// The lane is in the row, which begins words that are initialised and only ever accessed as atomics.
+    /// The lane is in the row; the words of the row are initialised and only ever accessed as atomics.
     #[inline(always)]
     pub(crate) unsafe fn lane(row: *const AtomicU64, lane: usize, order: Ordering) -> u32 {
         let value;
@@ -159,11 +159,11 @@ pub(crate) mod row {
         value
     }
 
-    /// Loads two words at once. Rust has no atomic of this width. As assembly, the load is for the language the same as two relaxed loads of the
-    /// words, and its users rely on nothing more.
+    /// Loads two words at once. Rust has no atomic of this width. The load is written in assembly; for the language it is the same as two relaxed
+    /// loads of the words, and the callers rely on nothing more.
     ///
     /// # Safety
-    /// `OFFSET` bytes past `at`, aligned to 16 bytes, lie two initialised words that are only ever accessed as atomics.
+    /// `OFFSET` bytes past `at`, at a multiple of 16 bytes, are two initialised words that are only ever accessed as atomics.
     #[inline(always)]
     unsafe fn load<const OFFSET: usize>(at: *const AtomicU64) -> __m128i {
         let lanes;
@@ -193,16 +193,16 @@ pub(crate) mod row {
     /// The lanes of the row at `row` that pass the test.
     ///
     /// # Safety
-    /// `row` begins 16 words, initialised and only ever accessed as atomics.
+    /// 16 words from `row` on are initialised and only ever accessed as atomics.
     #[inline(always)]
     pub(crate) unsafe fn mask(row: *const AtomicU64, test: Test, _: usize) -> u32 {
         let (Test::Greater(value) | Test::Equal(value)) = test;
-        // SAFETY: part of the baseline.
+        // SAFETY: NEON is part of the baseline.
         let values = unsafe { vdupq_n_s32(value) };
         let test = |lanes| match test {
-            // SAFETY: part of the baseline.
+            // SAFETY: NEON is part of the baseline.
             Test::Greater(_) => unsafe { vcgtq_s32(lanes, values) },
-            // SAFETY: part of the baseline.
+            // SAFETY: NEON is part of the baseline.
             Test::Equal(_) => unsafe { vceqq_s32(lanes, values) },
         };
         // SAFETY: the first half of the row.
@@ -210,9 +210,9 @@ pub(crate) mod row {
         // SAFETY: the second half.
         let high = unsafe { bits(row.wrapping_add(8), &test) };
         let mask;
-        // Each sum of neighbours halves the number of bytes. Three times, and a byte has the bits of eight lanes. For intrinsics, the compiler finds
-        // out that this adds no common bits, and takes three times as many instructions.
-        // SAFETY: accesses no memory; part of the baseline.
+        // Each addition of neighbouring bytes halves their number. After three sums, a byte has the bits of eight lanes. Assembly, because with
+        // intrinsics the compiler detects that the summands have no common bits, and generates three times the instructions. SAFETY: accesses no
+        // memory; NEON is part of the baseline.
         unsafe {
             asm!("addp {low:v}.16b, {low:v}.16b, {high:v}.16b",
                  "addp {low:v}.16b, {low:v}.16b, {low:v}.16b",
@@ -224,10 +224,10 @@ pub(crate) mod row {
         mask
     }
 
-    /// A byte for each of the 16 lanes at `at`: bit `i % 8` for lane `i` where it passes the test, otherwise 0.
+    /// One byte for each of the 16 lanes at `at`: bit `i % 8` is set for lane `i` if the lane passes the test; all other bits are 0.
     ///
     /// # Safety
-    /// `at` begins 8 words, initialised and only ever accessed as atomics.
+    /// 8 words from `at` on are initialised and only ever accessed as atomics.
     #[inline(always)]
     unsafe fn bits(at: *const AtomicU64, test: impl Fn(int32x4_t) -> uint32x4_t) -> uint8x16_t {
         // SAFETY: the first half of the lanes.
@@ -246,21 +246,21 @@ pub(crate) mod row {
         let bytes = unsafe { vmovn_u16(low) };
         // SAFETY: as above.
         let bytes = unsafe { vmovn_high_u16(bytes, high) };
-        // SAFETY: part of the baseline.
+        // SAFETY: NEON is part of the baseline.
         let bit_of_lane = unsafe { vdupq_n_u64(0x8040_2010_0804_0201) };
         // SAFETY: another view of the same bits.
         let bit_of_lane = unsafe { vreinterpretq_u8_u64(bit_of_lane) };
-        // SAFETY: part of the baseline.
+        // SAFETY: NEON is part of the baseline.
         unsafe { vandq_u8(bytes, bit_of_lane) }
     }
 
     /// Lane `lane` of the row at `row`, loaded with `order`, which is Relaxed or Acquire.
     ///
-    /// A Relaxed load is assembly, because Rust has no atomic for half of a word: for the language it is a Relaxed load of the word, and a shift. That
-    /// is not enough for an Acquire load, because an ordinary load of aarch64 does not acquire.
+    /// A Relaxed load is written in assembly, because Rust has no atomic access for half of a word: for the language it is a Relaxed load of the
+    /// word, and a shift. An Acquire load needs more, because an ordinary load of aarch64 does not acquire.
     ///
     /// # Safety
-    /// The lane is in the row, which begins words that are initialised and only ever accessed as atomics.
+    /// The lane is in the row; the words of the row are initialised and only ever accessed as atomics.
     #[inline(always)]
     pub(crate) unsafe fn lane(row: *const AtomicU64, lane: usize, order: Ordering) -> u32 {
         if order != Ordering::Relaxed {
@@ -275,11 +275,11 @@ pub(crate) mod row {
         value
     }
 
-    /// Loads four words at once. Rust has no atomic of this width. As assembly, the load is for the language the same as four relaxed loads of the
-    /// words (the processor loads a vector as two words, each at once), and its users rely on nothing more.
+    /// Loads four words at once. Rust has no atomic of this width. The load is written in assembly; for the language it is the same as four relaxed
+    /// loads of the words (the processor loads a vector as two words, each at once), and the callers rely on nothing more.
     ///
     /// # Safety
-    /// `OFFSET` bytes past `at`, aligned to words, lie four initialised words that are only ever accessed as atomics.
+    /// `OFFSET` bytes past `at`, at a multiple of 8 bytes, are four initialised words that are only ever accessed as atomics.
     #[inline(always)]
     unsafe fn load<const OFFSET: usize>(at: *const AtomicU64) -> (int32x4_t, int32x4_t) {
         let (low, high);

@@ -1,6 +1,6 @@
 //! Memory: an address range, its division among shards, and the limit on entries.
 //!
-//! The models in `loom-tests` declare these modules themselves, with a `storage` of their own.
+//! The loom models in `loom-tests` declare these modules themselves, with their own `storage`.
 
 pub(crate) mod arena;
 mod chunk;

@@ -1,8 +1,8 @@
-//! Marks memory that must not be touched for address sanitizer.
+//! Marks memory that must not be accessed, for address sanitizer.
 //!
-//! An arena is one mapping, so a sanitizer does not notice when a node's bytes are overrun into its neighbour's. With `--cfg fastskip_poisoned` and
-//! `-Zsanitizer=address`, words are poisoned when they are allocated, a node's bytes are unpoisoned when it is written, and a poisoned word stays
-//! between any two nodes. Without the flag, this file compiles to nothing. `.ci/sanitize` uses it.
+//! An arena is one mapping, so a sanitizer does not notice an access that runs past a node into the next one. With `--cfg fastskip_poisoned` and
+//! `-Zsanitizer=address`, words are poisoned when they are allocated, and a node's bytes are unpoisoned when it is written. One poisoned word stays
+//! between any two nodes. Without the flag, this file compiles to nothing. `.ci/sanitize` uses the flag.
 
 /// The number of words that stay poisoned after each node.
 pub(crate) const REDZONE_WORDS: usize = if cfg!(fastskip_poisoned) { 1 } else { 0 };
@@ -17,7 +17,7 @@ unsafe extern "C" {
 #[inline(always)]
 pub(crate) fn poison(at: *const u8, len: usize) {
     #[cfg(fastskip_poisoned)]
-    // SAFETY: changes nothing but what the sanitizer reports.
+    // SAFETY: changes only the reports of the sanitizer.
     unsafe {
         __asan_poison_memory_region(at.cast(), len);
     }
@@ -29,7 +29,7 @@ pub(crate) fn poison(at: *const u8, len: usize) {
 #[inline(always)]
 pub(crate) fn unpoison(at: *const u8, len: usize) {
     #[cfg(fastskip_poisoned)]
-    // SAFETY: changes nothing but what the sanitizer reports.
+    // SAFETY: changes only the reports of the sanitizer.
     unsafe {
         __asan_unpoison_memory_region(at.cast(), len);
     }

@@ -1,5 +1,5 @@
-//! Ranges of addresses, and the pool that passes them from one table to the next. The sum of all ranges of the process has a bound, so that tables
-//! leave addresses to the process, and the system's mappings.
+//! Address ranges, and the pool that passes them from a dropped table to the next one. The sum of all ranges of the process is bounded, so that
+//! tables leave addresses and mappings of the system to the rest of the process.
 
 use core::fmt;
 use core::ptr::NonNull;
@@ -12,35 +12,37 @@ use memmap2::{MmapMut, MmapOptions, MmapRaw};
 use super::poison::unpoison;
 use crate::sync::{AtomicU64, Ordering};
 
-/// Ranges up to this size come from the allocator, which is quicker than the system. 256 KiB. Under Miri, which cannot reserve addresses, all do.
+/// Ranges up to this size come from the allocator, which is faster than the system. 256 KiB. Under Miri, which cannot reserve addresses, all do.
 pub(super) const HEAP_BYTES: usize = if cfg!(miri) { 4 << 20 } else { 256 << 10 };
 
-/// The factor by which a request shrinks when the system refuses: the table should not take the last memory that the system would grant.
+/// The factor by which a request shrinks when the system refuses it: a table should not take the last memory that the system would grant.
 pub(super) const LESS: usize = 16;
 
-/// The range of a table without a limit. A table may grow into it. Windows charges a mapping when it is made, not when it is touched.
+/// The size of the range of a table without a limit. The table may grow into all of it. Windows charges a mapping when it is created, not when
+/// touched.
 pub(crate) const UNLIMITED_BYTES: usize = if cfg!(windows) { 1 << 30 } else { 16 << 30 };
 
-/// The bytes that all tables may have together: 64 TiB, half of the 47 bits that the common systems give to a process.
+/// The maximum number of bytes of all tables together: 64 TiB, half of the 47 bits that common systems give to a process.
 const MOST: u64 = 64 << 40;
 
-/// A table without a limit takes at most one part in this many of what is left. So 2048 tables get the whole range, 30,000 each of the next three
-/// sizes, a sixteenth of the one before, and more than 120,000 tables one at all.
+/// A table without a limit takes at most one part in this many of the bytes that are left. So 2048 tables get the whole range; 30,000 tables get each
+/// of the next three sizes, which decrease by a factor of sixteen; and more than 120,000 tables get a range at all.
 const PART: u64 = 2048;
 
-/// The ranges that may ask for huge pages. Each is two mappings of the system, of which Linux allows a process 65,530; other ranges are joined there.
+/// The maximum number of ranges that may ask for huge pages. Each of them is two mappings of the system, of which Linux allows a process 65,530;
+/// adjacent ranges without huge pages are joined into one mapping.
 const MOST_HUGE: u64 = 8192;
 
-/// Each time as many bytes were added, a table asks whether the system would grant further addresses. 16 MiB.
+/// After each addition of this many bytes, a table tests whether the system would grant further addresses. 16 MiB.
 const ASK: u64 = 16 << 20;
 
-/// The bytes that must be left to the process, for its threads and allocations, once tables have as much. 256 MiB.
+/// The maximum number of bytes that must be left to the process, for its threads and allocations; less is required while tables have less. 256 MiB.
 const LEFT: u64 = 256 << 20;
 
 static BYTES: AtomicU64 = AtomicU64::new(0);
 static HUGE: AtomicU64 = AtomicU64::new(0);
 
-/// The bytes that a table without a limit asks for: fewer where tables have much already.
+/// The number of bytes that a table without a limit requests: fewer if the tables of the process have many already.
 pub(crate) fn unlimited_bytes() -> usize {
     let left = MOST.saturating_sub(BYTES.load(Ordering::Relaxed));
     let mut bytes = UNLIMITED_BYTES;
@@ -50,12 +52,12 @@ pub(crate) fn unlimited_bytes() -> usize {
     bytes
 }
 
-/// A part of a sum, which is taken back when this is dropped.
+/// A part of a sum, which is subtracted when this value is dropped.
 #[derive(Debug)]
 struct Share {
     total: &'static AtomicU64,
     share: u64,
-    /// The sum with it.
+    /// The sum after this share was added.
     sum: u64,
 }
 
@@ -78,40 +80,40 @@ impl Drop for Share {
 /// Alignment of a range: rows of the index are aligned to cache lines.
 const ALIGN: usize = 64;
 
-/// The number of ranges that are kept for tables without a pool, and the maximum memory of each. 8, and 256 KiB: 2 MiB in all.
+/// The number of ranges that are kept for tables without a pool, and the maximum used memory of each. 8, and 256 KiB: 2 MiB in all.
 const SHARED_RANGES: usize = 8;
 const SHARED_BYTES: usize = 256 << 10;
 
-/// A size of huge page on the common 64-bit systems. Tables smaller than one keep ordinary pages.
+/// The size of a huge page on the common 64-bit systems. Tables smaller than this keep ordinary pages.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// A range of addresses that one table has, aligned to a cache line.
+/// A range of addresses that belongs to one table, aligned to a cache line.
 #[derive(Debug)]
 pub(crate) struct Range {
     base: NonNull<u8>,
     len: usize,
-    /// The mapping, or none if the allocator gave the range.
+    /// The mapping; `None` if the range came from the allocator.
     map: Option<MmapRaw>,
-    /// Whether huge pages were wanted.
+    /// Whether huge pages were requested.
     huge_pages: bool,
-    /// Its parts of the sums over all tables.
+    /// The shares of this range in the sums over all tables.
     addresses: Option<Share>,
     _advised: Option<Share>,
 }
 
-// SAFETY: owns its memory, and only hands out its address.
+// SAFETY: it owns its memory, and only hands out the address.
 unsafe impl Send for Range {}
 // SAFETY: as above.
 unsafe impl Sync for Range {}
 
 impl Range {
-    /// A range of `bytes`, or repeatedly much less while the system refuses, the tables of the process have too much, or too little would be left
-    /// to the process, but no less than `least`. Both are multiples of 64.
+    /// A range of `bytes`. The size is divided repeatedly while the system refuses, the tables of the process have too much, or too little would be
+    /// left to the process; it is never less than `least`. `bytes` and `least` are multiples of 64.
     ///
     /// # Errors
-    /// The last refusal.
+    /// Returns the last error of the system.
     pub(crate) fn reserve(bytes: usize, least: usize, huge_pages: bool) -> io::Result<Self> {
-        // Returns the memory of the shared pool to the system, unless another thread has it. Returns whether there was any.
+        // Returns the memory of the shared pool to the system, unless another thread is using the pool. Returns whether the pool had any memory.
         let give_up = || TablePool::shared().try_with(core::mem::take).is_some_and(|kept| !kept.is_empty());
         let mut len = bytes.max(least);
         let mut is_cleared = false;
@@ -125,13 +127,13 @@ impl Range {
         }
     }
 
-    /// A range of `len` bytes that leaves addresses to the process. That is tried if `is_scarce`, and else once in a while.
+    /// A range of `len` bytes that leaves addresses to the process. Tests this if `is_scarce`, and otherwise once in a while.
     fn granted(len: usize, huge_pages: bool, is_scarce: bool) -> io::Result<Self> {
         let addresses = Share::take(&BYTES, len as u64, MOST).ok_or(io::ErrorKind::OutOfMemory)?;
         let mut range = if len <= HEAP_BYTES { Self::allocate(len) } else { Self::map(len, huge_pages) }?;
         let Share { sum, share, .. } = addresses;
         if !cfg!(miri) && (is_scarce || (sum - share) / ASK != sum / ASK) {
-            // As much as this range, and as much as all tables have.
+            // The test maps the size of this range or, if that is larger, the size of all tables up to `LEFT`.
             Self::map_anonymous(share.max(sum.min(LEFT)) as usize)?;
         }
         range.addresses = Some(addresses);
@@ -142,7 +144,7 @@ impl Range {
         Layout::from_size_align(len, ALIGN).map_err(io::Error::other)
     }
 
-    /// A range from the allocator. Its contents are undefined, like those of a range from an earlier table: tables read only what they wrote.
+    /// A range from the allocator. Its contents are undefined, like those of a range from an earlier table: a table reads only words that it wrote.
     fn allocate(len: usize) -> io::Result<Self> {
         let layout = Self::layout(len.max(ALIGN))?;
         // SAFETY: the size is not 0.
@@ -156,19 +158,20 @@ impl Range {
         }
         let map = MmapRaw::from(Self::map_anonymous(len)?);
         let base = NonNull::new(map.as_mut_ptr()).ok_or(io::ErrorKind::OutOfMemory)?;
-        // A process with many such ranges goes without.
+        // A process with many such ranges does not use huge pages for further ones.
         let may_advise = cfg!(target_os = "linux") && huge_pages && map.len() > 2 * HUGE_PAGE;
         let advised = may_advise.then(|| Share::take(&HUGE, 1, MOST_HUGE)).flatten();
         #[cfg(target_os = "linux")]
         if advised.is_some() {
-            // Past the first one, so that a small table takes little memory. A kernel that was built without them refuses: the table is only slower.
+            // The first huge page is left out, so that a small table takes little memory. If the kernel has no huge pages, the call fails, and the
+            // table is slower.
             drop(map.advise_range(memmap2::Advice::HugePage, HUGE_PAGE, map.len() - HUGE_PAGE));
         }
         Ok(Self { base, len: map.len(), map: Some(map), huge_pages, addresses: None, _advised: advised })
     }
 
     fn map_anonymous(len: usize) -> io::Result<MmapMut> {
-        // Without a claim on swap the kernel counts a page when it is touched, not when it is reserved.
+        // Without a claim on swap, the kernel counts a page when it is touched, not when it is reserved.
         MmapOptions::new().len(len).no_reserve_swap().map_anon()
     }
 
@@ -190,18 +193,17 @@ impl Drop for Range {
         }
         unpoison(self.base(), self.len);
         if let Ok(layout) = Self::layout(self.len) {
-            // SAFETY: allocated with this layout, and nobody else has it.
+            // SAFETY: allocated with this layout, and used by nobody else.
             unsafe { dealloc(self.base(), layout) };
         }
     }
 }
 
-/// Keeps the memory of dropped tables for the tables that are made next.
+/// Keeps the memory of dropped tables for tables that are built later.
 ///
-/// A table that was built with [`Builder::pool`](crate::Builder::pool) takes its memory from the pool, if the pool has memory of the needed size,
-/// and returns it when its last handle is dropped. So an engine that repeatedly replaces its memtable touches no fresh page. A clone is the same
-/// pool. The pool may be dropped before its tables. Other tables share [a small pool](Self::shared), so that tables of a few entries cost almost
-/// nothing.
+/// A table that was built with [`Builder::pool`](crate::Builder::pool) takes its memory from the pool, if the pool has memory of the needed size, and
+/// returns it when its last handle is dropped. So an engine that repeatedly replaces its memtable touches no new pages. A clone refers to the same
+/// pool. The pool may be dropped before its tables. Other tables share [a small pool](Self::shared), so tables of a few entries cost almost nothing.
 ///
 /// ```
 /// use fastskip::{Memtable, TablePool};
@@ -218,7 +220,7 @@ impl Drop for Range {
 pub struct TablePool(Arc<Pool>);
 
 struct Pool {
-    /// The maximum number of kept ranges, and the maximum of used bytes of each.
+    /// The maximum number of ranges to keep, and the maximum number of used bytes of each.
     most: usize,
     most_bytes: usize,
     kept: Mutex<Vec<Kept>>,
@@ -226,7 +228,7 @@ struct Pool {
 
 struct Kept {
     range: Range,
-    /// The bytes of it that a table has used, which may be committed memory.
+    /// The number of bytes of the range that tables have used: these may be committed memory.
     used: usize,
 }
 
@@ -242,21 +244,21 @@ impl TablePool {
     }
 
     /// The pool of all tables of the process that are built without one. It keeps the ranges of up to eight tables that used no more than 256 KiB
-    /// each: 2 MiB of memory in ordinary pages, and the addresses of the ranges. [`clear`](Self::clear) returns them to the system; so does a table
-    /// whose request for a range is refused.
+    /// each: at most 2 MiB of memory in ordinary pages, and the addresses of the ranges. [`clear`](Self::clear) returns these ranges to the system. A
+    /// table whose request for a range is refused also returns them.
     #[must_use]
     pub fn shared() -> &'static Self {
         static SHARED: LazyLock<TablePool> = LazyLock::new(|| TablePool::with(SHARED_RANGES, SHARED_BYTES));
         &SHARED
     }
 
-    /// The number of tables whose memory it keeps at the moment.
+    /// The number of tables whose memory the pool keeps at the moment.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.kept.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Whether it keeps no memory at the moment.
+    /// Whether the pool keeps no memory at the moment.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -268,13 +270,13 @@ impl TablePool {
         self.0.kept.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|kept| kept.used).sum()
     }
 
-    /// Returns the memory that it keeps to the system.
+    /// Returns all memory of the pool to the system.
     pub fn clear(&self) {
         let kept = core::mem::take(&mut *self.0.kept.lock().unwrap_or_else(PoisonError::into_inner));
         drop(kept);
     }
 
-    /// Runs `with` on the ranges, unless another thread has them: no thread waits for a pool.
+    /// Runs `with` on the ranges, unless another thread is using them: no thread waits for a pool.
     fn try_with<R>(&self, with: impl FnOnce(&mut Vec<Kept>) -> R) -> Option<R> {
         match self.0.kept.try_lock() {
             Ok(mut kept) => Some(with(&mut kept)),
@@ -283,7 +285,7 @@ impl TablePool {
         }
     }
 
-    /// The most recently returned range of `bytes`, if any, and the number of its bytes that were used before.
+    /// The most recently returned range of `bytes`, if any, and the number of its bytes that earlier tables have used.
     pub(super) fn take(&self, bytes: usize, huge_pages: bool) -> Option<(Range, usize)> {
         self.try_with(|kept| {
             let fits = |kept: &Kept| {
@@ -294,9 +296,9 @@ impl TablePool {
         })?
     }
 
-    /// Keeps `range`, of which `used` bytes were used, in place of the oldest if there are enough.
+    /// Keeps `range`, of which `used` bytes were used; if the pool is full, it replaces the oldest range.
     pub(super) fn put(&self, range: Range, used: usize) {
-        // Windows counts reserved memory.
+        // Windows charges reserved memory.
         let cost = if cfg!(windows) { range.len() } else { used };
         let mut new = Some(Kept { range, used });
         let replaced = self.try_with(|kept| {
@@ -307,7 +309,7 @@ impl TablePool {
             kept.extend(new.take());
             replaced
         });
-        // Unmapping takes long, so it is done after the lock is released.
+        // Unmapping is slow, so it is done after the lock is released.
         drop((replaced, new));
     }
 }

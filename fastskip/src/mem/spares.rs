@@ -1,41 +1,43 @@
-//! Spare pieces of the range, which were given back or taken back from a shard: they are free, and not counted as reserved.
+//! Spare pieces of the range, which were given back, or taken back from a shard: they are free and are not counted as reserved.
 //!
-//! The list of pieces is kept in the pieces themselves, so there may be any number of them. A bin is a stack of pieces of about one size: bin `b`
-//! has those of 2^b words up to twice as many. Its word names the first piece, and the first word of each piece holds its end and the next piece.
+//! The list of pieces is kept in the pieces themselves, so there may be any number of them. A bin is a stack of pieces of similar size: bin `b` has
+//! the pieces of at least 2^b and fewer than 2^(b+1) words. The bin's word names the first piece, and the first word of each piece holds the end of
+//! the piece and the next piece.
 //!
-//! Any thread pushes a piece, by CAS. To take one out, a thread takes the whole stack: it leaves an empty one with the lock bit set, onto which
-//! others continue to push, and puts back the pieces that it does not need. No thread waits for the bit; a thread that finds it set looks
-//! elsewhere. So a piece that a thread reads is its own, and cannot have been taken and pushed again meanwhile.
+//! Any thread may push a piece, by CAS. To take a piece, a thread takes the whole stack. It leaves an empty stack with the lock bit set, onto which
+//! other threads continue to push, and puts back the pieces that it does not need. No thread waits for the bit; a thread that finds it set searches
+//! another bin. So a piece that a thread reads belongs to that thread, and cannot have been taken and pushed again meanwhile.
 //!
-//! Neighbouring pieces are joined from time to time: all are taken out, sorted by address, and joined ([`join`](Spares::join)), which takes O(n log
-//! n) for n pieces. The arena decides when that is worth its time, by the words that came since the last time ([`fresh`](Spares::fresh)).
+//! Neighbouring pieces are joined from time to time: all pieces are taken out, sorted by address, and joined ([`join`](Spares::join)), which takes
+//! O(n log n) for n pieces. The arena decides when a join is worth its time, from the number of words that came since the last join
+//! ([`fresh`](Spares::fresh)).
 //!
-//! Every step is Acquire or Release here, unlike elsewhere in the arena, because the first word of a piece is written. A thread that receives a
-//! piece writes to it after those writes.
+//! Unlike elsewhere in the arena, every step here is Acquire or Release, because the first word of a piece is written. So a thread that receives a
+//! piece writes to the piece only after that earlier write.
 
 use super::chunk::Chunk;
 use super::storage::Storage;
 use crate::sync::{AtomicU64, Ordering, ord};
 use crate::tuning::SPARE_BINS;
 
-/// The number of pieces that are tried in a bin whose pieces may be too small.
+/// The number of pieces that are examined in a bin whose pieces may be too small.
 const LOOKS: usize = 8;
 
 /// The lock bit of a bin's word: another thread is searching the bin for a piece.
 const LOCKED: u64 = 1 << 32;
 
-/// More words than any piece has: no search was in vain.
+/// More words than any piece has: no search has failed yet.
 const NEVER: u64 = u32::MAX as u64;
 
 /// The free pieces of one arena.
 #[derive(Debug)]
 pub(super) struct Spares {
     bins: [AtomicU64; SPARE_BINS],
-    /// Words that came since pieces were last joined.
+    /// The number of words that came since pieces were last joined.
     fresh: AtomicU64,
-    /// The number of threads that hold pieces which they will put back, at least in part.
+    /// The number of threads that hold pieces and will put back at least a part of them.
     holders: AtomicU64,
-    /// In the upper half, the number of pieces that came; in the lower half, the size from which on every search since then was in vain.
+    /// In the upper half, the number of pieces that came; in the lower half, the least size for which a search since then has failed.
     refused: AtomicU64,
 }
 
@@ -56,31 +58,31 @@ impl Spares {
         }
     }
 
-    /// The bin of pieces of this many words.
+    /// The bin for pieces of this many words.
     fn bin(words: u32) -> usize {
         let size = words.max(1).ilog2() as usize;
         if size < SPARE_BINS { size } else { SPARE_BINS - 1 }
     }
 
-    /// Words that came since pieces were last joined.
+    /// The number of words that came since pieces were last joined.
     pub(super) fn fresh(&self) -> u64 {
         self.fresh.load(Ordering::Relaxed)
     }
 
-    /// Whether there is no piece, except those that a thread holds.
+    /// Whether there is no piece, except pieces that a thread holds.
     pub(super) fn are_none(&self) -> bool {
         self.bins.iter().all(|bin| bin.load(Ordering::Relaxed) == 0)
     }
 
-    /// Whether a thread has pieces which it will put back.
+    /// Whether a thread holds pieces that it will put back.
     pub(super) fn are_held(&self) -> bool {
         self.holders.load(Ordering::Relaxed) != 0
     }
 
-    /// Keeps `piece`, which was given back and is the caller's alone.
+    /// Keeps `piece`, which was given back and belongs to the caller alone.
     pub(super) fn put(&self, storage: &Storage, piece: Chunk) {
         self.push(storage, piece);
-        // Counted after the push: a join that resets this count has seen the piece, or leaves it to the next join.
+        // Counted after the push: a join that resets this count has either seen the piece, or leaves it to the next join.
         self.fresh.fetch_add(piece.room().into(), Ordering::Relaxed);
     }
 
@@ -99,7 +101,7 @@ impl Spares {
         loop {
             Linked { piece, next: seen as u32 }.write(storage);
             let first = seen & LOCKED | u64::from(piece.next);
-            // ORDERING(spares.bin): Release; pairs with `take_stack` and `put_back`. Weaker: the piece's first word could be read before it is
+            // ORDERING(spares.bin): Release; pairs with `take_stack` and `put_back`. Weaker: a thread could read the piece's first word before it is
             // written (loom `spare_pieces_*`).
             match bin.compare_exchange_weak(seen, first, ord("spares.bin", Ordering::Release), Ordering::Relaxed) {
                 Ok(_) => break,
@@ -107,20 +109,20 @@ impl Spares {
                 Err(now) => seen = now,
             }
         }
-        // Relaxed, after the CAS: a search that began before it does not record that it was in vain. A search that sees the count and not yet the
-        // piece may record that; then the piece is found when the next one comes.
+        // Relaxed, after the CAS: a search that began before this step cannot record its failure. A search that sees the count but not yet the piece
+        // may record a failure; then the piece is found only when the next piece comes.
         let count = |refused: u64| Some(((refused >> 32) + 1) << 32 | NEVER);
-        // Cannot fail: `count` always answers.
+        // Cannot fail: `count` always returns a value.
         _ = self.refused.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count);
     }
 
-    /// Takes a piece of at least `words`, from the smallest bin in which a few looks find one. The rest of the piece must be [put
+    /// Takes a piece of at least `words`, from the smallest bin in which a limited number of looks finds one. The rest of the piece must be [put
     /// back](Self::put_rest), even if it is empty.
     pub(super) fn take_fitting(&self, storage: &Storage, words: u32) -> Option<Chunk> {
         self.take(storage, words, LOOKS)
     }
 
-    /// Like [`take_fitting`](Self::take_fitting), but looks at all pieces of the bin, O(n), unless the same search was in vain before.
+    /// Like [`take_fitting`](Self::take_fitting), but looks at all pieces of the bin, O(n), unless the same search has failed before.
     pub(super) fn take_any(&self, storage: &Storage, words: u32) -> Option<Chunk> {
         let before = self.refused.load(Ordering::Relaxed);
         if u64::from(words) >= before & NEVER {
@@ -129,7 +131,7 @@ impl Spares {
         let found = self.take(storage, words, usize::MAX);
         if found.is_none() && !self.are_held() {
             let in_vain = before & !NEVER | u64::from(words);
-            // If it fails, a piece came meanwhile, or another thread recorded the same: only time is lost.
+            // If this exchange fails, a piece came meanwhile, or another thread recorded the same: this costs only time.
             _ = self.refused.compare_exchange(before, in_vain, Ordering::Relaxed, Ordering::Relaxed);
         }
         found
@@ -171,7 +173,7 @@ impl Spares {
         None
     }
 
-    /// Takes all pieces of a bin and leaves `left` there. Returns the first piece, or `None` if there are none or another thread has them.
+    /// Takes all pieces of a bin and leaves `left` there. Returns the first piece; `None` if the bin is empty or another thread has its pieces.
     fn take_stack(bin: &AtomicU64, left: u64) -> Option<u32> {
         let take = |seen: u64| (seen != 0 && seen & LOCKED == 0).then_some(left);
         // ORDERING(spares.bin.read): Acquire; pairs with `push` and `put_back`, see there.
@@ -179,7 +181,7 @@ impl Spares {
         Some(bin.fetch_update(acquire, Ordering::Relaxed, take).ok()? as u32)
     }
 
-    /// Puts the stack that begins with `first` back below the pieces that were pushed meanwhile, and unlocks the bin.
+    /// Puts the stack that begins with `first` back, below the pieces that were pushed meanwhile, and unlocks the bin.
     fn put_back(storage: &Storage, bin: &AtomicU64, first: u32) {
         // ORDERING(spares.bin.read): Acquire; pairs with `push`, see there.
         let acquire = ord("spares.bin.read", Ordering::Acquire);
@@ -196,7 +198,7 @@ impl Spares {
                 if let Some(last) = last {
                     Linked { next: first, ..last }.write(storage);
                 }
-                // Pieces that are pushed from now on lie on top of both.
+                // Pieces that are pushed from now on lie on top of the joined stack.
                 is_joined = true;
             }
             let whole = u64::from(if pushed == 0 { first } else { pushed });
@@ -210,8 +212,8 @@ impl Spares {
         }
     }
 
-    /// Joins neighbouring pieces, except those of locked bins. Shows each piece to `is_used`, in the order of addresses, and keeps those for which
-    /// it returns false.
+    /// Joins neighbouring pieces, except those in locked bins. Calls `is_used` with each piece, in the order of addresses, and keeps the pieces for
+    /// which it returns false.
     pub(super) fn join(&self, storage: &Storage, mut is_used: impl FnMut(Chunk) -> bool) {
         self.holders.fetch_add(1, Ordering::Relaxed);
         let fresh = self.fresh.swap(0, Ordering::Relaxed);
@@ -222,14 +224,14 @@ impl Spares {
             }
         }
         if is_any_locked {
-            // Joins again soon, but less and less often, so that this ends.
+            // The next join comes soon, but the intervals grow, so that joins do not repeat for ever.
             self.fresh.fetch_add(fresh / 2, Ordering::Relaxed);
         }
         self.holders.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn take_joined<'a>(&self, storage: &'a Storage) -> impl Iterator<Item = Chunk> + 'a {
-        // Like a binary counter: `sorted[i]` has twice as many pieces as `sorted[i - 1]`, or none.
+        // Works like a binary counter: `sorted[i]` has twice as many pieces as `sorted[i - 1]`, or none.
         let mut sorted = [0; 32];
         for mut at in self.bins.iter().filter_map(|bin| Self::take_stack(bin, 0)) {
             while let Some(linked) = Linked::read(storage, at) {
@@ -277,19 +279,19 @@ fn merge(storage: &Storage, a: u32, b: u32) -> u32 {
 }
 
 impl Linked {
-    /// The piece at `at`, which belongs to the caller; `None` at 0.
+    /// The piece at `at`, which must belong to the caller; `None` if `at` is 0.
     fn read(storage: &Storage, at: u32) -> Option<Self> {
         if at == 0 {
             return None;
         }
-        // SAFETY: pieces begin at words of the range that are theirs, and the first was written when the piece came; the caller took the stack.
+        // SAFETY: pieces begin at words of the range that are theirs, and the first word was written when the piece came; the caller took the stack.
         let word = unsafe { storage.read_spare(at) };
         Some(Self { piece: Chunk { next: at, end: (word >> 32) as u32 }, next: word as u32 })
     }
 
     fn write(self, storage: &Storage) {
         let word = u64::from(self.piece.end) << 32 | u64::from(self.next);
-        // SAFETY: the first word of a piece that is the caller's alone, and in which nothing is stored.
+        // SAFETY: the first word of a piece that belongs to the caller alone, and in which nothing is stored.
         unsafe { storage.write_spare(self.piece.next, word) };
     }
 }
@@ -308,7 +310,7 @@ mod tests {
         Chunk { next, end }
     }
 
-    /// Takes all pieces out, joined.
+    /// Takes all pieces out, after joining them.
     fn all(spares: &Spares, storage: &Storage) -> Vec<Chunk> {
         let mut all = Vec::new();
         spares.join(storage, |piece| {
@@ -318,7 +320,7 @@ mod tests {
         all
     }
 
-    /// Catches a fitting piece that is never found because it is behind slightly smaller ones of its bin.
+    /// Catches a piece that would fit but is never found, because it is behind slightly smaller pieces of its bin.
     #[test]
     fn a_piece_is_found_behind_many_that_are_too_small() {
         let (spares, storage) = (Spares::new(), storage());
@@ -331,7 +333,7 @@ mod tests {
         assert_eq!(spares.take_any(&storage, 80), Some(piece(1, 101)), "what came is looked for again");
     }
 
-    /// Catches neighbouring pieces that are not joined, pieces out of order, and single words that are forgotten.
+    /// Catches neighbouring pieces that are not joined, pieces out of order, and single words that are lost.
     #[test]
     fn pieces_that_touch_become_one() {
         let (spares, storage) = (Spares::new(), storage());
@@ -346,7 +348,7 @@ mod tests {
     }
 
     proptest! {
-        /// Catches a word that is in two pieces or in none after any sequence of operations, and a piece that is too small.
+        /// Catches a word that is in two pieces or in none after any sequence of operations, and a returned piece that is too small.
         #[test]
         fn every_word_is_in_one_piece(steps in prop::collection::vec((0..50_u8, 1..=200_u32, any::<prop::sample::Index>()), 1..400)) {
             let (spares, storage) = (Spares::new(), storage());

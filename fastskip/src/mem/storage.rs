@@ -1,8 +1,8 @@
-//! The bytes under the arena: one reserved address range, seen as 8-byte words or as byte strings.
+//! The memory of the arena: one reserved address range, accessed as 8-byte words or as byte strings.
 //!
-//! A word is used either as an atomic or as part of a byte string for the whole life of the table, never both.
-//! The initial contents of a range are undefined: only written words are read. The system commits pages at first touch.
-//! The models in `loom-tests` replace this file by one that checks those rules.
+//! For the whole life of the table, a word is used either as an atomic or as part of a byte string, never as both. The initial contents of a range
+//! are undefined: only written words are read. The system commits pages at first touch. The loom models in `loom-tests` replace this file by one that
+//! checks these rules.
 
 use core::marker::PhantomData;
 use std::io;
@@ -18,21 +18,21 @@ use crate::sync::{AtomicU64, Ordering};
 /// Bytes in a word, the unit of every offset.
 pub(crate) const WORD: usize = 8;
 
-/// The unit of range sizes, so that a pool finds ranges of the same size.
+/// Range sizes are multiples of this unit, so that a pool finds ranges of the same size.
 const PAGE: usize = 4 << 10;
 
-/// The most words a 32-bit offset reaches: 32 GiB.
+/// The number of words that a 32-bit offset can address: 32 GiB.
 pub(crate) const MAX_WORDS: u64 = 1 << 32;
 
-/// A range of memory that one table uses, and the pool that it returns to.
+/// A range of memory that one table uses, and the pool to which the range returns.
 #[derive(Debug)]
 pub(crate) struct Storage {
-    /// `None` only while it is dropped.
+    /// `None` only during `drop`.
     range: Option<Range>,
-    /// Where the range begins.
+    /// The address where the range begins.
     base: *mut u8,
     pool: TablePool,
-    /// The number of bytes from the base on that were used, by this table or an earlier one.
+    /// The number of bytes from the base on that this table or an earlier one has used.
     used: usize,
 }
 
@@ -42,10 +42,10 @@ unsafe impl Send for Storage {}
 unsafe impl Sync for Storage {}
 
 impl Storage {
-    /// Takes `bytes` from the pool or reserves them; reserves much less while the system refuses, but no less than `least`.
+    /// Takes `bytes` from the pool or reserves them; the size is divided repeatedly while the system refuses, but is never less than `least`.
     ///
     /// # Errors
-    /// The system's last refusal.
+    /// Returns the last error of the system.
     pub(crate) fn reserve(bytes: usize, least: usize, huge_pages: bool, pool: Option<&TablePool>) -> io::Result<Self> {
         let (bytes, least) = (bytes.next_multiple_of(PAGE), least.next_multiple_of(PAGE));
         let pool = pool.unwrap_or_else(|| TablePool::shared());
@@ -61,7 +61,7 @@ impl Storage {
         self.used = self.used.max(words.min(self.words()) as usize * WORD);
     }
 
-    /// Words in the range.
+    /// The number of words in the range.
     pub(crate) fn words(&self) -> u64 {
         (self.range.as_ref().map_or(0, Range::len) / WORD) as u64
     }
@@ -84,24 +84,25 @@ impl Storage {
     /// `off < self.words()`.
     #[inline(always)]
     pub(crate) unsafe fn words_from(&self, off: u32) -> Words<'_> {
-        // As words from the start: the compiler scales an offset in words where it is used, and not before.
-        // SAFETY: inside the range by the caller's promise.
+        // The cast precedes the addition, so that the compiler scales an offset only where it is used. SAFETY: inside the range by the caller's
+        // promise.
         Words { at: unsafe { self.base.cast::<u64>().add(off as usize) }, storage: PhantomData }
     }
 
-    /// Prefetches the cache line of the word `WORDS` behind word `off`, wherever it lies. Does nothing on targets without prefetch.
+    /// Prefetches the cache line `WORDS` words after word `off`; it may lie outside the range. Does nothing on targets without prefetch.
     #[inline(always)]
     pub(crate) fn prefetch<const WORDS: usize>(&self, off: u32) {
         prefetch(self.base.wrapping_add((off as usize + WORDS) * WORD));
     }
 
-    /// Poisons the `words` from word `off` on: they must not be used until they are [unpoisoned](Self::unpoison). Only sanitizers notice.
+    /// Poisons the `words` from word `off` on: they must not be used until they are [unpoisoned](Self::unpoison). Without a sanitizer this has no
+    /// effect.
     #[inline(always)]
     pub(crate) fn poison(&self, off: u32, words: u32) {
         poison(self.base.wrapping_add(off as usize * WORD), words as usize * WORD);
     }
 
-    /// Unpoisons the `len` bytes from word `off` on. Only sanitizers notice.
+    /// Unpoisons the `len` bytes from word `off` on. Without a sanitizer this has no effect.
     #[inline(always)]
     pub(crate) fn unpoison(&self, off: u32, len: usize) {
         unpoison(self.base.wrapping_add(off as usize * WORD), len);
@@ -113,7 +114,7 @@ impl Storage {
     /// The write happens before this call, and the piece that begins there belongs to the caller alone.
     pub(crate) unsafe fn read_spare(&self, off: u32) -> u64 {
         let at = self.base.wrapping_add(off as usize * WORD);
-        // SAFETY: inside the range, aligned, written and nobody else's, by the caller's promise.
+        // SAFETY: inside the range, aligned, written, and used by no other thread, by the caller's promise.
         unsafe { at.cast::<u64>().read() }
     }
 
@@ -124,25 +125,25 @@ impl Storage {
     pub(crate) unsafe fn write_spare(&self, off: u32, word: u64) {
         self.unpoison(off, WORD);
         let at = self.base.wrapping_add(off as usize * WORD);
-        // SAFETY: inside the range, aligned to words, and nobody else's, by the caller's promise.
+        // SAFETY: inside the range, aligned to words, and used by no other thread, by the caller's promise.
         unsafe { at.cast::<u64>().write(word) };
     }
 
     /// Copies `bytes` to `at` bytes past word `off`.
     ///
     /// # Safety
-    /// The target lies in the range, belongs to the caller alone, was not published and is not seen as atomic words.
+    /// The destination lies in the range, belongs to the caller alone, was not published and is never accessed as atomic words.
     #[inline(always)]
     pub(crate) unsafe fn write(&self, off: u32, at: usize, bytes: &[u8]) {
         // SAFETY: inside the range by the caller's promise.
         let to = unsafe { self.base.add(off as usize * WORD + at) };
         let copy = |at: usize, len: usize| {
             let from = bytes.as_ptr().wrapping_add(at);
-            // SAFETY: no one else reads or writes the target (caller), so it cannot overlap `bytes` either, which is borrowed.
+            // SAFETY: no other thread reads or writes the destination (caller), so it cannot overlap `bytes`, which are borrowed.
             unsafe { to.wrapping_add(at).copy_from_nonoverlapping(from, len) };
         };
         match bytes.len() {
-            // Two copies that may overlap are quicker than a call, and most keys are that short.
+            // Two copies that may overlap are faster than a call, and most keys have such a length.
             len @ 16..=32 => {
                 copy(0, 16);
                 copy(len - 16, 16);
@@ -154,20 +155,19 @@ impl Storage {
     /// The `len` bytes at the offset `at` bytes past word `off`.
     ///
     /// # Safety
-    /// The bytes lie in the range, were written, happen before this call, and are not written again while `self` is
-    /// shared.
+    /// The bytes lie in the range; they were written before this call (happens-before), and are not written again while `self` is shared.
     #[inline(always)]
     pub(crate) unsafe fn read(&self, off: u32, at: usize, len: usize) -> &[u8] {
         // SAFETY: inside the range by the caller's promise.
         let words = unsafe { self.words_from(off) };
         // SAFETY: as above.
         let from = unsafe { words.at.cast::<u8>().add(at) };
-        // SAFETY: initialised, published and frozen by the caller's promise; alive as long as `self`.
+        // SAFETY: initialised, published and never changed again, by the caller's promise; alive as long as `self`.
         unsafe { std::slice::from_raw_parts(from, len) }
     }
 }
 
-/// Words of a storage from one on: for a reader of many, who so needs to look up only once where the range begins.
+/// The words of a storage from one word on: a caller that reads many of them loads the start of the range only once.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Words<'a> {
     at: *mut u64,
@@ -175,16 +175,16 @@ pub(crate) struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    /// The atomic word `index` of them.
+    /// The atomic word `index`, counted from the first of these words.
     ///
     /// # Safety
-    /// As for [`Storage::word`].
+    /// The same conditions as for [`Storage::word`].
     #[inline(always)]
     pub(crate) unsafe fn word(self, index: u32) -> &'a AtomicU64 {
         // SAFETY: inside the range by the caller's promise.
         let at = unsafe { self.at.add(index as usize) };
-        // SAFETY: the range is aligned to a cache line and offsets count words, so `at` is aligned for `AtomicU64`; the memory
-        // lives as long as the storage, and is written before it is read; by the caller's promise every access is atomic.
+        // SAFETY: the range is aligned to a cache line and offsets count words, so `at` is aligned for `AtomicU64`. The memory lives as long as the
+        // storage, and is written before it is read; by the caller's promise every access is atomic.
         unsafe { AtomicU64::from_ptr(at) }
     }
 
@@ -198,8 +198,8 @@ impl<'a> Words<'a> {
         unsafe { row::lane(self.row(row), lane, order) }
     }
 
-    /// Those of the first `lanes` lanes of the row that begins with word `row` that pass the test: see [`lanes`](super::lanes). Other bits of the
-    /// mask have no meaning.
+    /// A mask of the first `lanes` lanes of the row that pass the test; the row begins with word `row`. See [`lanes`](super::lanes). Other bits of
+    /// the mask have no meaning.
     ///
     /// # Safety
     /// The first word of the row is a multiple of 8; [`ROW_WORDS`](super::lanes::ROW_WORDS) words from it on lie in the range, were written, and are
@@ -215,28 +215,28 @@ impl<'a> Words<'a> {
         self.at.wrapping_add(row as usize).cast_const().cast()
     }
 
-    /// Prefetches the cache line of word `index`, wherever it lies. Does nothing on targets without prefetch.
+    /// Prefetches the cache line of word `index`, which may lie outside the range. Does nothing on targets without prefetch.
     #[inline(always)]
     pub(crate) fn prefetch(self, index: u32) {
         prefetch(self.at.wrapping_add(index as usize).cast());
     }
 }
 
-/// Prefetches the cache line at an address, whatever is there.
+/// Prefetches the cache line at an address, which need not be mapped.
 #[inline(always)]
 fn prefetch(at: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: part of x86-64's baseline, and only a hint: no address faults, and nothing is read.
+        // SAFETY: part of the baseline of x86-64, and only a hint: no address faults, and nothing is read.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
     }
     #[cfg(all(target_arch = "aarch64", not(miri)))]
-    // SAFETY: part of the baseline here too, and only a hint, as above.
+    // SAFETY: part of the baseline of this target too, and only a hint, as above.
     unsafe {
         core::arch::asm!("prfm pldl1keep, [{at}]", at = in(reg) at, options(readonly, nostack, preserves_flags));
     };
-    // Other targets do nothing with it.
+    // Other targets ignore the address.
     let _ = at;
 }
 
@@ -252,10 +252,10 @@ impl Drop for Storage {
 mod tests {
     use super::*;
 
-    /// Catches a refusal of the system that is returned although a smaller range would do, and one that is ignored.
+    /// Catches a refusal of the system that is returned although a smaller range would be granted, and a refusal that is ignored.
     #[test]
     fn refused_ranges_are_divided_down_to_the_least() {
-        // More addresses than any present system gives a process.
+        // More addresses than any present system gives to a process.
         let less = Storage::reserve(1 << 52, 4096, false, None).unwrap();
         assert!(less.words() * (WORD as u64) < 1 << 52);
         drop(less);

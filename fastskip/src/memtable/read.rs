@@ -1,4 +1,4 @@
-//! Iterators and cursors over the versions of a memtable. They borrow it, or keep it alive.
+//! Iterators and cursors over the versions of a memtable. They either borrow the memtable or keep it alive.
 
 use core::ops::RangeBounds;
 
@@ -14,11 +14,11 @@ use crate::sync::Arc;
 
 /// Iterating.
 impl Memtable {
-    /// Iterates over the keys within `bounds` that have a version not newer than `seqno`, tombstones included, in key order,
-    /// and yields the newest such version of each. Yields nothing if the bounds are inverted. The bounds are copied.
+    /// Iterates in key order over the keys within `bounds` that have a version not newer than `seqno`, and yields the newest such version of each
+    /// key, tombstones included. Yields nothing if the bounds are inverted. The bounds are copied.
     ///
-    /// The result is stable if every write up to `seqno` has returned before the call. O(log n) to begin at either end. A step
-    /// is amortised O(1), and expected O(log n) where more than a few versions of one key are hidden, whatever their number.
+    /// The result is stable if every write up to `seqno` has returned before the call. O(log n) to begin at either end. A step is amortised O(1); it
+    /// is expected O(log n) if it passes more than a few hidden versions of one key, however many there are.
     ///
     /// ```
     /// # let memtable = fastskip::Memtable::new();
@@ -34,13 +34,13 @@ impl Memtable {
         TableRange::new(&*self.list, Some(seqno), Ends::new(bounds))
     }
 
-    /// Iterates over the keys that begin with `prefix`, as [`range`](Self::range) does.
+    /// Iterates over the keys that begin with `prefix`, in the same way as [`range`](Self::range).
     #[must_use]
     pub fn prefix(&self, prefix: &[u8], seqno: u64) -> Versions<'_> {
         TableRange::new(&*self.list, Some(seqno), Ends::prefix(prefix))
     }
 
-    /// Iterates over all keys, as [`range`](Self::range) does over some.
+    /// Iterates over all keys, in the same way as [`range`](Self::range).
     #[must_use]
     pub fn iter(&self, seqno: u64) -> Versions<'_> {
         self.range(.., seqno)
@@ -64,8 +64,8 @@ impl Memtable {
         TableRange::new(&*self.list, None, Ends::between(&bounds))
     }
 
-    /// Iterates over every version of the keys within `bounds`, tombstones included, as [`versions`](Self::versions) does between the
-    /// positions that these keys can have. For engines whose readers merge all versions of several sources.
+    /// Iterates over every version of the keys within `bounds`, tombstones included: like [`versions`](Self::versions), with bounds that are keys.
+    /// For engines whose readers merge all versions from several sources.
     ///
     /// ```
     /// # use fastskip::Memtable;
@@ -82,17 +82,17 @@ impl Memtable {
         TableRange::new(&*self.list, None, Ends::new(bounds))
     }
 
-    /// Iterates over every version of every key, as a flush needs them: keys ascending, and the versions of a key from newest
-    /// to oldest. Amortised O(1) for a step.
+    /// Iterates over every version of every key, in the order that a flush needs: keys ascending, and the versions of a key from newest to oldest.
+    /// Amortised O(1) for a step.
     #[must_use]
     pub fn all_versions(&self) -> Versions<'_> {
         self.versions_of(..)
     }
 }
 
-/// Reading that outlives the handle.
+/// Reads whose results outlive the handle.
 impl Memtable {
-    /// As [`get_version`](Self::get_version); the version keeps the table alive. Expected O(log n).
+    /// Like [`get_version`](Self::get_version), but the version keeps the table alive. Expected O(log n).
     ///
     /// ```
     /// # use fastskip::Memtable;
@@ -108,7 +108,7 @@ impl Memtable {
         OwnedVersion::attach(&self.list, |table| Version::find(table, key, seqno))
     }
 
-    /// As [`range`](Self::range); the iterator and what it yields keep the table alive.
+    /// Like [`range`](Self::range), but the iterator and its versions keep the table alive.
     ///
     /// ```
     /// # let memtable = fastskip::Memtable::new();
@@ -126,20 +126,19 @@ impl Memtable {
         TableRange::new(Arc::clone(&self.list), Some(seqno), Ends::new(bounds))
     }
 
-    /// As [`versions`](Self::versions); the iterator and what it yields keep the table alive.
+    /// Like [`versions`](Self::versions), but the iterator and its versions keep the table alive.
     #[must_use]
     pub fn owned_versions<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<(K, u64)>) -> OwnedVersions {
         TableRange::new(Arc::clone(&self.list), None, Ends::between(&bounds))
     }
 
-    /// As [`versions_of`](Self::versions_of); the iterator and what it yields keep the table alive.
+    /// Like [`versions_of`](Self::versions_of), but the iterator and its versions keep the table alive.
     #[must_use]
     pub fn owned_versions_of(&self, bounds: impl KeyBounds) -> OwnedVersions {
         TableRange::new(Arc::clone(&self.list), None, Ends::new(bounds))
     }
 
-    /// As [`all_versions`](Self::all_versions), as a flush on a thread of its own needs them; the iterator and what it yields keep the
-    /// table alive.
+    /// Like [`all_versions`](Self::all_versions), but the iterator and its versions keep the table alive: for a flush on another thread.
     ///
     /// ```
     /// # let memtable = fastskip::Memtable::new();
@@ -161,13 +160,13 @@ impl Memtable {
 
 /// Cursors.
 impl Memtable {
-    /// Returns a cursor over all versions that is on the first one. O(1).
+    /// Returns a cursor over all versions; it starts on the first one. O(1).
     #[must_use]
     pub fn cursor(&self) -> MemtableCursor<'_> {
         TableCursor::new(&*self.list, None)
     }
 
-    /// Returns a cursor over all versions that is on the first one. It keeps the table alive. O(1).
+    /// Returns a cursor over all versions; it starts on the first one. The cursor keeps the table alive. O(1).
     #[must_use]
     pub fn owned_cursor(&self) -> OwnedCursor {
         TableCursor::new(Arc::clone(&self.list), None)
@@ -177,30 +176,29 @@ impl Memtable {
 /// A double-ended iterator over versions, or over the visible version of each key; see [`Memtable::versions`] and
 /// [`Memtable::range`].
 ///
-/// It never misses a version that was stored before the iterator was created, and never yields one twice. A version that was
-/// stored before a step is yielded if it lies ahead of what that end has yielded last.
+/// It never misses a version that was stored before the iterator was created, and never yields a version twice. A version that was stored before a
+/// step is also yielded if it lies ahead of the last version that this end has yielded.
 pub type Versions<'a> = TableRange<&'a MemtableCore, MemtableCore>;
 
 /// A double-ended iterator like [`Versions`](crate::Versions) that keeps its memtable alive. It is `'static` and [`Send`].
 ///
-/// What it yields keeps the table alive too, and so counts a reference. A loop that only looks at each version, as a flush does,
-/// borrows it instead: `while let Some(version) = versions.next_ref()`.
+/// Each version that it yields keeps the table alive too, and so increments the reference count. A loop that only reads each version, as a flush
+/// does, can borrow it instead: `while let Some(version) = versions.next_ref()`.
 pub type OwnedVersions = TableRange<Arc<MemtableCore>, MemtableCore>;
 
 /// A cursor over the versions of a memtable: keys ascending, and the versions of a key from newest to oldest.
 ///
-/// The cursor of a [`ConcurrentSkipList`](crate::ConcurrentSkipList) has the same moves. A seek finds an entry, and the first
-/// step in its direction takes it. So a loop over `next` reads on from a [`seek`](TableCursor::seek) or
+/// The cursor of a [`ConcurrentSkipList`](crate::ConcurrentSkipList) has the same methods to move. A seek places the cursor on an entry; the first
+/// step in the direction of the seek returns this entry without moving. So a loop over `next` reads on from a [`seek`](TableCursor::seek) or
 /// [`seek_exclusive`](TableCursor::seek_exclusive), and a loop over [`prev`](TableCursor::prev) reads back from a
-/// [`seek_for_prev`](TableCursor::seek_for_prev) or [`seek_before`](TableCursor::seek_before). A new cursor is on the first entry, as after
-/// [`seek_to_first`](TableCursor::seek_to_first). A cursor that has moved past an end stays there: from before the first entry `next`
-/// moves to the first one, and from behind the last entry `prev` moves to the last one. Every step sees what was stored before
-/// it.
+/// [`seek_for_prev`](TableCursor::seek_for_prev) or [`seek_before`](TableCursor::seek_before). A new cursor is on the first entry, like a cursor
+/// after [`seek_to_first`](TableCursor::seek_to_first). A cursor that has moved past an end of the table stays there: `next` then moves from before
+/// the first entry to it, and `prev` moves from behind the last entry to it. Every step sees all entries that were stored before the step.
 ///
-/// A position is a key and a sequence number, in the order of the versions. So `(key, u64::MAX)` is before all versions of a key
-/// and `(key, 0)` is the last position that one can have.
+/// A position is a key and a sequence number, in the order of the versions. So `(key, u64::MAX)` is before all versions of a key, and `(key, 0)` is
+/// the last position that a version of the key can have.
 ///
-/// A cursor shows every version. [`visible_at`](TableCursor::visible_at) restricts it to what a reader sees.
+/// A cursor shows every version. [`visible_at`](TableCursor::visible_at) restricts it to the versions that a reader sees.
 ///
 /// ```
 /// use fastskip::{Kind, Memtable};
@@ -226,12 +224,12 @@ pub type MemtableCursor<'a> = TableCursor<&'a MemtableCore, MemtableCore>;
 
 /// A [`MemtableCursor`] that keeps its memtable alive. It is `'static` and [`Send`].
 ///
-/// It is no [`Iterator`], because it lends versions until it moves: one that yields versions must count a reference for each, or
-/// borrow its table. [`OwnedVersions`](crate::OwnedVersions) is such an iterator; a cursor seeks and turns round. A loop over it reads
-/// `while let Some(version) = cursor.next()`.
+/// It is no [`Iterator`], because it lends each version only until it moves: an iterator must count a reference for each version, or borrow its
+/// table. [`OwnedVersions`](crate::OwnedVersions) is such an iterator; only a cursor can seek and change direction. A loop over it reads `while let
+/// Some(version) = cursor.next()`.
 ///
-/// After a seek, [`version`](TableCursor::version) is what the seek found, and no step is needed to see it. The first step in the seek's
-/// direction takes it, so that the same loop reads on from a seek as from the first version.
+/// After a seek, [`version`](TableCursor::version) returns the version found; no step is necessary. The first step in the seek's direction returns it
+/// again, so the same loop serves after a seek and from the first version on.
 ///
 /// ```
 /// # let memtable = fastskip::Memtable::new();
@@ -253,9 +251,8 @@ pub type OwnedCursor = TableCursor<Arc<MemtableCore>, MemtableCore>;
 
 /// The cursors of a memtable.
 impl<H: Handle<MemtableCore>> TableCursor<H, MemtableCore> {
-    /// Makes the cursor show the newest version of each key that is not newer than `seqno`, as [`Memtable::range`] does, and
-    /// moves it to the first one. A step is then amortised O(1), and expected O(log n) where more than a few versions of one key
-    /// are hidden.
+    /// Makes the cursor show the newest version of each key that is not newer than `seqno`, as [`Memtable::range`] does, and moves it to the first
+    /// one. A step is then amortised O(1); it is expected O(log n) if it passes more than a few hidden versions of one key.
     #[must_use]
     pub fn visible_at(self, seqno: u64) -> Self {
         Self::new(self.table, Some(seqno))
@@ -267,31 +264,31 @@ impl<H: Handle<MemtableCore>> TableCursor<H, MemtableCore> {
         self.item()
     }
 
-    /// Moves to the first entry at or behind a position, for `next` to take. Returns false if there is none;
-    /// then the cursor is behind the last entry. Expected O(log n), not counting entries that are hidden.
+    /// Moves to the first entry at or behind a position; the next call of `next` returns this entry. Returns false if there is none; then the cursor
+    /// is behind the last entry. Expected O(log n), not counting entries that are hidden.
     pub fn seek(&mut self, key: &[u8], seqno: u64) -> bool {
         self.seek_from(Target { key, version: seqno }, End::Included)
     }
 
-    /// Like [`seek`](Self::seek), to the first entry behind a position.
+    /// Like [`seek`](Self::seek), but moves to the first entry strictly behind a position.
     pub fn seek_exclusive(&mut self, key: &[u8], seqno: u64) -> bool {
         self.seek_from(Target { key, version: seqno }, End::Excluded)
     }
 
-    /// Moves to the last entry at or before a position, for [`prev`](Self::prev) to take. Returns false if there is none;
+    /// Moves to the last entry at or before a position; the next call of [`prev`](Self::prev) returns this entry. Returns false if there is none;
     /// then the cursor is before the first entry. Expected O(log n), not counting entries that are hidden.
     pub fn seek_for_prev(&mut self, key: &[u8], seqno: u64) -> bool {
         self.seek_back_from(Target { key, version: seqno }, End::Included)
     }
 
-    /// Like [`seek_for_prev`](Self::seek_for_prev), to the last entry before a position.
+    /// Like [`seek_for_prev`](Self::seek_for_prev), but moves to the last entry strictly before a position.
     pub fn seek_before(&mut self, key: &[u8], seqno: u64) -> bool {
         self.seek_back_from(Target { key, version: seqno }, End::Excluded)
     }
 }
 
 impl OwnedCursor {
-    /// The version that the cursor is on; it keeps the table alive by itself, so the cursor may move on. O(1).
+    /// The version that the cursor is on; it keeps the table alive, so it stays valid when the cursor moves on. O(1).
     #[must_use]
     pub fn version_owned(&self) -> Option<OwnedVersion> {
         OwnedVersion::attach(&self.table, |table| self.item_of(table))

@@ -1,4 +1,4 @@
-//! The table and its handle: made, looked up, counted, frozen and reset.
+//! The table and its handle: creation, lookups, statistics, freezing and reset.
 
 use core::fmt;
 use core::ops::Deref;
@@ -27,16 +27,16 @@ pub enum Lookup<'a> {
     Absent,
 }
 
-/// A sorted multi-version map from byte keys to byte values that any number of threads can read and write at once, without a lock around it.
+/// A sorted multi-version map from byte keys to byte values; any number of threads can read and write it at once, without a lock around it.
 ///
-/// Each write has a sequence number. A read at sequence number `s` sees the newest version of each key that is not newer
-/// than `s`. The result of such a read no longer changes once every write up to `s` has returned. The caller publishes `s`.
+/// Each write has a sequence number. A read at sequence number `s` sees the newest version of each key that is not newer than `s`. The result of such
+/// a read no longer changes once every write up to `s` has returned. Publishing `s` to readers is the caller's task.
 ///
 /// Keys have at most [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) bytes (64 KiB + 7), values at most [`MAX_VALUE_LEN`](crate::MAX_VALUE_LEN)
 /// (1 GiB), and a table 32 GiB.
 ///
-/// This type is a handle: a clone refers to the same table. The table lives until its last handle is dropped, and the last cursor,
-/// iterator and value that owns it.
+/// A handle: a clone refers to the same table. The table lives until its last handle, and the last cursor, iterator and value that keeps it alive, is
+/// dropped.
 ///
 /// ```
 /// use fastskip::{Lookup, Memtable, Op};
@@ -57,8 +57,8 @@ pub struct Memtable {
 }
 
 impl Memtable {
-    /// Creates a memtable without limits. The number of shards is the available parallelism. It reserves no memory before
-    /// something is written: to reads an untouched table is an empty one. O(shards).
+    /// Creates a memtable without limits. The number of shards is the available parallelism. The memtable reserves no memory before the first write;
+    /// until then it reads like an empty one. O(shards).
     #[must_use]
     pub fn new() -> Self {
         Self::builder().build()
@@ -69,10 +69,10 @@ impl Memtable {
         Builder::new()
     }
 
-    /// Removes all versions and accepts writes again, also after [`freeze`](Self::freeze). The memtable keeps its memory, and the
-    /// pages that it has touched, unless it got a smaller range than its limit asks for: then the next write asks again. Returns false and does
-    /// nothing while another handle of the table exists, or a cursor, iterator or value that owns it. The `&mut` borrow guarantees that no slice or
-    /// reservation is left.
+    /// Removes all versions and accepts writes again, also after [`freeze`](Self::freeze). The memtable keeps its memory and the pages that it has
+    /// touched. If it got a smaller range than its limit requests, it instead releases its memory, and the next write requests the range again.
+    /// Returns false and does nothing while there is another handle of the table, or a cursor, iterator or value that keeps it alive. The `&mut`
+    /// borrow guarantees that no slice or reservation exists.
     ///
     /// ```
     /// # use fastskip::{Lookup, Memtable};
@@ -92,7 +92,7 @@ impl Memtable {
 }
 
 impl Builder<Memtable> {
-    /// What a write does if its key already has a version with its sequence number. Default: [`Duplicates::Reject`].
+    /// The effect of a write whose key already has a version with the same sequence number. Default: [`Duplicates::Reject`].
     pub fn duplicates(mut self, duplicates: Duplicates) -> Self {
         self.config.duplicates = duplicates;
         self
@@ -133,8 +133,8 @@ impl Memtable {
         lookup(list, list.index.lower_bound(Target { key, version: seqno }))
     }
 
-    /// Returns the newest version of `key` that is not newer than `seqno`, tombstones included: its number tells whether
-    /// another transaction wrote the key, and which of several sources is the newest. Expected O(log n).
+    /// Returns the newest version of `key` that is not newer than `seqno`, tombstones included. Its sequence number shows whether another transaction
+    /// wrote the key, and which of several sources is the newest. Expected O(log n).
     ///
     /// ```
     /// # use fastskip::{Kind, Memtable};
@@ -150,8 +150,8 @@ impl Memtable {
         Version::find(&self.list, key, seqno)
     }
 
-    /// Looks up each key as [`get`](Self::get) does, and returns the results in the order of `keys`. Expected
-    /// O(log n) for each key; the searches go on side by side.
+    /// Looks up each key as [`get`](Self::get) does, and returns the results in the order of `keys`. Expected O(log n) for each key; the searches
+    /// proceed side by side, so that their cache misses overlap.
     #[must_use]
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K], seqno: u64) -> Vec<Lookup<'_>> {
         let keys: Vec<_> = keys.iter().map(|key| Target { key: key.as_ref(), version: seqno }).collect();
@@ -163,7 +163,7 @@ impl Memtable {
     }
 }
 
-/// Statistics. Each method that counts visits every shard: O(shards).
+/// Statistics. Each counting method visits every shard: O(shards).
 impl Memtable {
     /// The number of versions stored, including tombstones. Exact when no writer is active.
     #[must_use]
@@ -177,16 +177,15 @@ impl Memtable {
         self.len() == 0
     }
 
-    /// The bytes of the arena that hold nodes or blocks of the index, are reserved for nodes, or were lost
-    /// between them. A sum over the shards, O(shards): one counter for all of them would be a cache line that every write of every
-    /// thread moves.
+    /// The bytes of the arena that hold nodes or blocks of the index, are reserved for nodes, or were lost between them. The value is a sum over the
+    /// shards, O(shards): one counter for all of them would be a cache line that every write has to fetch.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         self.list.made().map_or(0, List::memory_usage)
     }
 
-    /// Whether the table is frozen: every write that begins from now on is rejected. True as soon as any write was
-    /// rejected for it. Writes that began before may still be finishing; see [`is_drained`](Self::is_drained).
+    /// Whether the table is frozen: every write that begins from now on is rejected. True as soon as any write was rejected because the table is
+    /// frozen. Writes that began before may still be finishing; see [`is_drained`](Self::is_drained).
     #[must_use]
     pub fn is_frozen(&self) -> bool {
         self.list.is_frozen()
@@ -198,8 +197,7 @@ impl Memtable {
         self.list.is_drained()
     }
 
-    /// Whether the fraction [`Builder::backpressure_at`] of a limit, by default 90 %, is used up. Once true, it remains
-    /// true.
+    /// Whether the fraction [`Builder::backpressure_at`] of a limit (default 90 %) is used up. Once true, it remains true.
     #[must_use]
     pub fn is_under_backpressure(&self) -> bool {
         self.list.made().is_some_and(List::is_under_backpressure)
@@ -212,7 +210,7 @@ impl Memtable {
         Stats { len: stats.entries, ..stats }
     }
 
-    /// What a lookup of `key` at `seqno` looks at as things are, for tests and benchmarks that count.
+    /// The number of nodes and blocks that a lookup of `key` at `seqno` would visit at present, for tests and benchmarks that count.
     #[must_use]
     pub fn search_cost(&self, key: &[u8], seqno: u64) -> SearchCost {
         let target = Target { key, version: seqno };
@@ -242,33 +240,33 @@ impl fmt::Debug for Memtable {
 
 /// Freezing.
 impl Memtable {
-    /// Freezes the table and returns it; its contents no longer change. Every later write and reservation is rejected with
+    /// Freezes the table and returns the frozen table, whose contents no longer change. Every later write and reservation is rejected with
     /// [`Frozen`](InsertError::Frozen).
     ///
-    /// Waits until the writes in progress are finished and the open reservations are applied or dropped, also by
-    /// unwinding. A thread that holds a reservation of this table must not call `freeze`: it would wait for itself forever.
-    /// If a reservation was leaked, `freeze` never returns. O(shards), not counting the wait.
+    /// Waits until the writes in progress are finished and the open reservations are applied or dropped (also by unwinding). A thread that holds a
+    /// reservation of this table must not call `freeze`: it would wait for itself forever. If a reservation was leaked, `freeze` never returns.
+    /// O(shards), not counting the wait.
     ///
-    /// It sleeps until the last writer leaves, which wakes it. It does not park: an [`unpark`](std::thread::Thread::unpark) neither ends the
-    /// wait nor is used up by it. It may be called while a thread's thread-locals are destroyed.
+    /// The calling thread sleeps until the last writer leaves and wakes it. It does not park: an [`unpark`](std::thread::Thread::unpark) of this
+    /// thread neither ends the wait nor is consumed by it. It may be called while a thread's thread-locals are destroyed.
     pub fn freeze(&self) -> FrozenMemtable {
         self.list.freeze();
         FrozenMemtable { memtable: self.clone() }
     }
 }
 
-/// A frozen memtable. It dereferences to [`Memtable`], so it is read in the same way; every write is rejected with
-/// [`Frozen`](InsertError::Frozen). Like a [`Memtable`], it is a handle.
+/// A frozen memtable. It dereferences to [`Memtable`], so all methods that read work; every write is rejected with [`Frozen`](InsertError::Frozen).
+/// Like a [`Memtable`], it is a handle.
 #[derive(Clone)]
 pub struct FrozenMemtable {
     memtable: Memtable,
 }
 
 impl FrozenMemtable {
-    /// Makes this the next memtable: empty, open, with the same memory.
+    /// Turns the table into the next memtable: empty, open for writes, with the same memory.
     ///
     /// # Errors
-    /// Returns the frozen table while another handle of it exists, or a cursor, iterator or value that owns it.
+    /// Returns the frozen table as the error while there is another handle of it, or a cursor, iterator or value that keeps it alive.
     pub fn reset(mut self) -> Result<Memtable, Self> {
         if self.memtable.reset() { Ok(self.memtable) } else { Err(self) }
     }

@@ -1,4 +1,4 @@
-//! Tests of the cost of reads, counted in steps and searches.
+//! Tests of the cost of reads, measured in steps and searches.
 
 use super::*;
 use crate::index::{Probe, Ties};
@@ -6,7 +6,7 @@ use crate::node::Target;
 
 const HIDDEN: u64 = 100_000;
 
-/// `b` with many versions, the oldest numbered 10, between `a` and `c` with one each.
+/// A table in which `b` has many versions, the oldest numbered 10, and `a` and `c` have one each.
 fn with_many_versions() -> Memtable {
     let memtable = Memtable::builder().shards(1).build();
     (10..10 + HIDDEN).for_each(|seqno| assert!(memtable.put(b"b", seqno, b"v").is_ok()));
@@ -14,7 +14,7 @@ fn with_many_versions() -> Memtable {
     memtable
 }
 
-/// Catches a visible range whose cost grows with the versions that it hides: newer ones, older ones, or both, whichever end is asked.
+/// Catches a visible range whose cost grows with the number of versions that it hides: newer ones, older ones, or both, from either end.
 #[test]
 fn ranges_search_past_hidden_versions() {
     let memtable = with_many_versions();
@@ -35,7 +35,7 @@ fn ranges_search_past_hidden_versions() {
     }
 }
 
-/// Catches a cursor that goes from key to key by way of all their versions.
+/// Catches a cursor that visits all versions of each key on the way to the next key.
 #[test]
 fn cursors_go_from_key_to_key_without_their_versions() {
     let memtable = with_many_versions();
@@ -49,7 +49,7 @@ fn cursors_go_from_key_to_key_without_their_versions() {
     assert!(cursor.moves() <= 60, "{} moves", cursor.moves());
 }
 
-/// Catches a search where a step would do: few versions of a key are passed over one by one.
+/// Catches a search where steps would be enough: a few versions of a key are passed one by one.
 #[test]
 fn few_hidden_versions_cost_a_step_each() {
     let memtable = Memtable::builder().shards(1).build();
@@ -61,8 +61,8 @@ fn few_hidden_versions_cost_a_step_each() {
     assert_eq!(range.moves(), 301, "a search, and a step from each version to the next");
 }
 
-/// Catches a lookup that takes an older version for the newest one where an index that is being changed leads it between two versions: a link does not
-/// say how many bytes keys of more than 255 share.
+/// Catches a lookup that returns an older version instead of the newest one, because an index that is being changed leads it between two versions. A
+/// link cannot show how many bytes keys share beyond 255.
 #[test]
 fn a_hint_between_two_versions_is_not_the_answer() {
     for len in [1, 255, 256, 300] {

@@ -1,4 +1,4 @@
-//! Versions of keys: how nodes hold them, and which of them a reader sees.
+//! Versions of keys: how nodes store them, and which of them a reader sees.
 
 use crate::iter::owned::OwnedItem;
 use crate::iter::source::Source;
@@ -40,14 +40,14 @@ pub struct Version<'a> {
     pub seqno: u64,
     /// Whether the write was a put or a delete.
     pub kind: Kind,
-    /// The six bits that belong to the engine; 0 unless the write gave others.
+    /// Six bits for the engine's use; 0 unless the write set others.
     pub tag: u8,
-    /// The value; empty for a tombstone, unless the write gave one.
+    /// The value; empty for a tombstone, unless the write passed one.
     pub value: &'a [u8],
 }
 
 impl<'a> Version<'a> {
-    /// A version with tag 0, for what comes from other sources.
+    /// A version with tag 0, for versions that come from other sources.
     #[must_use]
     pub const fn new(key: &'a [u8], seqno: u64, kind: Kind, value: &'a [u8]) -> Self {
         Self { key, seqno, kind, tag: 0, value }
@@ -62,10 +62,10 @@ impl<'a> Version<'a> {
     }
 }
 
-/// A point is a sequence number: each key shows its newest version that is not newer. `None` shows all versions.
+/// A point is a sequence number: for each key, the newest version that is not newer is visible. `None` makes all versions visible.
 impl Source for MemtableCore {
     type Item<'a> = Version<'a>;
-    /// Number, kind and tag.
+    /// Sequence number, kind and tag.
     type Rest = (u64, Kind, u8);
     type Point = Option<u64>;
     type Schema = Versioned;
@@ -100,9 +100,9 @@ impl Source for MemtableCore {
     }
 }
 
-/// A [`Version`] that keeps its table alive, by one counted reference. Nothing is copied. Its contents never change, even if the version is replaced later.
+/// A [`Version`] that keeps its table alive, by one counted reference. Nothing is copied. Its contents never change, even if the version is replaced.
 ///
-/// While one lives, the table cannot be [reset](crate::Memtable::reset), and none of its memory is freed; so do not keep one for long.
+/// While such a version exists, the table cannot be [reset](crate::Memtable::reset), and none of its memory is freed; so do not keep one for long.
 pub type OwnedVersion = OwnedItem<MemtableCore>;
 
 impl OwnedVersion {
@@ -118,7 +118,7 @@ impl OwnedVersion {
         self.rest.1
     }
 
-    /// The six bits that belong to the engine; 0 unless the write gave others.
+    /// Six bits for the engine's use; 0 unless the write set others.
     #[must_use]
     pub fn tag(&self) -> u8 {
         self.rest.2

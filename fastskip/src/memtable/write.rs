@@ -1,4 +1,4 @@
-//! Writes to a memtable: single writes, and batches, which first reserve memory and then cannot fail.
+//! Writes to a memtable: single writes, and batches, which reserve their memory first and then cannot fail.
 
 use core::{fmt, slice};
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use crate::node::{Kind, MAX_KEY_LEN, NewNode, Schema};
 use crate::sync::thread_index;
 use crate::tuning::GROUP;
 
-/// A write.
+/// A write operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Op<'a> {
@@ -33,19 +33,18 @@ pub enum Op<'a> {
     Tagged {
         /// The key.
         key: &'a [u8],
-        /// The value, in parts, which are joined. A tombstone may have one too.
+        /// The value, given in parts that are joined. A tombstone may have a value too.
         value: &'a [&'a [u8]],
         /// Whether this is a value or a tombstone.
         kind: Kind,
-        /// Six bits that belong to the engine, at most [`MAX_TAG`](crate::MAX_TAG): they may tell that a value is a pointer to
-        /// a blob or an operand of a merge, or that a tombstone is weak. The table stores them and never looks at them. A tag
-        /// other than 0 takes a byte.
+        /// Six bits for the engine's use, at most [`MAX_TAG`](crate::MAX_TAG). For example, they can mark a value as a pointer to a blob or as a
+        /// merge operand, or a tombstone as weak. The table stores the tag and never interprets it. A tag other than 0 takes one byte.
         tag: u8,
     },
 }
 
 impl<'a> Op<'a> {
-    /// The key that it writes.
+    /// The key that the operation writes.
     #[must_use]
     pub fn key(&self) -> &'a [u8] {
         match *self {
@@ -53,7 +52,7 @@ impl<'a> Op<'a> {
         }
     }
 
-    /// The value that it writes, in parts.
+    /// The value that the operation writes, in parts.
     #[must_use]
     pub fn value(&self) -> &[&'a [u8]] {
         match self {
@@ -63,7 +62,7 @@ impl<'a> Op<'a> {
         }
     }
 
-    /// Whether it writes a value or a tombstone.
+    /// Whether the operation writes a value or a tombstone.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match *self {
@@ -84,23 +83,23 @@ impl<'a> Op<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Written {
-    /// Writes that were stored.
+    /// The number of writes that were stored.
     pub stored: usize,
-    /// How many of those replaced an earlier write with their key and sequence number; the others are new in `len`. Always 0 unless the
-    /// table has [`Duplicates::Replace`](crate::Duplicates::Replace).
+    /// The number of stored writes that replaced an earlier write with the same key and sequence number; only the others increase `len`. Always 0
+    /// unless the table has [`Duplicates::Replace`](crate::Duplicates::Replace).
     pub replaced: usize,
-    /// Bytes of the table's memory that they took. [`memory_usage`](Memtable::memory_usage) grows by at least as much: blocks of the index and
-    /// ends of chunks are added.
+    /// The bytes of the table's memory that the writes took. [`memory_usage`](Memtable::memory_usage) grows by at least this number: blocks of the
+    /// index and ends of chunks are added.
     pub bytes: usize,
 }
 
 /// Writing.
 impl Memtable {
-    /// Stores `value` as the version `seqno` of `key`, and returns what that took. Expected O(log n).
+    /// Stores `value` as the version `seqno` of `key`, and returns the memory and entries that it took. Expected O(log n).
     ///
     /// # Errors
-    /// * [`DuplicateKey`](InsertError::DuplicateKey) if the key already has a version `seqno`, which is unchanged; not if the table
-    ///   [replaces](crate::Duplicates::Replace) it.
+    /// * [`DuplicateKey`](InsertError::DuplicateKey) if the key already has a version `seqno`, which then stays unchanged; a table that
+    ///   [replaces](crate::Duplicates::Replace) never returns this error.
     /// * [`Frozen`](InsertError::Frozen), [`Full`](InsertError::Full) or [`TooLarge`](InsertError::TooLarge).
     pub fn put(&self, key: &[u8], seqno: u64, value: &[u8]) -> Result<Written, InsertError> {
         self.write(&Op::Put { key, value }, seqno)
@@ -109,13 +108,13 @@ impl Memtable {
     /// Stores a tombstone as the version `seqno` of `key`, whether or not the key is in this table. Expected O(log n).
     ///
     /// # Errors
-    /// The same as for [`put`](Self::put).
+    /// The same errors as [`put`](Self::put).
     pub fn delete(&self, key: &[u8], seqno: u64) -> Result<Written, InsertError> {
         self.write(&Op::Delete { key }, seqno)
     }
 
-    /// As [`put`](Self::put), with a key and a value that are the parts joined. The parts of the value are copied once, into the
-    /// table. A key in one part is not copied before; one in several parts is, because it is searched for.
+    /// Like [`put`](Self::put), but the key and the value are given in parts, which are joined. The parts of the value are copied only once, into the
+    /// table. A key in several parts is first copied into one piece, because the search needs it.
     ///
     /// ```
     /// # use fastskip::{Lookup, Memtable};
@@ -126,7 +125,7 @@ impl Memtable {
     /// ```
     ///
     /// # Errors
-    /// The same as for [`put`](Self::put).
+    /// The same errors as [`put`](Self::put).
     pub fn put_parts(&self, key: &[&[u8]], seqno: u64, value: &[&[u8]]) -> Result<Written, InsertError> {
         let put = |key: &[u8]| self.write(&Op::Tagged { key, value, kind: Kind::Value, tag: 0 }, seqno);
         if let [key] = key {
@@ -156,24 +155,24 @@ impl Memtable {
     /// ```
     ///
     /// # Errors
-    /// The same as for [`put`](Self::put).
+    /// The same errors as [`put`](Self::put).
     pub fn write(&self, op: &Op<'_>, seqno: u64) -> Result<Written, InsertError> {
         let list = self.list.for_writes(1)?;
         if list.replaces() { write_replacing(list, op, seqno) } else { write::<false>(list, op, seqno) }
     }
 
-    /// Stores all of `ops`, or nothing, under consecutive sequence numbers from `first_seqno` on. The same as
-    /// [`reserve`](Self::reserve) and [`Reservation::apply`]; but here the numbers are known, so that a write which
-    /// [replaces](crate::Duplicates::Replace) another one needs no room within the limit on entries.
+    /// Stores all of `ops`, or nothing, under consecutive sequence numbers from `first_seqno` on. The same as [`reserve`](Self::reserve) and
+    /// [`Reservation::apply`], except that the sequence numbers are known: so a write that [replaces](crate::Duplicates::Replace) another one needs
+    /// no room within the limit on entries.
     ///
     /// # Errors
-    /// The same as for [`reserve`](Self::reserve).
+    /// The same errors as [`reserve`](Self::reserve).
     pub fn apply(&self, ops: &[Op<'_>], first_seqno: u64) -> Result<Written, InsertError> {
         Ok(self.reserve_for(ops, Some(&|index| first_seqno.saturating_add(index as u64)))?.apply(first_seqno))
     }
 
-    /// Stores all of `ops` under the sequence number `seqno`, or nothing. Of several writes of a key, the last one is stored. The
-    /// same as [`reserve`](Self::reserve) and [`Reservation::apply_at`], with what [`apply`](Self::apply) says of replacements.
+    /// Stores all of `ops` under the sequence number `seqno`, or nothing. If several writes have the same key, the last one is stored. The same as
+    /// [`reserve`](Self::reserve) and [`Reservation::apply_at`]; replacements count as for [`apply`](Self::apply).
     ///
     /// ```
     /// # use fastskip::{Lookup, Memtable, Op};
@@ -184,14 +183,14 @@ impl Memtable {
     /// ```
     ///
     /// # Errors
-    /// The same as for [`reserve`](Self::reserve).
+    /// The same errors as [`reserve`](Self::reserve).
     pub fn apply_at(&self, ops: &[Op<'_>], seqno: u64) -> Result<Written, InsertError> {
         Ok(self.reserve_for(ops, Some(&|_| seqno))?.apply_at(seqno))
     }
 
-    /// The bytes below the limit on memory that [`reserve`](Self::reserve) needs for `ops`: their entries, and 32 bytes for each but the last,
-    /// within which the index finds room while they are applied. A table with this limit, or with so much of its limit left, has room for them. What
-    /// the index did not need is free again afterwards. O(1) for each operation.
+    /// The number of bytes below the limit on memory that [`reserve`](Self::reserve) needs for `ops`: the bytes of their entries, and 32 bytes for
+    /// each entry but the last, in which the index finds room while the operations are applied. A new table with this limit has room for `ops`, and
+    /// so has a table with this number of bytes left. Afterwards, the bytes that the index did not need are free again. O(1) for each operation.
     ///
     /// ```
     /// # use fastskip::{InsertError, Memtable, Op};
@@ -211,7 +210,7 @@ impl Memtable {
         Ok((words + index_words(ops.len() as u64)) as usize * WORD)
     }
 
-    /// The words of the nodes for `ops`, and those of the last one.
+    /// The number of words of the nodes for `ops`, and the number of words of the last node.
     fn words_for(&self, ops: &[Op<'_>]) -> Result<(u64, u64), InsertError> {
         let replaces = self.list.config.duplicates == Duplicates::Replace;
         let (mut words, mut last) = (0, 0);
@@ -227,9 +226,9 @@ impl Memtable {
         Ok((words, last))
     }
 
-    /// Reserves everything that `ops` need, so that applying them cannot fail. Pebble's `arenaskl` has the same protocol. That includes room for the
-    /// index, so that each operation is applied in O(log n) even if the batch fills the table: see [`memory_for`](Self::memory_for). O(1) for each
-    /// operation.
+    /// Reserves all memory and entries that `ops` need, so that applying them cannot fail. Pebble's `arenaskl` has the same protocol. The reservation
+    /// includes room for the index, so each operation is applied in O(log n) even if the batch fills the table: see [`memory_for`](Self::memory_for).
+    /// O(1) for each operation.
     ///
     /// [`freeze`](Self::freeze) waits until the reservation is applied or dropped. Therefore, do not block while you hold a
     /// reservation.
@@ -246,18 +245,18 @@ impl Memtable {
     ///
     /// # Errors
     /// * [`Frozen`](InsertError::Frozen) after `freeze`.
-    /// * [`Full`](InsertError::Full) if the batch does not fit within the remaining limits. Its last entry may exceed the
-    ///   limit on memory. A reservation does not know the numbers yet, so each write counts as a new entry here, though it may
+    /// * [`Full`](InsertError::Full) if the batch does not fit within the remaining limits. The last entry of the batch may exceed the limit on
+    ///   memory. The sequence numbers are not known yet, so here each write counts as a new entry, although it may
     ///   [replace](crate::Duplicates::Replace) one.
     /// * [`TooLarge`](InsertError::TooLarge) if a key or value is too long, or if the batch would not fit even in an empty
     ///   table with the same limits.
     ///
-    /// In each case nothing is stored.
+    /// With each of these errors nothing is stored.
     pub fn reserve<'a>(&'a self, ops: &'a [Op<'a>]) -> Result<Reservation<'a>, InsertError> {
         self.reserve_for(ops, None)
     }
 
-    /// Reserves for `ops`. If their numbers are known, those that replace take no entries where these are short.
+    /// Reserves memory and entries for `ops`. If the sequence numbers are known and few entries are left, operations that replace take none.
     fn reserve_for<'a>(
         &'a self,
         ops: &'a [Op<'a>],
@@ -271,7 +270,7 @@ impl Memtable {
         let replaces = list.replaces();
         let (words, last) = self.words_for(ops)?;
         let mut entries = ops.len() as u64;
-        // Before it is announced: other writers need not leave room for a batch that never fits.
+        // Checked before the batch is announced: other writers need not leave room for a batch that can never fit.
         if !list.could_hold(entries, words, last) {
             return Err(InsertError::TooLarge);
         }
@@ -286,7 +285,7 @@ impl Memtable {
         Ok(Reservation { inside: Some((announced, writer)), ops, alloc, replaces })
     }
 
-    /// How many of `ops` are new, at most: no entry goes away meanwhile. O(log n) for each.
+    /// The maximum number of `ops` that are new entries: no entry disappears meanwhile. O(log n) for each operation.
     #[cold]
     fn new_entries(&self, ops: &[Op<'_>], number: &dyn Fn(usize) -> u64) -> u64 {
         let places: BTreeSet<_> = ops.iter().enumerate().map(|(index, op)| (op.key(), number(index))).collect();
@@ -295,7 +294,7 @@ impl Memtable {
     }
 }
 
-/// Stores `op`; with `REPLACE`, also where its key has a version `seqno`.
+/// Stores `op`; with `REPLACE`, also if its key already has a version `seqno`.
 #[inline(always)]
 fn write<const REPLACE: bool>(list: &List<Versioned>, op: &Op<'_>, seqno: u64) -> Result<Written, InsertError> {
     let writer = list.enter(thread_index(), 1)?;
@@ -313,7 +312,7 @@ fn write<const REPLACE: bool>(list: &List<Versioned>, op: &Op<'_>, seqno: u64) -
     Ok(Written { stored: 1, replaced, bytes: alloc.taken as usize * WORD })
 }
 
-/// Apart, so that tables that reject duplicates pay nothing for it.
+/// A separate function, so that tables that reject duplicates do not pay for it.
 #[inline(never)]
 fn write_replacing(list: &List<Versioned>, op: &Op<'_>, seqno: u64) -> Result<Written, InsertError> {
     write::<true>(list, op, seqno)
@@ -347,11 +346,10 @@ impl NodeAlloc for ReservedAlloc {
     }
 }
 
-/// Memory in a memtable, reserved for a batch. Dropping the reservation returns the memory to the table, whatever else has been
-/// allocated since.
+/// Memory in a memtable, reserved for a batch. Dropping the reservation returns the memory to the table, even if other memory was allocated since.
 #[must_use = "a reservation that is dropped stores nothing"]
 pub struct Reservation<'a> {
-    /// `None` for no operations on an untouched table, which takes no memory for them.
+    /// `None` if there are no operations and the table is untouched: then it takes no memory.
     inside: Option<(Announced<'a>, Writer<'a, Versioned>)>,
     ops: &'a [Op<'a>],
     alloc: ReservedAlloc,
@@ -359,28 +357,28 @@ pub struct Reservation<'a> {
 }
 
 impl Reservation<'_> {
-    /// Stores the batch. The first write gets the sequence number `first_seqno`, and each further write the next number;
-    /// numbers do not exceed `u64::MAX`. A write is not stored if its key already has a version with its number, unless the table
+    /// Stores the batch. The first write gets the sequence number `first_seqno`, and each further write gets the next number, up to at most
+    /// `u64::MAX`. A write is not stored if its key already has a version with the same number, unless the table
     /// [replaces](crate::Duplicates::Replace) it.
     ///
-    /// Each write commits separately. The batch is atomic for readers that learn its sequence numbers only after `apply` has
-    /// returned. Expected O(log n) for each write.
+    /// Each write commits separately. The batch is atomic for readers that get its sequence numbers only after `apply` has returned. Expected O(log
+    /// n) for each write.
     pub fn apply(self, first_seqno: u64) -> Written {
         let ops = self.ops;
         self.store(move |index| ops[index].new_node(first_seqno.saturating_add(index as u64)))
     }
 
-    /// Stores the batch, all of it under the sequence number `seqno`. Of several writes of a key, the last one is stored. A write is not
-    /// stored either if its key had a version `seqno` before. A table that [replaces](crate::Duplicates::Replace) stores every write, one
-    /// after the other; what is seen in the end is the same.
+    /// Stores the whole batch under the sequence number `seqno`. If several writes have the same key, the last one is stored. A write is also not
+    /// stored if its key had a version `seqno` before. A table that [replaces](crate::Duplicates::Replace) stores every write, one after the other;
+    /// the final contents are the same.
     ///
-    /// The batch is atomic for readers as with [`apply`](Self::apply). Expected O(log n) for each write.
+    /// The batch is atomic for readers in the same sense as with [`apply`](Self::apply). Expected O(log n) for each write.
     pub fn apply_at(self, seqno: u64) -> Written {
         let ops = self.ops;
         if self.replaces || ops.is_sorted_by(|before, after| before.key() < after.key()) {
             return self.store(|index| ops[index].new_node(seqno));
         }
-        // The first write of a key and number is stored. Backwards, that is the last one.
+        // The first write of a key and sequence number is stored. In reverse order, the first write is the last one of the batch.
         self.store(|index| ops[ops.len() - 1 - index].new_node(seqno))
     }
 

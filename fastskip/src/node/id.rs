@@ -1,26 +1,25 @@
-//! The names of nodes: offsets that prove that a node was written there; and the links between nodes, each packed into a word.
+//! Node ids: offsets that prove that a node was written there; and the links between nodes, each packed into one word.
 
 use core::num::NonZeroU32;
 
 use crate::key::PartialKey;
 
-/// The head's offset, where its link lies; word 0 is unused.
+/// The offset of the head, which consists of a link; word 0 is unused.
 const HEAD: u32 = NonZeroU32::MIN.get();
 /// The least offset that a node can have.
 pub(crate) const FIRST_NODE: u32 = HEAD + 1;
 
 /// A node of one table: its offset in the arena.
 ///
-/// A thread that holds an id may read the node: its bytes and meta words were written before, and stay as long as the arena
-/// (I4, I8). Only this folder makes ids, in three ways:
+/// A thread that holds an id may read the node: its bytes and meta words were written before, and remain for the life of the arena (I4, I8). Ids are
+/// created only in this folder, in three ways:
 ///
 /// * [`NewNode::write`](super::NewNode::write) returns the id of the node that it wrote;
 /// * [`next`](super::next) reads the id from a link, with Acquire;
-/// * [`NodeId::from_stored`] restores the id from a word that it was stored in, such as a hint. It is unsafe: its caller
-///   proves what the other two know.
+/// * [`NodeId::from_stored`] restores the id from a word in which it was stored, such as a hint. This function is unsafe: its caller must prove the
+///   facts that the other two ways guarantee.
 ///
-/// An id is valid in its own table only, until that is reset. Ids leave the crate only inside cursors and iterators, which
-/// borrow or own their table.
+/// An id is valid only in its own table, until that table is reset. Ids leave the crate only inside cursors and iterators, which hold their table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NodeId(NonZeroU32);
 
@@ -36,8 +35,7 @@ impl NodeId {
         Self(unsafe { NonZeroU32::new_unchecked(off) })
     }
 
-    /// The id as bits, to be stored in a word of the arena or of a shard, alone or beside other bits. Never 0, which can
-    /// say "none".
+    /// The id as bits, to be stored in a word of the arena or of a shard, alone or together with other bits. Never 0, so 0 can mean "none".
     #[inline(always)]
     pub(crate) fn to_stored(self) -> u32 {
         self.0.get()
@@ -46,10 +44,10 @@ impl NodeId {
     /// The id whose bits were stored, or `None` for 0.
     ///
     /// # Safety
-    /// * `stored` is 0, or [`to_stored`](Self::to_stored) of an id of the table that the result is used with, and the table was
-    ///   not reset since.
-    /// * What the storing thread did before it stored the id happens before this call: the word was stored with Release and
-    ///   loaded with Acquire, or a lock or the same thread orders both. After a relaxed load the node's bytes may be missing.
+    /// * `stored` is 0, or the result of [`to_stored`](Self::to_stored) for an id of the table with which the result is used, and that table was not
+    ///   reset since.
+    /// * All writes of the storing thread before it stored the id happen before this call: the word was stored with Release and loaded with Acquire,
+    ///   or a lock or the same thread orders both. After a relaxed load, the node's bytes may not be visible.
     #[inline(always)]
     pub(crate) unsafe fn from_stored(stored: u32) -> Option<Self> {
         NonZeroU32::new(stored).map(Self)
@@ -64,7 +62,7 @@ impl Predecessor {
     /// The head, which precedes every key.
     pub(crate) const HEAD: Self = Self(NonZeroU32::MIN);
 
-    /// The number to store, which is the offset of its link. Never 0, which means "none".
+    /// The number to store: the offset of the predecessor's link. Never 0, so 0 can mean "none".
     #[inline(always)]
     pub(crate) fn to_stored(self) -> u32 {
         self.0.get()
@@ -73,7 +71,7 @@ impl Predecessor {
     /// The predecessor that was stored, or `None` for 0.
     ///
     /// # Safety
-    /// As for [`NodeId::from_stored`].
+    /// The same conditions as for [`NodeId::from_stored`].
     #[inline(always)]
     pub(crate) unsafe fn from_stored(stored: u32) -> Option<Self> {
         NonZeroU32::new(stored).map(Self)
@@ -93,7 +91,7 @@ impl From<NodeId> for Predecessor {
     }
 }
 
-/// A link: the successor, and how its key compares.
+/// A link: the successor, and the partial key of the successor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) partial: PartialKey,
@@ -110,7 +108,7 @@ impl Link {
     }
 
     /// # Safety
-    /// `word` was packed; its lower half is as [`NodeId::from_stored`] demands.
+    /// `word` was made by `pack`; its lower half satisfies the conditions of [`NodeId::from_stored`].
     #[inline(always)]
     pub(super) unsafe fn unpack(word: u64) -> Self {
         // SAFETY: the caller's promise.
@@ -123,7 +121,7 @@ impl Link {
 mod tests {
     use super::*;
 
-    /// Catches an id that comes back from a word as another, and a head that is taken for a node.
+    /// Catches an id that is restored from a word as another id, and a head that is restored as a node.
     #[test]
     fn ids_come_back_as_stored_and_the_head_is_no_node() {
         // SAFETY: no node is read.

@@ -1,6 +1,6 @@
-//! Links nodes into the list, and is the only writer of links.
+//! Links nodes into the list; the only writer of links.
 //!
-//! To insert N between A and B: store N's own link to B, then swing A's link from B to N by CAS. That CAS is the commit.
+//! To insert N between A and B: store N's own link to B, then change A's link from B to N by CAS. That CAS is the commit.
 //!
 //! ```text
 //!   A --------> B          A ----> N ----> B        A's CAS fails if anyone linked there meanwhile: then walk on from A,
@@ -16,8 +16,8 @@ use crate::key::{self, PartialKey};
 use crate::sync::{Ordering, ord};
 
 impl<S: Schema, T> Nodes<S, T> {
-    /// Links the written, unlinked node `id` at `splice`, or where the target belongs by now. `Err` is the node that stands for the
-    /// target already; then `id` stays unlinked. Calls `failed` whenever another thread changed the link first.
+    /// Links the written but unlinked node `id` at `splice`, or at the place where the node belongs by now. `Err` holds the node that already has the
+    /// target's key and version; then `id` stays unlinked. Calls `failed` whenever another thread changed the link first.
     #[inline(always)]
     pub(crate) fn commit(
         &self,
@@ -32,9 +32,8 @@ impl<S: Schema, T> Nodes<S, T> {
             // SAFETY: our own node.
             unsafe { read::link(self.storage(), id) }.store(onward.pack(), Ordering::Relaxed);
             let to_us = Link { partial: PartialKey::new(target.key, splice.shared), to: Some(id) };
-            // ORDERING(link.commit): Release; pairs with `link.next`. Weaker: a reader that follows the link could read bytes, meta
-            // words or the link of the node before they are written (loom `publish`).
-            // SAFETY: the head, or a linked node.
+            // ORDERING(link.commit): Release; pairs with `link.next`. Weaker: a reader that follows the link could read bytes, meta words or the link
+            // of the new node before they are written (loom `publish`). SAFETY: the head, or a linked node.
             let swung = unsafe { read::link(self.storage(), splice.prev) }.compare_exchange(
                 splice.next.pack(),
                 to_us.pack(),
@@ -49,11 +48,11 @@ impl<S: Schema, T> Nodes<S, T> {
         }
     }
 
-    /// The partial key of a link from the new node N, with `key`, to the successor B that was found behind A.
+    /// The partial key of a link from the new node N, whose key is `key`, to the successor B that was found behind A.
     ///
-    /// A's own link has the length that B shares with A (q) and the bytes that follow, and the search has the length that N shares with A (r). Since
-    /// A < N < B, q <= r. Where q < r, or where N and B part right behind q, B relates to N as it does to A, so the old
-    /// partial key is the new one and B is not touched.
+    /// A's own link has the length q of the prefix that B shares with A, and the bytes that follow; the search has the length r of the prefix that N
+    /// shares with A. Since A < N < B, q <= r. If q < r, or if N and B differ directly after q bytes, B relates to N as it relates to A: then the old
+    /// partial key is also the new one, and B is not read.
     #[inline(always)]
     fn partial_from(&self, key: &[u8], splice: &Splice) -> PartialKey {
         let old = splice.next.partial;

@@ -1,11 +1,11 @@
-//! Nodes: how they lie in the arena, the ids that name them, and one sorted list of them, which is the truth.
+//! Nodes: their layout in the arena, their ids, and the one sorted list of them, which alone decides which entries exist.
 //!
 //! ```text
 //!   link | meta ... | klen key head (tag) value | padding
 //!   8 bytes each      klen, head: varints         to 8 bytes
 //! ```
 //!
-//! The head has the length of the value and the kind of the entry:
+//! The node's header has the length of the value and the kind of the entry:
 //!
 //! ```text
 //!   length << 1          a value, with tag 0
@@ -13,15 +13,13 @@
 //!   length + 1 << 1 | 1  anything else: a byte follows, is replaceable << 7 | tag << 1 | is tombstone
 //! ```
 //!
-//! A replaceable node has a word before its link: the node that replaces its value, kind and tag, or 0 (`read.rs`).
+//! A replaceable node has one more word before its link: the node that replaces its value, kind and tag, or 0 (`read.rs`).
 //!
-//! `store` leads from ids to nodes and compares them, `walk` goes along the list, and `link` puts new nodes there.
+//! `store` finds nodes by their ids and compares them, `walk` moves along the list, and `link` adds new nodes to it.
 //!
-//! I1 order: keys, and within a key versions descending, strictly sorted along the list. The CAS replaces exactly the link
-//!    whose two ends were compared with the new node.
-//! I9 partial key: see `key.rs`.
-//! I4 frozen bytes: everything right of the link is written before the node is linked and never again, except the meta
-//! words of a list, which are its documented atomics (`skiplist/stamp.rs`).
+//! I1 order: nodes are strictly sorted along the list, by key, and within a key by descending version. The CAS replaces exactly the link whose two
+//! ends were compared with the new node. I9 partial key: see `key.rs`. I4 frozen bytes: everything after the link is written before the node is
+//! linked and never again. Only the meta words of a list are exempt: they are documented atomics (`skiplist/stamp.rs`).
 
 mod id;
 mod link;

@@ -1,9 +1,9 @@
-//! Reads nodes and their links; and replaces the value of a node by a later write of its key and version.
+//! Reads nodes and their links; and replaces the value of a node by that of a later write of the same key and version.
 //!
-//! I10 replacement: a replaceable node stays where it is in the list, and the word before its link names the node that was written last for
-//! its key and version: 0 for itself. Such a node is written in full, is never linked, and is never replaced itself. One swap of the word
-//! commits a replacement, so replacements of an entry have one order, that of the swaps, and a reader sees the one or the other. Nothing
-//! else about the list changes: not its order, not its hints.
+//! I10 replacement: a replaceable node keeps its place in the list. The word before its link names the node that was written last for the same key
+//! and version; 0 means the node itself. A replacing node is completely written, is never linked, and is never replaced itself. One swap of the word
+//! commits a replacement, so the replacements of an entry are ordered by their swaps, and a reader sees either the old or the new node. Nothing else
+//! in the list changes: neither its order nor its hints.
 
 use core::marker::PhantomData;
 
@@ -12,18 +12,18 @@ use super::write::{Kind, MAX_TAG, REPLACEABLE, Target};
 use crate::mem::storage::{Storage, WORD};
 use crate::sync::{AtomicU64, Ordering, ord};
 
-/// The difference between the two types of table below their API: what a node holds beside its entry, and how equal keys are ordered.
+/// The difference between the two types of table below their API: the contents of a node other than its entry, and the order of equal keys.
 pub trait Schema: Send + Sync + 'static {
-    /// Words between a node's link and its bytes.
+    /// The number of words between a node's link and its bytes.
     const META_WORDS: usize;
 
     /// Whether a key can have more than one node.
     const HAS_VERSIONS: bool;
 
-    /// The initial values of those words.
+    /// The initial values of the meta words.
     fn meta(version: u64) -> impl AsRef<[u64]>;
 
-    /// The version of a node: among equal keys, greater ones come first.
+    /// The version of a node: among nodes with equal keys, greater versions come first.
     fn version(node: NodeRef<'_, Self>) -> u64
     where
         Self: Sized;
@@ -38,18 +38,18 @@ pub(crate) struct Record<'a> {
     pub(crate) tag: u8,
 }
 
-/// Makes the head of an empty table: a link that ends the list.
+/// Writes the head of an empty table: a link that ends the list.
 pub(super) fn write_head(storage: &Storage) {
     // Word 0 stays poisoned.
     storage.unpoison(Predecessor::HEAD.to_stored(), WORD);
-    // SAFETY: the head of this storage.
+    // SAFETY: the link of the head of this storage.
     unsafe { link(storage, Predecessor::HEAD) }.store(Link::END.pack(), Ordering::Relaxed);
 }
 
 /// The word of the link of a node, or of the head.
 ///
 /// # Safety
-/// The head, or a node of this storage.
+/// `at` is the head, or a node of this storage.
 #[inline(always)]
 pub(super) unsafe fn link(storage: &Storage, at: impl Into<Predecessor>) -> &AtomicU64 {
     // SAFETY: a node begins with its link, which is only ever an atomic.
@@ -59,19 +59,19 @@ pub(super) unsafe fn link(storage: &Storage, at: impl Into<Predecessor>) -> &Ato
 /// The link of a node, or of the head.
 ///
 /// # Safety
-/// The head, or a node of this storage that was linked.
+/// `at` is the head, or a node of this storage that was linked.
 #[inline(always)]
 pub(super) unsafe fn next(storage: &Storage, at: impl Into<Predecessor>) -> Link {
     // SAFETY: the caller's promise.
     let link = unsafe { link(storage, at) };
-    // ORDERING(link.next): Acquire; pairs with `link.commit`. Weaker: the successor's bytes could be read before they are
-    // written (loom `publish`).
+    // ORDERING(link.next): Acquire; pairs with `link.commit`. Weaker: a reader could read the successor's bytes before they are written
+    // (loom `publish`).
     let word = link.load(ord("link.next", Ordering::Acquire));
-    // SAFETY: links hold what `pack` made of an id of this table, and were acquired.
+    // SAFETY: every link was made by `pack` from an id of this table, and this one was acquired.
     unsafe { Link::unpack(word) }
 }
 
-/// Prefetches the words that an iterator reads of a node at `off`, if there is one: the link, the key, and the beginning of the value.
+/// Prefetches the words that an iterator reads of a node at `off`, if there is one: the link, the key, and the first words of the value.
 #[inline(always)]
 pub(crate) fn prefetch_entry(storage: &Storage, off: u32) {
     storage.prefetch::<0>(off);
@@ -79,13 +79,13 @@ pub(crate) fn prefetch_entry(storage: &Storage, off: u32) {
     storage.prefetch::<14>(off);
 }
 
-/// Makes the word at `off`, behind which a replaceable node is to be written, name no replacement yet. Returns where the node begins.
+/// Sets the word at `off`, behind which a replaceable node will be written, to "no replacement yet". Returns the offset where the node begins.
 ///
 /// # Safety
-/// The word at `off` was allocated to the caller, and used for nothing else.
+/// The word at `off` was allocated to the caller, and was used for nothing else.
 pub(crate) unsafe fn write_latest(storage: &Storage, off: u32) -> u32 {
     storage.unpoison(off, WORD);
-    // SAFETY: the caller's, and an atomic from the start. Relaxed: published with the node.
+    // SAFETY: the word belongs to the caller, and is an atomic from the start. Relaxed: it is published together with the node.
     unsafe { storage.word(off) }.store(0, Ordering::Relaxed);
     off + 1
 }
@@ -107,7 +107,7 @@ impl<S> Copy for NodeRef<'_, S> {}
 
 impl<'a, S: Schema> NodeRef<'a, S> {
     /// # Safety
-    /// `id` is of the table in `storage`, which has schema `S`.
+    /// `id` belongs to the table in `storage`, which has schema `S`.
     #[inline(always)]
     pub(crate) unsafe fn new(storage: &'a Storage, id: NodeId) -> Self {
         Self { storage, off: id.to_stored(), schema: PhantomData }
@@ -117,7 +117,7 @@ impl<'a, S: Schema> NodeRef<'a, S> {
     #[inline(always)]
     pub(crate) fn meta(self, index: usize) -> &'a AtomicU64 {
         assert!(index < S::META_WORDS);
-        // SAFETY: a node of schema `S` (`new`) has such a word, which has an offset.
+        // SAFETY: a node of schema `S` (`new`) has this meta word, so its offset does not overflow.
         let off = unsafe { self.off.unchecked_add(1 + index as u32) };
         // SAFETY: the word follows the link and is only ever an atomic.
         unsafe { self.storage.word(off) }
@@ -128,7 +128,7 @@ impl<'a, S: Schema> NodeRef<'a, S> {
         S::version(self)
     }
 
-    /// The target of a search for this very node.
+    /// The target of a search for exactly this node.
     #[inline(always)]
     pub(crate) fn target(self) -> Target<'a> {
         Target { key: self.key(), version: self.version() }
@@ -138,14 +138,14 @@ impl<'a, S: Schema> NodeRef<'a, S> {
     /// `at..at + len` are bytes of this node that `NewNode::write` wrote.
     #[inline(always)]
     unsafe fn bytes(self, at: usize, len: usize) -> &'a [u8] {
-        // SAFETY: I4; what made the id happened after the writing (see `NodeId`).
+        // SAFETY: I4; the writes happened before the id was made (see `NodeId`).
         unsafe { self.storage.read(self.off, at, len) }
     }
 
-    /// The varint at `at`, and where it ends. One of two bytes, as for values of 64 bytes to 8 KiB, is as quick as one of one byte.
+    /// The varint at `at`, and the position after it. Varints of two bytes, as for values of 64 bytes to 8 KiB, are decoded as fast as others.
     ///
     /// # Safety
-    /// As for [`bytes`](Self::bytes), and `NewNode::write` wrote a varint there.
+    /// The same conditions as for [`bytes`](Self::bytes), and `NewNode::write` wrote a varint there.
     #[inline(always)]
     unsafe fn varint(self, at: usize) -> (u32, usize) {
         // SAFETY: a varint has at least one byte.
@@ -163,10 +163,10 @@ impl<'a, S: Schema> NodeRef<'a, S> {
         unsafe { self.long_varint(number, at + 2) }
     }
 
-    /// The rest of a varint from its third byte, at `at`, on, and where it ends.
+    /// The rest of a varint, from its third byte at `at` on, and the position after it.
     ///
     /// # Safety
-    /// As for [`varint`](Self::varint), whose first two bytes hold `number`, and are not the last.
+    /// The same conditions as for [`varint`](Self::varint); the first two bytes hold `number`, and are not the last.
     #[cold]
     unsafe fn long_varint(self, mut number: u32, mut at: usize) -> (u32, usize) {
         let mut shift = 14;
@@ -182,7 +182,7 @@ impl<'a, S: Schema> NodeRef<'a, S> {
         }
     }
 
-    /// The key, and where it ends.
+    /// The key, and the position after it.
     #[inline(always)]
     fn key_and_end(self) -> (&'a [u8], usize) {
         // SAFETY: in a node of schema `S` (`new`), the key's length follows the meta words.
@@ -196,7 +196,7 @@ impl<'a, S: Schema> NodeRef<'a, S> {
         self.key_and_end().0
     }
 
-    /// The record that the latest write of this linked node's key and version stored.
+    /// The record that was stored by the latest write of the key and version of this linked node.
     #[inline(always)]
     pub(crate) fn record(self) -> Record<'a> {
         match self.short_value() {
@@ -205,7 +205,7 @@ impl<'a, S: Schema> NodeRef<'a, S> {
         }
     }
 
-    /// The key and the value, if this is a plain value, the length of the key takes one byte, and the head at most two.
+    /// The key and the value, if the entry is a plain value, the key's length takes one byte, and the header at most two.
     #[inline(always)]
     fn short_value(self) -> Option<(&'a [u8], &'a [u8])> {
         let start = WORD * (1 + S::META_WORDS);
@@ -215,12 +215,12 @@ impl<'a, S: Schema> NodeRef<'a, S> {
         if key_len >= 0x80 {
             return None;
         }
-        // SAFETY: the head follows the key.
+        // SAFETY: the header follows the key.
         let first = unsafe { self.bytes(end, 1) }[0];
         let (len, at) = if first < 0x80 {
             (usize::from(first >> 1), end + 1)
         } else {
-            // SAFETY: the first byte of the head is not its last.
+            // SAFETY: the first byte of the header is not its last.
             let second = unsafe { self.bytes(end + 1, 1) }[0];
             if second >= 0x80 {
                 return None;
@@ -232,22 +232,22 @@ impl<'a, S: Schema> NodeRef<'a, S> {
         }
         // SAFETY: the key follows its length.
         let key = unsafe { self.bytes(start + 1, key_len.into()) };
-        // SAFETY: the value follows the head, which has its length.
+        // SAFETY: the value follows the header, which has its length.
         Some((key, unsafe { self.bytes(at, len) }))
     }
 
-    /// The record of the node itself, whatever replaced that; and the word of its latest replacement, if it is replaceable.
+    /// The record of the node itself, even if it was replaced; and the word that names its latest replacement, if it is replaceable.
     pub(crate) fn own_record(self) -> (Record<'a>, Option<&'a AtomicU64>) {
         let (key, end) = self.key_and_end();
-        // SAFETY: the head follows the key.
+        // SAFETY: the header follows the key.
         let (head, at) = unsafe { self.varint(end) };
         let (value_at, len, byte) = match (head & 1 == 0, head >> 1) {
             (true, len) => (at, len, 0),
             (false, 0) => return (Record { key, value: &[], kind: Kind::Tombstone, tag: 0 }, None),
-            // SAFETY: such a head has a byte behind it.
+            // SAFETY: a header of this form is followed by one more byte.
             (false, more) => (at + 1, more - 1, unsafe { self.bytes(at, 1) }[0]),
         };
-        // SAFETY: the value follows the head, which has its length, or that byte.
+        // SAFETY: the value follows the header, which has its length, or that byte.
         let value = unsafe { self.bytes(value_at, len as usize) };
         let (kind, tag) = (if byte & 1 == 0 { Kind::Value } else { Kind::Tombstone }, byte >> 1);
         // SAFETY: a replaceable node was allocated with a word before its link, which is only ever an atomic.
@@ -255,30 +255,30 @@ impl<'a, S: Schema> NodeRef<'a, S> {
         (Record { key, value, kind, tag: tag & MAX_TAG }, latest)
     }
 
-    /// The node that was written last for this linked node's key and version, unless that is this one.
+    /// The node that was written last for the key and version of this linked node; `None` if that is this node.
     pub(crate) fn latest(self) -> Option<NodeId> {
         Self::read_latest(self.own_record().1?)
     }
 
     fn read_latest(word: &AtomicU64) -> Option<NodeId> {
-        // ORDERING(latest.read): Acquire; pairs with `latest.swap`. Weaker: the new value could be read before it is written (loom
-        // `replaced_value_is_seen_whole`).
+        // ORDERING(latest.read): Acquire; pairs with `latest.swap`. Weaker: a reader could read the new value before it is written
+        // (loom `replaced_value_is_seen_whole`).
         let latest = word.load(ord("latest.read", Ordering::Acquire));
-        // SAFETY: 0, or what `replace` stored of an id of this table, and acquired.
+        // SAFETY: 0, or an id of this table that `replace` stored; the load acquired it.
         unsafe { NodeId::from_stored(latest as u32) }
     }
 
-    /// Makes `by` show instead of this linked node, and returns the node that did so before, unless that is this one. `by` has the same key and
+    /// Makes `by` replace the contents of this linked node, and returns the node that had replaced them before, if any. `by` has the same key and
     /// version, and was not linked.
     ///
     /// # Panics
-    /// If this node is not replaceable.
+    /// Panics if this node is not replaceable.
     pub(crate) fn replace(self, by: NodeId) -> Option<NodeId> {
         let word = self.own_record().1.expect("I10 broken: a node that is not replaceable");
-        // ORDERING(latest.swap): Release; pairs with `latest.read`, see there. And Acquire; pairs with itself. Weaker: the length of what is
-        // replaced, which is counted, could be read before it is written (loom `last_of_two_replacements_stays`).
+        // ORDERING(latest.swap): Release; pairs with `latest.read`, see there. And Acquire; pairs with itself. Weaker: the length of the replaced
+        // value, which is subtracted from the counts, could be read before it is written (loom `last_of_two_replacements_stays`).
         let before = word.swap(by.to_stored().into(), ord("latest.swap", Ordering::AcqRel));
-        // SAFETY: 0, or what `replace` stored of an id of this table, and acquired.
+        // SAFETY: 0, or an id of this table that `replace` stored; the swap acquired it.
         unsafe { NodeId::from_stored(before as u32) }
     }
 
@@ -288,7 +288,7 @@ impl<'a, S: Schema> NodeRef<'a, S> {
         let (own, word) = self.own_record();
         match word.and_then(Self::read_latest) {
             None => own,
-            // SAFETY: of this table.
+            // SAFETY: the node belongs to this table.
             Some(latest) => unsafe { Self::new(self.storage, latest) }.own_record().0,
         }
     }
@@ -316,12 +316,12 @@ mod tests {
         }
     }
 
-    /// Catches a length, kind or tag that is cut or grows on its way through the arena, at every size where its encoding changes, and
-    /// plain entries that take more room than they did without tags.
+    /// Catches a length, kind or tag that is read back wrongly, at every size where its encoding changes, and plain entries that take more room than
+    /// without support for tags.
     #[test]
     fn entries_come_back_as_written() {
         let storage = Storage::reserve(1 << 20, 1 << 20, false, None).unwrap();
-        // No two pieces of one length are alike.
+        // No two pieces of the same length are equal.
         let long: Vec<_> = (0..70_000_u32).map(|at| (at.wrapping_mul(0x9e37_79b1) >> 24) as u8).collect();
         let kinds = [Kind::Value, Kind::Tombstone].into_iter().flat_map(|kind| [0, 1, MAX_TAG].map(|tag| (kind, tag)));
         for ((kind, tag), (meta, off)) in kinds.flat_map(|kind| [(kind, (1, 100)), (kind, (2, 50_000))]) {
@@ -331,7 +331,7 @@ mod tests {
                     let parts = [&value[..value.len() / 3], &value[value.len() / 3..]];
                     let new = NewNode::new(key, &parts, kind, tag, 0);
                     assert!(new.is_encodable());
-                    // SAFETY: the storage is this test's alone and large enough.
+                    // SAFETY: the storage belongs to this test alone and is large enough.
                     let id = unsafe { new.write(&storage, off, &[0; 2][..meta]) };
                     let record = match meta {
                         // SAFETY: written just above, by this thread.
@@ -352,7 +352,7 @@ mod tests {
         }
     }
 
-    /// Catches a limit that is off by one, or that parts get round.
+    /// Catches a limit that is off by one, or that values given in parts can exceed.
     #[test]
     fn what_passes_a_limit_is_not_encodable() {
         let long = vec![0; MAX_KEY_LEN + 1];

@@ -1,4 +1,4 @@
-//! The nodes of a list: the way to them by their ids, their order, and the checks of both.
+//! The nodes of a list: access by id, their order, and the checks of both.
 
 use core::cmp::Ordering;
 use std::io;
@@ -11,7 +11,7 @@ use crate::key::{self, PartialKey};
 use crate::mem::arena::{Arena, Layout};
 use crate::mem::storage::{Storage, TablePool};
 
-/// An arena, and the sorted list of nodes in it. `T` is what the layers above keep for each shard, on the cache lines of the arena's shard.
+/// An arena, and the sorted list of nodes in it. `T` is the state that the layers above keep for each shard, on the cache lines of the arena's shard.
 #[derive(Debug)]
 pub(crate) struct Nodes<S, T> {
     pub(crate) arena: Arena<T>,
@@ -19,17 +19,17 @@ pub(crate) struct Nodes<S, T> {
 }
 
 impl<S: Schema, T: Default> Nodes<S, T> {
-    /// An empty list of nodes: the head alone.
+    /// An empty list of nodes: it has only the head.
     ///
     /// # Errors
-    /// The system refuses the address range.
+    /// Returns an error if the system refuses the address range.
     pub(crate) fn new(layout: Layout, pool: Option<&TablePool>) -> io::Result<Self> {
         let nodes = Self { arena: Arena::new(layout, pool)?, schema: PhantomData };
         read::write_head(nodes.storage());
         Ok(nodes)
     }
 
-    /// Forgets every node.
+    /// Removes every node.
     pub(crate) fn reset(&mut self) {
         self.arena.reset();
         read::write_head(self.storage());
@@ -41,32 +41,32 @@ impl<S: Schema, T> Nodes<S, T> {
         &self.arena.storage
     }
 
-    /// The node, which is one of this list.
+    /// The node with this id, which must belong to this list.
     #[inline(always)]
     pub(crate) fn node(&self, id: NodeId) -> NodeRef<'_, S> {
-        // SAFETY: callers keep ids with their list: none leaves the crate but in a cursor or iterator, which holds its list.
+        // SAFETY: callers use ids only with their list: no id leaves the crate except in a cursor or iterator, which holds its list.
         unsafe { NodeRef::new(&self.arena.storage, id) }
     }
 
     /// The link from the head, or from a linked node of this list.
     #[inline(always)]
     pub(crate) fn link(&self, at: impl Into<Predecessor>) -> Link {
-        // SAFETY: a caller has ids of linked nodes only: a walk, an acquired hint or what a lone writer remembers led to them.
+        // SAFETY: callers only have ids of linked nodes: they come from a walk, from an acquired hint, or from the run of a lone writer.
         unsafe { read::next(self.storage(), at) }
     }
 
-    /// The node behind `at` in order.
+    /// The node that follows `at` in the list.
     #[inline]
     pub(crate) fn after(&self, at: impl Into<Predecessor>) -> Option<NodeId> {
         self.link(at).to
     }
 
-    /// The key of a node; none of its bytes for the head.
+    /// The key of a node; empty for the head.
     pub(crate) fn key_of(&self, node: Option<Predecessor>) -> &[u8] {
         node.and_then(Predecessor::node).map_or(&[], |node| self.node(node).key())
     }
 
-    /// Prefetches the words that a search reads of a node: the link, meta words and the beginning of the key.
+    /// Prefetches the words that a search reads of a node: the link, the meta words and the first words of the key.
     #[inline(always)]
     pub(crate) fn prefetch(&self, node: Option<Predecessor>) {
         if let Some(node) = node {
@@ -76,7 +76,7 @@ impl<S: Schema, T> Nodes<S, T> {
     }
 }
 
-/// How a node and a target compare.
+/// The result of comparing a node with a target.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Compared {
     pub(crate) order: Ordering,
@@ -85,17 +85,17 @@ pub(crate) struct Compared {
     pub(crate) shared: u32,
 }
 
-/// Which of the hints around a target a descent by keys looks for.
+/// Of the hints around a target, the one that a descent by keys searches for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// The target's own, or else the last one before it.
+    /// The target's own hint, or else the last one before it.
     AtOrBefore,
-    /// The last one before it.
+    /// The last hint before the target.
     Before,
 }
 
 impl Side {
-    /// Whether a node is too far behind, given how it compares with the target.
+    /// Whether a node is too far behind, if `order` is its order relative to the target.
     #[inline(always)]
     pub(crate) fn is_behind(self, order: Ordering) -> bool {
         match self {
@@ -105,7 +105,7 @@ impl Side {
     }
 }
 
-/// Counts the nodes and blocks that a search looks at. The unit type counts nothing and costs nothing.
+/// Counts the nodes and blocks that a search visits. The unit type counts nothing, at no cost.
 pub(crate) trait Cost {
     #[inline(always)]
     fn node(&mut self) {}
@@ -117,7 +117,7 @@ pub(crate) trait Cost {
 impl Cost for () {}
 
 impl<S: Schema, T> Nodes<S, T> {
-    /// Compares a node with a target. The head precedes all.
+    /// Compares a node with a target. The head precedes every target.
     #[inline(always)]
     pub(crate) fn compare(&self, at: Predecessor, target: Target<'_>) -> Compared {
         match at.node() {
@@ -126,7 +126,7 @@ impl<S: Schema, T> Nodes<S, T> {
         }
     }
 
-    /// The same where `known` bytes of the keys are known to be equal.
+    /// Like `compare`, if the first `known` bytes of the keys are known to be equal.
     #[inline(always)]
     pub(super) fn compare_from(&self, node: NodeRef<'_, S>, target: Target<'_>, known: u32) -> Compared {
         let (by_key, shared) = key::compare(node.key(), target.key, known);
@@ -134,7 +134,7 @@ impl<S: Schema, T> Nodes<S, T> {
         Compared { order, has_key: by_key == Ordering::Equal, shared }
     }
 
-    /// Whether a node, or the head, precedes another.
+    /// Whether `a` precedes `b`; each is a node or the head.
     pub(crate) fn is_before(&self, a: Predecessor, b: Predecessor) -> bool {
         match b.node() {
             Some(b) => self.compare(a, self.node(b).target()).order == Ordering::Less,
@@ -168,7 +168,7 @@ impl<S: Schema, T> Nodes<S, T> {
         }
     }
 
-    /// The words that a node takes.
+    /// The number of words of a node.
     pub(crate) fn words_of(&self, id: NodeId) -> u32 {
         let (Record { key, value, kind, tag }, latest) = self.node(id).own_record();
         let value = [value];
@@ -176,7 +176,7 @@ impl<S: Schema, T> Nodes<S, T> {
         if latest.is_some() { 1 + new.replaceable().words(S::META_WORDS) } else { new.words(S::META_WORDS) }
     }
 
-    /// The words of a node that are of use once another one shows instead of it.
+    /// The number of words of a node that remain in use after another node has replaced its contents.
     pub(crate) fn words_of_replaced(&self, id: NodeId) -> u32 {
         let key = self.node(id).key();
         1 + NewNode::new(key, &[], Kind::Value, 0, 0).replaceable().words(S::META_WORDS)

@@ -1,4 +1,4 @@
-//! Walks along the list, which end every search.
+//! Walks along the list; every search ends with such a walk.
 
 use core::cmp::Ordering;
 
@@ -9,24 +9,24 @@ use super::write::Target;
 use crate::key::{MAX_SHARED, PartialKey};
 use crate::tuning::BACKWARD_WALK;
 
-/// Where a target belongs: between two neighbours of the list.
+/// The place of a target: between two neighbours of the list.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Splice {
-    /// The last node found before the target, and what its key shares with the target's.
+    /// The last node found before the target; `shared` is the length of the prefix that its key shares with the target's.
     pub(crate) prev: Predecessor,
     pub(crate) shared: u32,
-    /// The link from there to the target's successor.
+    /// The link from that node to the target's successor.
     pub(crate) next: Link,
     /// Whether the successor has the target's key.
     pub(crate) next_has_key: bool,
-    /// A node of the target's key that is known to come behind it, if any.
+    /// A node of the target's key that is known to come after the target, if any.
     pub(crate) bound: Option<NodeId>,
-    /// How many nodes lie between where the walk began and the target.
+    /// The number of nodes between the start of the walk and the target.
     pub(crate) walked: u32,
 }
 
 impl Splice {
-    /// A splice to walk on from: what precedes the target and shares `shared` bytes with it.
+    /// A splice from which to walk on: `prev` precedes the target and shares `shared` bytes with it.
     #[inline(always)]
     pub(crate) fn behind(prev: Predecessor, shared: u32) -> Self {
         Self { prev, shared, next: Link::END, next_has_key: false, bound: None, walked: 0 }
@@ -34,10 +34,10 @@ impl Splice {
 }
 
 impl<S: Schema, T> Nodes<S, T> {
-    /// Goes right while nodes precede the target, at most `limit` nodes. False if that many do. `Err` is the target's node. Most steps look at no
-    /// key: the partial key in a link settles them (`key.rs`).
+    /// Moves forward while nodes precede the target, over at most `limit` nodes. Returns false if more nodes precede it. `Err` holds the target's
+    /// node. Most steps read no key: the partial key in a link is enough (`key.rs`).
     ///
-    /// Also goes on from a splice that was right once, when the link that it names has changed: a node that precedes the target keeps preceding it.
+    /// The walk can also start from an outdated splice whose link has changed: a node that precedes the target keeps preceding it.
     #[inline(always)]
     pub(crate) fn walk(
         &self,
@@ -87,13 +87,13 @@ impl<S: Schema, T> Nodes<S, T> {
         }
     }
 
-    /// Walks without a limit. `Err` is the target's node. Apart from [`walk`](Self::walk), so that a commit that needs no second try stays short.
+    /// Walks without a limit. `Err` holds the target's node. Separate from [`walk`](Self::walk), so that a commit without a second try stays short.
     #[inline]
     pub(crate) fn walk_on(&self, target: Target<'_>, splice: &mut Splice, cost: &mut impl Cost) -> Result<(), NodeId> {
         self.walk(target, splice, u32::MAX, cost).map(|_| ())
     }
 
-    /// Prefetches the node that the walk on from a splice will look at, if there is one.
+    /// Prefetches the node that a walk from this splice will read next, if there is one.
     #[inline(always)]
     pub(crate) fn prefetch_next(&self, splice: &Splice, target: Target<'_>) {
         let link = self.link(splice.prev);
@@ -101,8 +101,7 @@ impl<S: Schema, T> Nodes<S, T> {
         self.prefetch(Some(link).filter(is_before).and_then(|link| link.to).map(Predecessor::from));
     }
 
-    /// Walks from `hint` to the node before `at`, and puts what comes by into `nodes`. False if that is too far, or if the hint
-    /// was false.
+    /// Walks from `hint` to the node before `at`, and adds the visited nodes to `nodes`. Returns false if that is too far, or if the hint was wrong.
     pub(crate) fn walk_between(&self, hint: NodeId, at: NodeId, nodes: &mut Vec<NodeId>) -> bool {
         if !self.is_before(hint.into(), at.into()) {
             return false;

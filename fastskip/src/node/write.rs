@@ -1,12 +1,12 @@
-//! Entries: their kinds, their limits, and the target of a search for one; and how a node is laid out and written.
+//! Entries: their kinds, their limits, and the targets of searches for them; and the layout and writing of nodes.
 
 use super::id::NodeId;
 use crate::mem::storage::{REDZONE_WORDS, Storage, WORD};
 use crate::sync::Ordering;
 
-/// The longest key, in bytes: 64 KiB - 1 of a caller's own, and 8 for what an engine stores with it, such as the number of a column family.
+/// The maximum length of a key, in bytes: 64 KiB - 1 for the caller's key, and 8 that an engine adds, such as the number of a column family.
 pub const MAX_KEY_LEN: usize = u16::MAX as usize + 8;
-/// The longest value: 1 GiB.
+/// The maximum length of a value: 1 GiB.
 pub const MAX_VALUE_LEN: usize = 1 << 30;
 
 /// The greatest tag: six bits.
@@ -22,10 +22,10 @@ pub enum Kind {
     Value,
 }
 
-/// The bit above a tag: the node has a word before its link, for the node that replaces it.
+/// The bit above a tag: the node has a word before its link, which names the node that replaces it.
 pub(super) const REPLACEABLE: u8 = MAX_TAG + 1;
 
-/// The target of a search: the first entry with this key and a version not greater, or the first one after it.
+/// The target of a search: the first entry that has this key and a version not greater than this one, or else the first entry after that position.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target<'k> {
     pub(crate) key: &'k [u8],
@@ -44,36 +44,36 @@ pub(crate) struct NewNode<'a> {
 }
 
 impl<'k> NewNode<'k> {
-    /// A node whose value comes in parts.
+    /// A node whose value is given in parts.
     #[inline]
     pub(crate) fn new(key: &'k [u8], value: &'k [&'k [u8]], kind: Kind, tag: u8, version: u64) -> Self {
-        // Parts may lie in the same memory, and so be longer together than any memory is.
+        // The parts may overlap in memory, so their total length may exceed the size of any memory.
         let value_len = value.iter().fold(0, |len: usize, part| len.saturating_add(part.len()));
         Self { key, value, value_len, kind, tag, version }
     }
 
-    /// The same, as one that a later write of its key and version may replace. [`words`](Self::words) does not count the word before its link.
+    /// The same node, as one that a later write of its key and version can replace. [`words`](Self::words) does not count the word before the link.
     #[inline]
     pub(crate) fn replaceable(self) -> Self {
         Self { tag: self.tag | REPLACEABLE, ..self }
     }
 
-    /// Where it belongs.
+    /// The target of a search for the place of this node.
     #[inline]
     pub(crate) fn target(&self) -> Target<'k> {
         Target { key: self.key, version: self.version }
     }
 
-    /// Whether key, value and tag keep to the limits. Only for a node that is not [replaceable](Self::replaceable) yet.
+    /// Whether key, value and tag are within the limits. May be called only for a node that is not [replaceable](Self::replaceable) yet.
     #[inline]
     pub(crate) fn is_encodable(&self) -> bool {
         self.key.len() <= MAX_KEY_LEN && self.value_len <= MAX_VALUE_LEN && self.tag <= MAX_TAG
     }
 
-    /// The head, and the byte behind it, if there is one: see the folder's header.
+    /// The header, and the byte after it, if there is one: see the header of `node/mod.rs`.
     #[inline]
     fn head(&self) -> (u32, Option<u8>) {
-        // Cannot overflow: `is_encodable`.
+        // Cannot overflow: see `is_encodable`.
         let len = self.value_len as u32;
         match (self.kind, self.tag) {
             (Kind::Value, 0) => (len << 1, None),
@@ -82,13 +82,13 @@ impl<'k> NewNode<'k> {
         }
     }
 
-    /// Words of the node, with `meta` words between link and bytes.
+    /// The number of words of the node, with `meta` words between the link and the bytes.
     #[inline]
     pub(crate) fn words(&self, meta: usize) -> u32 {
         (1 + meta + self.bytes().div_ceil(WORD) + REDZONE_WORDS) as u32
     }
 
-    /// Bytes behind link and meta words.
+    /// The number of bytes after the link and the meta words.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
         let (head, byte) = self.head();
@@ -96,10 +96,10 @@ impl<'k> NewNode<'k> {
         lengths + self.key.len() + self.value_len
     }
 
-    /// Writes the node into the words from `off` on, with these meta words. Its link is left as it is.
+    /// Writes the node, with these meta words, into the words from `off` on. The link of the node is left unchanged.
     ///
     /// # Safety
-    /// [`words`](Self::words) words of this node and its meta words were allocated to the caller from `off` on, behind the head, and
+    /// [`words`](Self::words) words from `off` on, for this node and its meta words, were allocated to the caller. They lie behind the head, and were
     /// used for nothing else.
     #[inline(always)]
     pub(crate) unsafe fn write(&self, storage: &Storage, off: u32, meta: &[u64]) -> NodeId {
@@ -110,7 +110,7 @@ impl<'k> NewNode<'k> {
         }
         let mut at = WORD * (1 + meta.len());
         let mut put = |bytes: &[u8]| {
-            // SAFETY: `words` counts these bytes, and they are the caller's alone until it links the node.
+            // SAFETY: `words` counts these bytes, and they belong to the caller alone until it links the node.
             unsafe { storage.write(off, at, bytes) };
             at += bytes.len();
         };
@@ -122,12 +122,12 @@ impl<'k> NewNode<'k> {
             put(&[byte]);
         }
         self.value.iter().for_each(|part| put(part));
-        // SAFETY: just written, by this thread, and it lies behind the head.
+        // SAFETY: this thread has just written the node, and it lies behind the head.
         unsafe { NodeId::of_written(off) }
     }
 }
 
-/// LEB128: seven bits a byte, the lowest first. Nearly every number takes one byte or two.
+/// LEB128: seven bits in each byte, the lowest first. Nearly every number takes one or two bytes.
 #[inline(always)]
 fn put_varint(number: u32, put: &mut impl FnMut(&[u8])) {
     match number {

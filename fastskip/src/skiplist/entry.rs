@@ -1,4 +1,4 @@
-//! Entries of a [`ConcurrentSkipList`], as a reader sees them, and the iterators and cursors over them.
+//! Entries of a [`ConcurrentSkipList`], as they appear to a reader, and the iterators and cursors over them.
 
 use super::stamp::Stamped;
 use super::table::ConcurrentSkipList;
@@ -11,12 +11,12 @@ use crate::list::List;
 use crate::node::{Kind, NodeRef, Record, Target};
 use crate::sync::Arc;
 
-/// The greatest possible stamp, up to which everything is shown.
+/// The greatest possible stamp: a read up to it sees every entry.
 pub(super) const LIVE: u64 = u64::MAX;
 
 /// An entry of a list, borrowed from its arena.
-// Not `#[non_exhaustive]`, as `Version` is: programs take it apart by `Entry { key, value, is_tombstone }`, and make one to compare with.
-// A list stores these three for good; what a memtable stores may grow, as it did by the tag.
+// Unlike `Version`, not `#[non_exhaustive]`: programs destructure it by `Entry { key, value, is_tombstone }`, and construct one for comparisons. A
+// list will always store exactly these three fields; a memtable may store more in the future, as happened with the tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// The key.
@@ -40,11 +40,10 @@ impl Source for ConcurrentSkipList {
         self.list.made()
     }
 
-    /// Sets missing stamps of the node even if the reader does not need them: otherwise an entry seen here could be missing from a
-    /// later snapshot.
+    /// Sets missing stamps of the node even if this reader needs none: otherwise an entry that was seen here could be missing from a later snapshot.
     #[inline(always)]
     fn show<'a>(&'a self, node: NodeRef<'a, Stamped>, until: u64) -> Option<Entry<'a>> {
-        // The record is read first, so that the compiler computes the place of the node once.
+        // The record is read first, so that the compiler computes the address of the node only once.
         let Record { key, value, kind, .. } = node.record();
         let deleted = self.clock.shown(node, until)?;
         Some(Entry { key, value, is_tombstone: deleted || kind == Kind::Tombstone })
@@ -68,25 +67,25 @@ impl Source for ConcurrentSkipList {
 
 /// A double-ended iterator over entries in key order, including tombstones.
 ///
-/// It never misses a key that was stored before the iterator was created, and never yields a key twice. A key that was stored
-/// before a step is yielded if it lies ahead of what that end has yielded last, unless a snapshot hides it. O(log n) to begin at
-/// either end; a step forward is O(1) and a step back amortised O(1), not counting entries that a snapshot hides.
+/// It never misses a key that was stored before the iterator was created, and never yields a key twice. A key that was stored before a step is also
+/// yielded if it lies ahead of the last key that this end has yielded, unless a snapshot hides it. Starting at either end costs O(log n); a forward
+/// step is O(1) and a backward step amortised O(1), not counting entries that a snapshot hides.
 pub type Iter<'a> = TableRange<&'a ConcurrentSkipList, ConcurrentSkipList>;
 
 /// A double-ended iterator like [`Iter`](crate::Iter) that keeps its list alive. It is `'static` and [`Send`].
 ///
-/// What it yields keeps the list alive too, and so counts a reference. A loop that only looks at each entry borrows it instead:
-/// `while let Some(entry) = entries.next_ref()`.
+/// Each entry that it yields keeps the list alive too, and so increments the reference count. A loop that only reads each entry can borrow it
+/// instead: `while let Some(entry) = entries.next_ref()`.
 pub type OwnedEntries = TableRange<Arc<ConcurrentSkipList>, ConcurrentSkipList>;
 
 /// A cursor over a list that moves in both directions and can seek to any key.
 ///
-/// The cursor of a [`Memtable`](crate::Memtable) has the same moves. A seek finds an entry, and the first step in its direction
-/// takes it. So a loop over `next` reads on from a [`seek`](TableCursor::seek) or [`seek_exclusive`](TableCursor::seek_exclusive), and a loop
-/// over [`prev`](TableCursor::prev) reads back from a [`seek_for_prev`](TableCursor::seek_for_prev) or [`seek_before`](TableCursor::seek_before). A
-/// new cursor is on the first entry, as after [`seek_to_first`](TableCursor::seek_to_first). A cursor that has moved past an end stays
-/// there: from before the first entry `next` moves to the first one, and from behind the last entry `prev` moves to the last
-/// one. Every step sees what was stored before it. A position is a key.
+/// The cursor of a [`Memtable`](crate::Memtable) has the same methods to move. A seek places the cursor on an entry; the first step in the direction
+/// of the seek returns this entry without moving. So a loop over `next` reads on from a [`seek`](TableCursor::seek) or
+/// [`seek_exclusive`](TableCursor::seek_exclusive), and a loop over [`prev`](TableCursor::prev) reads back from a
+/// [`seek_for_prev`](TableCursor::seek_for_prev) or [`seek_before`](TableCursor::seek_before). A new cursor is on the first entry, like a cursor
+/// after [`seek_to_first`](TableCursor::seek_to_first). A cursor that has moved past an end stays there: `next` then moves from before the first
+/// entry to it, and `prev` moves from behind the last entry to it. Every step sees all entries that were stored before the step. A position is a key.
 ///
 /// ```
 /// use fastskip::ConcurrentSkipList;
@@ -109,12 +108,11 @@ pub type Cursor<'a> = TableCursor<&'a ConcurrentSkipList, ConcurrentSkipList>;
 
 /// A [`Cursor`] that keeps its list alive. It is `'static` and [`Send`].
 ///
-/// It is no [`Iterator`], because it lends entries until it moves: one that yields entries must count a reference for each, or borrow
-/// its list. [`OwnedEntries`] is such an iterator; a cursor seeks and turns round. A loop over it reads
-/// `while let Some(entry) = cursor.next()`.
+/// It is no [`Iterator`], because it lends each entry only until it moves: an iterator must count a reference for each entry, or borrow its list.
+/// [`OwnedEntries`] is such an iterator; only a cursor can seek and change direction. A loop over it reads `while let Some(entry) = cursor.next()`.
 ///
-/// After a seek, [`entry`](TableCursor::entry) is what the seek found, and no step is needed to see it. The first step in the seek's direction
-/// takes it, so that the same loop reads on from a seek as from the first entry.
+/// After a seek, [`entry`](TableCursor::entry) returns the entry found; no step is necessary. The first step in the seek's direction returns it
+/// again, so the same loop serves after a seek and from the first entry on.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -148,24 +146,24 @@ impl<H: Handle<ConcurrentSkipList>> TableCursor<H, ConcurrentSkipList> {
         self.prev()
     }
 
-    /// Moves to the first entry whose key is not less than `key`, for `next` to take. Returns false if there is none;
-    /// then the cursor is behind the last entry. Expected O(log n), not counting entries that are hidden.
+    /// Moves to the first entry whose key is not less than `key`; the next call of `next` returns this entry. Returns false if there is none; then
+    /// the cursor is behind the last entry. Expected O(log n), not counting entries that are hidden.
     pub fn seek(&mut self, key: &[u8]) -> bool {
         self.seek_from(Target { key, version: 0 }, End::Included)
     }
 
-    /// Like [`seek`](Self::seek), to the first entry whose key is greater.
+    /// Like [`seek`](Self::seek), but moves to the first entry whose key is greater.
     pub fn seek_exclusive(&mut self, key: &[u8]) -> bool {
         self.seek_from(Target { key, version: 0 }, End::Excluded)
     }
 
-    /// Moves to the last entry whose key is not greater than `key`, for [`prev`](Self::prev) to take. Returns false if there is none;
-    /// then the cursor is before the first entry. Expected O(log n), not counting entries that are hidden.
+    /// Moves to the last entry whose key is not greater than `key`; the next call of [`prev`](Self::prev) returns this entry. Returns false if there
+    /// is none; then the cursor is before the first entry. Expected O(log n), not counting entries that are hidden.
     pub fn seek_for_prev(&mut self, key: &[u8]) -> bool {
         self.seek_back_from(Target { key, version: 0 }, End::Included)
     }
 
-    /// Like [`seek_for_prev`](Self::seek_for_prev), to the last entry whose key is less.
+    /// Like [`seek_for_prev`](Self::seek_for_prev), but moves to the last entry whose key is less.
     pub fn seek_before(&mut self, key: &[u8]) -> bool {
         self.seek_back_from(Target { key, version: 0 }, End::Excluded)
     }
@@ -179,21 +177,21 @@ impl<'a> Cursor<'a> {
 }
 
 impl OwnedListCursor {
-    /// The entry that the cursor is on; it keeps the list alive by itself, so the cursor may move on. O(1).
+    /// The entry that the cursor is on; it keeps the list alive, so it stays valid when the cursor moves on. O(1).
     #[must_use]
     pub fn entry_owned(&self) -> Option<OwnedEntry> {
         OwnedEntry::attach(&self.table, |list| self.item_of(list))
     }
 }
 
-/// An [`Entry`] that keeps its list alive, by one counted reference. Nothing is copied. It shows for ever what it was made from; a key
-/// that is deleted later stays as it was.
+/// An [`Entry`] that keeps its list alive, by one counted reference. Nothing is copied. Its contents never change: if the key is deleted later, the
+/// entry still shows the earlier state.
 ///
-/// While one lives, none of the list's memory is freed; so do not keep one for long.
+/// While such an entry exists, none of the list's memory is freed; so do not keep one for long.
 pub type OwnedEntry = OwnedItem<ConcurrentSkipList>;
 
 impl OwnedEntry {
-    /// Whether the key was deleted.
+    /// Whether the key was deleted when this entry was read.
     #[must_use]
     pub fn is_tombstone(&self) -> bool {
         self.rest

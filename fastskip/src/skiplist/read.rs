@@ -1,4 +1,4 @@
-//! Reads of a list, now or at a snapshot: lookups, iterators and cursors.
+//! Reads of a list, of its present state or of a snapshot: lookups, iterators and cursors.
 
 use core::fmt;
 
@@ -42,8 +42,8 @@ impl ConcurrentSkipList {
         self.find(key, LIVE).filter(|entry| !entry.is_tombstone).map(|entry| entry.value)
     }
 
-    /// Looks up each key as [`get_live`](Self::get_live) does, and returns the values in the order of `keys`.
-    /// Expected O(log n) for each key; the searches go on side by side.
+    /// Looks up each key as [`get_live`](Self::get_live) does, and returns the values in the order of `keys`. Expected O(log n) for each key; the
+    /// searches proceed side by side, so that their cache misses overlap.
     #[must_use]
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Option<&[u8]>> {
         let keys: Vec<_> = keys.iter().map(|key| Target { key: key.as_ref(), version: 0 }).collect();
@@ -62,7 +62,7 @@ impl ConcurrentSkipList {
         self.get_live(key).is_some()
     }
 
-    /// Iterates over all entries in key order, including tombstones. O(1) to begin, and see [`Iter`] for a step.
+    /// Iterates over all entries in key order, including tombstones. Creating it is O(1); see [`Iter`] for the cost of a step.
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         TableRange::new(self, LIVE, Ends::new(..))
@@ -128,7 +128,7 @@ impl<'a> IntoIterator for &'a FrozenList {
     }
 }
 
-/// Reading that outlives the borrow.
+/// Reads whose results outlive the borrow of the list.
 impl ConcurrentSkipList {
     /// Returns the entry of `key`, which keeps the list alive. Expected O(log n).
     ///
@@ -146,7 +146,7 @@ impl ConcurrentSkipList {
         OwnedEntry::attach(self, |list| list.find(key, LIVE))
     }
 
-    /// As [`range`](Self::range); the iterator and what it yields keep the list alive.
+    /// Like [`range`](Self::range), but the iterator and its entries keep the list alive.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -171,16 +171,16 @@ impl ConcurrentSkipList {
         TableCursor::new(Arc::clone(self), LIVE)
     }
 
-    /// As [`snapshot`](Self::snapshot); the snapshot and what it shows keep the list alive. O(1).
+    /// Like [`snapshot`](Self::snapshot), but the snapshot and its entries keep the list alive. O(1).
     #[must_use]
     pub fn owned_snapshot(self: &Arc<Self>) -> OwnedSnapshot {
         OwnedSnapshot { until: self.snapshot().until, list: Arc::clone(self) }
     }
 }
 
-/// The contents of a list when [`ConcurrentSkipList::snapshot`] was called. A snapshot never changes: an insert that was in
-/// progress is either always or never part of it, and later deletions are not visible. Taking a snapshot costs one atomic
-/// operation. A snapshot holds no resources except a borrow of the list.
+/// The contents of a list at the moment when [`ConcurrentSkipList::snapshot`] was called. A snapshot never changes: an insert that was in progress is
+/// either part of it from the start or never, and later deletions are not visible. Taking a snapshot costs one atomic operation. A snapshot holds no
+/// resources other than a borrow of the list.
 ///
 /// ```
 /// use fastskip::ConcurrentSkipList;
@@ -197,19 +197,19 @@ impl ConcurrentSkipList {
 #[derive(Clone, Copy)]
 pub struct Snapshot<'a> {
     list: &'a ConcurrentSkipList,
-    /// The latest stamp that is shown.
+    /// The latest stamp that the snapshot shows.
     until: u64,
 }
 
 impl<'a> Snapshot<'a> {
-    /// Returns the value of `key` and whether `key` was a tombstone, as [`ConcurrentSkipList::get`] would have at the moment of
-    /// the snapshot. Expected O(log n).
+    /// Returns the result that [`ConcurrentSkipList::get`] would have returned at the moment of the snapshot: the value of `key` and whether `key`
+    /// was a tombstone. Expected O(log n).
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<(&'a [u8], bool)> {
         self.list.find(key, self.until).map(|entry| (entry.value, entry.is_tombstone))
     }
 
-    /// Iterates over all entries in key order, including tombstones. O(1) to begin, and see [`Iter`] for a step.
+    /// Iterates over all entries in key order, including tombstones. Creating it is O(1); see [`Iter`] for the cost of a step.
     #[must_use]
     pub fn iter(&self) -> Iter<'a> {
         TableRange::new(self.list, self.until, Ends::new(..))
@@ -272,19 +272,19 @@ pub struct OwnedSnapshot {
 }
 
 impl OwnedSnapshot {
-    /// The snapshot, borrowed: to look up keys, and to iterate without a reference for each entry.
+    /// The snapshot, borrowed: for lookups, and for iteration that counts no reference for each entry.
     #[must_use]
     pub fn as_snapshot(&self) -> Snapshot<'_> {
         Snapshot { list: &self.list, until: self.until }
     }
 
-    /// As [`Snapshot::range`]; the iterator and what it yields keep the list alive.
+    /// Like [`Snapshot::range`], but the iterator and its entries keep the list alive.
     #[must_use]
     pub fn range(&self, bounds: impl KeyBounds) -> OwnedEntries {
         TableRange::new(Arc::clone(&self.list), self.until, Ends::new(bounds))
     }
 
-    /// As [`Snapshot::cursor`]; the cursor keeps the list alive.
+    /// Like [`Snapshot::cursor`], but the cursor keeps the list alive.
     #[must_use]
     pub fn cursor(&self) -> OwnedListCursor {
         TableCursor::new(Arc::clone(&self.list), self.until)
@@ -301,7 +301,7 @@ impl fmt::Debug for OwnedSnapshot {
 mod tests {
     use crate::ConcurrentSkipList;
 
-    /// Catches a cursor that passes over what lies before the key that it is asked for.
+    /// Catches a cursor that visits entries before the key to which it is to move.
     #[test]
     fn a_cursor_at_a_key_passes_over_no_hidden_key_before_it() {
         let list = ConcurrentSkipList::with_shards(1);

@@ -1,18 +1,18 @@
-//! Stamps: when an entry of a list was inserted and deleted, so that a snapshot never changes.
+//! Stamps: the times at which an entry of a list was inserted and deleted. With them a snapshot never changes.
 //!
-//! A stamp taken before the node is linked would let a snapshot taken in between change later, and one taken after
-//! it would leave a moment without stamp. So nodes are linked, and deletions marked, unstamped; then
-//! the writer reads the clock and sets the stamp by CAS, and so does every reader that meets the node first.
+//! If a stamp were taken before the node is linked, a snapshot taken between the two could change later; if it were taken after, the node would be
+//! without a stamp for a moment. So nodes are linked, and deletions marked, without a stamp. Then the writer reads the clock and sets the stamp by
+//! CAS; a reader that meets the node first does the same.
 //!
 //! ```text
 //!   meta 0, inserted: 0 -> stamp           meta 1, deleted: 0 (live) -> PENDING -> stamp
 //! ```
 //!
-//! I5 snapshot: a snapshot is a `fetch_add(1)` on the clock that returned s; it sees stamps <= s. A stamp is read by
-//! `fetch_add(0)`. Both are read-modify-writes of one word, hence totally ordered. If a stamp t <= s, its reading comes
-//! before the snapshot's step, which therefore acquires the link or mark that preceded it: the snapshot finds the node
-//! from its first look on. If a snapshot meets no stamp, the one it sets is > s. Either way the answer is settled.
-//! A thread that saw an entry acquired its stamp, and with it the reading of the clock; so a snapshot that it takes then is >= that stamp.
+//! I5 snapshot: a snapshot is a `fetch_add(1)` on the clock; if it returned s, the snapshot sees stamps <= s. A stamp is obtained by `fetch_add(0)`.
+//! Both are read-modify-writes of the same word, so they are totally ordered. If a stamp t <= s, its `fetch_add(0)` comes before the snapshot's
+//! `fetch_add(1)`, which therefore acquires the link or mark that preceded the stamp: the snapshot finds the node from its first read on. If a reader
+//! of the snapshot finds no stamp, the stamp that it sets is > s. In both cases the result is the same for every later read of the snapshot. A thread
+//! that saw an entry has acquired its stamp, and with it the read of the clock; so a snapshot that this thread takes afterwards is >= that stamp.
 
 use crate::node::{NodeRef, Schema};
 use crate::sync::{AtomicU64, Ordering, ord};
@@ -24,7 +24,7 @@ const UNSTAMPED: u64 = 0;
 const PENDING: u64 = 1;
 const FIRST_STAMP: u64 = 2;
 
-/// Nodes of a list: one to a key, with two stamps.
+/// The nodes of a list: one for each key, with two stamps.
 #[derive(Debug)]
 pub struct Stamped;
 
@@ -43,10 +43,10 @@ impl Schema for Stamped {
     }
 }
 
-/// The stamp in a word, settled or not.
+/// The stamp in a word; it may be unset.
 #[inline(always)]
 fn load(word: &AtomicU64) -> u64 {
-    // ORDERING(stamp.read): Acquire; pairs with `stamp.set`: who relies on a stamp saw the clock at least that far.
+    // ORDERING(stamp.read): Acquire; pairs with `stamp.set`: a thread that relies on a stamp also sees the clock at or after that stamp.
     word.load(ord("stamp.read", Ordering::Acquire))
 }
 
@@ -59,21 +59,21 @@ impl StampClock {
         Self(AtomicU64::new(FIRST_STAMP))
     }
 
-    /// A stamp for what the caller has linked or marked, or seen linked or marked.
+    /// A stamp for a node that the caller has linked or marked, or has seen linked or marked.
     fn read(&self) -> u64 {
-        // ORDERING(clock.read): Release; pairs with `clock.snapshot`. Weaker: a snapshot that comes later in the clock's
-        // order could miss the link or mark that led here (loom `snapshot`). It need not acquire: a thread that relies on the
-        // stamp acquires it from `stamp.set`, and so is behind this step in the clock's order.
+        // ORDERING(clock.read): Release; pairs with `clock.snapshot`. Weaker: a snapshot that comes later in the clock's order could miss the link or
+        // mark that preceded this stamp (loom `snapshot`). It need not acquire: a thread that relies on the stamp acquires it from `stamp.set`, and
+        // so is after this step in the clock's order.
         self.0.fetch_add(0, ord("clock.read", Ordering::Release))
     }
 
-    /// The stamp up to which a snapshot that begins now sees.
+    /// Takes a snapshot; it sees entries up to the returned stamp.
     pub(crate) fn snapshot(&self) -> u64 {
         // ORDERING(clock.snapshot): Acquire; pairs with `clock.read`, see there.
         self.0.fetch_add(1, ord("clock.snapshot", Ordering::Acquire))
     }
 
-    /// Sets `word` from `unset` to a stamp, unless somebody did; returns the stamp.
+    /// Changes `word` from `unset` to a stamp, unless another thread already did; returns the stamp.
     #[inline]
     fn settle(&self, word: &AtomicU64, unset: u64) -> u64 {
         let seen = load(word);
@@ -83,8 +83,8 @@ impl StampClock {
     #[cold]
     fn stamp(&self, word: &AtomicU64, unset: u64) -> u64 {
         let now = self.read();
-        // ORDERING(stamp.set): Release; pairs with `stamp.read`. Weaker: who saw the entry could take a snapshot that lies
-        // before its stamp in the clock's order (axioms `seen_entry`). What it replaces was acquired by the look before.
+        // ORDERING(stamp.set): Release; pairs with `stamp.read`. Weaker: a thread that saw the entry could take a snapshot that precedes the entry's
+        // stamp in the clock's order (axioms `seen_entry`). It need not acquire: the earlier load has acquired the value that it replaces.
         let set = word.compare_exchange(
             unset,
             now,
@@ -94,16 +94,16 @@ impl StampClock {
         set.map_or_else(|stamp| stamp, |_| now)
     }
 
-    /// Settles when `node` was inserted.
+    /// Sets the insertion stamp of `node` if it is missing, and returns it.
     #[inline]
     pub(crate) fn inserted(&self, node: NodeRef<'_, Stamped>) -> u64 {
         self.settle(node.meta(INSERTED), UNSTAMPED)
     }
 
-    /// Settles both. Returns what is shown up to a stamp: nothing, or an entry and whether it is deleted.
+    /// Sets missing stamps of `node`. Returns the entry's state up to a stamp: `None` if it is not visible, otherwise whether it is deleted.
     #[inline(always)]
     pub(crate) fn shown(&self, node: NodeRef<'_, Stamped>, until: u64) -> Option<bool> {
-        // Both addresses are known before the first look, which the compiler moves nothing before.
+        // Both addresses are computed before the first load, because the compiler moves nothing before that load.
         let (inserted, deleted) = (node.meta(INSERTED), node.meta(DELETED));
         if self.settle(inserted, UNSTAMPED) > until {
             return None;
@@ -115,9 +115,9 @@ impl StampClock {
         })
     }
 
-    /// Deletes `node`; false if it was deleted before. Settled when this returns.
+    /// Deletes `node`; returns false if it was deleted before. The deletion stamp is set when this returns.
     pub(crate) fn delete(&self, node: NodeRef<'_, Stamped>) -> bool {
-        // A deletion is later than its insertion, in every snapshot.
+        // In every snapshot, a deletion comes after its insertion.
         self.inserted(node);
         let word = node.meta(DELETED);
         // ORDERING(delete.mark): Release; pairs with `stamp.read`. A failure means another call deleted the node.

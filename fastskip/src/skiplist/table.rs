@@ -1,4 +1,4 @@
-//! The list itself: made, frozen, sealed, counted and reset.
+//! The list itself: creation, freezing, sealing, statistics and reset.
 
 use core::fmt;
 use core::ops::Deref;
@@ -12,7 +12,7 @@ use crate::list::{LazyList, List};
 #[cfg(doc)]
 use crate::InsertError;
 
-/// A sorted map from byte keys to byte values that any number of threads can read and write at once, without a lock around it.
+/// A sorted map from byte keys to byte values; any number of threads can read and write it at once, without a lock around it.
 ///
 /// A key is stored only once. Later inserts of the same key are rejected, even after [`delete`](Self::delete), which marks
 /// the key as a tombstone. Use [`Memtable`](crate::Memtable) to overwrite keys. Returned slices borrow from the list. No entry
@@ -35,9 +35,8 @@ use crate::InsertError;
 /// Keys have at most [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) bytes (64 KiB + 7), values at most [`MAX_VALUE_LEN`](crate::MAX_VALUE_LEN)
 /// (1 GiB), and a list 32 GiB.
 ///
-/// An insert takes expected O(log n) and commits with one compare-and-swap (CAS). If the CAS fails because of another writer,
-/// the insert continues from the same position. All methods can be called from any thread. None of them panics because of
-/// the number of threads.
+/// An insert takes expected O(log n) and commits with one compare-and-swap (CAS). If the CAS fails because of another writer, the insert continues
+/// from the same position. All methods can be called from any thread. No method panics because too many threads call it.
 pub struct ConcurrentSkipList {
     pub(crate) list: LazyList<Stamped>,
     pub(super) clock: StampClock,
@@ -45,8 +44,8 @@ pub struct ConcurrentSkipList {
 
 /// Creating a list.
 impl ConcurrentSkipList {
-    /// Creates a list without limits. The number of shards is the available parallelism. It reserves no memory before something
-    /// is written: to reads an untouched list is an empty one. O(shards), as every way to create one.
+    /// Creates a list without limits. The number of shards is the available parallelism. The list reserves no memory before the first write; until
+    /// then it reads like an empty one. O(shards), like every method that creates a list.
     #[must_use]
     pub fn new() -> Self {
         Self::builder().build()
@@ -105,23 +104,22 @@ impl Default for ConcurrentSkipList {
 
 /// Freezing and resetting.
 impl ConcurrentSkipList {
-    /// Freezes the list: every later write is rejected with [`Frozen`](crate::InsertError::Frozen). Waits for the writes in
-    /// progress, as [`Memtable::freeze`](crate::Memtable::freeze) does; their entries are in the frozen list. O(shards), not counting the
-    /// wait.
+    /// Freezes the list: every later write is rejected with [`Frozen`](crate::InsertError::Frozen). Waits for the writes in progress, like
+    /// [`Memtable::freeze`](crate::Memtable::freeze); their entries are in the frozen list. O(shards), not counting the wait.
     pub fn freeze(&self) {
         self.list.freeze();
     }
 
-    /// Removes all entries and accepts writes again, also after [`freeze`](Self::freeze). The list keeps its memory, unless it got a smaller range
-    /// than its limit asks for: then the next write asks again. The
-    /// `&mut` borrow guarantees that no slice, cursor or snapshot of the list is left.
+    /// Removes all entries and accepts writes again, also after [`freeze`](Self::freeze). The list keeps its memory. If it got a smaller range than
+    /// its limit requests, it instead releases its memory, and the next write requests the range again. The `&mut` borrow guarantees that no slice,
+    /// cursor or snapshot of the list exists.
     pub fn reset(&mut self) {
         self.list.reset();
         self.clock = StampClock::new();
     }
 }
 
-/// Sealing: the list becomes a frozen table, and an empty list replaces it.
+/// Sealing: the list becomes a frozen table, and a new, empty list replaces it.
 impl ConcurrentSkipList {
     /// Freezes the list and creates an empty list with the same settings. O(shards), not counting the wait for writers.
     ///
@@ -139,14 +137,14 @@ impl ConcurrentSkipList {
     }
 }
 
-/// A frozen list. It dereferences to [`ConcurrentSkipList`], so it is read in the same way; every write is rejected with
+/// A frozen list. It dereferences to [`ConcurrentSkipList`], so all methods that read work; every write is rejected with
 /// [`Frozen`](InsertError::Frozen).
 pub struct FrozenList {
     list: ConcurrentSkipList,
 }
 
 impl FrozenList {
-    /// The frozen list itself; it stays frozen. In an `Arc` it can be read by [owned](ConcurrentSkipList::owned_range) iterators.
+    /// The frozen list itself; it stays frozen. In an `Arc`, [owned](ConcurrentSkipList::owned_range) iterators can read it.
     #[must_use]
     pub fn into_list(self) -> ConcurrentSkipList {
         self.list
@@ -199,8 +197,7 @@ impl fmt::Debug for SealError {
     }
 }
 
-/// Statistics. Each method that counts visits every shard: O(shards). [`stats`](ConcurrentSkipList::stats) returns all statistics at
-/// once.
+/// Statistics. Each counting method visits every shard: O(shards). [`stats`](ConcurrentSkipList::stats) returns all statistics at once.
 impl ConcurrentSkipList {
     /// The number of live keys. Exact when no writer is active.
     #[must_use]
@@ -220,8 +217,8 @@ impl ConcurrentSkipList {
         self.stats().total_inserts
     }
 
-    /// The bytes of the arena that hold nodes or blocks of the index, or were lost between them. A sum over the shards, O(shards): one
-    /// counter for all of them would be a cache line that every write of every thread moves.
+    /// The bytes of the arena that hold nodes or blocks of the index, or were lost between them. The value is a sum over the shards, O(shards): one
+    /// counter for all of them would be a cache line that every write has to fetch.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         self.list.made().map_or(0, List::memory_usage)
@@ -270,14 +267,14 @@ impl ConcurrentSkipList {
         self.list.config.max_entries
     }
 
-    /// Whether the list is frozen: every write that begins from now on is rejected. True as soon as any write was rejected
-    /// for it. Writes that began before may still be finishing; see [`is_drained`](Self::is_drained).
+    /// Whether the list is frozen: every write that begins from now on is rejected. True as soon as any write was rejected because the list is
+    /// frozen. Writes that began before may still be finishing; see [`is_drained`](Self::is_drained).
     #[must_use]
     pub fn is_frozen(&self) -> bool {
         self.list.is_frozen()
     }
 
-    /// The same as [`is_frozen`](Self::is_frozen), under the name that it has in fastskip 0.1.
+    /// The same as [`is_frozen`](Self::is_frozen); the name comes from fastskip 0.1.
     #[must_use]
     pub fn is_sealed(&self) -> bool {
         self.is_frozen()
@@ -327,7 +324,7 @@ impl fmt::Debug for ConcurrentSkipList {
 mod tests {
     use super::*;
 
-    /// Catches an error that hides its cause, or that loses or freezes the list that it returns.
+    /// Catches an error that hides its cause, or that loses or freezes the list that it should return.
     #[test]
     fn a_seal_that_failed_says_why_and_gives_the_list_back() {
         let list = ConcurrentSkipList::with_shards(1);

@@ -11,12 +11,12 @@ use crate::list::{ArenaAlloc, List, Outcome, Writer};
 use crate::node::{Kind, NewNode, NodeRef, Target};
 use crate::sync::thread_index;
 
-/// A node that this type stores: without version and tag.
+/// A node as this type stores it: without version and tag.
 fn new_node<'n>(key: &'n [u8], value: &'n &'n [u8], kind: Kind) -> NewNode<'n> {
     NewNode::new(key, slice::from_ref(value), kind, 0, 0)
 }
 
-/// How a batch of `entries` ended.
+/// The result of a batch of `entries`, of which `rejected` were not stored.
 fn outcome(entries: usize, rejected: Vec<(usize, InsertError)>) -> Result<usize, BatchError> {
     match rejected.len() {
         0 => Ok(entries),
@@ -32,8 +32,8 @@ impl ConcurrentSkipList {
         self.try_insert(key, value).is_ok()
     }
 
-    /// Stores `key`. After this call has returned, [`get`](Self::get) finds the key in every thread that knows of the return.
-    /// Expected O(log n).
+    /// Stores `key`. After this call has returned, [`get`](Self::get) finds the key in every thread that synchronised with it. Expected O(log
+    /// n).
     ///
     /// # Errors
     /// * [`DuplicateKey`](InsertError::DuplicateKey) if the key is already stored, even as a tombstone.
@@ -48,7 +48,7 @@ impl ConcurrentSkipList {
     /// O(log n) for each entry.
     ///
     /// # Errors
-    /// [`BatchError::PartialFailure`] if any entry was rejected: it says which, and why. The others are stored.
+    /// [`BatchError::PartialFailure`] if any entry was rejected; the error lists the rejected entries and the reasons. The other entries are stored.
     pub fn insert_batch<K, V>(&self, entries: &[(K, V)]) -> Result<usize, BatchError>
     where
         K: AsRef<[u8]>,
@@ -81,23 +81,22 @@ impl ConcurrentSkipList {
         outcome(entries.len(), rejected)
     }
 
-    /// Stores `value` for `key` if the key is absent. Returns the value of `key`, and whether this call stored it. A tombstone
-    /// gives `(old value, false)`. If the key is absent and cannot be stored, returns `(value, false)`.
-    /// Expected O(log n).
+    /// Stores `value` for `key` if the key is absent. Returns the value of `key`, and whether this call stored it. For a tombstone, returns `(old
+    /// value, false)`. If the key is absent and cannot be stored, returns `(value, false)`. Expected O(log n).
     pub fn get_or_insert<'a>(&'a self, key: &[u8], value: &'a [u8]) -> (&'a [u8], bool) {
         self.try_get_or_insert(key, value).unwrap_or((value, false))
     }
 
-    /// Stores `value` for `key` if the key is absent. Returns the value of `key`, and whether this call stored it. A tombstone
-    /// gives `(old value, false)`. Expected O(log n).
+    /// Stores `value` for `key` if the key is absent. Returns the value of `key`, and whether this call stored it. For a tombstone, returns `(old
+    /// value, false)`. Expected O(log n).
     ///
     /// # Errors
-    /// Only if the key is absent: [`Frozen`](InsertError::Frozen), [`Full`](InsertError::Full) or
+    /// These errors occur only if the key is absent: [`Frozen`](InsertError::Frozen), [`Full`](InsertError::Full) or
     /// [`TooLarge`](InsertError::TooLarge).
     pub fn try_get_or_insert(&self, key: &[u8], value: &[u8]) -> Result<(&[u8], bool), InsertError> {
         match self.store(key, value, Kind::Value) {
             Ok((node, is_new)) => Ok((node.record().value, is_new)),
-            // A list that rejects the insert may already hold the key.
+            // A list that rejects the insert may still hold the key.
             Err(refusal) => self.get(key).map(|(present, _)| (present, false)).ok_or(refusal),
         }
     }
@@ -147,7 +146,7 @@ impl ConcurrentSkipList {
     }
 
     fn mark_deleted(&self, writer: &Writer<'_, Stamped>, node: NodeRef<'_, Stamped>) -> bool {
-        // The key was inserted as a tombstone, so there is nothing to delete.
+        // The key was inserted as a tombstone, so there is no value to delete.
         if node.record().kind == Kind::Tombstone {
             self.clock.inserted(node);
             return false;
@@ -159,7 +158,7 @@ impl ConcurrentSkipList {
         deleted
     }
 
-    /// Links a node for `key` unless one exists. Returns the node, whose stamps are set, and whether it is new.
+    /// Links a node for `key` unless the key has one. Returns the key's node, whose stamps are set, and whether it is new.
     fn store(&self, key: &[u8], value: &[u8], kind: Kind) -> Result<(NodeRef<'_, Stamped>, bool), InsertError> {
         let list = self.list.for_writes(1)?;
         let writer = list.enter(thread_index(), 1)?;
@@ -171,7 +170,7 @@ impl ConcurrentSkipList {
         Ok(self.settled(list, outcome))
     }
 
-    /// Sets the missing stamps of the node of an insert. Returns whether the node is new.
+    /// Sets the missing stamps of the node that an insert has found or linked. Returns whether the node is new.
     fn settled<'a>(&self, list: &'a List<Stamped>, outcome: Outcome) -> (NodeRef<'a, Stamped>, bool) {
         let (Outcome::New(id) | Outcome::Present(id) | Outcome::Replaced(id)) = outcome;
         let (node, is_new) = (list.node(id), matches!(outcome, Outcome::New(_)));

@@ -1,4 +1,4 @@
-//! [`Application`]: what an entry of a group's log does to the group's database.
+//! [`Application`]: applies the entries of a group's log to the group's database.
 
 use std::io;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use tokio::task::block_in_place;
 
 use crate::types::TypeConfig;
 
-/// So many writes, of so many bytes, take no longer than to hand other tasks to another thread.
+/// A proposal with at most this many writes and bytes takes no longer to carry out than handing the thread's other tasks to another thread.
 const FEW_WRITES: usize = 16;
 const FEW_BYTES: usize = 64 << 10;
 
-/// Carries out the writes of a proposal, as the server of one node would.
+/// Carries out the writes of a proposal, in the same way as the server of one node.
 pub(crate) struct Application {
     executor: Executor,
-    /// Bytes of the proposals that were applied.
+    /// The bytes of the proposals that were applied.
     bytes: Arc<AtomicU64>,
 }
 
@@ -37,10 +37,10 @@ impl Application {
         batch: &mut WriteBatch,
     ) -> io::Result<Replies> {
         let bytes: usize = proposal.writes.iter().map(Write::size).sum();
-        // ORDERING: Relaxed; the sum decides only when the log is purged.
+        // ORDERING: Relaxed; the sum only decides when the log is purged.
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         let mut apply = || self.executor.apply(db, term, proposal, batch);
-        // Many reads may wait for the disk: other tasks, heartbeats among them, go on in another thread.
+        // Many reads may wait for the disk; meanwhile another thread runs this thread's other tasks, heartbeats among them.
         let takes_long = Executor::reads(proposal) && (proposal.writes.len() > FEW_WRITES || bytes > FEW_BYTES);
         let replies = if takes_long { block_in_place(apply) } else { apply() };
         Ok(replies?)

@@ -1,4 +1,4 @@
-//! [`Bridge`]: passes what clients ask for to the groups on this node, and the replies back to the server's event loop.
+//! [`Bridge`]: passes clients' requests to the groups on this node, and the replies back to the server's event loop.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,23 +16,23 @@ use crate::cluster_command;
 use crate::group::{Group, Leader, Refused};
 use crate::local::{Groups, Local};
 
-/// Replies of so many bytes are sent before more is read.
+/// When replies have this many bytes, they are sent before more is read.
 const ENOUGH_REPLIES: usize = 1 << 20;
-/// A database that is replaced by a snapshot at this very moment is asked for again, but not without end.
+/// If a snapshot replaces the database during a request, the request is repeated with the new one, but only this many times.
 const TRIES: usize = 10;
 const NO_CLUSTER: &str =
     "CLUSTERDOWN The cluster is down: this node is in no cluster yet; `mini-engine cluster init` makes one";
 
-/// The groups as the server sees them. What waits for them are tasks of the runtime.
+/// The groups, as the interface that the server uses. Each request that waits for a group is a task of the runtime.
 pub(crate) struct Bridge {
     local: Arc<Local>,
     runtime: Handle,
-    /// Reads under way, or whose replies the server has not taken yet: each may have a long one.
+    /// Permits for reads that are under way, or whose replies the server has not taken yet: each reply may be long.
     reads: Arc<Semaphore>,
 }
 
 impl Bridge {
-    /// To be called within the runtime. Replies that the server has not taken yet have at most about `buffer_bytes`.
+    /// Must be called within the runtime. Replies that the server has not taken yet have at most about `buffer_bytes` in total.
     pub(crate) fn new(local: Arc<Local>, buffer_bytes: usize) -> Self {
         let reads = (buffer_bytes / (ENOUGH_REPLIES + MAX_REQUEST_BYTES)).clamp(1, Semaphore::MAX_PERMITS);
         Self { local, runtime: Handle::current(), reads: Arc::new(Semaphore::new(reads)) }
@@ -58,14 +58,14 @@ impl replicated::Groups for Bridge {
     }
 
     fn begin(&self, ask: Ask, answer: Answer) {
-        // A node never leaves its cluster.
+        // This cannot happen: a node never leaves its cluster.
         let Some(groups) = self.local.groups() else { return };
         let reads = Arc::clone(&self.reads);
         self.runtime.spawn(async move {
             match ask {
                 Ask::Writes(writes) => answer.send(write(&groups, writes).await, None),
                 Ask::Reads { requests, may_be_stale, cursors } => {
-                    // It is never closed.
+                    // The semaphore is never closed.
                     let Ok(permit) = reads.acquire_owned().await else { return };
                     let replies = read(&groups, requests, may_be_stale, &cursors).await;
                     answer.send(replies, Some(Box::new(permit)));
@@ -81,14 +81,14 @@ impl replicated::Groups for Bridge {
         }
     }
 
-    /// That of the first group that is here, or else the log.
+    /// The database of the first group on this node, or else the database of the log.
     fn db(&self) -> Db {
         let first = self.local.groups().and_then(|groups| groups.here().values().next().map(|group| group.db()));
         first.unwrap_or_else(|| self.local.parts.logs.db().clone())
     }
 }
 
-/// Passes writes to their groups, each group's together. The replies are in the order of the writes.
+/// Passes writes to their groups; the writes for one group are passed together. The replies are in the order of the writes.
 async fn write(groups: &Groups, writes: Vec<(u16, Write)>) -> Vec<Vec<u8>> {
     let (mut of_groups, mut order) = (BTreeMap::<u32, Vec<Write>>::new(), Vec::with_capacity(writes.len()));
     for (slot, write) in writes {
@@ -112,14 +112,14 @@ async fn write(groups: &Groups, writes: Vec<(u16, Write)>) -> Vec<Vec<u8>> {
     order.into_iter().map(reply).collect()
 }
 
-/// Carries out reads behind one barrier for each of their groups, until their replies are enough.
+/// Carries out reads after one barrier for each of their groups, until the replies are long enough.
 async fn read(
     groups: &Groups,
     requests: Vec<(u16, Request)>,
     may_be_stale: bool,
     cursors: &ScanCursors,
 ) -> Vec<Vec<u8>> {
-    // Reads that may be stale need none, also of a leader: without a majority they go on.
+    // Reads that may be stale need no barrier, even on a leader: they also work without a majority.
     let exact = requests.iter().filter(|_| !may_be_stale).map(|(slot, _)| groups.of_slot(*slot));
     let settled =
         exact.collect::<BTreeSet<_>>().into_iter().map(async |number| (number, settled(groups, number).await));
@@ -144,7 +144,7 @@ async fn read(
     replies
 }
 
-/// A group of which this node shows everything that was acknowledged before the call.
+/// Returns the group once its database on this node shows everything that was acknowledged before the call.
 async fn settled(groups: &Groups, number: u32) -> std::result::Result<Arc<Group>, Refused> {
     let group = groups.get(number).ok_or(Refused::NotLeader(None))?;
     group.settle().await.map(|()| group)
@@ -154,18 +154,18 @@ fn read_one(group: &Group, cursors: &ScanCursors, request: &Request, slot: u16) 
     let read = || group.read(|executor| with_present(group, |db| executor.read(cursors, db, request)));
     let outcome = if takes_long(request) { block_in_place(read) } else { read() };
     outcome.unwrap_or_else(|failed| match failed {
-        // The group has left this node.
+        // The group was removed from this node.
         Error::Closed => error(&Refused::NotLeader(None).text(slot)),
         failed => error(&format!("IOERR {failed}")),
     })
 }
 
-/// The bytes of an error.
+/// The encoded reply for an error.
 fn error(text: &str) -> Vec<u8> {
     format!("-{}\r\n", text.replace(['\r', '\n'], " ")).into_bytes()
 }
 
-/// Does something with the group's database. If a snapshot replaces it meanwhile, with the new one.
+/// Calls `run` with the group's database. If a snapshot replaces the database meanwhile, calls `run` again with the new one.
 fn with_present<T>(group: &Group, mut run: impl FnMut(&Db) -> Result<T>) -> Result<T> {
     for _ in 1..TRIES {
         match run(&group.db()) {
@@ -176,7 +176,7 @@ fn with_present<T>(group: &Group, mut run: impl FnMut(&Db) -> Result<T>) -> Resu
     run(&group.db())
 }
 
-/// Whether a request may read many keys, so that another thread should take over this one's other tasks.
+/// Whether a request may read many keys: then another thread should run this thread's other tasks.
 fn takes_long(request: &Request) -> bool {
     const LONG: [&[u8]; 6] = [b"RANGE", b"PREFIX", b"KEYS", b"SCAN", b"DBSIZE", b"MGET"];
     request.parts().next().is_some_and(|name| LONG.iter().any(|long| name.eq_ignore_ascii_case(long)))

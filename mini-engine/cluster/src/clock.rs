@@ -1,12 +1,12 @@
-//! The machine's clock, from which proposals get their time.
+//! The machine's clock: proposals get their time from it.
 //!
-//! Entries do not expire by it: a key could then be there for one node and not for another when they apply the same INCR. So the time comes with each
-//! proposal, and that of a group's database moves only when one is applied.
+//! Entries do not expire by this clock: if they did, a key could exist on one node and not on another when the nodes apply the same INCR. So each
+//! proposal carries its time, and the clock of a group's database advances only when a proposal is applied.
 
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// The machine's clock, in milliseconds since 1970. Tests set it wrong.
+/// A clock that returns milliseconds since 1970. Tests use wrong clocks.
 pub(crate) type WallClock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// The system's clock.

@@ -1,8 +1,8 @@
-//! CLUSTER: the map of slots and nodes, from which clients learn whom to ask.
+//! CLUSTER: the map of slots and nodes, from which clients learn which node serves a slot.
 //!
-//! A node of ours may lead one group and follow in another. Where Redis Cluster has masters and their replicas, a leader is the master of its group's
-//! slots, and all other members are replicas. CLUSTER NODES names each node once: as a master if it leads any group, and otherwise as a replica in the
-//! first of its groups. Groups that are not on this node are described by what it has heard of them.
+//! A node of this cluster may lead one group and follow in another. Redis Cluster has masters with replicas. Here the leader of a group is shown as
+//! the master of the group's slots, and all other members as its replicas. CLUSTER NODES lists each node once: as a master if it leads any group, and
+//! otherwise as a replica in the first of its groups. Groups that are not on this node are described by the reports of other nodes.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -43,7 +43,7 @@ impl Part {
         self.place.leader.map_or(0, |(term, _)| term)
     }
 
-    /// The leader first, then the other voters. A node that is being added has nothing to read yet.
+    /// First the leader, then the other voters. A node that is being added is left out: it has no data to read yet.
     fn members(&self) -> impl Iterator<Item = (u64, &Member)> {
         let leader = self.place.leader();
         let is_other = move |node: &u64| self.place.votes(*node) && Some(*node) != leader.map(|(leader, _)| leader);
@@ -61,7 +61,7 @@ fn parts(groups: &Groups) -> Vec<Part> {
     (0..groups.identity.groups).map(of_group).collect()
 }
 
-/// The reply to CLUSTER.
+/// The reply to the command CLUSTER.
 pub(crate) fn reply(groups: &Groups, request: &Request) -> Reply {
     let words: Vec<&[u8]> = request.parts().skip(1).collect();
     let Some((subcommand, rest)) = words.split_first() else {
@@ -87,7 +87,7 @@ fn bulk(text: impl AsRef<str>) -> Reply {
     Reply::text(text)
 }
 
-/// Of each group that has a leader: its slots, and its members, the leader first.
+/// For each group that has a leader: its slots and its members, the leader first.
 fn slots(groups: &Groups) -> Reply {
     let node = |(node, member): (u64, &Member)| {
         let (host, port) = host_and_port(&member.clients);
@@ -133,7 +133,7 @@ fn shards(groups: &Groups) -> Reply {
     Reply::Array(parts(groups).iter().map(shard).collect())
 }
 
-/// A line for each node: name, addresses, flags, master, two instants, epoch, state of the link, slots.
+/// One line for each node: name, addresses, flags, master, two times, epoch, state of the link, slots.
 fn nodes(groups: &Groups) -> String {
     let parts = parts(groups);
     let mut members: Vec<(u64, &Member)> = parts.iter().flat_map(Part::members).collect();
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn an_address_is_cut_at_its_last_colon() {
-        // Catches a host of IPv6 that is cut in its middle, or that keeps its brackets: clients could not connect.
+        // Catches an IPv6 host that is cut in the middle or keeps its brackets, so that clients could not connect.
         let cases =
             [("127.0.0.1:7001", ("127.0.0.1", 7001)), ("[::1]:7001", ("::1", 7001)), ("a.example:1", ("a.example", 1))];
         for (address, expected) in cases {

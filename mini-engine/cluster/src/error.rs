@@ -1,4 +1,4 @@
-//! The reason why a node does not start, or ends early, or why a request to a cluster is refused.
+//! The reason why a node does not start, why it ends early, or why a request to a cluster is refused.
 
 use std::io::Error as IoError;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// The result of a call to a node or a cluster.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The reason why a node does not start, or ends early, or why a request to a cluster is refused.
+/// The reason why a node does not start, why it ends early, or why a request to a cluster is refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -21,23 +21,23 @@ pub enum Error {
         /// The actual value.
         found: String,
     },
-    /// Other machines can reach the address for nodes, and there is not both TLS and a secret.
+    /// Other machines can reach the address for nodes, but TLS or the secret is missing.
     #[error(
         "refused to listen on {0} for other nodes: other machines can reach it, and there is not both TLS and a shared secret"
     )]
     ExposedToNodes(SocketAddr),
-    /// An error of the server that clients reach, or a certificate or key that TLS cannot use.
+    /// An error of the server that serves clients, or a certificate or key that TLS cannot use.
     #[error(transparent)]
     Server(#[from] mini_engine_server::Error),
-    /// The file that says which node this is cannot be used.
+    /// The file with the node's identity cannot be used.
     #[error("{file}: {reason}")]
     Identity {
         /// The file.
         file: PathBuf,
-        /// What was expected and found.
+        /// The expected and the actual contents.
         reason: String,
     },
-    /// A failure of the network, or of files beside the databases.
+    /// A failure of the network, or of files outside the databases.
     #[error("cannot {action} {place}: {source}")]
     Io {
         /// The attempted action.
@@ -50,26 +50,26 @@ pub enum Error {
     /// An error of a database.
     #[error(transparent)]
     Engine(#[from] mini_engine::Error),
-    /// A group can no longer store or apply anything.
+    /// A group can no longer store or apply entries.
     #[error("group {group} has ended: {reason}")]
     Ended {
-        /// Its number.
+        /// The group's number.
         group: u32,
-        /// What openraft says.
+        /// The error of openraft.
         reason: String,
     },
-    /// A node did not do what was asked of it.
+    /// A node refused a request.
     #[error("{address}: {reason}")]
     Refused {
         /// The node's address.
         address: String,
-        /// Its answer.
+        /// The reason that the node gave.
         reason: String,
     },
 }
 
 impl Error {
-    /// A node whose log is lost, although it has a number or a state.
+    /// The error for a node whose log is lost, although its directory has an identity or a state.
     pub(crate) fn forgotten(file: PathBuf) -> Self {
         let reason = "the node's log is lost, and with it the votes that it has given and entries that it has acknowledged; remove this node from its \
                       cluster and add it with an empty directory";
@@ -77,7 +77,7 @@ impl Error {
     }
 }
 
-/// A failure of the network or of files. An error of the engine that comes as one keeps its kind.
+/// A failure of the network or of files. An engine error inside an I/O error is returned as the engine error.
 pub(crate) fn io(action: &'static str, place: impl ToString) -> impl FnOnce(IoError) -> Error {
     let place = place.to_string();
     move |source| match source.downcast::<mini_engine::Error>() {

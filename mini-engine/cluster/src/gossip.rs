@@ -1,7 +1,7 @@
-//! Asks other nodes where the groups are, and leaves the groups that this node was removed from.
+//! Queries other nodes for the places of groups, and leaves the groups from which this node was removed.
 //!
-//! A node asks those that are members of any group as far as it knows; at first those that it was told, or that it kept. Each answers with all that it
-//! knows itself. So news of a group spreads from its members to all nodes, and a node of which one has heard is asked, too.
+//! A node queries all nodes that it has on record as members of any group; at first those that were given to it or stored by it. Each of them replies
+//! with all places that it has. So news of a group spreads from its members to all nodes, and a node that appears in a reply is queried too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,18 +17,18 @@ use crate::places::{Place, Places};
 use crate::wire::control::{Ask, Description, Told};
 use crate::wire::message::{Answer, Call};
 
-/// Between two rounds.
+/// The pause between two rounds.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The same as long as the place or the leader of a group is not known.
+/// The pause while the place or the leader of a group is unknown.
 const SHORT_PAUSE: Duration = Duration::from_millis(200);
-/// A round waits no longer for answers. A node that is slower is asked again in the next round, on the same connection.
+/// The maximum time that a round waits for replies. A slower node is queried again in the next round, on the same connection.
 const ROUND: Duration = Duration::from_secs(1);
-/// A connection is given up after that.
+/// The time after which a connection without a reply is given up.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// Nodes that are asked in a round. If there are more, they are asked in turn.
+/// The number of nodes that are queried in one round. If there are more nodes, they take turns.
 const ASKED_TOGETHER: usize = 16;
 
-/// Asks until `stop` says so.
+/// Runs rounds until `stop` is set.
 pub(crate) async fn run(local: Arc<Local>, mut stop: watch::Receiver<bool>) {
     let mut becomes = local.watch();
     let ends = async { drop(stop.wait_for(|stop| *stop).await) };
@@ -40,7 +40,7 @@ pub(crate) async fn run(local: Arc<Local>, mut stop: watch::Receiver<bool>) {
     let Some(groups) = groups else { return };
     let mut gossip = Gossip { local, groups, links: BTreeMap::new(), turn: 0 };
     loop {
-        // It ends between two rounds: a group is left as a whole.
+        // The task ends only between two rounds, so a group is always left completely.
         let pause = gossip.round().await;
         tokio::select! {
             () = &mut ends => return,
@@ -53,12 +53,12 @@ struct Gossip {
     local: Arc<Local>,
     groups: Arc<Groups>,
     links: BTreeMap<String, Link>,
-    /// Where the next round begins.
+    /// The position in the list of nodes at which the next round begins.
     turn: usize,
 }
 
 impl Gossip {
-    /// Asks some nodes, and does what follows from their answers. Returns the time until the next round.
+    /// Queries some nodes, and acts on their replies. Returns the time until the next round.
     async fn round(&mut self) -> Duration {
         self.choose().await;
         let mut links: Vec<&mut Link> = self.links.values_mut().collect();
@@ -79,7 +79,7 @@ impl Gossip {
         if (0..self.groups.identity.groups).all(is_known) { PAUSE } else { SHORT_PAUSE }
     }
 
-    /// Keeps links to the nodes that are to be asked.
+    /// Keeps links only to the nodes that are to be queried.
     async fn choose(&mut self) {
         let places = self.groups.places();
         let members = places.members().into_iter().filter(|(node, _)| *node != self.groups.identity.node);

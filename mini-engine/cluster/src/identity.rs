@@ -1,7 +1,7 @@
-//! Which node of which cluster a directory belongs to, and which groups are in it: the file `node.json`.
+//! The file `node.json`: the node and the cluster to which a directory belongs, and the groups that are in it.
 //!
-//! It is written whenever that changes: to a temporary file, which is synced and renamed. A directory with data and without it is refused: under
-//! another number a node could vote twice. What the directory has of groups that are not in it does not count, and is removed.
+//! The file is written whenever its contents change: to a temporary file, which is synced and renamed. A directory that has data but not this file is
+//! refused: under another number the node could vote twice. Files of groups that are not listed in `node.json` are ignored, and removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -24,27 +24,26 @@ const ALL_GROUPS: u32 = 1;
 /// A node's place in its cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// The number of the cluster, drawn when it was made.
+    /// The number of the cluster, drawn at random when the cluster was created.
     pub cluster: u64,
-    /// The node's number. It is never used again in the cluster.
+    /// The node's number. The cluster never uses the number again.
     pub node: u64,
     /// The number of groups, which never changes.
     pub groups: u32,
 }
 
-/// Groups of a node, by their numbers. Behind each is the position in the group's log since which the node is a member; nothing while it is being
-/// added.
+/// The groups of a node, by their numbers. The value is the log position from which on the node is a member; `None` while it is being added.
 pub(crate) type Joined = BTreeMap<u32, Option<Position>>;
 
-/// What `node.json` says.
+/// The contents of `node.json`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) identity: Identity,
     /// The groups that are in this directory.
     pub(crate) joined: Joined,
-    /// The groups that were, and are not any more. None comes back: what the node voted in it is forgotten.
+    /// The groups that were in this directory and are not any more. The node never joins such a group again: its record of its votes there is lost.
     pub(crate) left: BTreeSet<u32>,
-    /// Where to ask for the places of groups at the start: the addresses of other nodes.
+    /// The addresses of other nodes, which are queried at the start for the places of groups.
     pub(crate) others: BTreeSet<String>,
 }
 
@@ -61,7 +60,7 @@ struct Stored {
 }
 
 impl Identity {
-    /// Whether such a node can be.
+    /// Checks that a node with this identity is possible.
     pub(crate) fn check(&self) -> std::result::Result<(), String> {
         match self.node > 0 && (1..=MAX_GROUPS).contains(&self.groups) {
             true => Ok(()),
@@ -71,12 +70,12 @@ impl Identity {
 }
 
 impl Record {
-    /// A node that has no groups yet.
+    /// The record of a node that has no groups yet.
     pub(crate) fn new(identity: Identity) -> Self {
         Self { identity, joined: Joined::new(), left: BTreeSet::new(), others: BTreeSet::new() }
     }
 
-    /// Adds groups. The newest position at which the node became a member counts.
+    /// Adds groups to the record. If a group is there already, the later position at which the node became a member counts.
     pub(crate) fn join(&mut self, joined: Joined) {
         for (group, since) in joined {
             let present = self.joined.entry(group).or_default();
@@ -84,7 +83,7 @@ impl Record {
         }
     }
 
-    /// The record in directory `dir`, if it has one.
+    /// The record of directory `dir`, if there is one.
     pub(crate) fn read(files: &dyn FileSystem, dir: &Path) -> Result<Option<Self>> {
         let file = dir.join(FILE);
         let read = || {
@@ -102,7 +101,7 @@ impl Record {
         stored.into_record().map(Some).map_err(invalid)
     }
 
-    /// Whether such a node can be, with such groups.
+    /// Checks that a node with this identity and these groups is possible.
     pub(crate) fn check(&self) -> std::result::Result<(), String> {
         self.identity.check()?;
         if let Some(group) = self.joined.keys().find(|group| **group >= self.identity.groups) {
@@ -116,7 +115,7 @@ impl Record {
         }
     }
 
-    /// Makes it the record of directory `dir`, durably.
+    /// Writes this record to directory `dir`, durably.
     pub(crate) fn write(&self, files: &dyn FileSystem, dir: &Path) -> Result<()> {
         let (file, temporary) = (dir.join(FILE), dir.join(TEMPORARY));
         let Identity { cluster, node, groups } = self.identity;
@@ -161,7 +160,7 @@ pub(crate) fn state_of(dir: &Path, group: u32) -> PathBuf {
     dir.join(format!("state-{group}"))
 }
 
-/// Fails if the directory has a state, although it has no record.
+/// Fails if the directory has a state but no record.
 fn without_file(files: &dyn FileSystem, dir: &Path, file: PathBuf) -> Result<()> {
     for group in 0..MAX_GROUPS {
         let state = state_of(dir, group);
@@ -188,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_record_is_read_as_it_was_written_and_a_wrong_one_is_refused() {
-        // Catches a node that starts under another number, or as a new one beside data of an old one, and so votes twice; and a group that comes back.
+        // Catches a node that votes twice, because it starts under another number or with the data of an old node; and a group that is joined again.
         let dir = proof::TempDir::new().unwrap();
         assert_eq!(Record::read(&StdFs, dir.path()).unwrap(), None);
         let identity = Identity { cluster: u64::MAX, node: 7, groups: 3 };
@@ -227,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_node_of_the_format_without_groups_has_all_of_them() {
-        // Catches a node that drops its data after an update of the program.
+        // Catches a node that drops its data after an update of the software.
         let dir = proof::TempDir::new().unwrap();
         fs::write(dir.path().join(FILE), r#"{"format":1,"cluster":5,"node":2,"groups":3}"#).unwrap();
         let record = Record::read(&StdFs, dir.path()).unwrap().unwrap();
@@ -238,7 +237,7 @@ mod tests {
     }
     #[test]
     fn the_record_of_a_directory_that_is_moved_goes_with_it() {
-        // Catches a node that writes its number, or the groups that it left, into the directory of another one at its old name.
+        // Catches a node that writes its number, or the groups that it left, to the directory of another node that now has its old name.
         let dir = proof::TempDir::new().unwrap();
         let [old, moved] = ["node", "moved"].map(|name| dir.path().join(name));
         fs::create_dir(&old).unwrap();

@@ -1,4 +1,4 @@
-//! The connections of other nodes and of commands: what they ask is passed to the groups, and answered.
+//! The connections of other nodes and of commands: their requests are passed to the groups, and the replies are sent back.
 
 use std::io::{Error, ErrorKind, Result};
 use std::sync::Arc;
@@ -17,18 +17,18 @@ use crate::types::Vote;
 use crate::wire::frames::Frames;
 use crate::wire::message::{Answer, Call, Numbered};
 
-/// Connections at one time: several for each group of each node.
+/// The maximum number of connections at one time: several for each group of each node.
 const MOST_CONNECTIONS: usize = 1024;
-/// Of these, connections that have not proved themselves yet: anyone can make them, and each takes a file handle.
+/// The maximum number of connections before the proof of identity: anyone can make such a connection, and each takes a file handle.
 const MOST_UNPROVEN: usize = 128;
-/// A connection that is silent for so long is closed. The other side makes a new one when it needs one.
+/// A connection that is silent for this time is closed. The other side makes a new connection when it needs one.
 const IDLE: Duration = Duration::from_secs(300);
-/// Longer than an answer takes to be sent.
+/// Longer than sending a reply takes.
 const SEND_DEADLINE: Duration = Duration::from_secs(30);
-/// A pause after a failure to accept: it is want of handles, mostly.
+/// The pause after a failure to accept, which is mostly due to a lack of file handles.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves connections until it is aborted.
+/// Serves connections until the task is aborted.
 pub(crate) async fn run(local: Arc<Local>, listener: TcpListener) {
     let (mut connections, unproven) = (JoinSet::new(), Arc::new(Semaphore::new(MOST_UNPROVEN)));
     loop {

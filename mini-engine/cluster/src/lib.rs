@@ -1,8 +1,8 @@
-//! A replicated server: several nodes, each a process with a directory, that answer cluster clients of the Redis protocol.
+//! A replicated server: several nodes, each a process with a directory, that serve cluster clients of the Redis protocol.
 //!
-//! What a client writes is proposed to a Raft group ([openraft]), and acknowledged when a majority of the nodes has it on disk and the leader has applied
-//! it. Consensus is openraft's; storage is `openraft-mini-engine`; what a request does to a database is `mini-engine-server`, in its module
-//! [`replicated`](mini_engine_server::replicated). Here is what is between them.
+//! A client's write is proposed to a Raft group ([openraft]), and acknowledged when a majority of the nodes has stored it on disk and the leader has
+//! applied it. openraft does the consensus, `openraft-mini-engine` the storage, and `mini-engine-server` carries out requests on a database, in its
+//! module [`replicated`](mini_engine_server::replicated). This crate connects the three.
 //!
 //! ```no_run
 //! use mini_engine_cluster::{ControlClient, Node, Security, Settings};
@@ -27,7 +27,7 @@
 //!
 //! # Layers
 //!
-//! A file uses only what is above it.
+//! Each file uses only files above it.
 //!
 //! | | |
 //! |---|---|
@@ -46,9 +46,9 @@
 //!
 //! # What waits for what
 //!
-//! A write waits in the queue of its group while a few proposals are under way, then for its proposal: 5 seconds at most. A read waits for a barrier,
-//! which reads that come meanwhile share: 5 seconds at most. No request waits for news of a group elsewhere: it is
-//! answered by what is known. Every call to another node has a deadline, and so has every client that takes no replies.
+//! A write waits in the queue of its group while a few proposals are under way, and then for its own proposal: at most 5 seconds in total. A read
+//! waits for a barrier, which it shares with reads that arrive in the meantime: at most 5 seconds. No request waits for reports about other groups:
+//! the reply uses the present ones. Every call to another node has a deadline, and so has every client that does not take its replies.
 #![forbid(unsafe_code)]
 
 mod application;

@@ -1,4 +1,4 @@
-//! [`Node`]: starts and stops what this process has of a cluster.
+//! [`Node`]: starts and stops the node of a cluster that runs in this process.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,14 +25,13 @@ use crate::network::Dialer;
 use crate::settings::{Security, Settings};
 use crate::types::Member;
 
-/// The time for the requests that are under way when a node stops, before it hands over what it leads.
+/// The time that a stopping node leaves for the requests under way, before it hands over the groups that it leads.
 const LAST_REQUESTS: Duration = Duration::from_millis(300);
 
-/// A node of a cluster, or one that waits to become one. It runs in tasks of the tokio runtime in which it was started, which must have several
-/// threads.
+/// A node of a cluster, or a node that waits to join one. It runs in tasks of the tokio runtime that started it, which must have several threads.
 ///
-/// Dropped without [`Node::stop`], it ends as a killed process does, when the runtime ends: nothing that was acknowledged is lost. It has to be dropped
-/// before the runtime, which waits for the thread that serves clients.
+/// If it is dropped without [`Node::stop`], it ends like a killed process when the runtime ends: nothing that was acknowledged is lost. It must be
+/// dropped before the runtime, which otherwise waits for the thread that serves clients.
 pub struct Node {
     local: Arc<Local>,
     stop: watch::Sender<bool>,
@@ -46,10 +45,10 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts a node. If its directory belongs to a node of a cluster, it takes part in it.
+    /// Starts a node. If the directory belongs to a node of a cluster, the node takes part in that cluster.
     ///
     /// # Errors
-    /// A setting that is not allowed, an address that is taken, a directory that another process has open, damaged files.
+    /// Returns an error if a setting is not allowed, an address is in use, another process has the directory open, or files are damaged.
     pub async fn start(settings: Settings) -> Result<Node> {
         Self::start_with(settings, system_clock()).await
     }
@@ -71,7 +70,7 @@ impl Node {
         std::fs::create_dir_all(&dir).map_err(io("create", dir.display()))?;
         let files: Arc<dyn FileSystem> = Arc::new(StdFs);
         let files = in_open_directory(&files, &dir).map_err(io("open", dir.display()))?;
-        // Its lock keeps other processes out of the whole directory.
+        // The lock of the log keeps other processes out of the whole directory.
         let log = dir.join("log");
         let record = Record::read(&*files, &dir)?;
         if record.is_some() && !files.exists(&log.join("CURRENT")).map_err(io("look for", log.display()))? {
@@ -100,7 +99,7 @@ impl Node {
         &self.clients
     }
 
-    /// The address at which the node gives its metrics, if there is one.
+    /// The address at which the node serves its metrics, if there is one.
     pub fn metrics_address(&self) -> Option<&Address> {
         self.metrics.as_ref()
     }
@@ -115,7 +114,7 @@ impl Node {
         &self.local
     }
 
-    /// Waits until the node cannot go on: a group can store or apply nothing any more. [`Node::stop`] is still to be called then.
+    /// Waits until the node cannot continue: a group can no longer store or apply entries. The caller must still call [`Node::stop`].
     pub async fn failed(&mut self) -> Error {
         let mut becomes = self.local.watch();
         let failed = async {
@@ -134,16 +133,16 @@ impl Node {
         }
     }
 
-    /// Answers the requests that are under way, hands over what the node leads, writes everything to disk, and ends.
+    /// Replies to the requests under way, hands over the groups that the node leads, writes everything to disk, and ends.
     ///
     /// # Errors
-    /// Those of writing to disk. Nothing that was acknowledged is lost by them.
+    /// Returns errors of writing to disk. Even then nothing that was acknowledged is lost.
     pub async fn stop(mut self) -> Result<()> {
         self.stop.send_replace(true);
         self.stopper.stop();
-        // Most requests are answered by then. Clients that have not noticed the end must not keep the next leader waiting.
+        // Most requests have their replies by then. Clients that have not noticed the end must not delay the next leader.
         let is_ended = self.server.is_finished() || timeout(LAST_REQUESTS, &mut self.server).await.is_ok();
-        // It may have to end a group, and no group may go while all are ended.
+        // The gossip task may have to stop a group, and no group may be removed while all are being stopped.
         (&mut self.gossip).await.ok();
         let here = self.local.groups().map(|groups| groups.here()).unwrap_or_default();
         join_all(here.values().map(|group| group.hand_over())).await;
@@ -157,14 +156,14 @@ impl Node {
     }
 }
 
-/// Without [`Node::stop`] clients are let go, too: the runtime waits for the thread that serves them.
+/// Without [`Node::stop`], clients are disconnected too: otherwise the runtime would wait for the thread that serves them.
 impl Drop for Node {
     fn drop(&mut self) {
         self.stopper.stop();
     }
 }
 
-/// Listens on an address, if `check` allows it.
+/// Listens on an address, if `check` accepts it.
 async fn bind(listen: &str, check: impl Fn(SocketAddr) -> Result<()>) -> Result<(TcpListener, SocketAddr)> {
     let mut addresses = lookup_host(listen).await.map_err(io("find", listen))?;
     let address = addresses
@@ -176,7 +175,7 @@ async fn bind(listen: &str, check: impl Fn(SocketAddr) -> Result<()>) -> Result<
     Ok((listener, address))
 }
 
-/// The address that others are told: it is stored in the membership of every group.
+/// The address that is told to other nodes and clients: it is stored in the membership of every group.
 fn told(name: &'static str, advertised: Option<String>, listening: &Address) -> Result<String> {
     let can_be_reached = matches!(listening, Address::Tcp(address) if !address.ip().is_unspecified());
     match advertised {

@@ -1,7 +1,7 @@
-//! [`Places`]: where the groups of the cluster are, as far as this node knows, which holds only some of them.
+//! [`Places`]: the places of the cluster's groups, as far as this node has learnt them; it holds only some of the groups.
 //!
-//! All of it is facts that stay true: these were the members by a committed entry of the log, this node led that term. So of two facts the newer one
-//! counts, whoever told them, and nothing has to be taken back. They tell clients and commands whom to ask; the node that is asked knows better.
+//! The information consists of facts that stay true: a committed log entry set these members; this node led in that term. So the newer of two facts
+//! is used, whichever node reported it; no fact is withdrawn. The facts only lead clients and commands to a node; that node has better information.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,28 +9,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::types::{Member, Position};
 
-/// Where a group is.
+/// The place of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// The newest members that are known.
     pub membership: Option<Membership>,
-    /// The newest leader that is known, behind its term.
+    /// The newest leader that is known: its term and its number.
     pub leader: Option<(u64, u64)>,
 }
 
-/// The members of a group by a committed entry of its log.
+/// The members of a group, as set by a committed entry of its log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Membership {
-    /// Where that entry is.
+    /// The position of that entry.
     pub since: Position,
     /// All members, by their numbers.
     pub members: BTreeMap<u64, Member>,
-    /// Those of them that vote.
+    /// The members that vote.
     pub voters: BTreeSet<u64>,
 }
 
 impl Place {
-    /// Takes from another one what is newer.
+    /// Takes over the newer facts of another `Place`.
     pub(crate) fn learn(&mut self, other: &Place) {
         let since = |place: &Place| place.membership.as_ref().map(|membership| membership.since);
         if since(other) > since(self) {
@@ -65,7 +65,7 @@ impl Places {
         self.0.entry(group).or_default().learn(place);
     }
 
-    /// What is known of a group.
+    /// The known place of a group.
     pub fn get(&self, group: u32) -> Place {
         self.0.get(&group).cloned().unwrap_or_default()
     }
@@ -75,7 +75,7 @@ impl Places {
         self.0.values().flat_map(Place::members).map(|(node, member)| (node, member.clone())).collect()
     }
 
-    /// Whether the members of all groups are known, of which there are so many.
+    /// Whether the members of all groups are known; `groups` is the number of groups.
     pub(crate) fn is_complete(&self, groups: u32) -> bool {
         (0..groups).all(|group| self.0.get(&group).is_some_and(|place| place.membership.is_some()))
     }
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn what_is_newer_counts_whoever_says_it_and_in_whatever_order() {
-        // Catches a group that is sought for ever where it was, because a node that knows only that is asked last.
+        // Catches a group that is searched for ever at its old place, because the outdated report of one node is used last.
         let (old, new, elected) = (place(1, &[1, 2], (5, 2)), place(9, &[2, 3], (1, 1)), place(1, &[1, 2], (7, 3)));
         for order in [[&old, &new, &elected], [&elected, &new, &old], [&new, &old, &elected]] {
             let mut places = Places::default();
@@ -108,7 +108,7 @@ mod tests {
             assert_eq!(places.get(0).leader().map(|(leader, _)| leader), Some(3));
             assert!(places.members().into_keys().eq([2, 3]) && places.is_complete(1) && !places.is_complete(2));
         }
-        // A leader that was removed is none that clients can be sent to.
+        // Clients cannot be sent to a leader that was removed.
         let mut left = old;
         left.learn(&place(9, &[3, 4], (5, 2)));
         assert_eq!(left.leader(), None);

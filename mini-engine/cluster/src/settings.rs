@@ -1,4 +1,4 @@
-//! What a node is started with.
+//! The settings with which a node is started.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 
-/// Groups that a cluster may have at most. Each has a log, a database and a leader of its own.
+/// The maximum number of groups of a cluster. Each group has its own log, database and leader.
 pub const MAX_GROUPS: u32 = 64;
 
 /// The settings of a node.
@@ -14,35 +14,35 @@ pub const MAX_GROUPS: u32 = 64;
 pub struct Settings {
     /// The node's directory: `node.json`, `log`, `state-0`, ..
     pub dir: PathBuf,
-    /// The address for clients, as [`Server::bind`](mini_engine_server::Server::bind) takes it.
+    /// The address for clients, in the form of [`Server::bind`](mini_engine_server::Server::bind).
     pub listen: String,
-    /// The address that clients are told, if it is another one than [`Settings::listen`].
+    /// The address that is told to clients, if it differs from [`Settings::listen`].
     pub advertise: Option<String>,
     /// Address and port for the other nodes.
     pub cluster_listen: String,
-    /// The address that the other nodes are told, if it is another one than [`Settings::cluster_listen`].
+    /// The address that is told to other nodes, if it differs from [`Settings::cluster_listen`].
     pub cluster_advertise: Option<String>,
-    /// How nodes know each other.
+    /// The credentials that nodes use with each other.
     pub security: Security,
-    /// The server of clients. A request has at most [`MAX_REQUEST_BYTES`](mini_engine_server::replicated::MAX_REQUEST_BYTES), whatever it says.
+    /// The settings of the server; a request has at most [`MAX_REQUEST_BYTES`](mini_engine_server::replicated::MAX_REQUEST_BYTES) in any case.
     pub clients: mini_engine_server::Settings,
-    /// A node that has heard nothing of a leader for so long, up to a third longer, wants to be the leader.
+    /// A node that has received nothing from a leader for this time, plus up to a third, becomes a candidate.
     pub election_timeout: Duration,
 }
 
-/// How nodes know each other, and how the commands that change a cluster are known to nodes.
+/// The credentials that nodes use with each other, and that commands use to change a cluster.
 #[derive(Clone, Default)]
 pub struct Security {
-    /// What every node of the cluster knows.
+    /// The shared secret of all nodes of the cluster.
     pub secret: Option<Vec<u8>>,
-    /// With them, nodes speak TLS, and each shows its certificate.
+    /// If given, nodes use TLS, and each presents its certificate.
     pub tls: Option<NodeTls>,
 }
 
 /// Files in PEM form for TLS between nodes.
 #[derive(Clone, Debug)]
 pub struct NodeTls {
-    /// The node's certificate, followed by those of the authorities between it and the root. It is shown in both directions.
+    /// The node's certificate, followed by those of the authorities between it and the root. The node presents it both as a client and as a server.
     pub certificates: PathBuf,
     /// The private key of the first certificate.
     pub key: PathBuf,
@@ -68,7 +68,7 @@ impl Settings {
     }
 }
 
-/// Without the secret.
+/// The output leaves out the secret.
 impl fmt::Debug for Security {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Security").field("tls", &self.tls).finish_non_exhaustive()

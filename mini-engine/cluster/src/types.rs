@@ -1,4 +1,4 @@
-//! What openraft is told about this application, and the names that it gives to its parts.
+//! The types of this application for openraft, and the names of openraft's types with these parameters.
 
 use mini_engine_server::replicated::{Proposal, Replies};
 use openraft::type_config::alias::LogIdOf;
@@ -6,7 +6,7 @@ use openraft_rt_tokio::TokioRuntime;
 use serde::{Deserialize, Serialize};
 
 openraft::declare_raft_types!(
-    /// Proposals of writes, whose response is the bytes of the replies.
+    /// Proposals of writes; the response to a proposal consists of the bytes of the replies.
     pub(crate) TypeConfig: D = Proposal, R = Replies, Node = Member, AsyncRuntime = TokioRuntime
 );
 
@@ -19,13 +19,13 @@ pub(crate) type TransferRequest = openraft::raft::TransferLeaderRequest<TypeConf
 pub(crate) type TransferResponse = openraft::raft::TransferLeaderResponse<TypeConfig>;
 pub(crate) type Vote = openraft::type_config::alias::VoteOf<TypeConfig>;
 
-/// A place in the log of a group. A later entry has a greater one.
+/// A position in the log of a group. A later entry has a greater position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Position {
     /// The term in which the entry was written.
     pub term: u64,
-    /// The node that led then.
+    /// The leader of that term.
     pub leader: u64,
     /// The index of the entry.
     pub index: u64,
@@ -37,11 +37,11 @@ impl Position {
     }
 }
 
-/// A node's addresses, as the membership of each group has them.
+/// A node's addresses, as they are stored in the membership of each group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
-    /// Where the other nodes reach it.
+    /// The address for other nodes.
     pub cluster: String,
-    /// Where clients reach it.
+    /// The address for clients.
     pub clients: String,
 }

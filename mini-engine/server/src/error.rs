@@ -1,4 +1,4 @@
-//! The reason why a server does not start, or ends early.
+//! The reason why a server does not start, or why it ends early.
 
 use std::io::Error as IoError;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// The result of starting or running a server.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The reason why a server does not start, or ends early.
+/// The reason why a server does not start, or why it ends early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -21,12 +21,12 @@ pub enum Error {
         /// The actual value.
         found: usize,
     },
-    /// The text given with `listen` is not an address.
+    /// The text passed as `listen` is not an address.
     #[error("{listen}: expected an address and a port, such as 127.0.0.1:6379: {source}")]
     Address {
         /// The given text.
         listen: String,
-        /// The fault in it.
+        /// The error that parsing it gave.
         source: IoError,
     },
     /// Other machines can reach the address, and neither a password nor [`without_password`](crate::Settings::without_password) was set.
@@ -40,7 +40,7 @@ pub enum Error {
     Tls {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The reason why it cannot be used.
         reason: String,
     },
     /// A failure of the network, or of starting a thread.

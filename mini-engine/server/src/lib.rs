@@ -1,28 +1,27 @@
 //! A server that gives clients of the Redis protocol access to a [`mini_engine`] database.
 //!
-//! One thread carries out all requests: an event loop (`net/event_loop.rs`) reads the input that has arrived from all clients, carries out the
-//! requests, has all writes of that turn synced at once, and only then sends the replies. That is how Redis works, and it fits here:
-//! * The sync is the main cost of a durable write, and one sync serves all clients of a turn. The longer it takes, the more requests wait for the
-//!   next turn, and the more requests share its sync.
-//! * Commands that read, decide and write (INCR, SET NX, transactions) are atomic without a lock, since no other command comes in between.
-//! * With few cores a thread for each client would spend more on waking threads than on the commands, and so would an
-//!   asynchronous runtime; neither makes a sync shorter.
+//! One thread carries out all requests: an event loop (`net/event_loop.rs`). In each turn it reads the input that has arrived from all clients,
+//! carries out the requests, has all writes synced at once, and only then sends the replies. Redis does the same, and it fits here because:
+//! * The sync is the main cost of a durable write, and one sync serves all clients of a turn. The longer a sync takes, the more requests wait for the
+//!   next turn and share its sync.
+//! * Commands that read, decide and write (INCR, SET NX, transactions) are atomic without a lock, since no other command is carried out in between.
+//! * On a machine with few cores, a thread for each client would spend more time on waking threads than on the commands, and so would an asynchronous
+//!   runtime; neither makes a sync shorter.
 //!
-//! The loop never makes a call that *blocks*, that is, waits for another thread for an unknown time. Such calls are the wait of a write for a
-//! flush, a compaction or the next log, the sync, and whole jobs: counting, checkpoints, loading. Threads make these calls (`net/worker.rs`). The
-//! loop itself still does work that takes a bounded time: a large range, or a value that is read from a slow disk, delays other clients until it is
-//! done, as in Redis.
+//! The event loop never makes a call that *blocks*, which means: waits for another thread for an unknown time. Such calls are the wait of a write for
+//! a flush, a compaction or the next log; the sync; and whole jobs: counting, checkpoints, loading. Other threads make these calls (`net/worker.rs`).
+//! The loop's own work takes a bounded time: as in Redis, a large range, or a value that is read from a slow disk, delays other clients.
 //!
 //! After a crash at any moment, all writes are in the log, in order; with [`ServerDurability::Synced`] no reply was sent for a write that is not
-//! durable. So no acknowledged write is lost. Unacknowledged ones may be there, as after any crash.
+//! durable. So no acknowledged write is lost. Unacknowledged writes may be there too, as after any crash.
 //!
-//! `examples/embedded_server.rs` is a program that uses its database and serves it at the same time.
+//! The program `examples/embedded_server.rs` uses its database and serves it at the same time.
 //!
-//! A node of a cluster serves its clients by the same loop, which passes requests for keys to the groups of the cluster ([`replicated::Groups`]).
+//! A node of a cluster serves its clients with the same event loop, which passes requests for keys to the groups ([`replicated::Groups`]).
 //!
-//! Modules, each of which uses the earlier ones: `transport` and `tls` (sockets), `protocol` (bytes of requests and replies), `groups` (what is passed to
-//! the groups of a cluster), `state` (kept between requests), `commands`, `session` (one client's requests, without sockets), `net`; and beside it
-//! `replicated`, which carries out what a group has agreed on.
+//! The modules, each of which uses only earlier ones: `transport` and `tls` (sockets), `protocol` (bytes of requests and replies), `groups` (the
+//! boundary to the groups of a cluster), `state` (kept between requests), `commands`, `session` (one client's requests, without sockets), `net`; in
+//! addition `replicated`, which carries out the requests that a group has agreed on.
 #![forbid(unsafe_code)]
 
 mod commands;

@@ -1,13 +1,12 @@
-//! Settings with which a server is started.
+//! The settings with which a server is started.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// In a cluster, the maximum bytes of a request, of a value, of a transaction and the keys that it watches, and of a reply: 16 MiB. It is the same on
-/// every node.
+/// The maximum length, in a cluster, of a request, a value, a transaction with its watched keys, and a reply: 16 MiB. It is the same on every node.
 pub const MAX_REQUEST_BYTES: usize = 16 << 20;
 
-/// The protocol that clients speak.
+/// The protocol that clients use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Protocol {
@@ -21,16 +20,16 @@ pub enum Protocol {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerDurability {
-    /// Once it is synced.
+    /// After it is synced.
     Synced,
-    /// Before it is synced, which happens each second.
+    /// Before it is synced; a sync happens each second.
     Everysec,
-    /// Before it is synced; only the system writes to the device.
+    /// Before it is synced; only the system decides when data goes to the device.
     Buffered,
 }
 
 impl ServerDurability {
-    /// Its Redis name.
+    /// The name of this setting in Redis.
     pub(crate) fn appendfsync(self) -> &'static str {
         match self {
             Self::Synced => "always",
@@ -40,42 +39,42 @@ impl ServerDurability {
     }
 }
 
-/// Bounds on the resources of clients.
+/// Limits on the resources of clients.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at one time, 1 or more.
+    /// The maximum number of connections at one time, 1 or more.
     pub clients: usize,
     /// The maximum bytes of a request, of the commands queued in a transaction, and of a reply: 1024 to
     /// [`MAX_VALUE_LEN`](mini_engine::MAX_VALUE_LEN).
     pub request_bytes: usize,
-    /// Commands of one client that are carried out before the next client has its turn, 1 or more.
+    /// The maximum number of commands of one client that are carried out before the next client has its turn, 1 or more.
     pub pipeline: usize,
     /// The maximum bytes of all clients' requests and replies together.
     pub buffer_bytes: usize,
-    /// Seconds without a request after which a client is disconnected; 0 means never.
+    /// The number of seconds without a request after which a client is disconnected; 0 means never.
     pub idle_seconds: u64,
 }
 
 impl Limits {
-    /// The minimum of [`Limits::request_bytes`]: any command without its values fits.
+    /// The minimum of [`Limits::request_bytes`]: any command fits, not counting its values.
     pub const MIN_REQUEST_BYTES: usize = 1024;
 
-    /// As long as the requests and replies of all clients together have fewer bytes, requests are read also from a client that has not taken its
-    /// replies: a quarter of [`Limits::buffer_bytes`]. A buffer may double when it grows.
+    /// While the requests and replies of all clients together have fewer bytes than this, requests are read even from a client that has not taken its
+    /// replies: a quarter of [`Limits::buffer_bytes`]. The rest leaves room, because a buffer may double when it grows.
     pub const fn read_ahead_bytes(&self) -> usize {
         self.buffer_bytes / 4
     }
 }
 
 impl Settings {
-    /// Those of a node of a cluster, whose groups have one database and limits of their own. They make their writes durable.
+    /// The settings of a node of a cluster: its groups have one database, and limits of their own. The groups make their writes durable themselves.
     pub(crate) fn in_cluster(self) -> Self {
         let request_bytes = self.limits.request_bytes.min(MAX_REQUEST_BYTES);
         let limits = Limits { request_bytes, ..self.limits };
         Self { limits, databases: 1, durability: ServerDurability::Synced, protocol: Protocol::Resp, ..self }
     }
 
-    /// The maximum length of a password in bytes. A client could not send a longer one, because its requests are limited before that.
+    /// The maximum length of a password in bytes. A client could not send a longer one: its requests are limited until it has sent the password.
     pub const MAX_PASSWORD_LEN: usize = 512;
 }
 
@@ -89,7 +88,7 @@ impl Default for Limits {
 /// The settings of a server.
 #[derive(Clone)]
 pub struct Settings {
-    /// The protocol that clients speak.
+    /// The protocol that clients use.
     pub protocol: Protocol,
     /// The time at which a write is acknowledged.
     pub durability: ServerDurability,
@@ -98,21 +97,21 @@ pub struct Settings {
     /// Whether to listen without a password on addresses that other machines can reach: anyone who reaches the port can read, change and delete
     /// everything.
     pub without_password: bool,
-    /// Bounds on the resources of clients.
+    /// Limits on the resources of clients.
     pub limits: Limits,
     /// Whether FLUSHALL and FLUSHDB are carried out.
     pub may_flush_all: bool,
-    /// The directory in which SAVE and BGSAVE make checkpoints. Two are kept.
+    /// The directory in which SAVE and BGSAVE make checkpoints. The two newest are kept.
     pub checkpoints: PathBuf,
-    /// The directory whose files the command `l` of the coursework's language may load.
+    /// The directory from which the command `l` of the coursework's language may load files.
     pub load_from: Option<PathBuf>,
-    /// The files for TLS: with them, clients of a TCP address must speak TLS.
+    /// The files for TLS; if they are given, clients of a TCP address must use TLS.
     pub tls: Option<TlsFiles>,
     /// The address and port at which Prometheus reads the metrics, over HTTP and without a password.
     pub metrics: Option<String>,
     /// The number of databases that clients can select, 1 or more.
     pub databases: usize,
-    /// The number of microseconds from which on a request is in SLOWLOG; 0 logs all.
+    /// SLOWLOG records requests that took this number of microseconds or more; 0 records all.
     pub slow_micros: u64,
 }
 
@@ -146,7 +145,7 @@ impl Default for Settings {
     }
 }
 
-/// Without the password.
+/// The output leaves out the password.
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut settings = f.debug_struct("Settings");
@@ -161,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_password_is_not_shown() {
-        // Catches a password in a log.
+        // Catches a password that appears in a log.
         let shown = format!("{:?}", Settings { password: Some(b"secret".to_vec()), ..Settings::default() });
         assert!(!shown.contains("secret") && !shown.contains("115"), "{shown}");
     }

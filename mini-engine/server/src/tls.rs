@@ -1,8 +1,8 @@
-//! TLS for clients of a TCP address: its files, and a connection. `rustls` encrypts and decrypts in memory; the event loop moves the bytes.
-//! `without_tls.rs` stands for this file in a server that is built without the feature `tls`.
+//! TLS for clients of a TCP address: the configuration from files, and a connection. `rustls` encrypts and decrypts in memory; the event loop reads
+//! and writes the bytes. `without_tls.rs` replaces this file in a server that is built without the feature `tls`.
 //!
-//! Bounds: `rustls` holds at most one record of 16 KiB that has not wholly arrived (64 KiB during the handshake), and
-//! 64 KiB of records to be sent: further output stays with the connection until these are sent.
+//! Bounds: `rustls` holds at most one incomplete record of 16 KiB (64 KiB during the handshake), and 64 KiB of records to be sent. Further output
+//! stays in the connection until these are sent.
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::path::Path;
@@ -16,7 +16,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use crate::error::{Error, Result};
 use crate::settings::TlsFiles;
 
-/// How the server speaks TLS with clients: the files are read, and belong together.
+/// The server's TLS configuration for clients: reads the files, and checks that they belong together.
 ///
 /// # Errors
 /// [`Error::Tls`].
@@ -28,7 +28,7 @@ pub(crate) fn for_clients(files: &TlsFiles) -> Result<Arc<ServerConfig>> {
     config.map(Arc::new).map_err(unusable(&files.certificates))
 }
 
-/// The certificates of a file, of which there is one at least.
+/// The certificates of a file; at least one.
 ///
 /// # Errors
 /// [`Error::Tls`].
@@ -64,35 +64,35 @@ pub fn unusable<E: ToString>(file: &Path) -> impl FnOnce(E) -> Error {
     move |reason| Error::Tls { file: file.to_owned(), reason: reason.to_string() }
 }
 
-/// One client's side of TLS, without its socket.
+/// The server's side of one TLS connection, without its socket.
 pub(crate) struct Tls(ServerConnection);
 
 impl Tls {
     /// # Errors
-    /// The configuration does not work for any client.
+    /// Returns an error if the configuration does not work for any client.
     pub(crate) fn new(config: &Arc<ServerConfig>) -> io::Result<Self> {
         ServerConnection::new(Arc::clone(config)).map(Self).map_err(io::Error::other)
     }
 
-    /// Reads what the client wrote; 0 at the end of its side. `WouldBlock` only if `socket` has nothing more.
+    /// Reads decrypted bytes of the client; returns 0 at the end of its side. Returns `WouldBlock` only if `socket` has no more bytes.
     pub(crate) fn read(&mut self, socket: &mut (impl Read + Write), buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.0.reader().read(buffer) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                // The client has ended the connection without a word. A request that was cut is not carried out.
+                // The client has closed the connection without announcing the end. An incomplete request is not carried out.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(0),
                 done => return done,
             }
             self.0.read_tls(socket)?;
             if let Err(error) = self.0.process_new_packets() {
-                // It says why in a last record.
+                // The last record contains the reason for the client.
                 self.flush(socket).ok();
                 return Err(io::Error::new(ErrorKind::InvalidData, error));
             }
         }
     }
 
-    /// Takes as much of the output as there is room for, and sends what `socket` accepts. Returns the number of bytes taken.
+    /// Takes the part of the output that fits, and sends the bytes that `socket` accepts. Returns the number of bytes taken.
     pub(crate) fn write(&mut self, socket: &mut impl Write, output: &[IoSlice<'_>]) -> io::Result<usize> {
         self.flush(socket)?;
         let taken = self.0.writer().write_vectored(output)?;
@@ -102,7 +102,7 @@ impl Tls {
         }
     }
 
-    /// Sends all records, of the handshake too.
+    /// Sends all records, including those of the handshake.
     pub(crate) fn flush(&mut self, socket: &mut impl Write) -> io::Result<()> {
         while self.0.wants_write() {
             if self.0.write_tls(socket)? == 0 {
@@ -120,7 +120,7 @@ impl Tls {
         self.0.is_handshaking()
     }
 
-    /// Makes the record that tells the client that nothing follows, once.
+    /// Creates, once, the record that announces the end to the client.
     pub(crate) fn say_end(&mut self) {
         self.0.send_close_notify();
     }

@@ -1,4 +1,4 @@
-//! Sockets of clients.
+//! Options for sockets of clients.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use rustix::net::sockopt;
 
-/// The silence behind which the system asks whether the other side is still there, as in Redis; three unanswered questions, each a third of that later,
-/// end the connection.
+/// The length of silence after which the system probes whether the other side is still there, as in Redis. Three unanswered probes, each after a
+/// third of that time, end the connection.
 const SILENCE: Duration = Duration::from_secs(300);
 
-/// Lets the system find out when the other side of a TCP connection is gone without a word, as a machine that has lost its power.
+/// Makes the system detect that the other side of a TCP connection has disappeared silently, for example a machine that has lost power.
 ///
 /// # Errors
-/// The system does not know the option.
+/// Returns an error if the system does not support the option.
 pub(crate) fn keep_alive(socket: impl AsFd) -> io::Result<()> {
     let socket = socket.as_fd();
     sockopt::set_socket_keepalive(socket, true)?;
@@ -30,7 +30,7 @@ mod tests {
 
     #[test]
     fn a_silent_connection_is_asked_whether_it_is_alive() {
-        // Catches a client whose machine has gone, and whose place, WATCH and memory are kept for ever.
+        // Catches a client whose machine has disappeared, and whose place, watches and memory are kept for ever.
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let socket = TcpStream::connect(listener.local_addr().expect("an address")).expect("connect");
         assert!(!sockopt::socket_keepalive(&socket).expect("an option"));

@@ -1,4 +1,4 @@
-//! The server's side of TLS where the feature `tls` is off: no configuration can be made, so there is no connection either.
+//! Replaces `tls.rs` if the feature `tls` is off: no configuration can be created, so there is no TLS connection either.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::settings::TlsFiles;
 
-/// A configuration that nothing makes.
+/// A configuration that cannot be created.
 #[derive(Debug)]
 pub(crate) enum ServerConfig {}
 
 /// # Errors
-/// [`Error::Tls`], always.
+/// Always returns [`Error::Tls`].
 pub(crate) fn for_clients(files: &TlsFiles) -> Result<Arc<ServerConfig>> {
     let reason = "this program was built without TLS, which `--features tls` adds: \
                   cargo install --path mini-engine/program --features tls"
@@ -19,7 +19,7 @@ pub(crate) fn for_clients(files: &TlsFiles) -> Result<Arc<ServerConfig>> {
     Err(Error::Tls { file: files.certificates.clone(), reason })
 }
 
-/// A connection that nothing makes.
+/// A connection that cannot be created.
 pub(crate) enum Tls {}
 
 impl Tls {

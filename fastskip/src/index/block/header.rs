@@ -13,7 +13,7 @@ pub(crate) enum Rows {
 }
 
 impl Rows {
-    /// Words of a block.
+    /// The number of words of a block with this number of rows.
     pub(crate) fn words(self) -> u32 {
         (self as u32 + 2) * ROW_WORDS
     }
@@ -26,7 +26,7 @@ pub(crate) struct Header(pub(super) u64);
 impl Header {
     pub(super) const TIED: u64 = 1 << 22;
     pub(super) const LOCKED: u64 = 1 << 24;
-    /// The count of looks, of three bits.
+    /// The counter of looks at a taken lock, three bits wide.
     pub(super) const LOOK: u64 = 1 << 25;
     pub(super) const LOOKS: u64 = 7 * Self::LOOK;
     pub(super) const VERSION: u64 = 1 << 28;
@@ -38,11 +38,11 @@ impl Header {
     /// Slots in use.
     #[inline(always)]
     pub(crate) fn count(self) -> usize {
-        // No published header has more; the bound saves the callers a check.
+        // No published header has a greater count; the bound spares the callers a bounds check.
         (self.0 as u8 as usize).min(SLOTS)
     }
 
-    /// The number of bytes that all keys under this block share. Its partial keys leave them out.
+    /// The number of bytes that all keys under this block share. The block's partial keys leave these bytes out.
     #[inline(always)]
     pub(crate) fn prefix(self) -> u32 {
         (self.0 >> 8) as u8 as u32
@@ -69,7 +69,7 @@ impl Header {
         }
     }
 
-    /// Whether row 2 is kept.
+    /// Whether row 2 is maintained.
     #[inline(always)]
     pub(crate) fn is_tied(self) -> bool {
         self.0 & Self::TIED != 0

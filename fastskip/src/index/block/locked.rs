@@ -1,4 +1,4 @@
-//! Changes the slots of a block, as the holder of its lock or before the block is published.
+//! Changes the slots of a block: done by the holder of the block's lock, or before the block is published.
 
 use core::ops::Range;
 
@@ -12,11 +12,11 @@ use crate::node::Predecessor;
 use crate::sync::{Ordering, ord, overwrite};
 use crate::tuning::SLOTS;
 
-/// The differences of a new slot, and of the slot after it, from the slots before them.
+/// Two differences: of a new slot from the slot before it, and of the slot after it from the new slot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Relative {
     pub(crate) own: PartialKey,
-    /// `None` if there is no slot after it.
+    /// `None` if the new slot is the last one.
     pub(crate) next: Option<PartialKey>,
 }
 
@@ -28,18 +28,18 @@ impl<'a> Block<'a> {
         if read.header.is_locked() {
             return None;
         }
-        // ORDERING(block.lock): Acquire; pairs with `block.unlock`. Weaker: the slots could be seen as they were before the last
-        // holder changed them, and a hint be lost or doubled (loom `hints_of_two_writers_are_all_there`).
+        // ORDERING(block.lock): Acquire; pairs with `block.unlock`. Weaker: a writer could see the slots as they were before the last holder changed
+        // them, and a hint could be lost or doubled (loom `hints_of_two_writers_are_all_there`).
         let (unlocked, acquire) = (read.header.0, ord("block.lock", Ordering::Acquire));
         let locked = self.word(0).compare_exchange(unlocked, unlocked | Header::LOCKED, acquire, Ordering::Relaxed);
         steps::step();
-        // A retired block stays locked, since no thread uses it. The guard is made only after the check: dropping it would unlock the block of
-        // another thread.
+        // A retired block stays locked, since no thread uses it. The guard is made only after the check: dropping it earlier would release another
+        // thread's lock.
         (locked.is_ok() && !self.is_retired()).then(|| Locked(read))
     }
 }
 
-/// A block whose slots may be changed, because it is locked or not yet published. Unlocks it when dropped.
+/// A block whose slots may be changed, because it is locked or not yet published. Dropping this guard unlocks the block.
 pub(crate) struct Locked<'a>(ReadBlock<'a>);
 
 impl<'a> core::ops::Deref for Locked<'a> {
@@ -65,16 +65,16 @@ impl<'a> Locked<'a> {
     /// Makes an empty block.
     ///
     /// # Safety
-    /// The [`words`](Rows::words) from `off` on belong to the caller and were used for nothing else since the table was made or reset. `off` is a
-    /// multiple of 8 and greater than 1.
+    /// The [`words`](Rows::words) words from `off` on belong to the caller, and were used for nothing else since the table was made or reset. `off`
+    /// is a multiple of 8 and greater than 1.
     pub(crate) unsafe fn make(storage: &'a Storage, off: u32, header: Header, lower: Predecessor) -> Self {
         debug_assert!(header.rows() != if header.level() == 0 { Rows::Four } else { Rows::Three });
         storage.unpoison(off, header.rows().words() as usize * crate::mem::storage::WORD);
-        // SAFETY: the caller's words.
+        // SAFETY: the caller owns these words.
         let block = Block { storage, words: unsafe { storage.words_from(off) }, off };
         block.word(0).store(header.0 | Header::LOCKED, Ordering::Relaxed);
         for index in 1..header.rows().words() {
-            // Relaxed: publishing the block publishes them.
+            // Relaxed: publishing the block publishes these words.
             block.word(index).store(0, Ordering::Relaxed);
         }
         let mut made = Self(ReadBlock { block, header });
@@ -84,13 +84,13 @@ impl<'a> Locked<'a> {
 
     /// Sets the lower bound of an unpublished block, and the block that follows it.
     pub(crate) fn set_bounds(&mut self, lower: Predecessor, next: Option<BlockId>) {
-        // Relaxed: publishing the block publishes it.
+        // Relaxed: publishing the block publishes this word.
         self.word(ROW_WORDS).store(bounds(lower, next), Ordering::Relaxed);
     }
 
-    /// Puts a hint into a leaf, or a block of the level below into a higher block. Moves the slots from `slot` on by one. Above the leaves the last
-    /// slot is doubled and counted first, so that no child is invisible at any time; then each word of offsets moves before its word of partial keys. The
-    /// caller must give the difference of the slot for a tied block.
+    /// Puts a hint into a leaf, or a block of the level below into a higher block. Moves the slots from `slot` on by one. Above the leaves, the last
+    /// slot is first doubled and counted, so that no child is invisible at any time. Then the slots are moved: for each word, first the offsets and
+    /// then the partial keys. For a tied block, the caller must pass the difference of the slot.
     #[inline(always)]
     pub(crate) fn insert(&mut self, slot: usize, partial: i32, content: SlotContent, relative: Option<Relative>) {
         debug_assert_eq!(relative.is_some(), self.header.is_tied());
@@ -117,7 +117,7 @@ impl<'a> Locked<'a> {
         self.set_count(count + 1);
     }
 
-    /// Copies slots of a locked block of the same level into this empty one, which nobody shares yet.
+    /// Copies slots of a locked block of the same level into this empty block, which is not shared yet.
     pub(crate) fn copy_slots(&mut self, from: ReadBlock<'_>, slots: Range<usize>) {
         let mut count = 0;
         for slot in slots {
@@ -135,7 +135,7 @@ impl<'a> Locked<'a> {
         self.set_count(count);
     }
 
-    /// Changes the difference of a slot from the one before, in a block that has row 2.
+    /// Sets the difference of a slot from the slot before it, in a block that has row 2.
     pub(crate) fn set_relative(&mut self, slot: usize, relative: PartialKey) {
         debug_assert!(self.header.rows() > Rows::Two);
         self.set_lane(RELATIVE, slot, relative.0);
@@ -146,8 +146,8 @@ impl<'a> Locked<'a> {
         self.set_header(Header(self.header.0 | Header::TIED));
     }
 
-    /// Puts `values` into the lanes of `slot` in the rows that begin with words `rows`, after it has moved the lanes of the slots up to `end` by one,
-    /// the last ones first.
+    /// Puts `values` into the lanes of `slot` in the rows that begin at words `rows`. Before, moves the lanes of the slots up to `end` by one, the
+    /// last first.
     #[inline(always)]
     fn shift_in<const ROWS: usize>(&self, rows: [u32; ROWS], slot: usize, end: usize, values: [u32; ROWS]) {
         let (lane, end) = (slot + FIRST, end + FIRST);
@@ -189,26 +189,26 @@ impl<'a> Locked<'a> {
         self.set_lane(0, slot, partial as u32);
     }
 
-    /// Makes a slot name `child`, which has the lower bound and the nodes of the block that it named before.
+    /// Makes a slot name `child`, which has the same lower bound and nodes as the block that the slot named before.
     pub(crate) fn set_child(&mut self, slot: usize, child: BlockId) {
         debug_assert_ne!(self.header.level(), 0);
         self.set_lane(ROW_WORDS, slot, child.to_stored());
     }
 
-    /// Whether the block was retired meanwhile: then its copy may lack the latest changes.
+    /// Whether the block was retired meanwhile: then the copy of the block may lack the latest changes.
     pub(crate) fn is_retired(&self) -> bool {
-        // Relaxed, but a read-modify-write, as `retire` is: it sees the latest mark.
+        // Relaxed, but a read-modify-write, as in `retire`: so this read sees the latest mark.
         let bounds = self.word(ROW_WORDS).fetch_or(0, Ordering::Relaxed);
         bounds >> 32 == u64::from(RETIRED)
     }
 
-    /// Sets the number of slots in use. A reader that still sees a greater one finds valid contents in the slots that were dropped.
+    /// Sets the number of slots in use. A reader that still sees a greater count finds valid contents in the dropped slots.
     pub(crate) fn set_count(&mut self, count: usize) {
         self.set_header(Header(self.header.0 & !0xff | count as u64));
     }
 
-    /// Sets the number of bytes that the partial keys leave out. Between this and [`set_partial`](Self::set_partial) readers are misled, and notice
-    /// it.
+    /// Sets the length of the prefix that the partial keys leave out. Between this call and [`set_partial`](Self::set_partial) the partial keys
+    /// mislead readers, which detect it.
     pub(crate) fn set_prefix(&mut self, prefix: u32) {
         self.set_header(Header(self.header.0 & !0xff00 | u64::from(prefix) << 8));
     }
@@ -224,7 +224,7 @@ impl<'a> Locked<'a> {
 mod tests {
     use crate::list::tests::ascending;
 
-    /// Catches a hint that is put into a replaced block, which no search visits.
+    /// Catches a hint that is added to a replaced block, which no search visits.
     #[test]
     fn a_replaced_block_is_not_locked_again() {
         let list = ascending(1000);

@@ -10,11 +10,11 @@
 //! bounds   { lower bound: a node (or the head) at or before all nodes under the slots, the next block of the level }
 //! ```
 //!
-//! A block has two rows. If partial keys tied when it was made, a leaf has three, and any other block four. Row 2 is maintained from a block's
-//! first tie on.
+//! A block has two rows. If partial keys tied when the block was made, a leaf has three rows and any other block four. Row 2 is maintained from the
+//! first tie in a block on.
 //!
-//! Blocks only guide searches. A search verifies every node that it finds through them (`search.rs`). So a right answer
-//! needs only this property:
+//! Blocks only guide searches. A search verifies every node that it finds through them (`search.rs`). So a right answer depends only on this
+//! property:
 //!
 //! I2 hints: once a block is published, each of its fields is empty or holds
 //!
@@ -22,11 +22,11 @@
 //! * in a slot above the leaves: a block of the level below that was completely written before;
 //! * as `next`: a block of the same level that was completely written before.
 //!
-//! Blocks are never freed, moved or used for another level while the table lives. `validate` checks this, and so do the models, where a word that
-//! was never written names nothing that exists.
+//! Blocks are never freed, moved or used for another level while the table lives. `validate` checks this property, and so do the loom models, in
+//! which a word that was never written refers to nothing that exists.
 //!
-//! Only the holder of a block's lock writes its slots. The lock is a bit. Threads try it and never wait for it: a writer that finds it taken leaves
-//! the index unchanged. If the lock stays with the same holder, the block is retired (`replace.rs`).
+//! Only the holder of a block's lock writes the block's slots. The lock is a bit. Threads try to take the lock and never wait for it: a writer that
+//! finds it taken leaves the index unchanged. If the lock stays with the same holder, the block is retired (`replace.rs`).
 
 mod header;
 mod locked;

@@ -1,4 +1,4 @@
-//! The operations on a block that every thread may do, whoever holds its lock.
+//! The operations on a block that need no lock: every thread may call them at any time.
 
 use core::num::NonZeroU32;
 use core::ops::Range;
@@ -12,26 +12,26 @@ use crate::node::{self, Predecessor};
 use crate::sync::{AtomicU64, Ordering, ord};
 use crate::tuning::{SLOTS, STUCK_LOOKS};
 
-/// Words of a block of two rows: 256 bytes, four cache lines.
+/// The number of words of a block with two rows: 256 bytes, four cache lines.
 pub(crate) const BLOCK_WORDS: u32 = 2 * ROW_WORDS;
 
-/// The lanes of a row before its first slot.
+/// The number of lanes of a row that precede its first slot.
 pub(super) const FIRST: usize = 2;
 
 /// The first words of rows 2 and 3.
 pub(super) const RELATIVE: u32 = 2 * ROW_WORDS;
 pub(super) const SEPARATORS: u32 = 3 * ROW_WORDS;
 
-/// The mark in place of the next block that says that this block was replaced. No block has this offset.
+/// The mark that takes the place of the next block's id in a block that was replaced. No block has this offset.
 pub(super) const RETIRED: u32 = 1;
 
-/// A block of one table: its offset in the arena. Only this file makes ids: from blocks that it has written, and from places where it
-/// stored them (I2).
+/// A block of one table: its offset in the arena. Ids are made only in this file: from blocks that it writes, and from places where it stored ids
+/// (I2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BlockId(NonZeroU32);
 
 impl BlockId {
-    /// The id as a number to store. Never 0, which means "none".
+    /// The id as a number to store. Never 0, because 0 stands for "none".
     #[inline(always)]
     pub(crate) fn to_stored(self) -> u32 {
         self.0.get()
@@ -40,7 +40,8 @@ impl BlockId {
     /// The id that was stored, or `None` for 0.
     ///
     /// # Safety
-    /// `stored` is 0, or was returned by [`to_stored`](Self::to_stored) of a block of the same table, and the writing of that block happens before.
+    /// `stored` is 0, or was returned by [`to_stored`](Self::to_stored) for a block of this table, and the writes to the block happen before this
+    /// call.
     #[inline(always)]
     pub(crate) unsafe fn from_stored(stored: u32) -> Option<Self> {
         NonZeroU32::new(stored).map(Self)
@@ -58,9 +59,9 @@ pub(crate) struct Block<'a> {
 /// The content of a slot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SlotContent {
-    /// The hint in a slot of a leaf.
+    /// The hint that a slot of a leaf holds.
     Hint(Predecessor),
-    /// The block in a slot above the leaves, with its lower bound.
+    /// The block that a slot above the leaves names, with the lower bound of that block.
     Child(BlockId, Predecessor),
 }
 
@@ -82,9 +83,9 @@ impl SlotContent {
     }
 }
 
-/// Reading. The results may be old, a mixture of old and new, or contradict each other.
+/// Methods that read a block. The results may be old, a mixture of old and new, or contradict each other.
 impl<'a> Block<'a> {
-    /// The block `id` of the table that lies in `storage`.
+    /// The block `id` of the table whose memory is `storage`.
     #[inline(always)]
     pub(crate) fn new(storage: &'a Storage, id: BlockId) -> Self {
         let off = id.to_stored();
@@ -101,15 +102,15 @@ impl<'a> Block<'a> {
     #[inline(always)]
     pub(super) fn word(self, index: u32) -> &'a AtomicU64 {
         debug_assert!(index < BLOCK_WORDS || index < self.load_header().rows().words());
-        // SAFETY: one of the block's words (`BlockId`), which are only ever atomics. Rows 2 and 3 are accessed only if a header of the block, or
-        // its level, says that they exist.
+        // SAFETY: one of the block's words (`BlockId`), which are only ever atomics. Rows 2 and 3 are accessed only if the block's header, or its
+        // level, shows that they exist.
         unsafe { self.words.word(index) }
     }
 
     /// The header as it is now.
     #[inline(always)]
     pub(crate) fn load_header(self) -> Header {
-        // Relaxed: it only guides the search.
+        // Relaxed: the header only guides the search.
         Header(self.word(0).load(Ordering::Relaxed))
     }
 
@@ -119,7 +120,7 @@ impl<'a> Block<'a> {
         self.with_header(self.load_header())
     }
 
-    /// The block with a header that was read of it.
+    /// The block with a header that the caller has read from it.
     #[inline(always)]
     pub(crate) fn with_header(self, header: Header) -> ReadBlock<'a> {
         ReadBlock { block: self, header }
@@ -133,7 +134,7 @@ impl<'a> Block<'a> {
         unsafe { self.words.lane(0, FIRST + slot, Ordering::Relaxed) as i32 }
     }
 
-    /// The difference of a slot's key from that of the slot before, in a tied block.
+    /// The difference of a slot's key from the key of the slot before it, in a tied block.
     #[inline(always)]
     pub(crate) fn relative(self, slot: usize) -> PartialKey {
         debug_assert!(slot < SLOTS);
@@ -141,16 +142,16 @@ impl<'a> Block<'a> {
         PartialKey(unsafe { self.words.lane(RELATIVE, FIRST + slot, Ordering::Relaxed) })
     }
 
-    /// The values of two slots, the first of which has an even number, in the row that begins with word `row`, row 1 or 3.
+    /// The values of two adjacent slots, the first of which has an even number, in row 1 or 3: the row that begins with word `row`.
     #[inline(always)]
     fn lanes(self, row: u32, pair: usize) -> u64 {
         debug_assert!(pair < SLOTS.div_ceil(2));
-        // ORDERING(block.slot.read): Acquire; pairs with `block.slot`. Weaker: the bytes of the node, or the words of the block,
-        // could be read before they are written (loom `hints_lead_to_written_nodes`).
+        // ORDERING(block.slot.read): Acquire; pairs with `block.slot`. Weaker: a thread could read the bytes of the node, or the words of the block,
+        // before they are written (loom `hints_lead_to_written_nodes`).
         self.word(row + (FIRST / 2 + pair) as u32).load(ord("block.slot.read", Ordering::Acquire))
     }
 
-    /// The value of a slot in such a row.
+    /// The value of a slot in row 1 or 3.
     #[inline(always)]
     pub(super) fn lane(self, row: u32, slot: usize) -> u32 {
         debug_assert!(slot < SLOTS);
@@ -175,7 +176,7 @@ impl<'a> Block<'a> {
         [lanes as u32, (lanes >> 32) as u32].map(|stored| unsafe { Predecessor::from_stored(stored) })
     }
 
-    /// Prefetches these nodes, for a walk over them.
+    /// Prefetches the nodes that slots `2 * pair` and `2 * pair + 1` of a leaf name, for a walk over them.
     #[inline(always)]
     pub(crate) fn prefetch_entries(self, pair: usize) {
         let lanes = self.lanes(ROW_WORDS, pair);
@@ -192,11 +193,11 @@ impl<'a> Block<'a> {
 
     #[inline(always)]
     fn bounds(self) -> u64 {
-        // ORDERING(block.bounds.read): Acquire; pairs with `block.bounds`. Weaker: as `block.slot.read`.
+        // ORDERING(block.bounds.read): Acquire; pairs with `block.bounds`. Weaker: the same failure as for `block.slot.read`.
         self.word(ROW_WORDS).load(ord("block.bounds.read", Ordering::Acquire))
     }
 
-    /// The lower bound: no node of the block is before it.
+    /// The lower bound: no node in the block precedes it.
     pub(crate) fn lower(self) -> Predecessor {
         // SAFETY: I2, and the word was acquired. A published block has a lower bound.
         unsafe { Predecessor::from_stored(self.bounds() as u32) }.unwrap_or(Predecessor::HEAD)
@@ -205,7 +206,7 @@ impl<'a> Block<'a> {
     /// The next block of the same level.
     pub(crate) fn next(self) -> Option<BlockId> {
         let stored = (self.bounds() >> 32) as u32;
-        // SAFETY: I2, and the word was acquired; the mark is no block.
+        // SAFETY: I2, and the word was acquired; the mark `RETIRED` was excluded above.
         if stored == RETIRED { None } else { unsafe { BlockId::from_stored(stored) } }
     }
 
@@ -219,7 +220,7 @@ impl<'a> Block<'a> {
         self.words.prefetch(ROW_WORDS);
     }
 
-    /// Prefetches rows, which the block need not have: a prefetch is only a hint, also behind the end of the memory.
+    /// Prefetches rows, even if the block does not have them: a prefetch is only a hint and does no harm past the end of the memory.
     #[inline(always)]
     pub(crate) fn prefetch(self, rows: Range<u32>) {
         for row in rows {
@@ -255,7 +256,7 @@ impl<'a> ReadBlock<'a> {
         ((greater >> FIRST | 1 << SLOTS).trailing_zeros() as usize).min(count)
     }
 
-    /// A slot of a leaf that names `hint`; most likely `slot`, or the last one if there are not as many.
+    /// A slot of a leaf that names `hint`: most likely `slot`, or the last slot if the leaf has fewer.
     #[inline(always)]
     pub(crate) fn find_hint(self, hint: Predecessor, slot: usize) -> Option<usize> {
         let slot = slot.min(self.header.count().max(1) - 1);
@@ -280,7 +281,7 @@ impl<'a> ReadBlock<'a> {
     pub(crate) fn content(self, slot: usize) -> Option<SlotContent> {
         match self.header.level() {
             0 => self.hint(slot).map(SlotContent::Hint),
-            // The child's own bound: in this block it could be that of another slot, because slots move.
+            // The child's own lower bound is used, because slots move: row 3 of this block may already belong to another slot.
             _ => self.child(slot).map(|child| SlotContent::Child(child, Block::new(self.storage, child).lower())),
         }
     }
@@ -298,52 +299,53 @@ impl<'a> ReadBlock<'a> {
 
 /// Changes to a block.
 impl<'a> Block<'a> {
-    /// Counts a look at the lock, if it is taken. Returns whether it was the last of [`STUCK_LOOKS`] looks that found
-    /// the same holder, with an unchanged header: then the count begins again.
+    /// Counts a look at the lock if the lock is taken. Returns whether this was the last of [`STUCK_LOOKS`] looks that found the same holder, with an
+    /// unchanged header; if so, the count restarts at zero.
     pub(crate) fn look(self) -> bool {
         const { assert!(STUCK_LOOKS > 1 && STUCK_LOOKS * Header::LOOK <= Header::LOOKS) };
         let header = self.load_header();
         let looks = ((header.0 & Header::LOOKS) / Header::LOOK + 1) % STUCK_LOOKS;
         let looked = header.0 & !Header::LOOKS | (looks * Header::LOOK);
-        // Relaxed: the count publishes nothing. The CAS directly follows the header that it has read, which belongs to this hold. So it comes
-        // before the holder's next header, and no unlocking is lost (loom `too_few_looks_leave_a_block_to_its_holder_i2`); and it never comes
-        // between `block.unlock` and the `block.lock` that reads it.
+        // Relaxed: the count publishes no other memory. In modification order, the CAS directly follows the header that it has read, and the same
+        // holder had the lock when that header was written. So it comes before the holder's next header, and no unlocking is lost
+        // (loom `too_few_looks_leave_a_block_to_its_holder_i2`). It also never comes between `block.unlock` and the `block.lock` that reads the
+        // unlocked header.
         let counted = || self.word(0).compare_exchange(header.0, looked, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         header.is_locked() && counted() && looks == 0
     }
 
-    /// Marks the block as replaced, for good: it is never locked again. Returns the block that followed it.
+    /// Marks the block as replaced permanently: it is never locked again. Returns the block that followed it.
     pub(crate) fn retire(self) -> Option<BlockId> {
         let next = self.next();
         let mark = |bounds| Some(u64::from(RETIRED) << 32 | bounds & u64::from(u32::MAX));
-        // Relaxed: the mark leads to no memory, and the lower bound beside it does not change. If a splitter misses the mark, and the copy misses
-        // the splitter's changes, some nodes lose their hints, which are mended.
+        // Relaxed: the mark leads to no memory, and the lower bound in the same word does not change. If a splitter misses the mark, and the copy
+        // misses the splitter's changes, some nodes lose their hints; later searches add them again.
         let _ = self.word(ROW_WORDS).fetch_update(Ordering::Relaxed, Ordering::Relaxed, mark);
         next
     }
 
-    /// Sets the lower bound of a block that others may be reading, and the block that follows it.
+    /// Sets the lower bound and the next block of a block that other threads may be reading.
     #[cfg(feature = "scramble")]
     pub(in crate::index) fn scramble_bounds(self, lower: Predecessor, next: Option<BlockId>) {
         // ORDERING(block.bounds): Release; pairs with `block.bounds.read`, see there.
         self.word(ROW_WORDS).store(bounds(lower, next), ord("block.bounds", Ordering::Release));
     }
 
-    /// Makes `next` the next block instead of `was`, unless the block already has another next one.
+    /// Makes `next` the next block in place of `was`, unless the next block is no longer `was`.
     pub(crate) fn replace_next(self, was: Option<BlockId>, next: BlockId) {
         let seen = self.bounds();
         steps::step();
         if seen >> 32 == u64::from(was.map_or(0, BlockId::to_stored)) {
             let replaced = u64::from(next.to_stored()) << 32 | seen & u64::from(u32::MAX);
-            // ORDERING(block.bounds): Release; pairs with `block.bounds.read`, see there. A failure leaves a `next` that is not
-            // the nearest: readahead skips a block.
+            // ORDERING(block.bounds): Release; pairs with `block.bounds.read`, see there. If the exchange fails, `next` is not the nearest block:
+            // readahead then skips a block.
             let release = ord("block.bounds", Ordering::Release);
             let _ = self.word(ROW_WORDS).compare_exchange(seen, replaced, release, Ordering::Relaxed);
         }
     }
 }
 
-/// The word of a lower bound, and of the block that follows.
+/// The word that holds the lower bound and the next block.
 pub(super) fn bounds(lower: Predecessor, next: Option<BlockId>) -> u64 {
     u64::from(next.map_or(0, BlockId::to_stored)) << 32 | u64::from(lower.to_stored())
 }

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// The step at which to stop, and the channels that report the stop and the continuation.
+/// The step at which to stop, the channel that reports the stop, and the channel that lets the thread continue.
 type Stop = (u32, Sender<()>, Receiver<()>);
 
 thread_local! {
@@ -39,7 +39,7 @@ pub(crate) struct Stopper {
 }
 
 impl Stopper {
-    /// A stopper, and the function that the other thread calls first.
+    /// A stopper, and the function that the other thread must call first.
     pub(crate) fn at(step: u32) -> (Self, impl FnOnce() + Send) {
         let (send_stopped, stopped) = channel();
         let (go_on, receive_go_on) = channel();
@@ -50,7 +50,7 @@ impl Stopper {
         (Self { stopped, go_on }, prepare)
     }
 
-    /// Waits until the thread has stopped; false if it ended without.
+    /// Waits until the thread has stopped; false if the thread ended without stopping.
     pub(crate) fn wait(&self) -> bool {
         self.stopped.recv().is_ok()
     }

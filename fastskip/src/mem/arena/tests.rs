@@ -1,8 +1,8 @@
-//! Chunks and limits, exact to the word: in a table, one word too many or too few would go unnoticed.
+//! Chunks and limits, exact to the word: in a table, an error of one word would go unnoticed.
 
 use super::*;
 
-/// Smaller than a shard's first chunk and than any refill.
+/// Smaller than a shard's first chunk, and smaller than any refill.
 const SMALL: u32 = MIN_CHUNK as u32 / 8;
 
 const SOURCE: BlockSource = BlockSource { shard: 0, is_due: false };
@@ -18,7 +18,7 @@ fn arena(shards: usize, limit_words: u64) -> Arena<()> {
     arena_of(Layout { shards, max_memory_bytes: limit_words as usize * WORD, ..LAYOUT })
 }
 
-/// Catches a chunk whose last words are left over, or allocated twice.
+/// Catches a chunk whose last words are never allocated, or are allocated twice.
 #[test]
 fn a_chunk_is_used_to_its_last_word() {
     let arena = arena(1, 0);
@@ -31,7 +31,7 @@ fn a_chunk_is_used_to_its_last_word() {
     assert_eq!((arena.usage().reserved, arena.usage().wasted), (2 * MIN_CHUNK, 0));
 }
 
-/// Catches the rest of a chunk that is neither used nor counted, and large pieces that take a shard's chunk from it.
+/// Catches the rest of a chunk that is neither used nor counted, and large allocations that make a shard lose its chunk.
 #[test]
 fn large_pieces_lie_apart_and_rests_are_waste() {
     let arena = arena(2, 0);
@@ -50,7 +50,7 @@ fn large_pieces_lie_apart_and_rests_are_waste() {
     assert_eq!(idle, MIN_CHUNK - u64::from(SMALL) - 3);
 }
 
-/// Catches a limit that is a word off, in allocations and in figures.
+/// Catches a limit that is off by one word, in allocations and in statistics.
 #[test]
 fn the_limit_is_met_to_the_word() {
     let arena = arena(1, 100);
@@ -77,7 +77,7 @@ fn one_tail_may_pass_the_limit_and_is_the_last() {
     assert_eq!(arena.alloc(0, 20, 11), Some(91), "another may");
 }
 
-/// Catches words that go back into a shard's chunk, and from there to others, while the limit is exceeded.
+/// Catches words that return to a shard's chunk while the limit is exceeded, and are then allocated again.
 #[test]
 fn what_comes_back_while_the_limit_is_passed_stays_back() {
     let arena = arena(1, 100);
@@ -100,7 +100,7 @@ fn could_hold_is_what_an_empty_table_holds() {
     }
 }
 
-/// Catches a range that ends before the limit, or behind what offsets can name.
+/// Catches a range that ends before the limit, or that extends past the largest offset.
 #[test]
 fn the_range_holds_what_the_limit_allows() {
     let range =
@@ -112,7 +112,7 @@ fn the_range_holds_what_the_limit_allows() {
     assert_eq!(range(1 << 30, 0), (1 << 30) + more);
 }
 
-/// Catches words that are given back and lost, or given back from the middle.
+/// Catches words that are lost when they are given back, or that are given back from the middle.
 #[test]
 fn the_last_piece_can_be_given_back() {
     let arena = arena(1, 0);
@@ -129,7 +129,7 @@ fn the_last_piece_can_be_given_back() {
     assert_eq!(arena.alloc(0, MIN_CHUNK as u32, 0), Some(101 + MIN_CHUNK as u32), "not what is too small");
 }
 
-/// Catches pieces that are not joined with the space behind the frontier when the range has no other room.
+/// Catches pieces that are not joined with the untouched words behind the frontier when the range has no other room.
 #[test]
 fn the_frontier_moves_back_over_all_that_is_free() {
     let arena = arena(1, 1_000_000);
@@ -141,7 +141,7 @@ fn the_frontier_moves_back_over_all_that_is_free() {
     assert_eq!(arena.alloc(0, 900_000, 0), Some(1));
 }
 
-/// Catches a piece that is not used although it just fits, and one that is used word by word instead of as a chunk.
+/// Catches a piece that is not used although it just fits, and a piece that is used word by word instead of as a chunk.
 #[test]
 fn what_came_back_is_used_before_the_range_grows() {
     let arena = arena(1, 0);
@@ -153,7 +153,7 @@ fn what_came_back_is_used_before_the_range_grows() {
     assert_eq!((arena.usage().reserved, arena.usage().idle), (100 + MIN_CHUNK, MIN_CHUNK - 4));
 }
 
-/// Catches chunks of blocks that leave a rest, count wrong, or stay closed once there was no room for one.
+/// Catches chunks of blocks that leave a rest, are counted wrongly, or stay closed after one allocation found no room.
 #[test]
 fn blocks_come_in_chunks_of_whole_blocks() {
     let arena = |wish: usize, limit_words: usize| {
@@ -176,7 +176,7 @@ fn blocks_come_in_chunks_of_whole_blocks() {
     assert_eq!(figures(&closed), (1 + 32 + 96, 64, 1, 64), "a whole chunk again");
 }
 
-/// Catches a block that is refused although nodes could still get as many words.
+/// Catches a block that is refused although nodes could still get the same number of words.
 #[test]
 fn the_last_blocks_come_from_the_chunks_of_nodes() {
     let arena = arena_of(Layout { chunk_bytes: 64 * WORD, max_memory_bytes: 200 * WORD, ..LAYOUT });
@@ -186,7 +186,7 @@ fn the_last_blocks_come_from_the_chunks_of_nodes() {
     assert_eq!(arena.alloc_block(SOURCE, 32), None);
 }
 
-/// Catches a piece that was free before a reset and is handed out after it a second time.
+/// Catches a piece that was free before a reset and is handed out a second time after the reset.
 #[test]
 fn a_reset_forgets_the_pieces_that_came_back() {
     let mut arena = arena(1, 0);
@@ -210,7 +210,7 @@ fn what_idles_in_chunks_is_taken_back_before_the_limit_is_passed() {
     (0..4).for_each(|shard| assert_eq!(arena.alloc(shard, 1, 1), None));
 }
 
-/// Catches shares that stay small in a large table, which would make refills frequent, or grow past what may lie idle.
+/// Catches chunk sizes that stay small in a large table, which would make refills frequent, or that grow past the bound on idle memory.
 #[test]
 fn shares_grow_with_the_table_up_to_a_bound() {
     let arena = arena(2, 0);
@@ -220,7 +220,7 @@ fn shares_grow_with_the_table_up_to_a_bound() {
     arena.alloc(0, 16 * MAX_CHUNK as u32 + 1000, 0).unwrap();
     assert_eq!(arena.chunk_words(), MAX_CHUNK);
     assert_eq!(arena_of(Layout { chunk_bytes: 800, ..LAYOUT }).chunk_words(), 100);
-    // Words that the caller lays out at the front are not part of the table's share.
+    // Words that the caller lays out at the front do not count for the chunk size.
     let behind = arena_of(Layout { head_words: 100_000, ..LAYOUT });
     assert_eq!(behind.chunk_words(), MIN_CHUNK);
     behind.alloc(0, 16_000, 0).unwrap();

@@ -1,4 +1,4 @@
-//! Vectors against the portable loop.
+//! Compares the vector implementations with the portable loop.
 #![cfg(not(any(miri, fastskip_portable)))]
 
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use super::*;
 struct Row([AtomicU64; ROW_WORDS as usize]);
 
 proptest! {
-    /// Catches a mask whose bits differ from the portable one's, an unsigned comparison, and lanes in another order.
+    /// Catches a mask whose bits differ from those of the portable loop, an unsigned comparison, and lanes in another order.
     #[test]
     fn vectors_answer_as_the_portable_loop_does(lanes in prop::array::uniform32(prop_oneof![
         Just(0_u32), Just(7), Just(u32::MAX), Just(1 << 31), Just(i32::MAX as u32), any::<u32>()
@@ -18,7 +18,7 @@ proptest! {
         let row = Row(std::array::from_fn(|index| AtomicU64::new(word(index))));
         let words = (0..row.0.len()).map(word);
         for test in [Test::Greater(value as i32), Test::Equal(value as i32)] {
-            // SAFETY: sixteen aligned words, this test's alone.
+            // SAFETY: sixteen aligned words that only this test uses.
             let found = unsafe { row::mask(row.0.as_ptr(), test, lanes.len()) };
             prop_assert_eq!(found, mask(words.clone(), test));
         }

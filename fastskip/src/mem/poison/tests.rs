@@ -1,4 +1,4 @@
-//! Overruns that address sanitizer must report.
+//! Accesses past the end of a node, which address sanitizer must report.
 #![cfg(fastskip_poisoned)]
 
 use std::env;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::{Lookup, Memtable};
 
-/// Tells the process that is started to fail the length of the value that it overruns.
+/// The environment variable that passes the length of the value to a child process, which is expected to fail.
 const OVERRUN: &str = "FASTSKIP_OVERRUN";
 
 /// Reads one byte past the value of a node that has a neighbour.
@@ -19,17 +19,17 @@ fn overrun(len: usize) {
     let Lookup::Value(found) = memtable.get(b"key", 1) else { panic!("the value that was just stored") };
     // SAFETY: one past the end of a slice.
     let past = unsafe { found.as_ptr().add(found.len()) };
-    // SAFETY: none; the test checks that this is reported. The byte is mapped, so without a report it is read.
+    // SAFETY: none; the test checks that the sanitizer reports this read. The byte is mapped, so without a report the read succeeds.
     std::hint::black_box(unsafe { past.read_volatile() });
 }
 
-/// Catches a build in which overruns of nodes, into their padding or the word behind, go unnoticed.
+/// Catches a build in which reads past a node, into its padding or the word behind, go unnoticed.
 #[test]
 fn overrun_of_a_node_is_reported() {
     if let Ok(len) = env::var(OVERRUN) {
         return overrun(len.parse().unwrap());
     }
-    // One byte for either length and three for the key: values that leave from 7 to 0 bytes of padding.
+    // Each length takes one byte and the key three: these values leave from 7 to 0 bytes of padding.
     for len in 4..12 {
         let mut child = Command::new(env::current_exe().unwrap());
         child.args(["--exact", "mem::poison::tests::overrun_of_a_node_is_reported"]).env(OVERRUN, len.to_string());

@@ -1,4 +1,4 @@
-//! A node's answers to commands, and to other nodes that seek a group.
+//! A node's replies to control requests of commands, and of other nodes that search for a group.
 
 use std::io::{Error, Result};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use crate::group::Group;
 use crate::local::{Groups, Local};
 use crate::wire::control::{Ask, Told};
 
-/// Does what was asked for.
+/// Carries out a control request.
 pub(crate) async fn answer(local: &Local, ask: Ask) -> Result<Told> {
     match ask {
         Ask::Describe(told) => {
@@ -30,7 +30,7 @@ pub(crate) async fn answer(local: &Local, ask: Ask) -> Result<Told> {
     }
 }
 
-/// Does something with a group, if it is on this node.
+/// Calls `run` with a group, if the group is on this node.
 async fn of(local: &Local, group: u32, run: impl AsyncFnOnce(&Group) -> Result<Told>) -> Result<Told> {
     match groups(local)?.get(group) {
         Some(group) => run(&group).await,
@@ -38,7 +38,7 @@ async fn of(local: &Local, group: u32, run: impl AsyncFnOnce(&Group) -> Result<T
     }
 }
 
-/// The group of this number, which must be on this node.
+/// The group with this number; an error if it is not on this node.
 pub(crate) fn find(local: &Local, number: u32) -> Result<Arc<Group>> {
     let group = groups(local)?.get(number);
     group.ok_or_else(|| Error::other(format!("group {number} is not on this node")))

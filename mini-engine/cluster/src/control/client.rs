@@ -1,4 +1,4 @@
-//! [`ControlClient`]: asks nodes, and the leaders of groups.
+//! [`ControlClient`]: sends control requests to nodes, and to the leaders of groups.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::wire::control::{Ask, Description, GroupDescription, Told};
 use crate::wire::handshake::Audience;
 use crate::wire::message::{Answer, Call};
 
-/// A node answers within this time, also one that waits for a majority.
+/// The maximum time until a node replies, even if it waits for a majority.
 const CALL_DEADLINE: Duration = Duration::from_secs(15);
-/// A group has a leader, and a change is done, within this time.
+/// The maximum time until a group has a leader, and until a change is done.
 const LEADER_DEADLINE: Duration = Duration::from_secs(30);
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
 
@@ -28,18 +28,18 @@ pub(super) struct Leader {
     pub(super) membership: Membership,
 }
 
-/// Makes, changes and shows clusters.
+/// Creates, changes and describes clusters.
 ///
-/// Every step may be repeated: a command that was interrupted goes on where it was when it is given again.
+/// Every step may be repeated: a command that was interrupted continues where it stopped when it is run again.
 pub struct ControlClient {
     dialer: Arc<Dialer>,
 }
 
 impl ControlClient {
-    /// A client that is known to nodes in this way.
+    /// A client that proves itself to nodes by these credentials.
     ///
     /// # Errors
-    /// If a file for TLS cannot be used.
+    /// Returns an error if a file for TLS cannot be used.
     pub fn new(security: &Security) -> Result<Self> {
         Ok(Self { dialer: Arc::new(Dialer::new(security)?) })
     }
@@ -50,7 +50,7 @@ impl ControlClient {
         match answered {
             Ok(Answer::Control(told)) => Ok(told),
             Ok(_) => Err(refused(address, "the answer is not one to this question")),
-            // What a node has said.
+            // The node itself replied with this error.
             Err(error) if matches!(error.kind(), ErrorKind::Other | ErrorKind::PermissionDenied) => {
                 Err(refused(address, error.to_string()))
             }
@@ -72,7 +72,7 @@ impl ControlClient {
         }
     }
 
-    /// The cluster of a node, and where its groups are.
+    /// The cluster of the node at `address`, and the places of the cluster's groups.
     pub(super) async fn cluster(&self, address: &str) -> Result<(Identity, Places)> {
         let description = self.describe(address).await?;
         let identity = description.identity;
@@ -80,7 +80,7 @@ impl ControlClient {
         Ok((identity, description.places))
     }
 
-    /// The leader of a group, once there is one, as the node at `address` knows it.
+    /// The leader of a group, as the node at `address` reports it; waits until there is one.
     pub(super) async fn leader(&self, address: &str, group: u32) -> Result<Leader> {
         let begun = Instant::now();
         loop {
@@ -97,13 +97,13 @@ impl ControlClient {
         }
     }
 
-    /// What the leader of a group says of the group.
+    /// The description of a group by its leader.
     pub(super) async fn describe_by_leader(&self, address: &str, group: u32) -> Result<Option<GroupDescription>> {
         let leader = self.leader(address, group).await?;
         Ok(self.describe(&leader.address).await?.groups.remove(&group))
     }
 
-    /// Asks the leader of a group, whoever that is at the time. Returns what it has done.
+    /// Sends a request to the leader of a group, whichever node that is at the time. Returns the leader's reply.
     pub(super) async fn tell_leader(&self, address: &str, group: u32, ask: Ask) -> Result<Told> {
         let begun = Instant::now();
         loop {

@@ -1,4 +1,4 @@
-//! Makes a cluster.
+//! Creates a cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,21 +9,21 @@ use crate::settings::MAX_GROUPS;
 use crate::types::{Member, Position};
 use crate::wire::control::{Ask, Description};
 
-/// A cluster that is to be made.
+/// The plan of a new cluster.
 struct Plan {
-    /// The nodes, by their numbers, from 1 on.
+    /// The nodes by their numbers, which begin at 1.
     nodes: BTreeMap<u64, Member>,
     groups: u32,
-    /// Nodes that hold each group.
+    /// The number of nodes that hold each group.
     replicas: u32,
 }
 
 impl ControlClient {
-    /// Makes a cluster of the nodes at these addresses, with so many groups. Each group is held by `replicas` nodes, beginning with the next one in
-    /// turn. Returns the nodes' numbers.
+    /// Creates a cluster of the nodes at these addresses, with `groups` groups. Each group is held by `replicas` consecutive nodes; the first of them
+    /// advances by one with each group. Returns the nodes by their numbers.
     ///
     /// # Errors
-    /// If there cannot be such a cluster, or a node cannot be reached or belongs to another one.
+    /// Returns an error if such a cluster is impossible, or a node cannot be reached or belongs to another cluster.
     pub async fn init(&self, addresses: &[String], groups: u32, replicas: u32) -> Result<BTreeMap<u64, Member>> {
         check_numbers(addresses.len() as u32, groups, replicas)?;
         let mut found = Vec::new();
@@ -36,12 +36,12 @@ impl ControlClient {
         let others: BTreeSet<String> = plan.nodes.values().map(|member| member.cluster.clone()).collect();
         for (node, address) in (1..).zip(addresses) {
             let identity = Identity { cluster, node, groups };
-            // From the beginning of the log on.
+            // The nodes are members from the beginning of the log on.
             let joined = plan.groups_of(node).map(|group| (group, Some(Position::default()))).collect();
             self.tell(address, None, Ask::Become { identity, joined, others: others.clone() }).await?;
         }
         for group in 0..groups {
-            // The node that is asked wants to be the leader: so each leads some of the groups.
+            // The node that gets the request becomes a candidate: so each node leads some of the groups.
             let at = group as usize % addresses.len();
             let description = self.describe(&addresses[at]).await?;
             if description.groups.get(&group).is_some_and(|group| group.members.is_empty()) {
@@ -49,7 +49,7 @@ impl ControlClient {
                 self.tell(&addresses[at], audience, Ask::Initialize { group, members }).await?;
             }
         }
-        // All nodes hear of the leaders, so the addresses are right.
+        // Waits until all nodes have a report of every leader; this shows that the addresses are right.
         for (address, group) in addresses.iter().flat_map(|address| (0..groups).map(move |group| (address, group))) {
             let found = self.leader(address, group).await?.membership.members;
             let expected = plan.members_of(group);
@@ -74,7 +74,7 @@ impl Plan {
     }
 }
 
-/// Whether each group can have so many nodes, and each node has a group.
+/// Checks that there are enough nodes for each group, and a group for each node.
 fn check_numbers(nodes: u32, groups: u32, replicas: u32) -> Result<()> {
     let invalid =
         |name, expected: String, found: u32| Err(Error::InvalidSettings { name, expected, found: found.to_string() });
@@ -92,8 +92,8 @@ fn check_numbers(nodes: u32, groups: u32, replicas: u32) -> Result<()> {
     Ok(())
 }
 
-/// The cluster that an earlier, interrupted command has begun to make of these nodes, if there is one. Fails if a node was named twice, or belongs to
-/// another cluster, or if this one is made already.
+/// The number of the cluster that an earlier, interrupted command has begun to create of these nodes, if there is one. Fails if a node is listed
+/// twice or belongs to another cluster, or if this cluster is complete already.
 fn check_new(addresses: &[String], found: &[Description], plan: &Plan) -> Result<Option<u64>> {
     let begun = found.iter().find_map(|node| node.identity).map(|identity| identity.cluster);
     let has_members = |group: u32| {
@@ -109,7 +109,7 @@ fn check_new(addresses: &[String], found: &[Description], plan: &Plan) -> Result
             if !is_begun {
                 continue;
             }
-            // Groups get their members when all nodes have their numbers: this one had one and has forgotten its votes.
+            // Groups get their members only after all nodes have their numbers: so this node had a number before, and lost the record of its votes.
             let reason = "the others are in a cluster already; if it was one of them, remove it there and add it";
             return Err(refused(address, reason));
         };
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn groups_are_spread_in_turn_and_each_node_has_some() {
-        // Catches a group on two places of one node, a node without a group, and numbers that would make one.
+        // Catches a group that is twice on one node, a node without a group, and accepted numbers that would lead to such a node.
         for (nodes, groups, replicas) in [(5, 5, 3), (3, 1, 3), (5, 1, 5), (4, 2, 3), (2, 64, 1), (1, 1, 1), (6, 4, 3)]
         {
             check_numbers(nodes, groups, replicas).unwrap();

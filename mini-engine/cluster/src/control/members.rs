@@ -1,4 +1,4 @@
-//! Adds a node to groups, and removes one from them. Both together move a group to another machine.
+//! Adds a node to groups, and removes a node from groups. The two commands together move a group to another machine.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -12,26 +12,26 @@ use crate::identity::{Identity, Joined};
 use crate::places::{Membership, Places};
 use crate::wire::control::{Ask, Told};
 
-/// A new node is level within this time; it may have to get a large snapshot first.
+/// The maximum time until a new node has caught up; it may have to receive a large snapshot first.
 const LEVEL_DEADLINE: Duration = Duration::from_secs(24 * 3600);
-/// A node that is so many entries behind gets a vote: it makes up for them while others are written.
+/// A node gets a vote once it is at most this many entries behind: it catches up on these while new ones are written.
 const LEVEL: u64 = 1000;
 
-/// A node that was removed.
+/// The result of removing a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Removed {
-    /// Its number.
+    /// The node's number.
     pub node: u64,
-    /// Whether it is still a member of other groups.
+    /// Whether the node is still a member of other groups.
     pub is_member: bool,
 }
 
 impl ControlClient {
-    /// Makes the node at `address` a member of these groups of the cluster of the node at `to`; of all, without `groups`, if every other node is. Calls
-    /// `progress` with the number of entries that it is behind in a group. Returns its number.
+    /// Makes the node at `address` a member of the groups `groups`, in the cluster of the node at `to`. If `groups` is `None`, it joins all groups,
+    /// in which every other node must be. Calls `progress` with a group and the number of entries that are still missing. Returns the node's number.
     ///
     /// # Errors
-    /// If a node cannot be reached, or the new one belongs to another cluster, or it is not clear to which groups it is to be added.
+    /// Returns an error if a node cannot be reached, the new node belongs to another cluster, or `groups` is missing although it is needed.
     pub async fn add(
         &self,
         address: &str,
@@ -72,11 +72,11 @@ impl ControlClient {
         Ok(node)
     }
 
-    /// Takes a node, which is named by its number or its address, out of these groups of the cluster of the node at `from`; out of all, without
-    /// `groups`. It frees their space when it hears of it. With `force` also where too few of the other voters answer.
+    /// Removes a node, given by its number or address, from `groups` in the cluster of the node at `from`; `None` stands for all groups. The removed
+    /// node frees the space when it learns of this. With `force`, also if too few of the other voters reply.
     ///
     /// # Errors
-    /// If it is not a member, or the last one of a group, or if those that remain would be no majority.
+    /// Returns an error if the node is not a member or is the last member of a group, or if the remaining voters that can be reached are no majority.
     pub async fn remove(&self, node: &str, from: &str, groups: Option<&[u32]>, force: bool) -> Result<Removed> {
         let status = self.status(from).await?;
         let groups = match groups {
@@ -97,12 +97,12 @@ impl ControlClient {
             check_rest(&status, group, membership, node, force).map_err(|reason| refused(from, reason))?;
         }
         if let Ok(description) = &found.description {
-            // A node whose adding was interrupted does not know that it is a member, and would keep the group.
+            // A node whose addition was interrupted has no record of its membership, and would keep the group.
             let here = leaves().filter(|(group, _)| description.groups.contains_key(group));
             let joined = here.map(|(group, membership)| (group, Some(membership.since))).collect();
             let identity = identity(&status, node);
             let ask = Ask::Become { identity, joined, others: BTreeSet::new() };
-            // It may have gone since.
+            // The node may have left the group meanwhile.
             self.tell(&found.member.cluster, Some((status.cluster, node)), ask).await.ok();
         }
         for group in groups.iter().copied() {
@@ -122,7 +122,7 @@ impl ControlClient {
         let begun = Instant::now();
         while begun.elapsed() < LEVEL_DEADLINE {
             let found = self.describe_by_leader(address, group).await?;
-            // Only the leader knows. It knows nothing before the node's first answer.
+            // Only the leader has this information. The leader has it only after the node's first reply.
             if let Some((found, matched)) = found.and_then(|group| Some((group.last, *group.matched.get(&node)?))) {
                 let behind = found.saturating_sub(matched);
                 progress(group, behind);
@@ -136,8 +136,8 @@ impl ControlClient {
     }
 }
 
-/// A number that no node has or had: one of 2^40, and greater than those that `init` gives. What is greater than all that are known could be that of a
-/// node which was removed, or which another command is adding.
+/// A number that no node has or had: a random one of 2^40, greater than the numbers that `init` assigns. The successor of the greatest known number
+/// would be unsafe: a removed node may have had it, or another command may be assigning it now.
 fn new_number() -> Result<u64> {
     Ok(1 << 40 | draw()? >> 24)
 }
@@ -146,7 +146,7 @@ fn identity(status: &Status, node: u64) -> Identity {
     Identity { cluster: status.cluster, node, groups: status.groups }
 }
 
-/// The groups of which a node is a member.
+/// The groups of which this node is a member.
 fn of_member(places: &Places, node: u64) -> impl Iterator<Item = (u32, &Membership)> {
     let memberships = places.0.iter().filter_map(|(group, place)| Some((*group, place.membership.as_ref()?)));
     memberships.filter(move |(_, membership)| membership.members.contains_key(&node))
@@ -159,7 +159,7 @@ fn check_groups(address: &str, status: &Status, groups: &[u32]) -> Result<BTreeS
     }
 }
 
-/// All groups, if every node is a member of each.
+/// All groups of the cluster; an error unless every node is a member of each.
 fn all_groups(address: &str, status: &Status) -> Result<BTreeSet<u32>> {
     let groups: BTreeSet<u32> = (0..status.groups).collect();
     let have_all = status.nodes.iter().all(|node| status.groups_of(node.node).len() == groups.len());
@@ -169,7 +169,7 @@ fn all_groups(address: &str, status: &Status) -> Result<BTreeSet<u32>> {
     }
 }
 
-/// Whether a group goes on without one of its voters.
+/// Checks that a group still has a majority without one of its voters.
 fn check_rest(
     status: &Status,
     group: u32,

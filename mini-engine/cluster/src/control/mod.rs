@@ -1,4 +1,4 @@
-//! Making, changing and showing a cluster: a node's side, and that of the commands.
+//! Creating, changing and describing a cluster: the part of the nodes, and the part of the commands.
 
 pub(crate) mod answer;
 mod client;

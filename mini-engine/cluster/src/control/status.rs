@@ -1,4 +1,4 @@
-//! [`Status`]: a whole cluster, as its nodes see it.
+//! [`Status`]: the state of a whole cluster, as its nodes describe it.
 
 use std::collections::BTreeMap;
 
@@ -12,43 +12,43 @@ use crate::slots::slots_of;
 use crate::types::Member;
 use crate::wire::control::{Description, GroupDescription};
 
-/// A cluster as its nodes see it.
+/// The state of a cluster, as its nodes describe it.
 #[derive(Clone, Debug)]
 pub struct Status {
     /// The number of the cluster.
     pub cluster: u64,
     /// The number of groups.
     pub groups: u32,
-    /// Its nodes, by their numbers.
+    /// The nodes, by their numbers.
     pub nodes: Vec<NodeStatus>,
-    /// Where the groups are, as far as any of the nodes knows.
+    /// The places of the groups, as far as any of the nodes has them.
     pub places: Places,
-    /// Milliseconds since 1970, by the clock of the machine that asked.
+    /// Milliseconds since 1970, by the clock of the machine that requested the status.
     pub clock: u64,
 }
 
-/// A node of a cluster.
+/// The state of one node of a cluster.
 #[derive(Clone, Debug)]
 pub struct NodeStatus {
-    /// Its number.
+    /// The node's number.
     pub node: u64,
-    /// Its addresses.
+    /// The node's addresses.
     pub member: Member,
-    /// What it says of itself, or why it says nothing.
+    /// The node's description of itself, or the reason why there is none.
     pub description: std::result::Result<Description, String>,
 }
 
 impl ControlClient {
-    /// The cluster of the node at `address`. Every node is asked.
+    /// The state of the cluster to which the node at `address` belongs. Every node is queried.
     ///
     /// # Errors
-    /// If that node cannot be reached, or belongs to no cluster.
+    /// Returns an error if that node cannot be reached, or belongs to no cluster.
     pub async fn status(&self, address: &str) -> Result<Status> {
         let (cluster, mut places) = self.cluster(address).await?;
         let own = self.describe(address).await?.member;
         let mut nodes = BTreeMap::from([(cluster.node, self.status_of(cluster.node, own).await)]);
         loop {
-            // One may know more members than the one that was asked first.
+            // A node may know more members than the one that was queried first.
             let others = places.members().into_iter().filter(|(node, _)| !nodes.contains_key(node));
             let asked = join_all(others.map(|(node, member)| self.status_of(node, member))).await;
             if asked.is_empty() {
@@ -72,7 +72,7 @@ impl ControlClient {
 }
 
 impl NodeStatus {
-    /// How many milliseconds the node's clock is ahead of that of the machine that asked; less than 0 if it is behind.
+    /// The number of milliseconds by which the node's clock is ahead of the clock of the requesting machine; negative if it is behind.
     pub fn clock_offset(&self, clock: u64) -> Option<i64> {
         let description = self.description.as_ref().ok()?;
         i64::try_from(i128::from(description.clock) - i128::from(clock)).ok()
@@ -80,18 +80,18 @@ impl NodeStatus {
 }
 
 impl Status {
-    /// The leader of a group, if a node is one and says so itself.
+    /// The leader of a group, if some node reports that it leads the group.
     pub fn leader(&self, group: u32) -> Option<u64> {
         let leads = |node: &&NodeStatus| {
             let group = node.description.as_ref().ok()?.groups.get(&group)?;
             (group.leader? == node.node).then_some(group.term)
         };
-        // A node that was cut off may still think that it leads.
+        // A node that was cut off may still consider itself the leader, so the highest term counts.
         let leaders = self.nodes.iter().filter_map(|node| Some((leads(&node)?, node.node)));
         leaders.max().map(|(_, node)| node)
     }
 
-    /// A group as one of its nodes sees it.
+    /// The state of a group, as this node describes it.
     pub fn group(&self, node: u64, group: u32) -> Option<&GroupDescription> {
         let found = self.nodes.iter().find(|status| status.node == node)?;
         found.description.as_ref().ok()?.groups.get(&group)
@@ -103,13 +103,13 @@ impl Status {
         (slots.start, slots.end - 1)
     }
 
-    /// How many entries a node is behind the leader of a group.
+    /// The number of entries by which a node is behind the leader of a group.
     pub fn lag(&self, node: u64, group: u32) -> Option<u64> {
         let leader = self.group(self.leader(group)?, group)?;
         Some(leader.last.saturating_sub(self.group(node, group)?.applied))
     }
 
-    /// The groups that a node holds, or gets now, as a member.
+    /// The groups of which a node is a member, whether it holds them already or is still receiving them.
     pub fn groups_of(&self, node: u64) -> Vec<u32> {
         let members = |group: &u32| self.places.get(*group).members().any(|(member, _)| member == node);
         (0..self.groups).filter(members).collect()

@@ -1,12 +1,13 @@
 //! The barrier before reads: after it, the leader's database shows everything that was acknowledged before the barrier began.
 //!
-//! By a read index: the leader notes what is committed, hears from a majority that it still leads, and waits until that much is applied. The leases that
-//! openraft has too would save the message, but rest on clocks that run equally fast on all machines, and on none of them being suspended.
+//! It is a read index: the leader notes the committed index, confirms with a majority that it still leads, and waits until that index is applied.
+//! openraft also has leases, which would save the message. But they need clocks of equal speed on all machines, and machines that are never
+//! suspended.
 //!
-//! Reads that come while a barrier is under way share the next one.
+//! Reads that arrive while a barrier is under way share the next one.
 //!
-//! Keys expire by the instant that was applied last, and reads do not move it. So a read of a database in which something may expire first proposes an
-//! empty proposal, a tick, if the instant is behind the leader's clock. When it is applied it is a barrier, too.
+//! Keys expire by the instant of the last applied proposal, and reads do not advance it. So if the instant is behind the leader's clock and something
+//! in the database may expire, the read first proposes an empty proposal, a tick. When the tick is applied, it also serves as the barrier.
 
 use std::time::Duration;
 
@@ -21,14 +22,14 @@ use super::raft::Raft;
 use super::refused::Refused;
 use crate::clock::WallClock;
 
-/// A key that should be absent is there for so long, at most, if nothing is written.
+/// The maximum time for which an expired key may still be visible if nothing is written.
 const TICK_MILLIS: u64 = 50;
-/// A leader that hears no majority by then answers no reads.
+/// A leader that has no confirmation from a majority after this time refuses the reads.
 const HEAR_MAJORITY: Duration = Duration::from_secs(2);
-/// The whole barrier takes no longer: what is committed may take time to be applied. A read waits for two at most, one that is under way and its own.
+/// The maximum time of a whole barrier: committed entries may still have to be applied. A read waits for two at most: the one under way, and its own.
 const DEADLINE: Duration = Duration::from_millis(2500);
 
-/// Who waits for a barrier.
+/// The channel to a read that waits for a barrier.
 pub(super) type Waiting = oneshot::Sender<Result<(), Refused>>;
 
 pub(super) struct Barrier {
@@ -36,12 +37,12 @@ pub(super) struct Barrier {
     pub(super) state: State,
     pub(super) instant: AppliedInstant,
     pub(super) clock: WallClock,
-    /// Weak: the queue ends with the group.
+    /// A weak handle, so that the queue ends with the group.
     pub(super) writes: mpsc::WeakUnboundedSender<Submission>,
 }
 
 impl Barrier {
-    /// Makes barriers until the other end of `waiting` is dropped.
+    /// Runs barriers until the sender of `waiting` is dropped.
     pub(super) async fn run(self, mut waiting: mpsc::UnboundedReceiver<Waiting>) {
         let mut together = Vec::new();
         while waiting.recv_many(&mut together, usize::MAX).await > 0 {
@@ -49,7 +50,7 @@ impl Barrier {
                 .await
                 .unwrap_or_else(|_| Err(Refused::NoMajority("what was committed is not applied yet".into())));
             for answer in together.drain(..) {
-                // The client may have gone.
+                // The client may have disconnected.
                 answer.send(outcome.clone()).ok();
             }
         }
@@ -63,7 +64,7 @@ impl Barrier {
         self.raft.ensure_linearizable(by_read_index).await.map(drop).map_err(Refused::of_read)
     }
 
-    /// Whether something may have expired by the leader's clock that is still there by the instant.
+    /// Whether something that is still there by the instant may have expired by the leader's clock.
     fn is_behind(&self) -> bool {
         self.state.db().has_expiring_entries() && (self.clock)() > self.instant.millis() + TICK_MILLIS
     }
@@ -75,7 +76,7 @@ impl Barrier {
         drop(queue);
         match answered.await {
             Ok(Ok(_)) => Ok(()),
-            // It changes nothing but the instant, so a client may read again.
+            // A tick changes nothing but the instant, so the client may repeat the read.
             Ok(Err(Refused::Uncertain(why))) => Err(Refused::NoMajority(why)),
             Ok(Err(refused)) => Err(refused),
             Err(_) => Err(Refused::ended()),

@@ -1,4 +1,4 @@
-//! Changes of a group's membership.
+//! Changes of a group's members.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Error, Result};
@@ -12,11 +12,11 @@ use super::handle::{Group, Leader};
 use crate::types::{Member, Position};
 use crate::wire::control::Told;
 
-/// A change that is not committed by then is reported as such; it may be committed later.
+/// A change that is not committed after this time is reported as failed; it may still be committed later.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 impl Group {
-    /// Makes these nodes the first members, unless the group has members.
+    /// Makes these nodes the first members, unless the group already has members.
     pub(crate) async fn initialize(&self, members: BTreeMap<u64, Member>) -> Result<Told> {
         match self.raft.initialize(members).await {
             Ok(()) => Ok(Told::Done),
@@ -24,7 +24,7 @@ impl Group {
         }
     }
 
-    /// Sends a node the log. It has no vote.
+    /// Adds a node that receives the log. The node has no vote.
     pub(crate) async fn add_learner(&self, node: u64, member: Member) -> Result<Told> {
         let told = self.change(ChangeMembers::AddNodes(BTreeMap::from([(node, member.clone())])), true).await?;
         let known = self.metrics.borrow_watched().membership_config.membership().get_node(&node).cloned();
@@ -36,12 +36,12 @@ impl Group {
         }
     }
 
-    /// Gives a learner a vote.
+    /// Gives a learner (a member without a vote) a vote.
     pub(crate) async fn promote(&self, node: u64) -> Result<Told> {
         self.change(ChangeMembers::AddVoterIds(BTreeSet::from([node])), true).await
     }
 
-    /// Takes a node out.
+    /// Removes a node from the group.
     pub(crate) async fn remove(&self, node: u64) -> Result<Told> {
         let (is_voter, is_member, voters) = {
             let metrics = self.metrics.borrow_watched();

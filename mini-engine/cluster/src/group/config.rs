@@ -1,4 +1,4 @@
-//! How openraft is set up.
+//! The configuration of openraft.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,19 +10,19 @@ use openraft::{Config, SnapshotPolicy};
 use super::raft::Raft;
 use crate::error::{Error, Result};
 
-/// Entries after which the log is purged. A snapshot is no copy, but each one flushes a memtable.
+/// The number of entries after which the log is purged. A snapshot copies no data, but each one flushes a memtable.
 const ENTRIES_BETWEEN_SNAPSHOTS: u64 = 100_000;
-/// Bytes of proposals after which the log is purged, however few entries they are.
+/// The number of bytes of proposals after which the log is purged, however few the entries are.
 const BYTES_BETWEEN_SNAPSHOTS: u64 = 256 << 20;
-/// Entries that are kept behind a snapshot: a node that was away for a moment gets them instead of a snapshot. Few, since one may have megabytes.
+/// Entries kept before a snapshot: a node that was away for a moment gets these instead of the snapshot. Few, since one may have megabytes.
 const KEPT_ENTRIES: u64 = 500;
-/// How often the bytes are looked at.
+/// The interval at which the number of bytes is checked.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The configuration of a group.
 ///
-/// What openraft calls the greatest election timeout is also the lease of a leader: so long after its last message no vote is given to another node,
-/// and a node waits for that before its own timeout begins. Both together are what a user means: from `election_timeout` to a third more.
+/// openraft's maximum election timeout is also the lease of a leader. For this time after the leader's last message no node votes for another
+/// candidate; only then does a node's own timeout begin. The sum of both is the time that a user sets: from `election_timeout` to a third more.
 pub(super) fn of(election_timeout: Duration) -> Result<Arc<Config>> {
     let timeout = election_timeout.as_millis() as u64;
     let config = Config {
@@ -34,9 +34,9 @@ pub(super) fn of(election_timeout: Duration) -> Result<Arc<Config>> {
         replication_lag_threshold: 2 * ENTRIES_BETWEEN_SNAPSHOTS,
         max_in_snapshot_log_to_keep: KEPT_ENTRIES,
         purge_batch_size: KEPT_ENTRIES / 10,
-        // A node that returns does not depose a leader that the others hear.
+        // A node that returns does not depose a leader whose messages the other nodes receive.
         enable_pre_vote: Some(true),
-        // A leader that was killed asks for votes again: the others may have gone on.
+        // A leader that was killed and restarted becomes a candidate again: the others may have elected another leader.
         enable_leader_restore: Some(false),
         backoff: "50ms 100ms 200ms ...500ms".into(),
         ..Config::default()
@@ -49,11 +49,11 @@ pub(super) fn of(election_timeout: Duration) -> Result<Arc<Config>> {
     Ok(Arc::new(config))
 }
 
-/// Asks for a snapshot, behind which the log is purged, when proposals of so many bytes were applied. Ends with the group.
+/// Requests a snapshot when proposals of this many bytes were applied; the log before the snapshot is then purged. The task ends with the group.
 pub(super) async fn purge_by_bytes(raft: Raft, applied: Arc<AtomicU64>) {
     loop {
         tokio::time::sleep(LOOK).await;
-        // ORDERING: Relaxed; only the size counts, not what was applied.
+        // ORDERING: Relaxed; only the sum matters, and it publishes nothing.
         if applied.load(Ordering::Relaxed) >= BYTES_BETWEEN_SNAPSHOTS {
             applied.store(0, Ordering::Relaxed);
             if raft.trigger().snapshot().await.is_err() {

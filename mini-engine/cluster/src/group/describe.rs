@@ -1,4 +1,4 @@
-//! A group as this node sees it.
+//! The state of a group, as this node describes it.
 
 use openraft::async_runtime::WatchReceiver;
 use openraft::{LogIdOptionExt, RaftMetrics, ServerState};
@@ -29,7 +29,7 @@ impl Group {
         self.metrics.borrow_watched().last_applied.index().unwrap_or(0)
     }
 
-    /// Where the group is, as this node knows for certain.
+    /// The place of the group, as far as this node is certain of it.
     pub(crate) fn place(&self) -> Place {
         let metrics = self.metrics.borrow_watched();
         let stored = &metrics.committed_membership_config;
@@ -42,7 +42,7 @@ impl Group {
     }
 }
 
-/// A node that says of itself that it leads must do so.
+/// A node that reports itself as the leader must actually lead.
 fn leader(metrics: &RaftMetrics<TypeConfig>) -> Option<u64> {
     metrics.current_leader.filter(|leader| *leader != metrics.id || metrics.state == ServerState::Leader)
 }

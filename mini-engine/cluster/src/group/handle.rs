@@ -1,4 +1,4 @@
-//! [`Group`]: opens a group, and passes what it is asked for to its tasks.
+//! [`Group`]: opens a group, and passes requests to the group's tasks.
 
 use std::io;
 use std::sync::atomic::AtomicU64;
@@ -27,12 +27,12 @@ use crate::identity::{Identity, state_of};
 use crate::network::Peers;
 use crate::types::{Member, SnapshotResponse, TypeConfig, Vote};
 
-/// A write or a barrier takes no longer.
+/// The maximum time of a write or a barrier.
 const LIMIT: Duration = Duration::from_secs(5);
-/// A node that stops waits no longer for the next leader.
+/// The maximum time for which a stopping node waits for the next leader.
 const HAND_OVER: Duration = Duration::from_secs(1);
 
-/// The leader of a group, as far as this node knows.
+/// The leader of a group, as far as this node has learnt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Leader {
     Here,
@@ -49,12 +49,12 @@ pub(crate) struct Group {
     pub(super) instant: AppliedInstant,
     writes: mpsc::UnboundedSender<Submission>,
     reads: mpsc::UnboundedSender<Waiting>,
-    /// For reads that have ended. They hold the database, so they are not for longer than the group.
+    /// Executors of reads that have ended, for reuse. They hold a handle of the database, so they do not outlive the group.
     executors: Mutex<Vec<Executor>>,
 }
 
 impl Group {
-    /// Opens the group's log and database, and begins to take part in it.
+    /// Opens the group's log and database, and joins the group's Raft protocol.
     pub(crate) async fn open(parts: &Parts, identity: Identity, number: u32) -> Result<Group> {
         let dir = state_of(&parts.dir, number);
         let (instant, applied_bytes) = (AppliedInstant::default(), Arc::new(AtomicU64::new(0)));
@@ -102,7 +102,7 @@ impl Group {
         &self.raft
     }
 
-    /// The present database. A snapshot may replace it: then the old one answers [`mini_engine::Error::Closed`].
+    /// The current database. A snapshot may replace it: then the old handle returns [`mini_engine::Error::Closed`].
     pub(crate) fn db(&self) -> Db {
         self.state.db()
     }
@@ -111,7 +111,7 @@ impl Group {
         self.state.clone()
     }
 
-    /// Reads with an executor, of which each is used by one client at a time.
+    /// Calls `run` with an executor; each executor is used by one client at a time.
     pub(crate) fn read<T>(&self, run: impl FnOnce(&mut Executor) -> T) -> T {
         let unused = self.executors().pop();
         let mut executor = unused.unwrap_or_else(|| Executor::new(self.instant.clone()));
@@ -124,7 +124,7 @@ impl Group {
         self.executors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether this node votes, as far as it knows. One that is being added does not, and lacks what the others have.
+    /// Whether this node has a vote, as far as it has learnt. A node that is being added has no vote, and lacks entries that the others have.
     pub(crate) fn votes(&self) -> bool {
         self.metrics.borrow_watched().state != ServerState::Learner
     }
@@ -132,7 +132,7 @@ impl Group {
     pub(crate) fn leader(&self) -> Leader {
         let metrics = self.metrics.borrow_watched();
         match metrics.current_leader {
-            // openraft names a node whose vote counts; it may not lead yet, or not any more.
+            // openraft reports the node that won the vote; it may not lead yet, or not any more.
             Some(leader) if leader == metrics.id && metrics.state != ServerState::Leader => Leader::Unknown,
             Some(leader) if leader == metrics.id => Leader::Here,
             Some(leader) => match metrics.membership_config.membership().get_node(&leader) {
@@ -143,13 +143,13 @@ impl Group {
         }
     }
 
-    /// Proposes writes, in this order and with none in between, and waits until they are applied. Their replies, in the same order.
+    /// Proposes writes, in this order and with no others in between, and waits until they are applied. Returns their replies, in the same order.
     pub(crate) async fn write(&self, writes: Vec<Write>) -> std::result::Result<Vec<Vec<u8>>, Refused> {
         let (answer, answered) = oneshot::channel();
         self.writes.send(Submission { writes, answer }).map_err(|_| Refused::ended())?;
         match timeout(LIMIT, answered).await {
             Ok(Ok(written)) => written.map_err(|refused| self.elsewhere(refused)),
-            // It may have been proposed.
+            // The write may have been proposed.
             Ok(Err(_)) => Err(Refused::Uncertain("this node is stopping".into())),
             Err(_) => Err(Refused::timed_out(LIMIT.as_secs())),
         }
@@ -166,7 +166,7 @@ impl Group {
         }
     }
 
-    /// Does not send a client to this very node.
+    /// Turns a redirection to this node itself into "no leader": a client is not redirected to the node that it has already reached.
     fn elsewhere(&self, refused: Refused) -> Refused {
         let metrics = self.metrics.borrow_watched();
         match &refused {
@@ -177,7 +177,7 @@ impl Group {
         }
     }
 
-    /// Replaces the database by a snapshot of the leader.
+    /// Replaces the database by a snapshot from the leader.
     pub(crate) async fn install(
         &self,
         vote: Vote,
@@ -188,7 +188,7 @@ impl Group {
         Ok(response)
     }
 
-    /// Waits until the group has ended because it can store or apply nothing any more. The reason.
+    /// Waits until the group has ended because it can no longer store or apply entries. Returns the reason.
     pub(crate) async fn ended(&self) -> Error {
         let mut metrics = self.metrics.clone();
         loop {
@@ -201,7 +201,7 @@ impl Group {
         }
     }
 
-    /// Lets another node lead, if this one does, so that the others need not wait for an election timeout.
+    /// If this node leads, makes another node the leader, so that the others need not wait for an election timeout.
     pub(crate) async fn hand_over(&self) {
         if let Some(next) = self.next_leader() {
             self.raft.trigger().transfer_leader(next).await.ok();
@@ -220,7 +220,7 @@ impl Group {
         }
     }
 
-    /// Of a leader: the voter that has most of the log.
+    /// For a leader: the voter that has received the largest part of the log.
     fn next_leader(&self) -> Option<u64> {
         let metrics = self.metrics.borrow_watched();
         let voters: Vec<u64> = metrics.membership_config.voter_ids().collect();

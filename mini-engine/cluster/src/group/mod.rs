@@ -1,6 +1,6 @@
-//! A Raft group on this node: its log, its database, and what clients' requests need of it.
+//! A Raft group on this node: its log, its database, and the operations that clients' requests need.
 //!
-//! [`Group::write`] queues writes, which a task proposes together (`proposals.rs`). [`Group::settle`] waits until a read of the database shows
+//! [`Group::write`] queues writes, which a task then proposes together (`proposals.rs`). [`Group::settle`] waits until a read of the database shows
 //! everything that was acknowledged before, by any leader (`barrier.rs`).
 
 mod barrier;

@@ -1,4 +1,4 @@
-//! [`Parts`]: what a node has before it belongs to a cluster. Its groups share it.
+//! [`Parts`]: the parts of a node that exist before it belongs to a cluster. The node's groups share them.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,13 +13,13 @@ use crate::identity::state_of;
 use crate::network::Dialer;
 use crate::types::Member;
 
-/// What a node has before it belongs to a cluster.
+/// The parts of a node that exist before it belongs to a cluster.
 #[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) dir: PathBuf,
-    /// In which `dir` is open: what the node has is in that directory, wherever it is moved.
+    /// A file system in which `dir` is open: so all files stay inside that directory, even if it is moved.
     pub(crate) files: Arc<dyn FileSystem>,
-    /// The addresses that others are told.
+    /// The addresses that this node tells to others.
     pub(crate) member: Member,
     pub(crate) dialer: Arc<Dialer>,
     pub(crate) logs: Logs,
@@ -28,12 +28,12 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Whether there is a state of a group on disk.
+    /// Whether the state of a group is on disk.
     pub(crate) fn has_state(&self, number: u32) -> bool {
         self.files.exists(&state_of(&self.dir, number)).unwrap_or(false)
     }
 
-    /// Removes what a group has on disk, which must not be open. Waits for the disk.
+    /// Removes the files of a group, which must not be open. Blocks on the disk.
     pub(crate) fn remove_group(&self, number: u32) -> io::Result<()> {
         self.logs.remove_group(number)?;
         remove_dir_all(&*self.files, &state_of(&self.dir, number))

@@ -1,7 +1,7 @@
-//! Proposes writes: everything that waits goes into one proposal, up to a bound.
+//! Proposes writes: all queued writes go into one proposal, up to a bound.
 //!
-//! A proposal costs an entry of the log, a message to each node and a place in a sync, however many writes it has. So a few proposals are under way, and
-//! what comes meanwhile waits and goes together. The order is that of the queue.
+//! A proposal costs an entry of the log, a message to each node and a share in a sync, however many writes it has. So only a few proposals are under
+//! way at once; writes that arrive meanwhile wait and go into the next one together. Writes are proposed in the order of the queue.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,17 +18,17 @@ use super::refused::Refused;
 use crate::clock::WallClock;
 use crate::types::TypeConfig;
 
-/// Bounds of a proposal: one more submission may go beyond them.
+/// Bounds of a proposal; the last submission may exceed them.
 const MOST_BYTES: usize = 1 << 20;
 const MOST_WRITES: usize = 1000;
-/// Proposals under way: while some are on their way, others are synced.
+/// The number of proposals under way: while some are being sent, others are being synced.
 const UNDER_WAY: usize = 4;
-/// A proposal waits no longer for the earlier ones: without a majority these do not end soon, and openraft refuses new ones at once.
+/// The maximum time that a proposal waits for the earlier ones: without a majority these do not end soon, and openraft refuses new proposals at once.
 const WAIT_FOR_EARLIER: Duration = Duration::from_secs(1);
-/// A proposal that is not applied by then is given up; with the wait before it, a write takes 5 seconds at most.
+/// A proposal that is not applied after this time is given up; with the wait before it, a write takes at most 5 seconds.
 const SECONDS: u64 = 4;
 
-/// Writes of one client, and who waits for their replies.
+/// Writes of one client, and the channel for their replies.
 pub(super) struct Submission {
     pub(super) writes: Vec<Write>,
     pub(super) answer: oneshot::Sender<Result<Vec<Vec<u8>>, Refused>>,
@@ -37,7 +37,7 @@ pub(super) struct Submission {
 type Applied = OneshotReceiverOf<TypeConfig, ClientWriteResult<TypeConfig>>;
 type Waiting = Vec<(usize, oneshot::Sender<Result<Vec<Vec<u8>>, Refused>>)>;
 
-/// Proposes what comes through the queue, until its other end is dropped.
+/// Proposes the submissions of the queue, until the sender of the queue is dropped.
 pub(super) async fn run(
     raft: Raft,
     instant: AppliedInstant,
@@ -51,7 +51,7 @@ pub(super) async fn run(
         if waiting.is_empty() {
             continue;
         }
-        // In the order of the log, which is that of this queue.
+        // In the order of the log, which is the order of this queue.
         writes.iter_mut().for_each(|write| watches.note(write));
         let proposal = Proposal { at: clock().max(instant.millis()), writes };
         let (responder, applied) = ProgressResponder::complete_only();
@@ -62,12 +62,12 @@ pub(super) async fn run(
     }
 }
 
-/// Everything that waits, beginning with `first`.
+/// Takes all queued submissions, beginning with `first`.
 fn gather(first: Submission, queue: &mut mpsc::UnboundedReceiver<Submission>) -> (Vec<Write>, Waiting) {
     let (mut writes, mut waiting, mut bytes) = (Vec::new(), Vec::new(), 0);
     let mut next = Some(first);
     while let Some(Submission { writes: more, answer }) = next {
-        // What nobody waits for any more is not proposed.
+        // Submissions whose client no longer waits are not proposed.
         if !answer.is_closed() {
             bytes += more.iter().map(Write::size).sum::<usize>();
             waiting.push((more.len(), answer));
@@ -104,7 +104,7 @@ fn answer(waiting: Waiting, outcome: Result<Replies, Refused>) {
             Ok(replies) => Ok(replies.take(writes).collect()),
             Err(refused) => Err(refused.clone()),
         };
-        // The client may have gone.
+        // The client may have disconnected.
         answer.send(own).ok();
     }
 }

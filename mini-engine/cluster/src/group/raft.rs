@@ -1,4 +1,4 @@
-//! openraft with our storage and our application.
+//! openraft with this project's storage and application.
 
 use openraft_mini_engine::StateMachine;
 

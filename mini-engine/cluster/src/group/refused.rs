@@ -1,25 +1,25 @@
-//! [`Refused`]: why a group did not do what a client asked for, and what the client is told.
+//! [`Refused`]: the reasons why a group refuses a client's request, and the error reply for each.
 //!
-//! Clients act by the first word. MOVED and CLUSTERDOWN say that nothing was proposed: clients try again, elsewhere or later. UNCERTAIN says that the
-//! write may take place, or may have taken place, although nobody can say so now. No client repeats that by itself.
+//! Clients decide by the first word of an error. MOVED and CLUSTERDOWN mean that nothing was proposed: clients try again, at another node or later.
+//! UNCERTAIN means that the write may have taken place or may still do so; no node can decide this now. No client repeats such a write by itself.
 
 use openraft::errors::{ClientWriteError, Fatal, ForwardReason, ForwardToLeader, LinearizableReadError, RaftError};
 
 use crate::types::{Member, TypeConfig};
 
-/// The reason, which may concern many requests.
+/// The reason for a refusal; one reason may apply to many requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// This node does not lead. The leader, if one is known. Nothing was proposed.
+    /// This node is not the leader. Contains the leader, if it is known. Nothing was proposed.
     NotLeader(Option<Member>),
-    /// The leader has no majority. Nothing was proposed.
+    /// The leader cannot reach a majority. Nothing was proposed.
     NoMajority(String),
-    /// It was proposed, and what became of it is not known.
+    /// The write was proposed, but its outcome is unknown.
     Uncertain(String),
 }
 
 impl Refused {
-    /// The group was stopped before.
+    /// The refusal of a group that was stopped before the request.
     pub(super) fn ended() -> Self {
         Self::NoMajority("this node is stopping".into())
     }
@@ -36,14 +36,14 @@ impl Refused {
         match forward.reason {
             ForwardReason::LeaseExpired => Self::NoMajority("the leader does not hear a majority of the nodes".into()),
             ForwardReason::NotLeader => Self::NotLeader(forward.leader_node),
-            // The next leader does not know yet that it is one, and would send clients back: they wait instead.
+            // The next leader has not learnt yet that it leads, and would send clients back; so clients wait instead.
             ForwardReason::LeadershipTransfer => Self::NotLeader(None),
         }
     }
 
     pub(super) fn of_write(error: ClientWriteError<TypeConfig>) -> Self {
         match error {
-            // openraft: rejected before its entry was appended.
+            // openraft rejected the write before its entry was appended.
             ClientWriteError::ForwardToLeader(forward) => Self::forwarded(forward),
             other => Self::Uncertain(other.to_string()),
         }
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn only_what_was_not_proposed_is_said_to_be_worth_another_try() {
-        // Catches a write that a client repeats by itself although the first one may take place: an INCR that counts twice.
+        // Catches a refusal that makes a client repeat a write by itself although the first one may take place: an INCR would count twice.
         let member = Member { cluster: "h:1".into(), clients: "h:2".into() };
         let forward = |reason, leader_node| ForwardToLeader { leader_id: None, leader_node, reason };
         let of_write = |error| Refused::of_write(error).text(7);

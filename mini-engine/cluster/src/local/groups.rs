@@ -1,4 +1,4 @@
-//! [`Groups`]: the groups that are on this node, and where the others are.
+//! [`Groups`]: the groups on this node, and the places of the other groups.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,11 +15,11 @@ use crate::slots::group_of;
 /// The groups that are on this node, by their numbers.
 pub(crate) type Here = Arc<BTreeMap<u32, Arc<Group>>>;
 
-/// The groups of the cluster that this node belongs to.
+/// The groups of the cluster to which this node belongs.
 pub(crate) struct Groups {
     pub(crate) identity: Identity,
     here: watch::Sender<Here>,
-    /// What was heard of groups, these and others.
+    /// The latest reports on the places of all groups, including those on this node.
     heard: Mutex<Places>,
 }
 
@@ -28,22 +28,22 @@ impl Groups {
         Self { identity, here: watch::Sender::default(), heard: Mutex::default() }
     }
 
-    /// The number of the group that has a slot.
+    /// The number of the group to which a slot belongs.
     pub(crate) fn of_slot(&self, slot: u16) -> u32 {
         group_of(slot, self.identity.groups)
     }
 
-    /// A group that is on this node.
+    /// A group on this node.
     pub(crate) fn get(&self, number: u32) -> Option<Arc<Group>> {
         self.here.borrow().get(&number).cloned()
     }
 
-    /// The groups that are on this node.
+    /// All groups on this node.
     pub(crate) fn here(&self) -> Here {
         Arc::clone(&self.here.borrow())
     }
 
-    /// Tells when a group comes or goes.
+    /// Notifies the caller when a group is added or removed.
     pub(crate) fn watch(&self) -> watch::Receiver<Here> {
         self.here.subscribe()
     }
@@ -58,26 +58,26 @@ impl Groups {
         removed
     }
 
-    /// The leader of a group, wherever the group is. A group that is being added to this node knows less than the others say.
+    /// The leader of a group, on whichever nodes the group is. While a group is being added here, reports of other nodes are more complete.
     pub(crate) fn leader(&self, number: u32) -> Leader {
         if let Some(group) = self.get(number).filter(|group| group.votes()) {
             return group.leader();
         }
         match self.heard().0.get(&number).and_then(Place::leader) {
             Some((leader, member)) if leader != self.identity.node => Leader::There(member.clone()),
-            // It was this node.
+            // This node was the leader.
             Some(_) | None => Leader::Unknown,
         }
     }
 
-    /// Where all groups are.
+    /// The places of all groups.
     pub(crate) fn places(&self) -> Places {
         let mut places = self.heard().clone();
         self.here().values().for_each(|group| places.learn(group.number(), &group.place()));
         places
     }
 
-    /// Takes what another node has said, and what the groups on this node know, which is kept when they go.
+    /// Merges a report of another node, and the knowledge of the groups on this node, which is kept after these groups are removed.
     pub(crate) fn hear(&self, told: &Places) {
         let own = self.places();
         let mut heard = self.heard();
@@ -89,7 +89,7 @@ impl Groups {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until a group that is on this node can store or apply nothing any more. The reason.
+    /// Waits until a group on this node can no longer store or apply entries. Returns the reason.
     pub(crate) async fn failed(&self) -> Error {
         let mut changes = self.watch();
         loop {
@@ -102,7 +102,7 @@ impl Groups {
             };
             tokio::select! {
                 biased;
-                // One that has gone was ended.
+                // A group that was removed has been stopped.
                 _ = changes.changed() => {}
                 error = ended => return error,
             }

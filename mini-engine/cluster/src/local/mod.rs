@@ -1,4 +1,4 @@
-//! This node, and the groups that are on it.
+//! This node and the groups on it.
 
 mod groups;
 mod node;

@@ -1,8 +1,8 @@
-//! [`Local`]: this node, from its start on; and its groups, once it belongs to a cluster.
+//! [`Local`]: this node, from its start on; and the groups on it, once it belongs to a cluster.
 //!
-//! Groups come when a command says so, and go when the node hears that it is no member any more. `node.json` says first which groups are here. What
-//! the directory has of others is removed then, or at the next start. A group does not come again: with an emptied log the node would vote a second
-//! time, and lack what it has acknowledged.
+//! A group is added when a command requests it, and removed when the node learns that it is no longer a member. In both cases `node.json` is written
+//! first; it lists the groups on this node. Files of other groups in the directory are removed then, or at the next start. A removed group is never
+//! added again: with an empty log the node would vote a second time, and lack entries that it has acknowledged.
 
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
@@ -20,16 +20,16 @@ use crate::identity::{Identity, Joined, Record};
 use crate::wire::control::Description;
 use crate::wire::handshake::Audience;
 
-/// A group that was stopped may hold its log for a moment: it is tried again so often.
+/// A stopped group may hold its log open for a moment: opening is tried this many times.
 const TRIES: usize = 100;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// This node.
 pub(crate) struct Local {
     pub(crate) parts: Parts,
-    /// Changes once.
+    /// Changes only once, when the node joins a cluster.
     groups: watch::Sender<Option<Arc<Groups>>>,
-    /// What `node.json` says. Held while groups come and go.
+    /// The contents of `node.json`. Locked while groups are added and removed.
     record: Mutex<Option<Record>>,
 }
 
@@ -43,17 +43,17 @@ impl Local {
         self.groups.borrow().clone()
     }
 
-    /// Tells when the node belongs to a cluster.
+    /// Notifies the caller when the node joins a cluster.
     pub(crate) fn watch(&self) -> watch::Receiver<Option<Arc<Groups>>> {
         self.groups.subscribe()
     }
 
-    /// The node as the others know it.
+    /// The identity by which other nodes address this node.
     pub(crate) fn audience(&self) -> Audience {
         self.groups().map(|groups| (groups.identity.cluster, groups.identity.node))
     }
 
-    /// Makes this the node's identity, and takes part in these groups, too.
+    /// Stores this identity for the node, and adds these groups to its groups.
     pub(crate) async fn become_node(&self, identity: Identity, joined: Joined, others: BTreeSet<String>) -> Result<()> {
         let mut record = self.record.lock().await;
         let refuse = |reason| Err(Error::Refused { address: self.parts.member.cluster.clone(), reason });
@@ -73,7 +73,7 @@ impl Local {
         self.open(record.insert(new)).await
     }
 
-    /// Takes part in the groups that the directory has, if it belongs to a cluster.
+    /// If the directory belongs to a cluster, opens the groups that it has.
     pub(crate) async fn go_on(&self) -> Result<()> {
         let mut record = self.record.lock().await;
         let Some(found) = Record::read(&*self.parts.files, &self.parts.dir)? else { return Ok(()) };
@@ -83,10 +83,10 @@ impl Local {
         self.open(record.insert(found)).await
     }
 
-    /// Opens the groups of the record that are not open.
+    /// Opens the groups of the record that are not open yet.
     async fn open(&self, record: &Record) -> Result<()> {
         let groups = self.groups().unwrap_or_else(|| Arc::new(Groups::new(record.identity)));
-        // Before they are opened: if one cannot be, the node goes on with the others.
+        // Done before the groups are opened: if one cannot be opened, the node continues with the others.
         self.groups.send_if_modified(|present| present.replace(Arc::clone(&groups)).is_none());
         for number in record.joined.keys().copied() {
             if groups.get(number).is_none() {
@@ -96,7 +96,7 @@ impl Local {
         Ok(())
     }
 
-    /// Ends the groups that this node was a member of and is not any more, and frees their space.
+    /// Stops the groups of which this node was a member and no longer is, and frees their space.
     pub(crate) async fn leave(&self) -> Result<()> {
         let mut record = self.record.lock().await;
         let (Some(groups), Some(present)) = (self.groups(), &mut *record) else { return Ok(()) };
@@ -122,15 +122,15 @@ impl Local {
             }
             tracing::info!(group = number, "this node is no member any more: the group is removed");
         }
-        // Also what could not be removed before.
+        // Includes groups whose files could not be removed before.
         for number in present.left.iter().copied().filter(|number| self.parts.has_state(*number)) {
             self.remove(number).await?;
         }
         Ok(())
     }
 
-    /// Notes since when the node is a member, where a command that added it was interrupted before it said so. Only the group's own log tells: it has
-    /// no earlier membership with this node, since groups do not come again.
+    /// Records the position from which on the node is a member, if the command that added it was interrupted before it sent the position. Only the
+    /// group's own log has this position. The log has no earlier membership of this node, since a group is never added again.
     fn note_joined(&self, groups: &Groups, present: &mut Record) -> Result<()> {
         let (mut noted, node) = (present.clone(), present.identity.node);
         for (number, joined) in noted.joined.iter_mut().filter(|(_, joined)| joined.is_none()) {
@@ -144,7 +144,7 @@ impl Local {
         Ok(())
     }
 
-    /// Keeps the addresses of other nodes, if they are others than before.
+    /// Stores the addresses of other nodes, if they have changed.
     pub(crate) async fn remember(&self, others: BTreeSet<String>) -> Result<()> {
         match &mut *self.record.lock().await {
             Some(record) if record.others != others => {
@@ -157,12 +157,12 @@ impl Local {
         Ok(())
     }
 
-    /// The addresses of other nodes that were kept.
+    /// The stored addresses of other nodes.
     pub(crate) async fn remembered(&self) -> BTreeSet<String> {
         self.record.lock().await.as_ref().map(|record| record.others.clone()).unwrap_or_default()
     }
 
-    /// Removes what a group has on disk.
+    /// Removes the files of a group.
     async fn remove(&self, number: u32) -> Result<()> {
         let mut removed = Ok(());
         for _ in 0..TRIES {

@@ -1,4 +1,4 @@
-//! [`Dialer`]: connects to nodes, with TLS if there are files for it, and proves that it knows the secret.
+//! [`Dialer`]: connects to nodes, with TLS if it is configured, and proves that this side has the secret.
 
 use std::io::{Error, ErrorKind, Result};
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::wire::frames::{Frames, Socket};
 use crate::wire::handshake::{self, Audience};
 use crate::wire::tls::{self, BetweenNodes};
 
-/// Longer than a connection takes to a node that can be reached.
+/// Longer than connecting to a reachable node takes.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(3);
 
-/// Connects to nodes, and lets nodes in.
+/// Connects to nodes, and accepts connections of nodes.
 pub(crate) struct Dialer {
     secret: Vec<u8>,
     tls: Option<BetweenNodes>,
@@ -28,7 +28,7 @@ impl Dialer {
         Ok(Self { secret: security.secret.clone().unwrap_or_default(), tls })
     }
 
-    /// A connection to the node at `address`, which must be `audience` if one is given.
+    /// Connects to the node at `address`; if `audience` is given, the node must have this identity.
     pub(crate) async fn connect(&self, address: &str, audience: Audience) -> Result<Frames> {
         let socket = timeout(CONNECT_DEADLINE, self.connect_in_time(address)).await??;
         let mut frames = Frames::new(socket);
@@ -46,7 +46,7 @@ impl Dialer {
         Ok(Box::new(tls.connector.connect(name, stream).await?))
     }
 
-    /// The other side of a connection that was accepted. `own` is this node's identity.
+    /// Completes the handshake of an accepted connection. `own` is this node's identity.
     pub(crate) async fn accept(&self, stream: TcpStream, own: Audience) -> Result<Frames> {
         stream.set_nodelay(true)?;
         let socket: Box<dyn Socket> = match &self.tls {

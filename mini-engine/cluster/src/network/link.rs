@@ -1,8 +1,8 @@
-//! [`Link`]: calls to one node, one after the other, on a connection that is made when it is needed.
+//! [`Link`]: calls to one node, one after the other, on a connection that is made at the first call.
 //!
-//! openraft gives up a heartbeat after a tenth of a second. So a call may be dropped at any point, and costs nothing then: a connection that is being
-//! made goes on being made, and an answer that comes too late is skipped. A connection on which nothing has come for [`SILENCE`] although something
-//! was asked is given up: it may lead to a machine that has gone, and the system would repeat the bytes with longer and longer pauses.
+//! openraft gives up a heartbeat after a tenth of a second. So a call may be dropped at any point, without a cost: a connection that is being made is
+//! still completed, and a late reply is skipped. A connection on which a request was sent but nothing was received for [`SILENCE`] is given up: the
+//! other machine may be gone, and the system would repeat the bytes at longer and longer intervals.
 
 use std::io::{Error, ErrorKind, Result};
 use std::sync::Arc;
@@ -25,13 +25,13 @@ pub(crate) struct Link {
     audience: Audience,
     connecting: Option<JoinHandle<Result<Frames>>>,
     open: Option<Open>,
-    /// The number of the last call.
+    /// The number of the latest call.
     last: u64,
 }
 
 struct Open {
     frames: Frames,
-    /// When the first call was sent after which nothing has come.
+    /// The time of the first call since the last byte was received.
     asked: Option<Instant>,
 }
 
@@ -44,8 +44,8 @@ impl Link {
         &self.address
     }
 
-    /// The node's answer, within `deadline`. If a connection that is there already turns out to be closed, the call is made again on a new one; so a
-    /// call may be carried out twice.
+    /// Sends a call and returns the node's reply, within `deadline`. If an existing connection is found closed, the call is repeated on a new one, so
+    /// it may be carried out twice.
     pub(crate) async fn call(&mut self, call: Call, deadline: Duration) -> Result<Answer> {
         self.last += 1;
         let call = Numbered { number: self.last, body: call };
@@ -88,7 +88,7 @@ impl Link {
         connected?
     }
 
-    /// A connection of its own, for what is more than calls and answers.
+    /// A separate connection, for exchanges other than calls and replies.
     pub(crate) async fn connect(&self) -> Result<Frames> {
         self.dialer.connect(&self.address, self.audience).await
     }

@@ -1,4 +1,4 @@
-//! The way to the other nodes, as openraft uses it.
+//! The network to the other nodes, in the form that openraft uses.
 
 mod dialer;
 mod link;

@@ -1,5 +1,5 @@
-//! [`Peers`]: openraft's network, on links. Each group has for each node one link for log entries, one for heartbeats, and connections for snapshots,
-//! so that none waits for another one.
+//! [`Peers`]: openraft's network, built on links. For each other node, a group has one link for log entries, one for heartbeats, and connections for
+//! snapshots, so that none of these waits for another.
 
 use std::io;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::types::{
 };
 use crate::wire::message::{Answer, Call};
 
-/// Longer than a follower takes to store entries, on a slow disk too. Heartbeats and votes have openraft's own deadlines.
+/// Longer than a follower needs to store entries, even on a slow disk. Heartbeats and votes have the deadlines of openraft.
 const APPEND_DEADLINE: Duration = Duration::from_secs(5);
 
 /// The other nodes of a group.
@@ -30,7 +30,7 @@ pub(crate) struct Peers {
     pub(crate) group: u32,
 }
 
-/// One of them.
+/// One other node of a group.
 pub(crate) struct Peer {
     group: u32,
     link: Link,
@@ -46,7 +46,7 @@ impl RaftNetworkFactory<TypeConfig> for Peers {
 }
 
 impl Peer {
-    /// The answer to a call, if it is one of those that `expected` takes.
+    /// Sends a call and returns its reply, if `expected` accepts the reply.
     async fn call<T>(
         &mut self,
         call: Call,
@@ -54,7 +54,7 @@ impl Peer {
         expected: impl FnOnce(Answer) -> Option<T>,
     ) -> Result<T, RPCError<TypeConfig>> {
         let answer = self.link.call(call, deadline).await.map_err(|error| match error.kind() {
-            // Worth another try at once.
+            // openraft may repeat such a call at once.
             io::ErrorKind::TimedOut => RPCError::Network(NetworkError::new(&error)),
             _ => RPCError::Unreachable(Unreachable::new(&error)),
         })?;

@@ -1,4 +1,4 @@
-//! Snapshots on their way: chunk after chunk, on a connection of their own. Memory: a few chunks on either side.
+//! The transfer of snapshots: chunk after chunk, on a separate connection. Each side holds a few chunks in memory.
 
 use std::io::{Error, ErrorKind, Result};
 use std::time::Duration;
@@ -15,11 +15,11 @@ use crate::wire::frames::Frames;
 use crate::wire::message::{Answer, Call, Numbered, Part};
 
 const CHUNK_BYTES: usize = 1 << 20;
-/// Chunks that were read or received, and wait.
+/// The number of chunks that were read or received and wait.
 const CHUNKS_AHEAD: usize = 2;
-/// The silence after which a side counts as gone.
+/// The silence after which the other side counts as gone.
 const SILENCE: Duration = Duration::from_secs(30);
-/// How often the receiver reports that it is still working.
+/// The interval at which the receiver reports that it is still working.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
 
 /// Sends a snapshot to a node, which installs it.
@@ -42,7 +42,7 @@ pub(super) async fn send(link: &Link, group: u32, vote: Vote, snapshot: Checkpoi
     }
 }
 
-/// Reads chunks as long as somebody wants them.
+/// Reads chunks until the receiver of the channel is dropped.
 fn read(snapshot: &Checkpoint, to: &mpsc::Sender<Result<Chunk>>) {
     match snapshot.chunks(CHUNK_BYTES) {
         Ok(mut chunks) => while chunks.next().is_some_and(|chunk| to.blocking_send(chunk).is_ok()) {},
@@ -50,7 +50,7 @@ fn read(snapshot: &Checkpoint, to: &mpsc::Sender<Result<Chunk>>) {
     }
 }
 
-/// Receives the parts of a snapshot, and checks it. `number` is that of the call.
+/// Receives the parts of a snapshot, and checks the snapshot. `number` is the number of the call.
 pub(crate) async fn receive(
     frames: &mut Frames,
     number: u64,

@@ -9,7 +9,7 @@ use crate::slots::group_of;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_group_has_its_slots_and_its_leader_and_keys_are_found_where_they_were_written() {
-    // Catches a key that is written to one group and read from another, and a pipeline over several groups whose replies are mixed up.
+    // Catches a key that is written to one group and read from another, and mixed-up replies of a pipeline over several groups.
     let mut cluster = Cluster::new(3, 3).await;
     let mut groups = BTreeSet::new();
     for n in 0..60 {
@@ -24,7 +24,7 @@ async fn each_group_has_its_slots_and_its_leader_and_keys_are_found_where_they_w
         let leader = cluster.leader(group).await;
         let mut client = cluster.client(leader).await;
         slots.insert(client.ask("CLUSTER SLOTS").await.matches("*[:").count());
-        // Those of its own groups are answered, those of others moved, in the order of the requests.
+        // Requests for the node's own groups are carried out, and the others are redirected (MOVED), in the order of the requests.
         let led: BTreeSet<u32> =
             (0..3).filter(|group| cluster.groups(leader).leader(*group) == crate::group::Leader::Here).collect();
         client.send(&(0..60).map(|n| format!("SET key{n} {n}x\nGET key{n}")).collect::<Vec<_>>().join("\n")).await;
@@ -42,7 +42,7 @@ async fn each_group_has_its_slots_and_its_leader_and_keys_are_found_where_they_w
     assert_eq!(cluster.ask("SET {tag}a 1").await, "+OK");
     assert_eq!(cluster.ask("PREFIX {tag}").await, "*[${tag}a $1 ${tag}b $2]");
 
-    // All groups go on without one node.
+    // All groups continue without one node.
     cluster.stop(1).await;
     for n in 0..60 {
         assert_eq!(cluster.ask(&format!("GET key{n}")).await, format!("${n}x"));

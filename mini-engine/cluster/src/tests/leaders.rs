@@ -1,10 +1,10 @@
-//! Leaders come and go.
+//! Changes of leaders.
 
 use super::support::{Client, Cluster};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_acknowledged_is_there_under_the_next_leader_and_on_a_node_that_returns() {
-    // Catches an acknowledgement before the majority, a node that does not go on after a stop, and reads on a follower that never see new writes.
+    // Catches an acknowledgement before the majority has the write, a node that stays idle after a restart, and follower reads that never see writes.
     let mut cluster = Cluster::new(3, 1).await;
     assert_eq!(cluster.ask("SET colour blue").await, "+OK");
     for expected in 1..=3 {
@@ -28,13 +28,13 @@ async fn what_was_acknowledged_is_there_under_the_next_leader_and_on_a_node_that
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_majority_writes_and_reads_end_with_a_reason_and_stale_reads_go_on() {
-    // Catches a write that waits for ever, one that is acknowledged by a leader alone, and a read that is answered by one that may be deposed.
+    // Catches a write that waits for ever, a write that a leader acknowledges without a majority, and a read that a deposed leader answers.
     let mut cluster = Cluster::new(3, 1).await;
     assert_eq!(cluster.ask("SET colour blue").await, "+OK");
     let leader = cluster.leader(0).await;
     cluster.wait_for_stale(leader, "GET colour", "$blue").await;
     for node in (1..=3).filter(|node| *node != leader) {
-        // The leader still thinks that it leads, for a moment.
+        // The old leader still considers itself the leader, for a moment.
         cluster.stop(node).await;
     }
     let mut client = cluster.client(leader).await;
@@ -50,7 +50,7 @@ async fn without_a_majority_writes_and_reads_end_with_a_reason_and_stale_reads_g
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pipeline_is_answered_in_order_and_each_read_sees_the_writes_before_it() {
-    // Catches replies out of order, a read that overtakes a write of its own client, and a write that is carried out twice.
+    // Catches replies out of order, a read that overtakes an earlier write of the same client, and a write that is carried out twice.
     let cluster = Cluster::new(3, 1).await;
     let leader = cluster.leader(0).await;
     let mut client = cluster.client(leader).await;
@@ -85,7 +85,7 @@ async fn a_pipeline_is_answered_in_order_and_each_read_sees_the_writes_before_it
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_transaction_is_not_carried_out_if_another_node_has_led_since_its_watch() {
-    // Catches a leader that has not seen the writes of the one between, and takes what it watched for unchanged.
+    // Catches a leader that missed the writes of the leader before it, and therefore considers a watched key unchanged.
     let cluster = Cluster::new(3, 1).await;
     let leader = cluster.leader(0).await;
     let mut client = cluster.client(leader).await;

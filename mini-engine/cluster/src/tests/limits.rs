@@ -1,4 +1,4 @@
-//! Bounds on clients.
+//! Limits for clients.
 
 use std::slice::from_ref;
 
@@ -12,7 +12,7 @@ use crate::{Node, Settings};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_are_let_in_by_a_password_and_bounded_in_number_and_in_memory() {
-    // Catches a client that needs no password, one too many, and one whose requests take all memory or end the others.
+    // Catches a client that needs no password, a client beyond the limit, and a client whose requests take all memory or disconnect the others.
     let cluster = Cluster::without_init(0).await;
     let limits = Limits { clients: 2, buffer_bytes: 1 << 20, ..Limits::default() };
     let clients = mini_engine_server::Settings {
@@ -44,7 +44,7 @@ async fn clients_are_let_in_by_a_password_and_bounded_in_number_and_in_memory() 
     .await;
     let mut request = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$4194304\r\n".to_vec();
     request.resize(request.len() + (4 << 20), b'v');
-    // It is disconnected, perhaps before all is sent.
+    // The client is disconnected, perhaps before everything is sent.
     large.write_all(&request).await.ok();
     let mut said = Vec::new();
     large.read_to_end(&mut said).await.ok();
@@ -60,7 +60,7 @@ async fn clients_are_let_in_by_a_password_and_bounded_in_number_and_in_memory() 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pipeline_may_be_sent_whole_before_its_first_reply_is_read() {
-    // Catches two sides that each wait until the other one reads.
+    // Catches a deadlock in which each side waits until the other one reads.
     let cluster = Cluster::new(1, 1).await;
     let mut stream = TcpStream::connect(cluster.clients(1)).await.unwrap();
     let (value, requests) = (format!("$10000\r\n{}\r\n", "v".repeat(10_000)), 5000);
@@ -72,7 +72,7 @@ async fn a_pipeline_may_be_sent_whole_before_its_first_reply_is_read() {
         stream.read_exact(&mut said).await.unwrap();
         assert!(said == value.as_bytes(), "{n}");
     }
-    // MULTI is bounded by bytes.
+    // The size of a MULTI is limited by bytes.
     let queued = 100_001;
     let (mut reader, mut writer) = stream.split();
     let send = async { writer.write_all(format!("MULTI\r\n{}", "INCR n\r\n".repeat(queued)).as_bytes()).await };

@@ -1,4 +1,4 @@
-//! Nodes come and go for good.
+//! Nodes that are added and removed permanently.
 
 use std::slice::from_ref;
 
@@ -6,7 +6,7 @@ use openraft::async_runtime::WatchReceiver;
 
 use super::support::{Cluster, wait_for};
 
-/// Makes the log of a node's group begin behind everything that was applied.
+/// Makes the log of a node's group begin after everything that was applied.
 async fn purge(cluster: &Cluster, node: u64) {
     let raft = cluster.groups(node).get(0).unwrap().raft().clone();
     raft.trigger().snapshot().await.unwrap();
@@ -17,7 +17,7 @@ async fn purge(cluster: &Cluster, node: u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_is_added_gets_a_snapshot_and_a_vote_and_one_that_is_removed_loses_it() {
-    // Catches a snapshot that does not arrive or is not read, a new node that does not count for the majority, and a removed one that still does.
+    // Catches a snapshot that does not arrive or is not used, a new node that does not count for the majority, and a removed node that still counts.
     let mut cluster = Cluster::new(3, 1).await;
     let value = "v".repeat(10_000);
     for n in 0..300 {
@@ -40,7 +40,7 @@ async fn a_node_that_is_added_gets_a_snapshot_and_a_vote_and_one_that_is_removed
     let status = cluster.control.status(&cluster.address(4)).await.unwrap();
     assert_eq!(status.nodes.iter().map(|node| node.node).collect::<Vec<_>>(), [2, 3, added]);
     assert!(status.nodes.iter().all(|node| status.votes(node.node) && node.description.is_ok()));
-    // Two of the three are a majority, so the new one has a vote.
+    // Two of three nodes are a majority, so the new node has a vote.
     cluster.stop(2).await;
     assert_eq!(cluster.ask("SET colour blue").await, "+OK");
     cluster.wait_for_stale(4, "GET colour", "$blue").await;
@@ -48,7 +48,7 @@ async fn a_node_that_is_added_gets_a_snapshot_and_a_vote_and_one_that_is_removed
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_is_not_removed_if_those_that_remain_are_no_majority() {
-    // Catches a cluster that stands still, and cannot be changed any more, because a node was removed while another one was down.
+    // Catches a cluster that stops working and can no longer be changed because a node was removed while another one was down.
     let mut cluster = Cluster::new(3, 1).await;
     cluster.stop(3).await;
     let refused = cluster.control.remove("2", &cluster.address(1), None, false).await.unwrap_err().to_string();
@@ -60,7 +60,7 @@ async fn a_node_is_not_removed_if_those_that_remain_are_no_majority() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_that_would_break_a_cluster_are_refused_and_those_that_were_given_before_are_not() {
-    // Catches a node that is stolen from its cluster, a cluster without nodes, and a number that two nodes have.
+    // Catches a node that is taken from its cluster, a cluster without nodes, and a number that two nodes have.
     let mut cluster = Cluster::new(1, 1).await;
     let one = cluster.address(1);
     let refused = |error: crate::Error, expected: &str| {
@@ -86,13 +86,13 @@ async fn commands_that_would_break_a_cluster_are_refused_and_those_that_were_giv
     let other = cluster.address(3);
     cluster.control.init(from_ref(&other), 1, 1).await.unwrap();
     refused(cluster.control.add(&other, &one, None, |_, _| ()).await.unwrap_err(), "of cluster");
-    // A number that is forgotten is not given again.
+    // The number of a removed node is not assigned again.
     cluster.start(4).await;
     let four = cluster.address(4);
     refused(cluster.control.init(&[one.clone(), four.clone()], 1, 2).await.unwrap_err(), "is node 1 of cluster");
     refused(cluster.control.status(&four).await.unwrap_err(), "it is in no cluster");
     assert_eq!(cluster.control.remove(&two, &one, None, false).await.unwrap().node, added, "by its address");
-    // With an emptied log it would vote again in terms in which it has voted, and acknowledge for a leader of before.
+    // With an empty log the node would vote again in terms in which it has voted, and acknowledge entries for an earlier leader.
     wait_for("it leaves", async || cluster.groups(2).here().is_empty().then_some(())).await;
     refused(cluster.control.add(&two, &one, None, |_, _| ()).await.unwrap_err(), "add a node with an empty directory");
     assert_eq!(cluster.ask("SET a 1").await, "+OK");

@@ -1,4 +1,4 @@
-//! Clusters of several nodes in this process, over loopback. The program's tests have processes, which they kill.
+//! Clusters of several nodes in this process, over loopback. The tests of the program instead start processes, and kill them.
 
 mod groups;
 mod leaders;

@@ -1,4 +1,4 @@
-//! What an operator sees of a node and its clients.
+//! The view that an operator has of a node and its clients.
 
 use mini_engine_server::Settings as ServerSettings;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -10,7 +10,7 @@ use crate::{Node, Settings};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_shows_its_clients_and_their_requests_as_a_server_does() {
-    // Catches requests of a cluster that no log, counter, list or monitor has, and a killed client that goes on.
+    // Catches requests of a cluster that appear in no log, counter, list or monitor, and a killed client that continues.
     let cluster = Cluster::without_init(0).await;
     let clients = ServerSettings { metrics: Some("127.0.0.1:0".into()), slow_micros: 0, ..ServerSettings::default() };
     let node = Node::start(Settings { clients, ..cluster.settings(1) }).await.unwrap();
@@ -45,7 +45,7 @@ async fn a_node_shows_its_clients_and_their_requests_as_a_server_does() {
         one.ask(&format!("CLIENT KILL ID {}", id.trim_start_matches("$").trim_start_matches("id="))).await,
         ":1"
     );
-    // Behind the requests since.
+    // Reads past the requests that came since.
     let end = async { while !monitor.receive().await.is_empty() {} };
     timeout(LONG, end).await.expect("it is disconnected");
     node.stop().await.unwrap();
@@ -53,7 +53,7 @@ async fn a_node_shows_its_clients_and_their_requests_as_a_server_does() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_listens_on_a_unix_socket_if_it_has_an_address_for_redirections() {
-    // Catches a path in the membership, to which no client of another machine can be sent.
+    // Catches a file path in the membership: a client on another machine cannot be sent to it.
     let cluster = Cluster::without_init(0).await;
     let path = cluster.dir.path().join("socket");
     let listen = format!("unix:{}", path.display());

@@ -1,4 +1,4 @@
-//! Groups that live on some of the nodes, and move.
+//! Groups that are on only some of the nodes, and that move.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ async fn read_all(cluster: &Cluster) {
     }
 }
 
-/// A key of a group.
+/// A key that belongs to this group.
 fn key_of(group: u32, groups: u32) -> String {
     let mut keys = (0..KEYS).map(|n| format!("key{n}"));
     keys.find(|key| group_of(slot_of(key.as_bytes()), groups) == group).expect("a key")
@@ -36,7 +36,7 @@ fn state(cluster: &Cluster, node: u64, group: u32) -> PathBuf {
     cluster.dir.path().join(format!("{node}/state-{group}"))
 }
 
-/// Waits until a node has nothing of a group: neither a state nor a log.
+/// Waits until a node has no files of a group: neither a state nor a log.
 async fn wait_for_space(cluster: &Cluster, node: u64, group: u32) {
     wait_for("the space of a group", async || {
         let log = cluster.nodes[&node].local().parts.logs.db().range(group.to_be_bytes()..(group + 1).to_be_bytes());
@@ -48,7 +48,7 @@ async fn wait_for_space(cluster: &Cluster, node: u64, group: u32) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_holds_only_its_groups_and_sends_clients_to_the_others() {
-    // Catches a node that holds everything, and one that knows the leaders of its own groups only.
+    // Catches a node that holds every group, and a node that only learns the leaders of its own groups.
     let mut cluster = Cluster::spread(5, 5, 3).await;
     write_all(&cluster).await;
     for node in 1..=5 {
@@ -88,8 +88,8 @@ async fn a_node_holds_only_its_groups_and_sends_clients_to_the_others() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_group_moves_to_other_nodes_and_the_old_ones_free_its_space() {
-    // Catches a group that is sought where it was, data that stays behind, a node that
-    // votes a second time with an emptied log, and a group without nodes.
+    // Catches a group that is searched at its old place, data that stays behind, a node that votes twice with an empty log, and a group without
+    // nodes.
     let mut cluster = Cluster::spread(3, 3, 2).await;
     write_all(&cluster).await;
     cluster.start(4).await;
@@ -99,7 +99,7 @@ async fn a_group_moves_to_other_nodes_and_the_old_ones_free_its_space() {
     let unknown = cluster.control.add(&four, &one, Some(&[3]), |_, _| ()).await.unwrap_err().to_string();
     assert!(unknown.contains("expected groups below 3, found 3"), "{unknown}");
 
-    // Group 1 is on nodes 2 and 3. Node 1 only hears of it.
+    // Group 1 is on nodes 2 and 3. Node 1 only learns of it from other nodes.
     let added = cluster.control.add(&four, &one, Some(&[1]), |_, _| ()).await.unwrap();
     for node in [2, 3] {
         let removed = cluster.control.remove(&node.to_string(), &one, Some(&[1]), false).await.unwrap();
@@ -114,7 +114,7 @@ async fn a_group_moves_to_other_nodes_and_the_old_ones_free_its_space() {
     let status = cluster.control.status(&one).await.unwrap();
     assert!(status.groups_of(added) == [1] && status.leader(1) == Some(added) && status.votes(added));
 
-    // The old nodes know where it is after a start, too.
+    // After a restart the old nodes still know the group's place.
     for node in [1, 2, 3] {
         cluster.stop(node).await;
         cluster.start(node).await;
@@ -137,7 +137,7 @@ async fn a_group_moves_to_other_nodes_and_the_old_ones_free_its_space() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_leaves_a_group_also_if_it_was_down_or_was_interrupted() {
-    // Catches a group that comes back with a node and goes on to vote, and remains of one that count.
+    // Catches a group that is opened again after a restart and continues to vote, and leftover files that still count.
     let mut cluster = Cluster::new(3, 2).await;
     write_all(&cluster).await;
     let (one, three) = (cluster.address(1), cluster.address(3));
@@ -148,7 +148,7 @@ async fn a_node_leaves_a_group_also_if_it_was_down_or_was_interrupted() {
     wait_for_space(&cluster, 3, 0).await;
     assert_eq!(groups_of(&cluster, 3), [1]);
 
-    // As if it had ended after the first step of leaving group 1.
+    // As if the node had ended after the first step of leaving group 1.
     cluster.stop(3).await;
     cluster.control.remove("3", &one, Some(&[1]), false).await.unwrap();
     let file = cluster.dir.path().join("3/node.json");
@@ -162,27 +162,27 @@ async fn a_node_leaves_a_group_also_if_it_was_down_or_was_interrupted() {
     let forgotten = cluster.control.add(&three, &one, Some(&[1]), |_, _| ()).await.unwrap_err().to_string();
     assert!(forgotten.contains("it was in group 1"), "{forgotten}");
 
-    // A file of the time when every node had all groups.
+    // A file from the time when every node had all groups.
     cluster.stop(2).await;
     let identity = cluster.groups(1).identity;
     let old = format!(r#"{{"format":1,"cluster":{},"node":2,"groups":2}}"#, identity.cluster);
     std::fs::write(cluster.dir.path().join("2/node.json"), old).unwrap();
     cluster.start(2).await;
     assert_eq!(groups_of(&cluster, 2), [0, 1]);
-    // Both of two are a majority.
+    // A majority of two nodes needs both.
     read_all(&cluster).await;
     assert_eq!(cluster.ask("SET key0 0").await, "+OK");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_whose_adding_was_interrupted_leaves_like_any_other() {
-    // Catches a node that does not know that it is a member, and keeps the group and its vote when it is removed.
+    // Catches a node that has no record of its membership, and keeps the group and its vote when it is removed.
     let mut cluster = Cluster::new(2, 1).await;
     cluster.start(3).await;
     let (one, three) = (cluster.address(1), cluster.address(3));
     let added = cluster.control.add(&three, &one, None, |_, _| ()).await.unwrap();
     cluster.stop(3).await;
-    // As if the command had ended when the leader had the entry.
+    // As if the command had ended when the leader had stored the entry.
     let file = cluster.dir.path().join("3/node.json");
     let mut record: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     record["joined"] = serde_json::json!({"0": null});

@@ -1,4 +1,4 @@
-//! Strangers, and nodes that must not start.
+//! Connections of strangers, and nodes that must not start.
 
 use std::slice::from_ref;
 
@@ -10,7 +10,7 @@ use crate::{ControlClient, Error, Node, NodeTls, Security, Settings};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_does_not_know_the_secret_learns_nothing_and_rubbish_does_no_harm() {
-    // Catches a node that answers strangers, and one that ends, or takes memory, because of what they send.
+    // Catches a node that replies to strangers, and a node that ends, or allocates memory, because of their input.
     let cluster = Cluster::new(1, 1).await;
     let stranger = ControlClient::new(&Security { secret: Some(b"guess".to_vec()), tls: None }).unwrap();
     let error = stranger.status(&cluster.address(1)).await.unwrap_err().to_string();
@@ -22,7 +22,7 @@ async fn who_does_not_know_the_secret_learns_nothing_and_rubbish_does_no_harm() 
         stream.write_all(rubbish).await.unwrap();
         stream.shutdown().await.unwrap();
         let mut said = Vec::new();
-        // Closed, or reset because not all was read.
+        // The connection is closed, or reset because not all input was read.
         if stream.read_to_end(&mut said).await.is_ok() {
             assert!(said.len() < 200, "{said:?}");
         }
@@ -33,7 +33,7 @@ async fn who_does_not_know_the_secret_learns_nothing_and_rubbish_does_no_harm() 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_must_not_start_says_why() {
-    // Catches two processes in one directory, an open door, and a setting that openraft would panic at.
+    // Catches two processes in one directory, an address that anyone may use, and a setting with which openraft would panic.
     let cluster = Cluster::new(1, 1).await;
     let refused = async |settings: Settings| match Node::start(settings).await {
         Ok(_) => panic!("it has started"),
@@ -54,7 +54,7 @@ async fn a_node_that_must_not_start_says_why() {
     assert!(!cluster.dir.path().join("2").exists(), "nothing was created");
 }
 
-/// A certificate for 127.0.0.1 that an authority of its own has signed, in files.
+/// A certificate for 127.0.0.1, signed by a new authority, in files.
 fn certificate(dir: &std::path::Path) -> NodeTls {
     let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
     let files =
@@ -66,7 +66,7 @@ fn certificate(dir: &std::path::Path) -> NodeTls {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_tls_only_who_shows_a_certificate_of_the_authority_is_let_in() {
-    // Catches TLS that is only asked for on one side, and a certificate that nobody looks at.
+    // Catches TLS that is required on one side only, and a certificate that nobody checks.
     let (ours, others) = (proof::TempDir::new().unwrap(), proof::TempDir::new().unwrap());
     let secret = Some(b"secret".to_vec());
     let of = |dir: &proof::TempDir| Security { secret: secret.clone(), tls: Some(certificate(dir.path())) };
@@ -88,7 +88,7 @@ async fn with_tls_only_who_shows_a_certificate_of_the_authority_is_let_in() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_has_lost_a_part_of_its_files_does_not_start() {
-    // Catches a node that votes again in a term in which it has voted, or that lacks entries which it has acknowledged.
+    // Catches a node that votes again in a term in which it has voted, or that lacks entries that it has acknowledged.
     let mut cluster = Cluster::new(1, 1).await;
     assert_eq!(cluster.ask("SET a 1").await, "+OK");
     cluster.stop(1).await;
@@ -96,7 +96,7 @@ async fn a_node_that_has_lost_a_part_of_its_files_does_not_start() {
     let refused = async || {
         wait_for("a free directory", async || match Node::start(settings.clone()).await {
             Ok(_) => panic!("it has started"),
-            // Tasks of the node before it still hold the databases for a moment.
+            // Tasks of the previous node still hold the databases for a moment.
             Err(Error::Engine(mini_engine::Error::Locked { .. })) => None,
             Err(error) => Some(error.to_string()),
         })
@@ -105,7 +105,7 @@ async fn a_node_that_has_lost_a_part_of_its_files_does_not_start() {
     let aside = cluster.dir.path().join("aside");
     std::fs::rename(dir.join("log"), &aside).unwrap();
     assert!(refused().await.contains("the node's log is lost"));
-    // Another log, in which nobody has voted.
+    // Another log, which has no votes.
     drop(openraft_mini_engine::Logs::open(dir.join("log")).unwrap());
     assert!(refused().await.contains("the node's log is lost"));
     std::fs::remove_dir_all(dir.join("log")).unwrap();
@@ -118,7 +118,7 @@ async fn a_node_that_has_lost_a_part_of_its_files_does_not_start() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_listens_everywhere_has_to_say_where_it_is_reached() {
-    // Catches 0.0.0.0 in the membership, for ever: the nodes would dial themselves, and clients too.
+    // Catches 0.0.0.0 in the membership, where it would stay for ever: nodes and clients would connect to themselves.
     let cluster = Cluster::without_init(0).await;
     let clients = mini_engine_server::Settings { without_password: true, ..Default::default() };
     let settings = Settings { listen: "0.0.0.0:0".into(), clients, ..cluster.settings(1) };

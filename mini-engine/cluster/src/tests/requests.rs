@@ -1,10 +1,10 @@
-//! What clients ask, and where.
+//! Requests of clients, and the nodes that reply to them.
 
 use super::support::Cluster;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_follower_sends_clients_to_the_leader_and_answers_stale_reads() {
-    // Catches a follower that answers from what it has, an address that clients cannot use, and READONLY for writes.
+    // Catches a follower that replies with its own, possibly outdated data, an address that clients cannot use, and READONLY that applies to writes.
     let cluster = Cluster::new(3, 1).await;
     let leader = cluster.leader(0).await;
     assert_eq!(cluster.ask("SET foo 1").await, "+OK");
@@ -31,7 +31,7 @@ async fn a_follower_sends_clients_to_the_leader_and_answers_stale_reads() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_learn_the_map_of_the_cluster() {
-    // Catches a map with a slot that nobody has, with names that do not belong together, or without the leader in front.
+    // Catches a map with a slot that no node has, with node names that do not agree, or without the leader in front.
     let cluster = Cluster::new(3, 1).await;
     let leader = cluster.leader(0).await;
     for node in 1..=3 {
@@ -66,7 +66,7 @@ async fn clients_learn_the_map_of_the_cluster() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_transaction_is_one_write_and_fails_if_what_it_watched_has_changed() {
-    // Catches a transaction of which a part is applied, and one that is carried out although a watched value is another one.
+    // Catches a transaction that is applied in part, and a transaction that is carried out although a watched value has changed.
     let cluster = Cluster::new(3, 1).await;
     let leader = cluster.leader(0).await;
     let (mut one, mut two) = (cluster.client(leader).await, cluster.client(leader).await);

@@ -1,4 +1,4 @@
-//! A cluster in this process, and a client that sees replies as text.
+//! A cluster in this process, and a client that shows replies as text.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::group::Leader;
 use crate::local::Groups;
 use crate::{ControlClient, Error, Node, Security, Settings};
 
-/// Longer than anything takes on a busy machine.
+/// Longer than any step takes on a busy machine.
 pub(super) const LONG: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Tries again until something is there.
+/// Calls `look` again and again until it returns a value.
 pub(super) async fn wait_for<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
@@ -31,23 +31,23 @@ pub(super) async fn wait_for<T>(what: &str, mut look: impl AsyncFnMut() -> Optio
     }
 }
 
-/// Nodes, by their numbers. They keep their addresses when they are started again.
+/// The nodes, by their numbers. A node keeps its addresses when it is started again.
 pub(super) struct Cluster {
     pub(super) dir: TempDir,
     pub(super) nodes: BTreeMap<u64, Node>,
     settings: BTreeMap<u64, Settings>,
-    /// How many milliseconds the clock of each node is off.
+    /// The number of milliseconds by which the clock of each node is off.
     pub(super) clocks: BTreeMap<u64, Arc<AtomicI64>>,
     pub(super) control: ControlClient,
 }
 
 impl Cluster {
-    /// Nodes 1 to `nodes`, in a cluster of so many groups, which all of them hold.
+    /// Nodes 1 to `nodes`, in a cluster of `groups` groups; every node holds all groups.
     pub(super) async fn new(nodes: u64, groups: u32) -> Cluster {
         Cluster::spread(nodes, groups, nodes as u32).await
     }
 
-    /// The same, where each group is on `replicas` nodes.
+    /// Like `new`, but each group is on `replicas` nodes.
     pub(super) async fn spread(nodes: u64, groups: u32, replicas: u32) -> Cluster {
         let cluster = Cluster::without_init(nodes).await;
         let addresses: Vec<String> = (1..=nodes).map(|node| cluster.address(node)).collect();
@@ -82,7 +82,7 @@ impl Cluster {
             cluster_advertise: None,
             security: Security::default(),
             clients: mini_engine_server::Settings::default(),
-            // A busy machine must not seem to be a lost leader.
+            // Long enough that a busy machine is not mistaken for a lost leader.
             election_timeout: Duration::from_millis(1500),
         }
     }
@@ -92,11 +92,11 @@ impl Cluster {
         let settings = self.settings.get(&node).cloned().unwrap_or_else(|| self.settings(node));
         let offset = Arc::clone(self.clocks.entry(node).or_default());
         let system = system_clock();
-        // ORDERING: Relaxed; the test waits for what follows from it.
+        // ORDERING: Relaxed; the test waits for the effects of the change.
         let clock: WallClock = Arc::new(move || system().saturating_add_signed(offset.load(Ordering::Relaxed)));
         let started =
             wait_for("a free directory", async || match Node::start_with(settings.clone(), Arc::clone(&clock)).await {
-                // Tasks of the node before it still hold the databases for a moment.
+                // Tasks of the previous node still hold the databases for a moment.
                 Err(Error::Engine(mini_engine::Error::Locked { .. })) => None,
                 started => Some(started),
             });
@@ -114,12 +114,12 @@ impl Cluster {
         self.nodes.remove(&node).expect("a node").stop().await.expect("a clean end");
     }
 
-    /// The address for nodes.
+    /// The node's address for other nodes.
     pub(super) fn address(&self, node: u64) -> String {
         self.settings[&node].cluster_listen.clone()
     }
 
-    /// The address for clients.
+    /// The node's address for clients.
     pub(super) fn clients(&self, node: u64) -> String {
         self.settings[&node].listen.clone()
     }
@@ -128,7 +128,7 @@ impl Cluster {
         self.nodes[&node].local().groups().expect("it belongs to a cluster")
     }
 
-    /// The leader of a group, once there is one.
+    /// The leader of a group; waits until there is one.
     pub(super) async fn leader(&self, group: u32) -> u64 {
         wait_for("a leader", async || {
             let leads = |node: &u64| {
@@ -136,7 +136,7 @@ impl Cluster {
                 groups.is_some_and(|groups| groups.leader(group) == Leader::Here)
             };
             let node = self.nodes.keys().copied().find(leads)?;
-            // It has a majority, and so the office.
+            // The barrier shows that this node has a majority, and so is the leader.
             self.groups(node).get(group)?.settle().await.ok().map(|()| node)
         })
         .await
@@ -159,18 +159,18 @@ impl Cluster {
         Client::connect(&self.clients(node)).await
     }
 
-    /// Asks as a cluster client does: follows redirections, and asks again what was certainly not done.
+    /// Sends a request like a cluster client: follows redirections, and repeats requests that were certainly not carried out.
     pub(super) async fn ask(&self, request: &str) -> String {
         let node = *self.nodes.keys().next().expect("a node");
         let mut address = self.clients(node);
         wait_for(request, async || {
             let reply = Client::connect(&address).await.ask(request).await;
-            // Shown if the test fails.
+            // The output is shown if the test fails.
             eprintln!("{address}: {request}: {reply}");
             match reply.strip_prefix("-MOVED ") {
                 Some(moved) => {
                     let to = moved.split(' ').nth(1).expect("an address").to_owned();
-                    // A node that was stopped may still be thought to lead.
+                    // The redirection may still lead to a node that was stopped.
                     address = match self.nodes.keys().any(|node| self.clients(*node) == to) {
                         true => to,
                         false => self.clients(node),
@@ -184,7 +184,7 @@ impl Cluster {
         .await
     }
 
-    /// Waits until a node has applied what makes it answer a stale read in this way.
+    /// Waits until a node has applied the entries after which it gives this reply to a stale read.
     pub(super) async fn wait_for_stale(&self, node: u64, request: &str, expected: &str) {
         let mut client = self.client(node).await;
         assert_eq!(client.ask("READONLY").await, "+OK");
@@ -193,7 +193,7 @@ impl Cluster {
     }
 }
 
-/// A connection. Replies are shown in one line: `+OK`, `:1`, `$value`, `$-1`, `*[$a :1]`.
+/// A connection to a node. Replies are shown as one line: `+OK`, `:1`, `$value`, `$-1`, `*[$a :1]`.
 pub(super) struct Client {
     stream: BufReader<TcpStream>,
 }
@@ -209,7 +209,7 @@ impl Client {
         self.receive().await
     }
 
-    /// Sends requests, one a line.
+    /// Sends requests, one for each line.
     pub(super) async fn send(&mut self, requests: &str) {
         self.stream.write_all(format!("{requests}\n").as_bytes()).await.expect("sent");
     }

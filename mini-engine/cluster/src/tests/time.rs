@@ -1,4 +1,4 @@
-//! Clocks that are wrong.
+//! Wrong clocks.
 
 use std::sync::atomic::Ordering;
 
@@ -6,7 +6,7 @@ use super::support::Cluster;
 
 const HOUR: i64 = 3_600_000;
 
-/// What a node has of the keys, by a stale read once it has applied everything.
+/// The keys on a node, by a stale read after the node has applied everything.
 async fn seen(cluster: &Cluster, node: u64, sign: &str) -> Vec<String> {
     cluster.wait_for_stale(node, &format!("GET {sign}"), "$1").await;
     let mut client = cluster.client(node).await;
@@ -21,7 +21,7 @@ async fn seen(cluster: &Cluster, node: u64, sign: &str) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_node_holds_the_same_although_the_clock_of_one_is_an_hour_ahead() {
-    // Catches an expiry that is reckoned by each node's own clock: an INCR that begins anew on one node and goes on, on another.
+    // Catches an expiry that depends on each node's own clock: the same INCR would start from 0 on one node and continue on another.
     let mut cluster = Cluster::new(3, 1).await;
     cluster.clocks[&1].store(HOUR, Ordering::Relaxed);
     cluster.make_leader(2).await;
@@ -36,7 +36,7 @@ async fn every_node_holds_the_same_although_the_clock_of_one_is_an_hour_ahead() 
         assert_eq!(seen(&cluster, node, "sign1").await, before, "node {node}");
     }
 
-    // The node whose clock is ahead leads: what expires within the hour is gone, for all, and stays gone.
+    // The node whose clock is ahead leads: keys that expire within the hour are gone on all nodes, and stay gone.
     cluster.make_leader(1).await;
     assert_eq!(cluster.ask("INCR count").await, ":1");
     assert_eq!(cluster.ask("GET brief").await, "$-1");
@@ -49,7 +49,7 @@ async fn every_node_holds_the_same_although_the_clock_of_one_is_an_hour_ahead() 
         assert_eq!(seen(&cluster, node, "sign2").await, after, "node {node}");
     }
 
-    // A node that is started again has the instant from its database.
+    // A restarted node takes the instant from its database.
     cluster.stop(2).await;
     cluster.start(2).await;
     assert_eq!(seen(&cluster, 2, "sign2").await, after);
@@ -57,7 +57,7 @@ async fn every_node_holds_the_same_although_the_clock_of_one_is_an_hour_ahead() 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_expires_although_nothing_is_written() {
-    // Catches a clock that stands still between proposals: a lock that is held for ever.
+    // Catches a clock that stops between proposals, so that a lock is held for ever.
     let cluster = Cluster::new(3, 1).await;
     assert_eq!(cluster.ask("SET lock mine PX 300").await, "+OK");
     let leader = cluster.leader(0).await;

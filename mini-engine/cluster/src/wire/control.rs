@@ -1,4 +1,4 @@
-//! What commands, and nodes that seek a group, ask of a node, and what they are told.
+//! Control requests, which commands and nodes that search for a group send to a node, and the replies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,53 +8,54 @@ use crate::identity::{Identity, Joined};
 use crate::places::Places;
 use crate::types::{Member, Position};
 
-/// A question.
+/// A control request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Ask {
-    /// A node adds its cluster and where it knows groups to be. So one that has moved is found although nobody who knows of it is asked any more.
+    /// The sender adds its cluster's number and the known places of groups. So a moved node is found even if nobody queries the nodes that know its
+    /// place.
     Describe(Option<(u64, Places)>),
-    /// The node becomes this one, if it is none yet, and has these groups beside those that it has. They have no members yet, or learn of them from a
-    /// leader. The node asks the others, which are given by their addresses, for the places of groups.
+    /// The node gets this identity, if it has none yet, and these groups in addition to those that it has. The groups have no members yet, or the
+    /// node learns the members from a leader. The node queries the others, which are given by their addresses, for the places of groups.
     Become { identity: Identity, joined: Joined, others: BTreeSet<String> },
-    /// The group's first members. Only one node is asked, once.
+    /// Sets the first members of a group. Sent to one node only, once.
     Initialize { group: u32, members: BTreeMap<u64, Member> },
-    /// A node gets the group's log, but has no vote. For the leader, as all that follow.
+    /// A node receives the group's log, but has no vote. For the leader, like all requests below.
     AddLearner { group: u32, node: u64, member: Member },
-    /// A learner gets a vote.
+    /// A learner (a member without a vote) gets a vote.
     Promote { group: u32, node: u64 },
-    /// A node is no member any more.
+    /// A node is removed from the group.
     Remove { group: u32, node: u64 },
 }
 
-/// An answer.
+/// The reply to a control request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Told {
     Description(Box<Description>),
     Done,
-    /// The members are changed by the entry at this position, which is committed.
+    /// The entry at this position, which is committed, changed the members.
     Changed(Position),
-    /// The leader is another node, if one is known.
+    /// Another node is the leader; contains it if it is known.
     NotLeader(Option<Member>),
 }
 
-/// A node, as it sees itself and its groups.
+/// A node's description of itself and its groups.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Description {
-    /// Its place in a cluster, if it is in one.
+    /// The node's place in a cluster, if it has one.
     pub identity: Option<Identity>,
-    /// The addresses that it tells others.
+    /// The addresses that the node tells to others.
     pub member: Member,
-    /// Milliseconds since 1970, by its own clock.
+    /// Milliseconds since 1970, by the node's own clock.
     pub clock: u64,
-    /// Bytes that its disk has left, if that is known.
+    /// The number of free bytes on the node's disk, if known.
     pub disk_free: Option<u64>,
-    /// The groups that are on it, by their numbers.
+    /// The groups on the node, by their numbers.
     pub groups: BTreeMap<u32, GroupDescription>,
-    /// Where the groups are, these and others.
+    /// The places of all groups, including those on this node.
     pub places: Places,
 }
 
-/// A group, as one of its nodes sees it.
+/// A node's description of one of its groups.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct GroupDescription {
     /// The number of the leader, if one is known.
@@ -65,12 +66,12 @@ pub struct GroupDescription {
     pub last: u64,
     /// The index of the last applied entry; 0 if there is none.
     pub applied: u64,
-    /// The instant that was applied, in milliseconds since 1970.
+    /// The instant of the last applied proposal, in milliseconds since 1970.
     pub instant: u64,
     /// The members, by their numbers.
     pub members: BTreeMap<u64, Member>,
-    /// Those of the members that vote.
+    /// The members that vote.
     pub voters: Vec<u64>,
-    /// Of the leader: the last index that each member is known to have.
+    /// On the leader: the last index that each member is known to have stored.
     pub matched: BTreeMap<u64, u64>,
 }

@@ -1,7 +1,7 @@
-//! [`Frames`]: values on a socket, each in a frame with its length in front.
+//! [`Frames`]: sends and receives values on a socket, each in a frame that begins with its length.
 //!
-//! A length beyond the bound is an error before anything is allocated for it. The bound is small until the other side has proved that it knows the
-//! secret. Nothing here waits without an end of its own: callers set deadlines.
+//! A length beyond the bound is an error, before anything is allocated for it. The bound is small until the other side has proved that it has the
+//! secret. Nothing in this file limits its own waiting time: callers set deadlines.
 
 use std::io::{Error, ErrorKind, Result};
 
@@ -13,10 +13,10 @@ use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::codec::{Framed, LengthDelimitedCodec};
 
-/// The bound before the proof.
+/// The bound before the proof, in bytes.
 const UNPROVEN_BYTES: usize = 1024;
-/// The bound afterwards: log entries are read until they have 1 MiB, the last may have a batch of requests and the largest one. Twice that leaves
-/// room for what a later version adds.
+/// The bound after the proof: a message has log entries up to 1 MiB, but its last entry may have a whole batch of requests and the largest request.
+/// Twice that size leaves room for additions of a later version.
 const PROVEN_BYTES: usize = 2 * (MAX_REQUEST_BYTES + (4 << 20));
 
 /// A connection, with TLS or without.
@@ -24,7 +24,7 @@ pub(crate) trait Socket: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Socket for T {}
 
-/// A connection that carries values.
+/// A connection on which values are sent and received.
 pub(crate) struct Frames {
     framed: Framed<Box<dyn Socket>, LengthDelimitedCodec>,
 }
@@ -35,12 +35,12 @@ impl Frames {
         Self { framed: Framed::new(socket, codec) }
     }
 
-    /// The other side has proved itself: from now on frames may be large.
+    /// Records that the other side has proved itself: from now on frames may be large.
     pub(crate) fn trust(&mut self) {
         self.framed.codec_mut().set_max_frame_length(PROVEN_BYTES);
     }
 
-    /// Sends a value. If this future is dropped, the value was sent as a whole or not at all, as far as later ones are concerned.
+    /// Sends a value. If this future is dropped, the value is sent as a whole or not at all; later values are not affected.
     pub(crate) async fn send<T: Serialize>(&mut self, value: &T) -> Result<()> {
         let encoded = postcard::to_stdvec(value)
             .map_err(|error| Error::new(ErrorKind::InvalidInput, format!("cannot encode: {error}")))?;
@@ -61,7 +61,7 @@ impl Frames {
         }
     }
 
-    /// A length beyond the bound is mostly the beginning of another language, and the codec leaves it where it is.
+    /// A length beyond the bound mostly means that the other side speaks another protocol; its first bytes are still in the buffer.
     fn explained(&self, error: Error) -> Error {
         let Some(&head) = self.framed.read_buffer().first_chunk() else { return error };
         let (len, most) = (u32::from_be_bytes(head), self.framed.codec().max_frame_length());
@@ -69,7 +69,7 @@ impl Frames {
             return error;
         }
         let found = match head {
-            // A handshake, or an alert.
+            // A handshake or an alert of TLS.
             [0x15 | 0x16, 3, ..] => {
                 "it speaks TLS, and this side does not: give all nodes and commands --cluster-tls-cert, or none"
                     .to_owned()
@@ -99,7 +99,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_frame_beyond_the_bound_and_rubbish_are_errors() {
-        // Catches memory that a stranger's length takes, and bytes that are taken for a value although some are left over.
+        // Catches memory that is allocated because of a stranger's length, and bytes that are decoded as a value although some are left over.
         let said = receive(&[0x15, 3, 3, 0, 2, 2, 10], false).await.unwrap_err().to_string();
         assert!(said.contains("it speaks TLS, and this side does not"), "{said}");
         let said = receive(b"PING\r\n", false).await.unwrap_err().to_string();
@@ -118,7 +118,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_receive_that_is_given_up_loses_nothing() {
-        // Catches a half-read frame that is dropped with the call that timed out: the next call would begin in its middle.
+        // Catches a half-read frame that is dropped with the call that timed out: the next call would begin in the middle of that frame.
         let (mut writer, reader) = tokio::io::duplex(1 << 16);
         let mut frames = Frames::new(Box::new(reader));
         writer.write_all(&[0, 0, 0, 2, 1]).await.unwrap();

@@ -1,4 +1,4 @@
-//! The proof that both sides know the secret, before anything else is said.
+//! The proof that both sides have the secret, before any other message.
 //!
 //! ```text
 //! client                              server
@@ -8,11 +8,11 @@
 //!                               ◄──   Welcome, or Refused
 //! ```
 //!
-//! A proof is HMAC-SHA256, by the secret, of the side's name, both nonces and the audience. The nonces are fresh, so a proof that was overheard is of no
-//! use in another conversation; the side's name keeps a proof from being sent back. Without a secret the key is empty, and the proof shows only that
-//! both have none. The secret does not hide or protect what follows: TLS does.
+//! A proof is an HMAC-SHA256 with the secret as its key, over the side's name, both nonces and the audience. The nonces are fresh, so a proof that
+//! was overheard is useless in another conversation; the side's name prevents that a proof is sent back to its author. Without a secret the key is
+//! empty, and the proof only shows that neither side has a secret. The secret does not encrypt or protect the following messages; TLS does.
 //!
-//! The audience is the node that the client takes the server for. So a node whose address another one has now gets no messages that are not its own.
+//! The audience is the identity of the node that the client wants to reach: another node at the same address gets no messages for that node.
 
 use std::io::{Error, ErrorKind, Result};
 use std::time::Duration;
@@ -24,16 +24,16 @@ use tokio::time::timeout;
 
 use super::frames::Frames;
 
-/// Changed with every change of the messages.
+/// Must change with every change of the messages.
 const VERSION: u32 = 3;
 const MAGIC: [u8; 8] = *b"mini-eng";
-/// The whole handshake takes no longer.
+/// The maximum time of the whole handshake.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(5);
 
 type Nonce = [u8; 32];
 type Proof = [u8; 32];
 
-/// The node that a client takes the server for: the numbers of the cluster and of the node. `None`: whichever answers.
+/// The identity of the node that a client intends to reach: the numbers of the cluster and of the node. `None`: any node.
 pub(crate) type Audience = Option<(u64, u64)>;
 
 #[derive(Serialize, Deserialize)]
@@ -62,7 +62,7 @@ enum Side {
     Server,
 }
 
-/// What both sides have to know for a proof.
+/// The values that both sides need for a proof.
 struct Conversation<'a> {
     secret: &'a [u8],
     client: Nonce,
@@ -91,7 +91,7 @@ impl Conversation<'_> {
         Ok(self.mac(side)?.finalize().into_bytes().into())
     }
 
-    /// Compares in constant time.
+    /// The comparison takes constant time.
     fn is_proved(&self, side: Side, proof: &Proof) -> Result<bool> {
         Ok(self.mac(side)?.verify_slice(proof).is_ok())
     }
@@ -152,7 +152,7 @@ async fn answer_in_time(frames: &mut Frames, secret: &[u8], own: Audience) -> Re
     let reason = if !conversation.is_proved(Side::Client, &proof)? {
         "the secrets differ".to_owned()
     } else if audience.is_some() && audience != own {
-        // Only now: a stranger is not told which node this is.
+        // Checked only now: a stranger must not learn which node this is.
         format!("expected {}, found {}", shown(audience), shown(own))
     } else {
         frames.send(&Verdict::Welcome).await?;
@@ -174,7 +174,7 @@ fn shown(audience: Audience) -> String {
 mod tests {
     use super::*;
 
-    /// What both sides think of a conversation.
+    /// The results of both sides of a conversation.
     async fn talk(secrets: [&[u8]; 2], audience: Audience, own: Audience) -> [Result<()>; 2] {
         let (client, server) = tokio::io::duplex(1 << 12);
         let (mut client, mut server) = (Frames::new(Box::new(client)), Frames::new(Box::new(server)));
@@ -190,7 +190,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_who_knows_the_secret_and_means_this_node_is_let_in() {
-        // Catches a proof that is not looked at, on either side, and messages for another node.
+        // Catches a proof that one side does not check, and messages for another node.
         let (one, two) = (Some((9, 1)), Some((9, 2)));
         for (audience, own) in [(None, None), (None, one), (one, one)] {
             for secret in [&b"secret"[..], b""] {
@@ -213,7 +213,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_proof_is_of_no_use_for_the_other_side_or_in_another_conversation() {
-        // Catches a proof that can be sent back, or again.
+        // Catches a proof that can be sent back to its author, or used again.
         let conversation = Conversation { secret: b"s", client: [1; 32], server: [2; 32], audience: None };
         let proof = conversation.proof(Side::Server).unwrap();
         assert!(conversation.is_proved(Side::Server, &proof).unwrap());

@@ -1,4 +1,4 @@
-//! What a node asks of another one, and the answers.
+//! The calls from one node to another, and the replies.
 
 use openraft_mini_engine::Chunk;
 use serde::{Deserialize, Serialize};
@@ -9,21 +9,21 @@ use crate::types::{
     VoteRequest, VoteResponse,
 };
 
-/// A question. All but `Control` begin with the number of the group.
+/// A call. All calls but `Control` begin with the number of the group.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 pub(crate) enum Call {
     Append(u32, AppendEntriesRequest),
     Vote(u32, VoteRequest),
     PreVote(u32, VoteRequest),
-    /// The leader retires, and this node is to be the next.
+    /// The leader retires, and the called node is to become the next leader.
     Transfer(u32, TransferRequest),
-    /// Parts of a snapshot follow.
+    /// The parts of a snapshot follow.
     Snapshot(u32, Vote),
     Control(Ask),
 }
 
-/// The answer to a call.
+/// The reply to a call.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 pub(crate) enum Answer {
@@ -32,7 +32,7 @@ pub(crate) enum Answer {
     Transfer(TransferResponse),
     Snapshot(SnapshotResponse),
     Control(Told),
-    /// Nothing yet: a snapshot is being checked.
+    /// Not the final reply: a snapshot is still being checked.
     Working,
     Failed(String),
 }
@@ -58,7 +58,7 @@ pub(crate) enum Part {
     End,
 }
 
-/// A call or an answer with the number of the call: an answer that comes too late is not taken for that of the next call.
+/// A call or a reply, with the number of the call: so a late reply is not taken for the reply to the next call.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Numbered<T> {
     pub(crate) number: u64,

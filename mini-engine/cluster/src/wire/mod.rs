@@ -1,4 +1,4 @@
-//! What nodes say to each other: frames on a socket, the proof that both sides know the secret, and the messages.
+//! The communication between nodes: frames on a socket, the proof that both sides have the secret, and the messages.
 
 pub(crate) mod control;
 pub(crate) mod frames;

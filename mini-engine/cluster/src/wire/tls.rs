@@ -1,4 +1,4 @@
-//! TLS between nodes, by rustls: both sides show a certificate, which one of the given authorities has signed.
+//! TLS between nodes, with rustls: both sides present a certificate, signed by one of the given authorities.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use crate::error::Result;
 use crate::settings::NodeTls;
 
-/// Both directions of TLS between nodes.
+/// The TLS configurations of a node, as a client and as a server.
 #[derive(Clone)]
 pub(crate) struct BetweenNodes {
     pub(crate) acceptor: TlsAcceptor,

@@ -1,4 +1,4 @@
-//! CLIENT: who is connected, under which names, and who is to be disconnected.
+//! CLIENT: lists the connected clients, sets their names, and disconnects clients.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use crate::state::keyspace::Keyspace;
 
 type Answer = Result<Reply, Refusal>;
 
-/// The longest name of a connection.
+/// The maximum length of a connection's name, in bytes.
 const LONGEST_NAME: usize = 256;
 
-/// Checks a name: it appears in lists that are separated by spaces.
+/// Checks a name: it must not break lists that are separated by spaces.
 pub(super) fn client_name(name: &[u8]) -> Result<Vec<u8>, Refusal> {
     in_lists(name)
         .ok_or_else(|| Refusal::new("ERR Client names cannot contain spaces, newlines or special characters."))
@@ -44,13 +44,13 @@ pub(super) fn client(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>
             Ok(Reply::OK)
         }
         4 if is(word, "SETINFO") => set_info(context, args),
-        // Keys have no time of last use.
+        // Accepted without effect: this server stores no time of a key's last use.
         3 if is(word, "NO-TOUCH") && (is(args.at(2), "ON") || is(args.at(2), "OFF")) => Ok(Reply::OK),
         3 if is(word, "NO-EVICT") && is(args.at(2), "OFF") => Ok(Reply::OK),
         3 if is(word, "NO-EVICT") && is(args.at(2), "ON") => {
             Err(Refusal::new("ERR NO-EVICT is not there: one bound holds for the buffers of all clients"))
         }
-        // Libraries whose caches rely on it learn from the error that they have to work without.
+        // This error shows libraries with client-side caches that they must work without tracking.
         _ if is(word, "TRACKING") && is(args.at(2), "ON") => Err(Refusal::new(
             "ERR CLIENT TRACKING is not there: the server does not say which keys change, so clients must not cache them",
         )),
@@ -91,7 +91,7 @@ fn list(context: &Context<'_>, args: Args<'_>) -> Answer {
     }
 }
 
-/// Whether a type of clients is the one that all are of.
+/// Whether a type of clients is `normal`, the type of all clients here.
 fn is_normal(kind: &[u8]) -> Result<bool, Refusal> {
     let is_normal = is(kind, "NORMAL");
     match is_normal || ["MASTER", "REPLICA", "SLAVE", "PUBSUB"].iter().any(|name| is(kind, name)) {
@@ -113,7 +113,7 @@ fn kill_at(context: &mut Context<'_>, address: &[u8]) -> Answer {
     }
 }
 
-/// Whether a client, by its number and its record, is to be disconnected.
+/// Whether a client, given its number and its record, is to be disconnected.
 type Condition<'a> = Box<dyn Fn(u64, &Record) -> bool + 'a>;
 
 /// CLIENT KILL [ID id] [TYPE type] [USER user] [ADDR address] [LADDR address] [MAXAGE seconds] [SKIPME yes|no]
@@ -150,7 +150,7 @@ fn kill(context: &mut Context<'_>, args: Args<'_>) -> Answer {
     Ok(Reply::count(disconnect(context, |id, record| !(skips_own && id == own) && is_wanted(id, record))))
 }
 
-/// Has clients disconnected, the sender after its reply. Returns their number.
+/// Marks clients for disconnection; the sender is disconnected after its reply. Returns the number of these clients.
 fn disconnect(context: &mut Context<'_>, is_wanted: impl Fn(u64, &Record) -> bool) -> usize {
     let wanted: Vec<u64> = context.shared.clients.filter(is_wanted).map(|(id, _)| id).collect();
     for &id in &wanted {

@@ -1,4 +1,4 @@
-//! Facts about commands: names, arities, flags.
+//! The properties of commands: names, arities, flags.
 
 use super::key_names::{Keys, Named};
 use super::words::{is, shown};
@@ -6,7 +6,7 @@ use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::Args;
 use crate::state::context::Run;
 
-/// The flags of a command. The names are those that COMMAND gives to clients.
+/// The flags of a command. The names are those that the command COMMAND reports to clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flag {
     Write,
@@ -15,16 +15,16 @@ pub(super) enum Flag {
     Admin,
     /// May run before the password was sent.
     NoAuth,
-    /// Not in a transaction.
+    /// Not allowed in a transaction.
     NoMulti,
-    /// In a transaction it runs instead of being queued.
+    /// In a transaction, it is carried out at once instead of being queued.
     AtOnce,
-    /// May be carried out together with its neighbours of a pipeline, if it has no options: it reads or writes the value of one key. It writes
-    /// last, and then its reply is short, so nothing refuses it afterwards.
+    /// Without options, it may be carried out together with neighbouring requests of a pipeline: it reads or writes the value of one key. Its write
+    /// comes last and its reply is then short, so nothing can refuse the request after the write.
     Together,
-    /// Like `Together`, but does not read.
+    /// Like `Together`, but without a read.
     Blind,
-    /// Not in a cluster.
+    /// Not allowed in a cluster.
     OneNode,
 }
 
@@ -41,7 +41,7 @@ impl Flag {
         }
     }
 
-    /// The group of commands that the flag puts a command in.
+    /// The category of commands to which a command with this flag belongs.
     fn category(self) -> Option<&'static str> {
         match self {
             Self::Write => Some("@write"),
@@ -56,26 +56,26 @@ impl Flag {
 /// The part of a cluster that carries out a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// The node that receives it: it concerns the connection or the node.
+    /// The node that receives the command: it concerns the connection or the node.
     Node,
-    /// The nodes that have its keys.
+    /// The nodes that hold the command's keys.
     Keys,
-    /// None: it is a command for a server of one node.
+    /// No part: the command works only on a server of one node.
     OneNode,
 }
 
 pub(crate) struct Command {
-    /// In capitals.
+    /// In capital letters.
     pub(super) name: &'static str,
-    /// The number of parts of the request, including the name; negative if it is a minimum.
+    /// The number of parts of the request, including the name; a negative number gives the minimum.
     pub(super) arity: i64,
     pub(super) flags: &'static [Flag],
     pub(super) keys: Keys,
-    /// Its subcommands, if it has any, with the numbers of parts of the whole request, as in `arity`.
+    /// The subcommands, if any, each with the number of parts of the whole request, as in `arity`.
     pub(super) subcommands: &'static [(&'static str, i64)],
     pub(super) summary: &'static str,
     pub(crate) run: Run,
-    /// Its place in the table.
+    /// The command's index in the table.
     pub(super) place: usize,
 }
 
@@ -84,7 +84,7 @@ impl Command {
         self.name
     }
 
-    /// Its place in the table of commands.
+    /// The command's index in the table of commands.
     pub(crate) fn place(&self) -> usize {
         self.place
     }
@@ -101,20 +101,20 @@ impl Command {
         self.flags.contains(&Flag::Write)
     }
 
-    /// Whether it only writes, unless it has options.
+    /// Whether a request of this length has no options and the command then only writes.
     pub(crate) fn is_blind(&self, parts: usize) -> bool {
         !self.reads_its_key() && parts == self.least_parts()
     }
 
-    /// Whether its outcome follows from its request and the keys: not from the node's cursors, or the scripts that were sent to it before.
+    /// Whether the command's result depends only on the request and the keys, not on the node's cursors or the scripts that it has received.
     pub(crate) fn follows_from_keys(&self) -> bool {
         !matches!(self.keys, Keys::Any) && self.name != "EVALSHA"
     }
 
-    /// The keys that its request names.
+    /// The keys that a request of this command names.
     ///
     /// # Errors
-    /// If the request does not say how many they are.
+    /// Refuses the request if it does not show how many keys it names.
     pub(crate) fn named<'a>(&self, args: Args<'a>) -> Result<Named<'a>, Refusal> {
         self.keys.named(args)
     }
@@ -131,7 +131,7 @@ impl Command {
         self.flags.contains(&Flag::AtOnce)
     }
 
-    /// Whether it reads its key if it has no options.
+    /// Whether the command reads its key if it has no options.
     pub(crate) fn reads_its_key(&self) -> bool {
         !self.flags.contains(&Flag::Blind)
     }
@@ -141,7 +141,7 @@ impl Command {
         self
     }
 
-    /// Refuses a request with too few or too many parts, or a subcommand that is not there.
+    /// Refuses a request with too few or too many parts, or with an unknown subcommand.
     pub(super) fn check(&self, args: Args<'_>) -> Result<(), Refusal> {
         let takes = |arity: i64| {
             let (parts, least) = (args.len(), arity.unsigned_abs() as usize);
@@ -167,7 +167,7 @@ impl Command {
         self.arity.unsigned_abs() as usize
     }
 
-    /// Its entry in the reply of COMMAND: name, arity, flags, keys, categories; but no tips, further key positions or subcommands.
+    /// The command's entry in the reply of COMMAND: name, arity, flags, keys, categories; without tips, further key positions or subcommands.
     pub(super) fn info(&self) -> Reply {
         let words = |word: fn(Flag) -> Option<&'static str>| {
             Reply::Array(self.flags.iter().copied().filter_map(word).map(Reply::Simple).collect())

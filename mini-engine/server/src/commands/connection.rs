@@ -1,4 +1,4 @@
-//! Commands of the connection itself.
+//! Commands that concern the connection itself.
 
 use super::client::client_name;
 use super::transaction::forget_watched;
@@ -11,7 +11,7 @@ use crate::state::refused::Cause;
 
 type Answer = Result<Reply, Refusal>;
 
-/// The version of Redis whose commands these are: clients decide from it which commands they may send.
+/// The version of Redis whose commands this server has: clients decide by it which commands they may send.
 pub(super) const REDIS_VERSION: &str = "7.0.0";
 
 pub(super) fn ping(_: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Answer {
@@ -84,7 +84,7 @@ pub(super) fn auth(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) 
 }
 
 fn authenticate(context: &mut Context<'_>, user: &[u8], password: &[u8]) -> Result<(), Refusal> {
-    // As in Redis, without a configured password any password is right.
+    // As in Redis, any password is accepted if none is configured.
     let is_right = context.shared.settings.password.as_ref().is_none_or(|expected| is_same(expected, password));
     if user != b"default" || !is_right {
         let record = context.shared.clients.get(context.client.id);
@@ -96,7 +96,7 @@ fn authenticate(context: &mut Context<'_>, user: &[u8], password: &[u8]) -> Resu
     Ok(())
 }
 
-/// Takes the same time wherever the two first differ, so that a password cannot be guessed byte by byte.
+/// The comparison takes the same time wherever the first difference is, so that a password cannot be guessed byte by byte.
 fn is_same(expected: &[u8], found: &[u8]) -> bool {
     let pairs = expected.iter().zip(found);
     let differences = pairs.fold(0, |differences, (a, b)| std::hint::black_box(differences | (a ^ b)));
@@ -130,7 +130,7 @@ pub(super) fn reset(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) ->
     Ok(Reply::Simple("RESET"))
 }
 
-/// From now on the client is sent the requests of all clients.
+/// MONITOR: from now on the client receives the requests of all clients.
 pub(super) fn monitor(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Answer {
     context.shared.monitors.add(context.client.id);
     if let Some(record) = context.record() {

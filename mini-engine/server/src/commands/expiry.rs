@@ -1,4 +1,4 @@
-//! Commands of the times at which keys expire. In Redis, and so here: whole milliseconds since 1970, and seconds.
+//! Commands for the times at which keys expire. As in Redis, times are whole milliseconds or seconds since 1970.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -11,14 +11,14 @@ use crate::state::keyspace::Keyspace;
 
 type Answer = Result<Reply, Refusal>;
 
-/// What a number of a request counts.
+/// The unit of a number in a request.
 #[derive(Clone, Copy)]
 pub(super) enum Unit {
     Seconds,
     Millis,
 }
 
-/// Where a number of a request counts from.
+/// The time from which a number in a request counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Base {
     Now,
@@ -29,14 +29,14 @@ fn invalid(command: &str) -> Refusal {
     Refusal::new(format!("ERR invalid expire time in '{command}' command"))
 }
 
-/// The milliseconds since 1970 that a request names; negative before.
+/// The time that a request gives, in milliseconds since 1970; negative before 1970.
 fn millis(keys: &Keyspace, number: i64, unit: Unit, from: Base) -> Option<i64> {
     let base = if from == Base::Now { millis_of(keys.now()) } else { 0 };
     let factor = if let Unit::Seconds = unit { 1000 } else { 1 };
     number.checked_mul(factor)?.checked_add(base)
 }
 
-/// A time before 1970 has come as any other.
+/// A time before 1970 has passed, like any other time in the past.
 pub(super) fn instant(millis: i64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(u64::try_from(millis).unwrap_or(0))
 }
@@ -45,7 +45,7 @@ fn millis_of(at: SystemTime) -> i64 {
     i64::try_from(since_1970(at).as_millis()).unwrap_or(i64::MAX)
 }
 
-/// The options of SET and GETEX that have a number.
+/// The options of SET and GETEX that take a number.
 const TIMES: [(&str, Unit, Base); 4] = [
     ("EX", Unit::Seconds, Base::Now),
     ("PX", Unit::Millis, Base::Now),
@@ -53,20 +53,20 @@ const TIMES: [(&str, Unit, Base); 4] = [
     ("PXAT", Unit::Millis, Base::Epoch),
 ];
 
-/// What SET or GETEX says of the time at which the value expires.
+/// The time at which the value expires, according to the options of SET or GETEX.
 pub(super) enum Until {
-    /// Its option without a number.
+    /// The option that takes no number.
     Alone,
     At(SystemTime),
 }
 
-/// The option of SET or GETEX that was given: its place in `TIMES`, or the place behind them, and its number. As in Redis, the same option may be given
-/// again, and the last one counts.
+/// The option of SET or GETEX that was given: its index in `TIMES`, or the index after the last one, and its number. As in Redis, the option may be
+/// repeated, and the last one counts.
 #[derive(Clone, Copy, Default)]
 pub(super) struct TimeOption<'a>(Option<(usize, &'a [u8])>);
 
 impl<'a> TimeOption<'a> {
-    /// Takes the option `word`, and its number from `words`. The option `alone` has none.
+    /// Accepts the option `word`, and takes the option's number from `words`. The option `alone` takes no number.
     pub(super) fn take(
         &mut self,
         word: &[u8],
@@ -89,19 +89,19 @@ impl<'a> TimeOption<'a> {
     }
 }
 
-/// A time that a value is set with: it must be positive.
+/// The expiry time of a value that is being set; the number must be positive.
 fn lifetime(keys: &Keyspace, number: &[u8], (unit, from): (Unit, Base), command: &str) -> Result<SystemTime, Refusal> {
     let number = integer(number)?;
     let at = Some(number).filter(|&number| number > 0).and_then(|number| millis(keys, number, unit, from));
     at.map(instant).ok_or_else(|| invalid(command))
 }
 
-/// The time of SET with PX.
+/// The expiry time of SET with PX.
 pub(super) fn px(keys: &Keyspace, number: &[u8]) -> Result<SystemTime, Refusal> {
     lifetime(keys, number, (Unit::Millis, Base::Now), "set")
 }
 
-/// The milliseconds until `at`; 0 if it has come.
+/// The milliseconds until `at`; 0 if that time has passed.
 pub(super) fn remaining_millis(keys: &Keyspace, at: SystemTime) -> i64 {
     (millis_of(at) - millis_of(keys.now())).max(0)
 }
@@ -149,14 +149,14 @@ pub(super) fn pexpireat(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<
     set_expiry(keys, args, (Unit::Millis, Base::Epoch), "pexpireat")
 }
 
-/// EXPIRE key seconds [NX | XX | GT | LT], and its kin. Rewrites the value. A key whose time has come is removed.
+/// EXPIRE key seconds [NX | XX | GT | LT], and the related commands. Rewrites the value with its new expiry time. An expired key is removed.
 fn set_expiry(keys: &mut Keyspace, args: Args<'_>, (unit, from): (Unit, Base), command: &str) -> Answer {
     let is_met = conditions(&args)?;
     let at = millis(keys, integer(args.at(2))?, unit, from).ok_or_else(|| invalid(command))?;
     expire_at(keys, args.at(1), at, is_met)
 }
 
-/// Lets a key expire at a time, in milliseconds since 1970, if its old one allows it.
+/// Sets the expiry time of a key, in milliseconds since 1970, if its old expiry time allows this.
 fn expire_at(keys: &mut Keyspace, key: &[u8], at: i64, is_met: impl Fn(Option<i64>, i64) -> bool) -> Answer {
     let Some((value, old)) = keys.get_with_expiry(key)? else { return Ok(Reply::Integer(0)) };
     if !is_met(old.map(millis_of), at) {
@@ -169,26 +169,26 @@ fn expire_at(keys: &mut Keyspace, key: &[u8], at: i64, is_met: impl Fn(Option<i6
     Ok(Reply::Integer(1))
 }
 
-/// Lets a key expire so long from now, as EXPIRE or PEXPIRE do; `None` is a number too large.
+/// Sets the expiry time of a key relative to now, like EXPIRE or PEXPIRE; `None` stands for a number that is too large.
 pub(super) fn expire_in(keys: &mut Keyspace, key: &[u8], number: Option<i64>, unit: Unit) -> Answer {
     expire_at(keys, key, millis_after(keys, number, unit)?, |_, _| true)
 }
 
-/// The time that EXPIRE or PEXPIRE mean, in milliseconds since 1970.
+/// The absolute expiry time for a number of EXPIRE or PEXPIRE, in milliseconds since 1970.
 pub(super) fn millis_after(keys: &Keyspace, number: Option<i64>, unit: Unit) -> Result<i64, Refusal> {
     let at = number.and_then(|number| millis(keys, number, unit, Base::Now));
     let command = if let Unit::Seconds = unit { "expire" } else { "pexpire" };
     at.ok_or_else(|| invalid(command))
 }
 
-/// Whether an old time, if there is one, may be replaced by a new one.
+/// Whether the old expiry time, if there is one, may be replaced by the new one.
 type IsMet = fn(Option<i64>, i64) -> bool;
 
 fn conditions(args: &Args<'_>) -> Result<impl Fn(Option<i64>, i64) -> bool + use<>, Refusal> {
     const OPTIONS: [(&str, IsMet); 4] = [
         ("NX", |old, _| old.is_none()),
         ("XX", |old, _| old.is_some()),
-        // A key that does not expire has the latest time of all.
+        // A key without an expiry time counts as expiring last.
         ("GT", |old, new| old.is_some_and(|old| new > old)),
         ("LT", |old, new| old.is_none_or(|old| new < old)),
     ];
@@ -231,7 +231,7 @@ pub(super) fn pexpiretime(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Arg
     asked(keys, args, Unit::Millis, Base::Epoch)
 }
 
-/// When a key expires: -1 if never, -2 if it is absent.
+/// The time at which a key expires: -1 if never, -2 if the key is absent.
 fn asked(keys: &Keyspace, args: Args<'_>, unit: Unit, from: Base) -> Answer {
     let at = match keys.get_with_expiry(args.at(1))? {
         None => return Ok(Reply::Integer(-2)),
@@ -241,7 +241,7 @@ fn asked(keys: &Keyspace, args: Args<'_>, unit: Unit, from: Base) -> Answer {
     let millis = if from == Base::Now { remaining_millis(keys, at) } else { millis_of(at) };
     Ok(Reply::Integer(match unit {
         Unit::Millis => millis,
-        // Rounded, as in Redis. No time is negative.
+        // Rounded, as in Redis. The value is never negative.
         Unit::Seconds => millis / 1000 + i64::from(millis % 1000 >= 500),
     }))
 }

@@ -1,4 +1,4 @@
-//! INFO: the server and the database in numbers, under the names that Redis gives them and that dashboards read.
+//! INFO: figures of the server and the database, under the names of Redis, which dashboards read.
 
 use std::fmt::Write;
 
@@ -18,7 +18,7 @@ use crate::state::shared::Shared;
 type Fields = Vec<(&'static str, String)>;
 type Section = (&'static str, fn(&Shared, &Metrics) -> Fields);
 
-/// The sections in their order; those of Redis first.
+/// All sections, in order; the sections that Redis has come first.
 #[rustfmt::skip]
 const SECTIONS: [Section; 13] = [
     ("Server", server), ("Clients", clients), ("Memory", memory), ("Persistence", persistence), ("Stats", stats),
@@ -26,7 +26,7 @@ const SECTIONS: [Section; 13] = [
     ("Commandstats", |_, _| Vec::new()),
 ];
 
-/// INFO [section ...]. All sections but that of the commands by default, as in Redis.
+/// INFO [section ...]. Without arguments, shows all sections except the one about commands, as in Redis.
 pub(super) fn info(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Result<Reply, Refusal> {
     let is_wanted = |section: &str| {
         let mut words = args.from(1);
@@ -98,7 +98,7 @@ fn memory(shared: &Shared, metrics: &Metrics) -> Fields {
     ]
 }
 
-/// Bytes as Redis writes them for people: `1.50M`.
+/// A number of bytes in the short form of Redis: `1.50M`.
 fn human(bytes: u64) -> String {
     let mut amount = bytes as f64;
     for unit in ["B", "K", "M", "G"] {
@@ -123,7 +123,7 @@ fn persistence(shared: &Shared, _: &Metrics) -> Fields {
     ]
 }
 
-/// Whether the last write was refused, under its Redis name; the number of refused operations, and the reason of the last refusal.
+/// Whether the last write was refused (under its Redis name), the number of refused operations, and the reason of the last refusal.
 fn writes(shared: &Shared, _: &Metrics) -> Fields {
     let writes = &shared.writes;
     let status = if writes.are_refused { "err" } else { "ok" };
@@ -149,7 +149,7 @@ fn stats(shared: &Shared, _: &Metrics) -> Fields {
         ("clients_disconnected_buffers", refused.count(Cause::Buffers).to_string()),
         ("clients_disconnected_monitor", refused.count(Cause::Monitor).to_string()),
         ("clients_disconnected_idle", refused.count(Cause::Idle).to_string()),
-        // Redis has a limit for each client, this server one for all; a monitor has its own in both.
+        // Redis has one limit for each client, this server one for all together; in both, clients that have sent MONITOR have a separate limit.
         (
             "client_output_buffer_limit_disconnections",
             (refused.count(Cause::Buffers) + refused.count(Cause::Monitor)).to_string(),
@@ -203,10 +203,11 @@ fn engine(_: &Shared, metrics: &Metrics) -> Fields {
     ]
 }
 
-/// The databases that exist. Their keys are estimated: those of database 0 with what is in memory of all, those of the others from tables alone.
+/// The databases that exist, with the number of their keys. The numbers are estimates: the keys of database 0 include the unflushed keys of all
+/// databases; those of the other databases are counted in tables only.
 fn databases(shared: &Shared, metrics: &Metrics, text: &mut String) {
     let all = Database::all(&shared.keys.db, shared.settings.databases).unwrap_or_default();
-    // A tombstone and what it hides are no keys.
+    // A tombstone and the entries that it hides are not keys.
     let keys = |database: &Database| {
         database.stored.approximate_size().map_or(0, |size| size.entries.saturating_sub(2 * size.tombstones))
     };

@@ -1,4 +1,4 @@
-//! The keys that a request names: the positions of keys in it, or what it says of them.
+//! The keys that a request names: their positions in the request, or a range or prefix to which they belong.
 
 use super::words::integer;
 use crate::protocol::reply::Refusal;
@@ -10,34 +10,34 @@ pub(super) enum Keys {
     None,
     First,
     Second,
-    /// The first two.
+    /// The first two parts.
     Two,
     All,
-    /// Every other part.
+    /// Every second part: keys and values alternate.
     Pairs,
-    /// As many as the second part says, behind it.
+    /// The second part gives the number of keys, and the keys follow it.
     Counted,
-    /// The first two are the bounds of a range.
+    /// The first two parts are the bounds of a range of keys.
     Bounds,
-    /// The first is the beginning of keys.
+    /// The first part is a prefix of keys.
     Beginning,
-    /// None: it may be any key.
+    /// No part: the request may concern any key.
     Any,
 }
 
 /// The keys that a request names.
 pub(crate) enum Named<'a> {
     Keys(Vec<&'a [u8]>),
-    /// Those from the first to before the second; an empty end is none.
+    /// The keys from the first bound up to the second one, which is excluded; an empty second bound means no bound.
     Range(&'a [u8], &'a [u8]),
-    /// Those that begin so.
+    /// The keys that begin with this prefix.
     Prefix(&'a [u8]),
-    /// It may be any key.
+    /// Any key.
     Any,
 }
 
 impl Keys {
-    /// First, last and step, as COMMAND gives them.
+    /// First position, last position and step, in the form of the reply to COMMAND.
     pub(super) fn positions(self) -> [i64; 3] {
         match self {
             Self::None | Self::Counted | Self::Bounds | Self::Beginning | Self::Any => [0, 0, 0],
@@ -70,7 +70,7 @@ impl Keys {
 /// Parts of a request.
 type Parts<'a> = Vec<&'a [u8]>;
 
-/// The keys of a request whose second part says how many they are, and the parts behind them.
+/// The keys of a request whose second part gives their number, and the parts after the keys.
 pub(super) fn counted(args: Args<'_>) -> Result<(Parts<'_>, Parts<'_>), Refusal> {
     let count = usize::try_from(integer(args.at(2))?);
     let count = count.map_err(|_| Refusal::new("ERR Number of keys can't be negative"))?;

@@ -1,4 +1,4 @@
-//! Commands of keys, whatever their values.
+//! Commands on keys, whatever their values are.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ pub(super) fn kind(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) 
     Ok(Reply::Simple(if keys.contains(args.at(1))? { "string" } else { "none" }))
 }
 
-/// OBJECT ENCODING key, or REFCOUNT key. Nothing is known of a key's uses.
+/// OBJECT ENCODING key, or REFCOUNT key. Other subcommands are missing, because the server does not record when a key is used.
 pub(super) fn object(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let word = args.at(1);
     let answer = match word {
@@ -56,7 +56,7 @@ pub(super) fn rename(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>
 
 pub(super) fn renamenx(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     if keys.contains(args.at(2))? {
-        // The first key has to be there in any case.
+        // The first key must exist in any case.
         return match keys.contains(args.at(1))? {
             true => Ok(Reply::Integer(0)),
             false => Err(no_key()),

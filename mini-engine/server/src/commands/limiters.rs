@@ -1,4 +1,4 @@
-//! The scripts of rate limiters and caches, for EVAL. As in Lua, a number is a 64-bit float, and a reply has its whole part.
+//! The scripts of well-known rate limiters and caches, for EVAL. As in Lua, a number is a 64-bit float, and a reply contains only its integer part.
 
 use std::time::SystemTime;
 
@@ -16,7 +16,7 @@ type Answer = Result<Reply, Refusal>;
 
 #[rustfmt::skip]
 pub(crate) static KNOWN: &[Script] = &[
-    // limits for Python, for flask-limiter and slowapi too: the fixed window, and the sliding window counter's state and hit.
+    // The library limits for Python, also used by flask-limiter and slowapi: the fixed window, and state and hit of the sliding window counter.
     Script::of_first(1, 2, limits_fixed, "local current local amount = tonumber(ARGV[2]) \
       current = redis.call('incrby',KEYS[1],amount) if tonumber(current) == amount then redis.call('expire',KEYS[1],ARGV[1]) end return current"),
     Script::of_first(2, 1, limits_state, "local expiry = tonumber(ARGV[1]) * 1000 local previous_count = redis.call('get',KEYS[1]) local previous_ttl = \
@@ -34,7 +34,7 @@ pub(crate) static KNOWN: &[Script] = &[
     // rate-limiter-flexible for Node.
     Script::of_first(1, 2, flexible, "redis.call('set',KEYS[1],0,'EX',ARGV[2],'NX') local consumed = redis.call('incrby',KEYS[1],ARGV[1]) local ttl = \
       redis.call('pttl',KEYS[1]) if ttl == -1 then redis.call('expire',KEYS[1],ARGV[2]) ttl = 1000 * ARGV[2] end return {consumed,ttl}"),
-    // rate-limit-redis for Node, which express-rate-limit uses: the increment of version 6, that of versions 4.2.3 to 5, and the state.
+    // rate-limit-redis for Node, which express-rate-limit uses: the increment of version 6, the increment of versions 4.2.3 to 5, and the state.
     Script::of_first(1, 1, |keys, call| hit(keys, &call, call.args[0], false), "local windowMs = tonumber(ARGV[1]) local timeToExpire = redis.call('PTTL',KEYS[1]) if \
       timeToExpire <= 0 then redis.call('SET',KEYS[1],1,'PX',windowMs) return {1,windowMs} end local totalHits = redis.call('INCR',KEYS[1]) return \
       {totalHits,timeToExpire}"),
@@ -61,7 +61,7 @@ pub(crate) static KNOWN: &[Script] = &[
       then cost = remaining remaining = 0 else remaining = remaining - cost end local increment = emission_interval * cost local new_tat = tat + increment local \
       reset_after = new_tat - now if reset_after > 0 then redis.call('SET',rate_limit_key,new_tat,'EX',math.ceil(reset_after)) end return \
       {cost,remaining,tostring(-1),tostring(reset_after),}"),
-    // Caches: compare and set, as programs write it, and that of aiocache for Python.
+    // Caches: the usual compare and set, and the one of aiocache for Python.
     Script::of_first(1, 2, |keys, call| set_if(keys, &call, [0, 1], None), "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('set',KEYS[1],ARGV[2]) else \
       return 0 end"),
     Script::of_first(1, 3, |keys, call| set_if(keys, &call, [0, 1], Some((b"PX", 2))), "if redis.call('get',KEYS[1]) == ARGV[1] then return \
@@ -72,25 +72,25 @@ pub(crate) static KNOWN: &[Script] = &[
       #ARGV == 4 then return redis.call('set',KEYS[1],ARGV[1],ARGV[3],ARGV[4]) else return redis.call('set',KEYS[1],ARGV[1]) end else return 0 end"),
 ];
 
-/// A value that a script has read, and when it expires.
+/// A value that a script has read, and its expiry time.
 type Found = Option<(Slice, Option<SystemTime>)>;
 
 fn value_of(found: &Found) -> Option<&[u8]> {
     found.as_ref().map(|(value, _)| &**value)
 }
 
-/// What PTTL returns.
+/// The result of PTTL.
 fn millis_left(keys: &Keyspace, found: &Found) -> i64 {
     found.as_ref().map_or(-2, |(_, expiry)| expiry.map_or(-1, |expiry| remaining_millis(keys, expiry)))
 }
 
-/// What GET and PTTL return.
+/// The results of GET and PTTL.
 fn state(keys: &Keyspace, found: Found) -> [Reply; 2] {
     let left = Reply::Integer(millis_left(keys, &found));
     [Reply::value(found.map(|(value, _)| value)), left]
 }
 
-/// The time that an option of SET means.
+/// The expiry time that an option of SET sets.
 fn until(keys: &Keyspace, option: &[u8], number: &[u8]) -> Result<SystemTime, Refusal> {
     let mut time = TimeOption::default();
     time.take(option, &mut [number].into_iter(), "")?;
@@ -100,7 +100,7 @@ fn until(keys: &Keyspace, option: &[u8], number: &[u8]) -> Result<SystemTime, Re
     }
 }
 
-/// The time that EXPIRE or PEXPIRE mean, which may have come already.
+/// The expiry time that EXPIRE or PEXPIRE sets; it may be in the past.
 fn after(keys: &Keyspace, span: &[u8], unit: Unit) -> Result<SystemTime, Refusal> {
     millis_after(keys, Some(integer(span)?), unit).map(instant)
 }
@@ -114,7 +114,7 @@ fn limits_fixed(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     Ok(Reply::Integer(sum))
 }
 
-/// The previous window and the current one, which becomes the previous one when its first half is over.
+/// The previous window and the current one. The current one becomes the previous one when the first half of its lifetime is over.
 fn windows(keys: &mut Keyspace, call: &Call<'_>, expiry: f64) -> Result<[Found; 2], Refusal> {
     let (previous, current) = (keys.get_with_expiry(call.keys[0])?, keys.get_with_expiry(call.keys[1])?);
     let left = millis_left(keys, &current) as f64;
@@ -158,13 +158,13 @@ fn flexible(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     let (key, at) = (call.keys[0], until(keys, b"EX", call.args[1])?);
     let found = keys.get_with_expiry(key)?;
     let sum = sum(value_of(&found), integer(call.args[0])?)?;
-    // A counter that is new or does not expire gets the time.
+    // A counter that is new or has no expiry time gets this one.
     let at = found.and_then(|(_, expiry)| expiry).unwrap_or(at);
     keys.insert_until(key, sum.to_string().as_bytes(), Some(at))?;
     Ok(Reply::Array(vec![Reply::Integer(sum), Reply::Integer(remaining_millis(keys, at))]))
 }
 
-/// Adds one to a counter that expires, or begins it; it may get its whole time again.
+/// Increments a counter that expires, or creates it; with `resets`, the window may begin again.
 fn hit(keys: &mut Keyspace, call: &Call<'_>, window: &[u8], resets: bool) -> Answer {
     let found = keys.get_with_expiry(call.keys[0])?;
     let left = millis_left(keys, &found);
@@ -177,7 +177,7 @@ fn hit(keys: &mut Keyspace, call: &Call<'_>, window: &[u8], resets: bool) -> Ans
     Ok(Reply::Array(vec![Reply::Integer(sum), Reply::Integer(left)]))
 }
 
-/// A limit of the generic cell rate algorithm. Times are in seconds; `arrival` is the theoretical arrival time, which its key has.
+/// A rate limit by the generic cell rate algorithm. Times are in seconds; `arrival` is the theoretical arrival time, which the key stores.
 struct Cells {
     interval: f64,
     burst: f64,
@@ -188,7 +188,7 @@ struct Cells {
 
 impl Cells {
     fn of(keys: &Keyspace, call: &Call<'_>) -> Result<Self, Refusal> {
-        /// Times count from the beginning of 2017.
+        /// Times are relative to the beginning of 2017.
         const EPOCH: f64 = 1_483_228_800.0;
         let [burst, rate, period, cost] = [0, 1, 2, 3].map(|place| float(call.args[place]));
         let interval = period? / rate?;
@@ -239,7 +239,7 @@ fn allow_at_most(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     cells.allow(keys, call.keys[0], [cost, remaining - cost])
 }
 
-/// A number as `tostring` of Lua writes it: `%.14g`.
+/// A number in the format of Lua's `tostring`: `%.14g`.
 fn shown(number: f64) -> String {
     let scientific = format!("{number:.13e}");
     let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
@@ -255,7 +255,7 @@ fn shown(number: f64) -> String {
     }
 }
 
-/// Sets a key to another value if it has the one among the arguments at `old`; with an option of SET, for a time.
+/// Sets a key to the argument at `new` if its value is the argument at `old`; `option`, an option of SET, sets an expiry time.
 fn set_if(keys: &mut Keyspace, call: &Call<'_>, [old, new]: [usize; 2], option: Option<(&[u8], usize)>) -> Answer {
     if !keys.has_value(call.keys[0], call.args[old])? {
         return Ok(Reply::Integer(0));

@@ -1,8 +1,8 @@
-//! Compares scripts of Lua 5.1 by their tokens: comments, white space and the quotes of strings make no difference, and everything else does.
+//! Compares scripts in Lua 5.1 by their tokens: comments, white space and the kind of quotes make no difference, everything else does.
 
 use std::borrow::Cow;
 
-/// Whether two texts are the same script. The names of commands, that is, the first strings of `call(..)` and `pcall(..)`, are the same in capitals.
+/// Whether two texts are the same script. The names of commands, that is, the first strings in `call(..)` and `pcall(..)`, may differ in case.
 pub(super) fn is_same(one: &[u8], other: &[u8]) -> bool {
     let (mut one, mut other) = (Tokens(one), Tokens(other));
     let mut before = [None, None];
@@ -24,16 +24,16 @@ pub(super) fn is_same(one: &[u8], other: &[u8]) -> bool {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Token<'a> {
-    /// Also a keyword.
+    /// A name or a keyword.
     Name(&'a [u8]),
     Number(&'a [u8]),
     String(Cow<'a, [u8]>),
     Symbol(&'a [u8]),
-    /// What is no Lua.
+    /// Text that is not Lua.
     Invalid,
 }
 
-/// Finds one token after the other.
+/// An iterator over the tokens of a text.
 struct Tokens<'a>(&'a [u8]);
 
 impl<'a> Tokens<'a> {
@@ -48,7 +48,7 @@ impl<'a> Tokens<'a> {
         self.take(self.0.iter().position(|byte| !is_part(byte)).unwrap_or(self.0.len()))
     }
 
-    /// Takes what long brackets enclose, `[[ ]]` or `[=[ ]=]`, if the text begins with them; the inner `None` is a text that ends before they do.
+    /// Takes the text in long brackets, `[[ ]]` or `[=[ ]=]`, if the input begins with them; the inner `None` means that the end is missing.
     fn brackets(&mut self) -> Option<Option<&'a [u8]>> {
         let level = self.0.strip_prefix(b"[")?.iter().take_while(|byte| **byte == b'=').count();
         if self.0.get(level + 1) != Some(&b'[') {
@@ -62,7 +62,7 @@ impl<'a> Tokens<'a> {
         Some(content)
     }
 
-    /// Takes white space and comments; false if a comment does not end.
+    /// Skips white space and comments; returns false if a comment does not end.
     fn skip(&mut self) -> bool {
         loop {
             self.take_while(|byte| matches!(byte, b' ' | b'\t'..=b'\r'));
@@ -78,7 +78,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// Takes a string in quotes; `None` if it does not end, or not in its line.
+    /// Takes a string in quotes; returns `None` if the string does not end, or not in the same line.
     fn string(&mut self, quote: u8) -> Option<Cow<'a, [u8]>> {
         let is_plain = |byte: &u8| *byte != quote && !matches!(byte, b'\\' | b'\n' | b'\r');
         let mut string = Cow::Borrowed(self.take_while(is_plain));
@@ -121,7 +121,7 @@ impl<'a> Iterator for Tokens<'a> {
             b'a'..=b'z' | b'A'..=b'Z' | b'_' => {
                 Token::Name(self.take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_'))
             }
-            // A number with an exponent that has a sign is several tokens here.
+            // A number whose exponent has a sign is split into several tokens here.
             _ if is_number => Token::Number(self.take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'.')),
             b'"' | b'\'' => {
                 self.take(1);
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn scripts_are_the_same_if_their_tokens_are() {
-        // Catches a comment that is taken for code or code for a comment, letters of a string that do not count, and a name in other letters.
+        // Catches a comment that is read as code or the reverse, characters of a string that are not compared, and a name in different case.
         let script = "if redis.call('get',KEYS[1]) == ARGV[1] then return 'a\\n' .. #KEYS -- 1\nend";
         let same = [
             "if redis.call(\"GET\", KEYS [ 1 ])==ARGV[1]then return[[a\n]]..#KEYS end",

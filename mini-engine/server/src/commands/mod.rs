@@ -1,4 +1,4 @@
-//! Commands of clients: a function for each, and one table of all.
+//! Commands of clients: a function for each, and one table of all commands.
 
 mod client;
 mod command;

@@ -1,4 +1,4 @@
-//! Commands that visit keys in order.
+//! Commands that visit keys in key order.
 
 use std::ops::Bound;
 
@@ -14,9 +14,9 @@ use crate::state::listing::{Listing, Shown, WORK_OF_STEP, too_long};
 
 type Answer = Result<Reply, Refusal>;
 
-/// The maximum number of keys that one SCAN looks at, whatever COUNT is, because other clients wait meanwhile.
+/// The maximum number of keys that one SCAN visits, whatever COUNT is, because other clients wait during that time.
 const MOST_SCANNED: usize = 10_000;
-/// Keys that SCAN looks at by default, as in Redis.
+/// The number of keys that SCAN visits by default, as in Redis.
 const SCANNED: usize = 10;
 
 /// RANGE from to [LIMIT n] [REV]
@@ -26,18 +26,18 @@ pub(super) fn range(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Arg
 
 fn bounds_of_range(args: &Args<'_>) -> Bounds {
     let (from, to) = (args.at(1).to_vec(), args.at(2).to_vec());
-    // No key comes before the empty one, so as an end it would make every range empty.
+    // No key comes before the empty one, so as an end it would make every range empty; it means "no end" instead.
     let end = if to.is_empty() { Bound::Unbounded } else { Bound::Excluded(to) };
     (Bound::Included(from), end)
 }
 
-/// DELRANGE from to: the keys of RANGE, in one operation. How many there are is not known.
+/// DELRANGE from to: removes the keys of RANGE, in one operation. The reply does not count the keys, because their number is not known.
 pub(super) fn delrange(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     keys.remove_range(bounds_of_range(&args))?;
     Ok(Reply::OK)
 }
 
-/// DELPREFIX prefix: the keys of PREFIX, in one operation.
+/// DELPREFIX prefix: removes the keys of PREFIX, in one operation.
 pub(super) fn delprefix(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     keys.remove_range(bounds_of_prefix(args.at(1)))?;
     Ok(Reply::OK)
@@ -63,7 +63,7 @@ fn bounds_of_prefix(prefix: &[u8]) -> Bounds {
     (Bound::Included(prefix.to_vec()), end)
 }
 
-/// One step of keys and values in turn; the options begin at `options`.
+/// Lists keys and values alternately; the options begin at argument `options`.
 fn entries(context: &mut KeyContext<'_>, keys: &Keyspace, bounds: Bounds, args: Args<'_>, options: usize) -> Answer {
     let (mut limit, mut direction) = (usize::MAX, Direction::Forward);
     let mut words = args.from(options);
@@ -80,14 +80,14 @@ fn entries(context: &mut KeyContext<'_>, keys: &Keyspace, bounds: Bounds, args: 
     list(context, keys, bounds, (direction, limit), Shown::Entries)
 }
 
-/// KEYS pattern. For a pattern that begins with literal bytes, only the keys that begin with them are looked at.
+/// KEYS pattern. If the pattern begins with literal bytes, only keys with this prefix are visited.
 pub(super) fn keys(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let pattern = checked_pattern(args.at(1))?;
     let bounds = bounds_of_prefix(&literal_prefix(pattern));
     list(context, keys, bounds, (Direction::Forward, usize::MAX), Shown::Keys(Pattern::new(pattern)))
 }
 
-/// Lists at most `limit` of the entries, in as many steps as it takes.
+/// Lists at most `limit` of the entries, in as many steps as necessary.
 fn list(
     context: &mut KeyContext<'_>,
     keys: &Keyspace,
@@ -108,7 +108,7 @@ fn list(
     Ok(Reply::Nothing)
 }
 
-/// The whole reply in one step, for a transaction, whose commands must not be interrupted.
+/// Builds the whole reply in one step: for a transaction, whose commands must not be interrupted.
 fn list_at_once(entries: impl Iterator<Item = Entry>, shown: &Shown, most: usize) -> Answer {
     let (mut replies, mut bytes) = (Vec::new(), 0);
     for entry in entries {
@@ -125,7 +125,7 @@ fn list_at_once(entries: impl Iterator<Item = Entry>, shown: &Shown, most: usize
     Ok(Reply::Array(replies))
 }
 
-/// A pattern that is not too long to be tried on many keys.
+/// Refuses a pattern that is too long to be matched with many keys.
 fn checked_pattern(pattern: &[u8]) -> Result<&[u8], Refusal> {
     match pattern.len() > LONGEST_PATTERN {
         true => Err(Refusal::new(format!("ERR a pattern has at most {LONGEST_PATTERN} bytes"))),
@@ -137,7 +137,7 @@ fn checked_pattern(pattern: &[u8]) -> Result<&[u8], Refusal> {
 struct Scan<'a> {
     pattern: Option<&'a [u8]>,
     count: usize,
-    /// Whether the request asks for keys of a type that does not exist here.
+    /// Whether the request asks for keys of a type that this server does not have.
     is_of_another_type: bool,
 }
 
@@ -160,7 +160,7 @@ fn options<'a>(args: &Args<'a>) -> Result<Scan<'a>, Refusal> {
     Ok(scan)
 }
 
-/// SCAN cursor [MATCH pattern] [COUNT n] [TYPE t]. For a pattern that begins with literal bytes, only the keys that begin with them are searched.
+/// SCAN cursor [MATCH pattern] [COUNT n] [TYPE t]. If the pattern begins with literal bytes, only keys with this prefix are searched.
 pub(super) fn scan(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let cursor = parse_number(args.at(1)).and_then(|cursor| u64::try_from(cursor).ok());
     let cursor = cursor.ok_or_else(|| Refusal::new("ERR invalid cursor"))?;
@@ -174,7 +174,7 @@ pub(super) fn scan(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args
                 .cursors
                 .position(cursor)
                 .ok_or_else(|| Refusal::new("ERR the cursor is not known any more: begin again with 0"))?;
-            // With the pattern of the first call the position is within its bounds; with another one it need not be.
+            // With the same pattern as in the first call the position is within the bounds; with another pattern it may be outside.
             match start {
                 Bound::Included(first) if first > position => Bound::Included(first),
                 _ => Bound::Included(position),

@@ -1,5 +1,5 @@
-//! EVAL, EVALSHA and SCRIPT. There is no Lua: the scripts with which well-known libraries hold their locks are recognised by their tokens, and
-//! functions do what they say. So are those of `limiters`. Other scripts are refused.
+//! EVAL, EVALSHA and SCRIPT. There is no Lua interpreter: the server recognises, by their tokens, the scripts with which well-known libraries hold
+//! locks, and runs an equivalent function. It recognises the scripts of `limiters` in the same way. Other scripts are refused.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::state::scripts::{Call, Script};
 
 type Answer = Result<Reply, Refusal>;
 
-/// The longest text that is compared with the known ones, in bytes.
+/// The maximum length of a text that is compared with the known scripts, in bytes.
 const LONGEST: usize = 16 << 10;
 
 /// A script that uses all its keys and this number of arguments.
@@ -31,11 +31,11 @@ const fn of_one(args: usize, run: fn(&mut Keyspace, Call<'_>) -> Answer, text: &
 
 #[rustfmt::skip]
 static KNOWN: &[Script] = &[
-    // The manual of Redis, and libraries that follow it.
+    // From the manual of Redis, and libraries that follow it.
     of_one(1, release, "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end"),
     of_one(2, extend, "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('pexpire',KEYS[1],ARGV[2]) else return 0 end"),
     of_one(2, extend_by_seconds, "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('expire',KEYS[1],ARGV[2]) else return 0 end"),
-    // redsync for Go: unlock, extend or lock again; its extend is the one above.
+    // redsync for Go: unlock, and extend or lock again; its plain extend is the script above.
     of_one(1, release_or_absent, "local val = redis.call('get',KEYS[1]) if val == ARGV[1] then return redis.call('del',KEYS[1]) \
       elseif val == false then return -1 else return 0 end"),
     of_one(2, extend_or_acquire, "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('pexpire',KEYS[1],ARGV[2]) \
@@ -65,7 +65,7 @@ static KNOWN: &[Script] = &[
     of_one(1, time_to_live, "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('pttl',KEYS[1]) else return -3 end"),
 ];
 
-/// The script of a text, which EVALSHA finds from now on; and its hash.
+/// The script with this text, and its hash, by which EVALSHA finds the script from now on.
 fn load(state: &mut KeyState, text: &[u8]) -> Result<(&'static Script, String), Refusal> {
     let is_known = |known: &&Script| text.len() <= LONGEST && lua::is_same(known.text.as_bytes(), text);
     let script = KNOWN.iter().chain(limiters::KNOWN).find(is_known);
@@ -76,7 +76,7 @@ fn load(state: &mut KeyState, text: &[u8]) -> Result<(&'static Script, String), 
     Ok((script, hash))
 }
 
-/// Keeps the script of a text for EVALSHA, if it is known.
+/// Keeps the script of this text for EVALSHA, if the server recognises it.
 pub(crate) fn keep(state: &mut KeyState, text: &[u8]) {
     load(state, text).ok();
 }
@@ -87,7 +87,7 @@ pub(super) fn eval(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args
     run(script, keys, &args)
 }
 
-/// The text of the script with this hash, if it was sent before.
+/// The text of the script with this hash, if a client has sent it before.
 pub(crate) fn text(state: &KeyState, hash: &[u8]) -> Result<&'static str, Refusal> {
     find(state, hash).map(|script| script.text)
 }
@@ -101,7 +101,7 @@ pub(super) fn evalsha(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: A
     run(find(context.state, args.at(1))?, keys, &args)
 }
 
-/// As in Redis, keys and arguments that the text does not use make no difference.
+/// As in Redis, additional keys and arguments that the script does not use are ignored.
 fn run(script: &Script, keys: &mut Keyspace, args: &Args<'_>) -> Answer {
     let (mut names, rest) = counted(*args)?;
     let (used, least) = script.uses;
@@ -128,7 +128,7 @@ pub(super) fn script(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>
     }
 }
 
-/// Removes the locks that are held with the token, and returns their number.
+/// Removes the locks whose value is the token, and returns their number.
 fn release(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     let mut released = 0;
     // A key that is named twice counts once.
@@ -141,7 +141,7 @@ fn release(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     Ok(Reply::Integer(released))
 }
 
-/// As `release`, of one lock; and -1 if nobody holds it.
+/// Like `release`, for one lock; returns -1 if nobody holds it.
 fn release_or_absent(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     match keys.contains(call.keys[0])? {
         true => release(keys, call),
@@ -149,7 +149,7 @@ fn release_or_absent(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     }
 }
 
-/// Lets a lock that is held with the token expire so long from now. Returns 1, or 0.
+/// Sets the expiry time, relative to now, of a lock whose value is the token. Returns 1 on success, otherwise 0.
 fn extend(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     extend_by(keys, &call, Unit::Millis)
 }
@@ -165,7 +165,7 @@ fn extend_by(keys: &mut Keyspace, call: &Call<'_>, unit: Unit) -> Answer {
     expire_in(keys, call.keys[0], Some(integer(call.args[1])?), unit)
 }
 
-/// As `extend`, and a lock that nobody holds is taken.
+/// Like `extend`, but also takes a lock that nobody holds.
 fn extend_or_acquire(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     match keys.contains(call.keys[0])? {
         true => extend(keys, call),
@@ -173,7 +173,7 @@ fn extend_or_acquire(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     }
 }
 
-/// Extends a lock that expires: to a time from now, or by a time if the third argument is 0.
+/// Extends a lock that has an expiry time: to a time relative to now, or, if the third argument is 0, by adding to the present one.
 fn extend_or_add(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     let key = call.keys[0];
     let Some((token, Some(expiry))) = keys.get_with_expiry(key)? else { return Ok(Reply::Integer(0)) };
@@ -184,7 +184,7 @@ fn extend_or_add(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     expire_in(keys, key, integer(call.args[1])?.checked_add(added), Unit::Millis)
 }
 
-/// Sets all locks, with their expiry. Returns their number.
+/// Sets all locks, with their expiry times. Returns the number of locks.
 fn set_all(keys: &mut Keyspace, call: &Call<'_>) -> Answer {
     for key in &call.keys {
         let at = px(keys, call.args[1])?;
@@ -193,7 +193,7 @@ fn set_all(keys: &mut Keyspace, call: &Call<'_>) -> Answer {
     Ok(Reply::count(call.keys.len()))
 }
 
-/// Takes all locks if none is taken. Returns their number, or 0.
+/// Takes all locks if none of them is held. Returns the number of locks, or 0.
 fn acquire_all(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     for key in &call.keys {
         if keys.contains(key)? {
@@ -203,7 +203,7 @@ fn acquire_all(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     set_all(keys, &call)
 }
 
-/// Takes all locks again if all are held with the token. Returns their number, or 0.
+/// Renews all locks if the token is the value of each. Returns the number of locks, or 0.
 fn renew_all(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     for key in &call.keys {
         if !keys.has_value(key, call.args[0])? {
@@ -213,12 +213,12 @@ fn renew_all(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     set_all(keys, &call)
 }
 
-/// Takes a lock that is free, or whose value begins with the same bytes as the new one: as many as the second argument says.
+/// Takes a lock that is free, or whose value has the same first bytes as the new value; the second argument gives their number.
 fn obtain(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     let (key, value, at) = (call.keys[0], call.args[0], px(keys, call.args[2])?);
     if let Some(old) = keys.get(key)? {
         let len = usize::try_from(integer(call.args[1])?).unwrap_or(0);
-        // For no bytes, the text compares all of the old value with nothing.
+        // If that number is 0, the script compares the whole old value with the empty string.
         if len == 0 || old[..len.min(old.len())] != value[..len.min(value.len())] {
             return Ok(Reply::Null);
         }
@@ -227,7 +227,7 @@ fn obtain(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     Ok(Reply::OK)
 }
 
-/// The milliseconds for which a lock is still held with the token; -3 if it is not.
+/// The remaining milliseconds of a lock whose value is the token; -3 if the lock is not held with it.
 fn time_to_live(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     Ok(Reply::Integer(match keys.get_with_expiry(call.keys[0])? {
         Some((value, expiry)) if &*value == call.args[0] => expiry.map_or(-1, |expiry| remaining_millis(keys, expiry)),

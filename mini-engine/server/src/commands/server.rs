@@ -1,4 +1,4 @@
-//! Commands of the server and the whole database.
+//! Commands that concern the server or a whole database.
 
 use std::ops::Bound;
 
@@ -17,7 +17,8 @@ use crate::state::slow_log::MOST as MOST_SLOW;
 
 type Answer = Result<Reply, Refusal>;
 
-/// Counting reads every key. Alone it is a job beside the other clients; in a transaction it blocks them, because it belongs to one moment.
+/// DBSIZE has to read every key. Outside a transaction it is a job that runs concurrently with other clients; in a transaction it blocks them,
+/// because the whole transaction belongs to one moment.
 pub(super) fn dbsize(context: &mut KeyContext<'_>, keys: &mut Keyspace, _: Args<'_>) -> Answer {
     if !keys.is_of_several() {
         *context.after = After::Later(Job::Count(keys.number()));
@@ -32,7 +33,7 @@ pub(super) fn dbsize(context: &mut KeyContext<'_>, keys: &mut Keyspace, _: Args<
     Ok(Reply::Integer(count))
 }
 
-/// Removes all keys of all databases, or none, also across crashes.
+/// FLUSHALL removes all keys of all databases, or none, even if there is a crash.
 pub(super) fn flushall(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     check_flush(context, args, "FLUSHALL")?;
     for database in Database::all(&context.state.db, context.state.databases)? {
@@ -41,7 +42,7 @@ pub(super) fn flushall(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: 
     Ok(Reply::OK)
 }
 
-/// Removes all keys of the selected database.
+/// FLUSHDB removes all keys of the selected database.
 pub(super) fn flushdb(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     check_flush(context, args, "FLUSHDB")?;
     keys.remove_range((Bound::Unbounded, Bound::Unbounded))?;
@@ -63,7 +64,7 @@ pub(super) fn save(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> 
     Ok(Reply::Nothing)
 }
 
-/// The job of BGSAVE belongs to the server: no client waits for it.
+/// The job of BGSAVE has no client: no client waits for it.
 pub(super) fn bgsave(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Answer {
     let job = begin_save(context.shared)?;
     context.shared.background.push(job);
@@ -82,7 +83,7 @@ pub(super) fn lastsave(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>)
     Ok(Reply::Integer(context.shared.last_save as i64))
 }
 
-/// Everything is written anyway, so SAVE and NOSAVE make no difference.
+/// The server writes everything in any case, so SAVE and NOSAVE make no difference.
 pub(super) fn shutdown(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Answer {
     if args.from(1).any(|word| !["SAVE", "NOSAVE", "NOW", "FORCE"].iter().any(|name| is(word, name))) {
         return Err(Refusal::syntax());
@@ -92,12 +93,12 @@ pub(super) fn shutdown(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'
     Ok(Reply::Nothing)
 }
 
-/// The commands of clusters.
+/// The commands of a cluster, on a server without one.
 pub(super) fn cluster(_: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Answer {
     Err(Refusal::new("ERR This instance has cluster support disabled"))
 }
 
-/// There are no replicas, so there is nothing to wait for.
+/// This server has no replicas, so there is nothing to wait for.
 pub(super) fn wait(_: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Answer {
     for number in args.from(1) {
         if integer(number)? < 0 {
@@ -107,7 +108,7 @@ pub(super) fn wait(_: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Ans
     Ok(Reply::Integer(0))
 }
 
-/// Everything written before is synced before the reply is sent.
+/// Everything that was written before is synced before the reply is sent.
 pub(super) fn waitaof(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Answer {
     for number in args.from(1) {
         integer(number)?;
@@ -144,7 +145,7 @@ fn settings(shared: &Shared) -> [(&'static str, String); 15] {
     ]
 }
 
-/// Lets counters of INFO begin anew, but for those that the event loop takes differences of, and what is there at the moment.
+/// Sets the counters of INFO to zero, except those whose differences the event loop computes and those that describe the present state.
 fn reset_counters(shared: &mut Shared) {
     let now = shared.counters;
     shared.counters =

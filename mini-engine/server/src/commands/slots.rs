@@ -1,7 +1,7 @@
-//! The slots of keys, as in Redis Cluster: a checksum of 16 bits, of the whole key or of its hash tag.
+//! The slots of keys, as in Redis Cluster: computed from a checksum of 16 bits, of the whole key or of its hash tag.
 //!
-//! A hash tag is what stands between the first `{` of a key and the next `}`, unless that is nothing. Keys with the same tag have the same slot. Since the
-//! first `{` of a prefix is also that of every key that begins so, a prefix with a whole tag has one slot.
+//! A hash tag is the text between the first `{` of a key and the next `}`, unless that text is empty. Keys with the same tag have the same slot. The
+//! first `{` of a prefix is also the first one of every key with this prefix; so a prefix with a complete tag has one slot.
 
 use super::key_names::Named;
 use crate::protocol::reply::Refusal;
@@ -9,7 +9,7 @@ use crate::protocol::reply::Refusal;
 /// The number of slots.
 pub const SLOTS: u16 = 16_384;
 
-/// The polynomial of the checksum CRC-16/XMODEM, which begins with zero and reflects nothing.
+/// The polynomial of the checksum CRC-16/XMODEM, whose initial value is zero and which reflects nothing.
 const POLYNOMIAL: u16 = 0x1021;
 
 /// The checksums of single bytes.
@@ -47,10 +47,11 @@ fn tag(key: &[u8]) -> Option<&[u8]> {
     (len > 0).then(|| &key[begin..begin + len])
 }
 
-/// The slot of the keys that a request names; `None` if it may be carried out wherever there are keys.
+/// The slot of the keys that a request names; `None` if any node with keys may carry the request out.
 ///
 /// # Errors
-/// If the keys are in several slots, or may be. All slots of one group are in one place, so they are no hindrance to a range if there are no others.
+/// Refuses the request if its keys are in several slots, or may be. All slots of a group are in one place; so with only one group, a range may span
+/// slots.
 pub(crate) fn slot_of_named(named: &Named<'_>, is_one_group: bool) -> Result<Option<u16>, Refusal> {
     let of_prefix = |prefix: &[u8]| match tag(prefix) {
         Some(_) => Ok(Some(slot_of(prefix))),
@@ -73,7 +74,7 @@ pub(crate) fn slot_of_named(named: &Named<'_>, is_one_group: bool) -> Result<Opt
     }
 }
 
-/// The slot that all parts of a request have; `None` if none has one.
+/// The slot that all parts of a request have; `None` if no part has one.
 pub(crate) fn slot_of_all(slots: impl Iterator<Item = Option<u16>>) -> Result<Option<u16>, Refusal> {
     let mut slots = slots.flatten();
     let first = slots.next();
@@ -89,7 +90,7 @@ mod tests {
 
     #[test]
     fn slots_are_those_of_redis() {
-        // Catches another checksum, and a tag that is cut at the wrong braces. The slots are those that `redis-cli cluster keyslot` prints.
+        // Catches a wrong checksum, and a tag that is cut at the wrong braces. The slots are those that `redis-cli cluster keyslot` prints.
         assert_eq!(checksum(b"123456789"), 0x31c3);
         let slots = [("", 0), ("foo", 12_182), ("bar", 5061), ("somekey", 11_058), ("foo{hash_tag}", 2515)];
         for (key, slot) in slots {
@@ -111,7 +112,7 @@ mod tests {
 
     #[test]
     fn keys_of_several_slots_are_refused_and_ranges_need_a_tag_if_there_are_several_groups() {
-        // Catches a request that is carried out where only some of its keys are.
+        // Catches a request that is carried out on a node that has only some of its keys.
         let of = |named: Named<'_>, is_one_group| slot_of_named(&named, is_one_group).map_err(Refusal::into_reply);
         let keys = |keys: &[&'static [u8]]| Named::Keys(keys.to_vec());
         assert_eq!(of(keys(&[]), false), Ok(None));

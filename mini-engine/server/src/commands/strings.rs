@@ -1,4 +1,4 @@
-//! Commands of values.
+//! Commands on values.
 
 use mini_engine::Slice;
 
@@ -83,7 +83,7 @@ pub(super) fn mget(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args
     let (mut replies, mut bytes) = (Vec::with_capacity(args.len() - 1), 0);
     let names: Vec<&[u8]> = args.from(1).collect();
     for part in names.chunks(MGET_PART) {
-        // So at most the values of one reply, plus one value, are in memory. A key without an answer means that they are too many.
+        // So at most the values of one reply, plus one value, are in memory at once. A missing result for a key means that the values are too long.
         for found in keys.get_many(part, most - bytes + 1)? {
             bytes += found.iter().flatten().map(|value| value.len()).sum::<usize>();
             let Some(value) = found.filter(|_| bytes <= most) else {
@@ -95,13 +95,13 @@ pub(super) fn mget(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args
     Ok(Reply::Array(replies))
 }
 
-/// The number of keys that MGET searches together.
+/// The number of keys that MGET searches for together.
 const MGET_PART: usize = 64;
 
 /// A key and a value.
 type Pair<'a> = (&'a [u8], &'a [u8]);
 
-/// The pairs of MSET and MSETNX.
+/// The pairs of keys and values of MSET and MSETNX.
 fn pairs<'a>(args: Args<'a>, name: &str) -> Result<Vec<Pair<'a>>, Refusal> {
     if args.len().is_multiple_of(2) {
         return Err(Refusal::new(format!("ERR wrong number of arguments for '{name}' command")));
@@ -134,13 +134,13 @@ pub(super) fn strlen(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>
     Ok(Reply::count(keys.get(args.at(1))?.map_or(0, |value| value.len())))
 }
 
-/// The part from `start` to `end`, both included; a negative place is counted from the end.
+/// The part of the value from `start` to `end`, both included; negative positions count from the end.
 pub(super) fn getrange(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let (start, end) = (integer(args.at(2))?, integer(args.at(3))?);
     let value = keys.get(args.at(1))?.unwrap_or_default();
     let len = i64::try_from(value.len()).unwrap_or(i64::MAX);
     let place = |place: i64| if place < 0 { place.saturating_add(len).max(0) } else { place.min(len) };
-    // The byte at `end` is included. An end before the first byte counts as that byte, as in Redis, unless the start is after it.
+    // The byte at `end` is included. As in Redis, an end before the first byte counts as that byte, unless the start is after it.
     let (from, to) = (place(start), place(end).saturating_add(1).min(len));
     if (start < 0 && end < 0 && start > end) || from >= to {
         return Ok(Reply::Bulk(Slice::default()));
@@ -148,7 +148,7 @@ pub(super) fn getrange(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'
     Ok(Reply::Bulk(Slice::from(&value[from as usize..to as usize])))
 }
 
-/// Refuses values that could not be sent in one request.
+/// Refuses values that are too long to be sent in one request.
 fn check_length(context: &KeyContext<'_>, len: usize) -> Result<(), Refusal> {
     match len > context.state.request_bytes {
         true => Err(Refusal::new("ERR string exceeds maximum allowed size (proto-max-bulk-len)")),
@@ -189,13 +189,13 @@ fn add(keys: &mut Keyspace, key: &[u8], by: i64) -> Answer {
     Ok(Reply::Integer(sum))
 }
 
-/// The number of a value, which is 0 if it is absent, and another number together.
+/// The sum of the number in a value, which is 0 if the value is absent, and another number.
 pub(super) fn sum(value: Option<&[u8]>, by: i64) -> Result<i64, Refusal> {
     let number = value.map_or(Ok(0), integer)?;
     number.checked_add(by).ok_or_else(|| Refusal::new("ERR increment or decrement would overflow"))
 }
 
-/// INCRBYFLOAT key increment. Numbers of 64 bits, where Redis has the longer ones of its processor; printed as short as they can be read back.
+/// INCRBYFLOAT key increment. Uses 64-bit numbers, where Redis uses longer ones; prints the shortest form that can be read back exactly.
 pub(super) fn incrbyfloat(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let old = keys.get_with_expiry(args.at(1))?;
     let sum = old.as_ref().map_or(Ok(0.0), |(value, _)| float(value))? + float(args.at(2))?;
@@ -207,7 +207,7 @@ pub(super) fn incrbyfloat(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Arg
     Ok(Reply::text(text))
 }
 
-/// SETRANGE key offset value: overwrites a part of the value. What lies between its end and the offset becomes zeros.
+/// SETRANGE key offset value: overwrites a part of the value. If the value is shorter than the offset, the gap is filled with zeros.
 pub(super) fn setrange(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let offset = usize::try_from(integer(args.at(2))?).map_err(|_| Refusal::new("ERR offset is out of range"))?;
     let (key, part) = (args.at(1), args.at(3));

@@ -1,4 +1,4 @@
-//! The table of all commands. Requests are looked up in it, and it answers COMMAND. A new command is a function and a row here.
+//! The table of all commands. The server looks requests up in it, and COMMAND describes it. A new command needs a function and a row in this table.
 
 use super::command::{Command, Flag};
 use super::key_names::{Keys, Named};
@@ -117,7 +117,7 @@ static COMMANDS: &[Command] = {
     ])
 };
 
-/// The commands, each with its place.
+/// Sets the index of each command.
 const fn numbered<const N: usize>(mut commands: [Command; N]) -> [Command; N] {
     let mut place = 0;
     while place < N {
@@ -127,7 +127,7 @@ const fn numbered<const N: usize>(mut commands: [Command; N]) -> [Command; N] {
     commands
 }
 
-/// The longest name of a command, in bytes.
+/// The length of the longest name of a command, in bytes.
 const LONGEST_NAME: usize = 16;
 
 fn lookup(name: &[u8]) -> Option<&'static Command> {
@@ -139,14 +139,14 @@ fn lookup(name: &[u8]) -> Option<&'static Command> {
     COMMANDS.get(place)
 }
 
-/// The command that a request names, if such requests may be carried out together.
+/// The command that a request names, if requests of this form may be carried out together.
 pub(crate) fn of_pipelines(args: Args<'_>) -> Option<&'static Command> {
     let command = lookup(args.from(0).next()?)?;
     let may_join = command.flags.iter().any(|flag| matches!(flag, Flag::Together | Flag::Blind));
     (may_join && args.len() == command.least_parts()).then_some(command)
 }
 
-/// The command that a request names, if the request has the right number of parts, and a subcommand that is there.
+/// The command that a request names, if the request has the right number of parts and no unknown subcommand.
 pub(crate) fn find(args: Args<'_>) -> Result<&'static Command, Refusal> {
     let name = args.from(0).next().unwrap_or_default();
     let Some(command) = lookup(name) else {
@@ -155,13 +155,13 @@ pub(crate) fn find(args: Args<'_>) -> Result<&'static Command, Refusal> {
     command.check(args).map(|()| command)
 }
 
-/// The commands that write.
+/// All commands that write.
 #[cfg(test)]
 pub(crate) fn writing() -> impl Iterator<Item = &'static Command> {
     COMMANDS.iter().filter(|command| command.writes())
 }
 
-/// COMMAND: the table itself.
+/// COMMAND: describes the table.
 fn describe(_: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Result<Reply, Refusal> {
     if args.len() == 1 {
         return Ok(Reply::Array(COMMANDS.iter().map(|command| command.info()).collect()));
@@ -197,7 +197,7 @@ fn keys_of(request: Args<'_>) -> Result<Reply, Refusal> {
     command.check(request).map_err(invalid)?;
     let keys = match command.named(request) {
         Ok(Named::Keys(keys)) => keys,
-        // As in Redis, a wrong number of keys is none.
+        // As in Redis, a wrong number of keys gives no keys.
         _ => Vec::new(),
     };
     Ok(Reply::Array(keys.into_iter().map(|key| Reply::Bulk(key.into())).collect()))
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn the_table_is_sorted_and_every_command_is_found_by_its_name() {
-        // Catches a command that a binary search does not find, and a name too long for the lookup.
+        // Catches a command that the binary search does not find, and a name that is too long for the lookup.
         for command in COMMANDS {
             let found = lookup(command.name.to_lowercase().as_bytes()).expect(command.name);
             assert_eq!(found.name, command.name);

@@ -1,8 +1,9 @@
-//! MULTI, EXEC and DISCARD: commands are queued, then carried out together. WATCH lets EXEC depend on keys.
+//! MULTI, EXEC and DISCARD: commands are queued, and then carried out together. WATCH makes EXEC depend on keys being unchanged.
 //!
-//! All their writes are one batch, so after a crash all of it is there or none. No other client's command comes in between, since one thread
-//! executes them. As in Redis, a command that is refused when it is queued prevents the whole transaction, and one that is refused when it runs
-//! does not: it has written nothing, and the writes of the others stay. Unlike in Redis, a failure to write is a failure of all.
+//! All writes of a transaction are one batch, so after a crash either all of them are there or none. No command of another client is carried out in
+//! between, since one thread executes all commands. As in Redis, a command that is refused when it is queued prevents the whole transaction. A
+//! command that is refused when it runs does not: it has written nothing, and the writes of the other commands stay. Unlike in Redis, if the batch
+//! cannot be written, all commands fail.
 
 use std::sync::Mutex;
 
@@ -47,7 +48,7 @@ pub(crate) fn discard(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) 
     Ok(Reply::OK)
 }
 
-/// What a client watches takes at most this much memory, in bytes. The removal of a range by any client looks at all of it.
+/// The maximum memory for the keys that one client watches, in bytes. It is limited because any client's removal of a range visits all watched keys.
 const MOST_WATCHED: usize = 4 << 20;
 
 /// WATCH key ...
@@ -94,7 +95,7 @@ pub(crate) fn exec(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> 
     let (database, version) = (context.client.database.clone(), context.client.version);
     let replies = carry_out(context, &transaction);
     if replies.is_err() || context.is_held() {
-        // SELECT and HELLO have not taken place.
+        // Selects the earlier database again: SELECT and HELLO have not taken place.
         context.use_database(database);
         context.client.version = version;
     }
@@ -105,7 +106,7 @@ pub(crate) fn exec(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> 
     replies
 }
 
-/// Carries out the commands, unless one of them or the whole batch has to wait.
+/// Carries out the commands, unless one of them or the batch has to wait.
 fn carry_out(context: &mut Context<'_>, transaction: &Transaction) -> Result<Reply, Refusal> {
     let mut keyspace = Keyspace::of_several(context.client.database.clone());
     let most = context.shared.keys.request_bytes;
@@ -119,15 +120,15 @@ fn carry_out(context: &mut Context<'_>, transaction: &Transaction) -> Result<Rep
     context.commit(keyspace)?;
     if !context.is_held() {
         for (queued, reply) in transaction.commands.iter().zip(&replies) {
-            // Their time is that of EXEC.
+            // The time of the commands is counted for EXEC.
             context.shared.stats.of(queued.place, queued.name).add(0, matches!(reply, Reply::Error(_)));
         }
     }
     Ok(Reply::Array(replies))
 }
 
-/// Runs commands in a keyspace that the caller commits, until one of them has to wait. `run` carries one out with the keyspace and makes a reply of its
-/// outcome: none if the command has to wait, or a refusal of all.
+/// Runs commands in a keyspace that the caller commits; stops if a command has to wait. `run` carries out one command in the keyspace and makes a
+/// reply of its result. It returns no reply if the command has to wait, and an error if the whole transaction is refused.
 pub(crate) fn run_all<C>(
     most: usize,
     keyspace: &mut Keyspace,
@@ -142,7 +143,7 @@ pub(crate) fn run_all<C>(
         if size > most {
             return Err(Refusal::new(format!("EXECABORT the replies are longer than {most} bytes: nothing was done")));
         }
-        // APPEND rewrites the whole value each time.
+        // Checked after each command: APPEND, for example, rewrites the whole value each time.
         if keyspace.bytes() > most {
             return Err(Refusal::new(format!("EXECABORT the writes are longer than {most} bytes: nothing was done")));
         }

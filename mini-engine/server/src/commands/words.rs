@@ -3,7 +3,7 @@
 use crate::protocol::reply::Refusal;
 use crate::protocol::request::parse_number;
 
-/// Whether `word` is `name`, in letters of either case.
+/// Whether `word` equals `name`, without regard to case.
 pub(super) fn is(word: &[u8], name: &str) -> bool {
     word.eq_ignore_ascii_case(name.as_bytes())
 }
@@ -26,7 +26,7 @@ pub(super) fn float(text: &[u8]) -> Result<f64, Refusal> {
     number.filter(|number: &f64| !number.is_nan()).ok_or_else(|| Refusal::new("ERR value is not a valid float"))
 }
 
-/// The part of a word that errors repeat.
+/// The part of a word that error texts show.
 pub(super) fn shown(word: &[u8]) -> impl std::fmt::Display {
     word[..word.len().min(128)].escape_ascii()
 }

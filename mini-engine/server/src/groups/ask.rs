@@ -1,4 +1,4 @@
-//! [`Groups`]: what the event loop's thread sees of a cluster. It asks, goes on with other clients, and is woken by the [`Answer`].
+//! [`Groups`]: the cluster, as the event loop uses it. The loop passes requests, serves other clients meanwhile, and is woken by the [`Answer`].
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -11,21 +11,21 @@ use super::request::Request;
 use crate::protocol::cursors::ScanCursors;
 use crate::protocol::reply::Reply;
 
-/// A client: the place of its connection, and its number.
+/// A client: the index of its connection, and its number.
 pub(crate) type Client = (usize, u64);
 
 /// The access to keys that a request needs from the node that carries it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// To write.
+    /// A write.
     Write,
-    /// To read what was acknowledged last.
+    /// A read that sees everything that was acknowledged before.
     Read,
-    /// To read what may be outdated.
+    /// A read that may return outdated values.
     StaleRead,
 }
 
-/// Requests of one client for the groups of a cluster, in order, each with the slot of its keys; 0 if it has none.
+/// Requests of one client for the groups of a cluster, in order. Each has the slot of its keys, or 0 if it has no keys.
 #[derive(Debug)]
 pub enum Ask {
     /// Writes and transactions, for [`Proposal`](super::Proposal)s.
@@ -36,36 +36,36 @@ pub enum Ask {
         requests: Vec<(u16, Request)>,
         /// Whether the client has sent READONLY, so that any node may answer, with values that may be outdated.
         may_be_stale: bool,
-        /// The cursors of SCAN, which are those of the node.
+        /// The node's cursors of SCAN.
         cursors: ScanCursors,
     },
 }
 
-/// The groups of a cluster. The event loop calls these functions, so none may block.
+/// The groups of a cluster. The event loop calls these functions, so none of them may block.
 pub trait Groups: Send {
-    /// Whether the cluster has one group only, so that keys of all slots are together.
+    /// Whether the cluster has only one group, so that the keys of all slots are together.
     fn is_one_group(&self) -> bool;
 
-    /// The error for a request that this node does not carry out, such as `MOVED 7 127.0.0.1:7001`; `None` if it does.
+    /// The error for a request that this node does not carry out, such as `MOVED 7 127.0.0.1:7001`; `None` if this node carries it out.
     fn redirect(&self, slot: u16, access: Access) -> Option<String>;
 
-    /// Begins what is asked for, and returns at once. Of reads, the first ones may be answered alone: the others are asked for again.
+    /// Starts the requests, and returns at once. For reads, only the first replies may be sent: the server then passes the remaining requests again.
     fn begin(&self, ask: Ask, answer: Answer);
 
-    /// The reply to CLUSTER with its arguments.
+    /// The reply to CLUSTER with these arguments.
     fn cluster(&self, request: &Request) -> Reply;
 
     /// The database that INFO describes.
     fn db(&self) -> Db;
 }
 
-/// The bytes of the replies to the first requests that a client has asked for.
+/// The bytes of the replies to the first of the requests that a client has passed.
 pub(crate) type Answered = Vec<Vec<u8>>;
 
 /// Something that is dropped once the event loop has taken the replies, such as a permit for their memory.
 type Kept = Option<Box<dyn Send>>;
 
-/// Takes the replies to an [`Ask`] back to its client. If it is dropped, the client receives an error for each request.
+/// Sends the replies to an [`Ask`] back to the event loop, for the client. If it is dropped, the client receives an error for each request.
 pub struct Answer {
     client: Client,
     replies: Answered,
@@ -75,7 +75,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Sends the replies, each as its bytes. `kept` is dropped once they are taken.
+    /// Sends the replies; each is given as its bytes. `kept` is dropped once the event loop has taken the replies.
     pub fn send(mut self, replies: Vec<Vec<u8>>, kept: Option<Box<dyn Send>>) {
         (self.replies, self.kept) = (replies, kept);
     }
@@ -83,14 +83,14 @@ impl Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        // At the end of the server nobody receives it.
+        // When the server has ended, nobody receives the replies.
         if self.to.send((self.client, std::mem::take(&mut self.replies), self.kept.take())).is_ok() {
             self.waker.wake().ok();
         }
     }
 }
 
-/// The event loop's side of the answers.
+/// The event loop's receiver of the replies.
 pub(crate) struct Answers {
     sender: Sender<(Client, Answered, Kept)>,
     receiver: Receiver<(Client, Answered, Kept)>,
@@ -103,12 +103,12 @@ impl Answers {
         Self { sender, receiver, waker }
     }
 
-    /// The way back to a client.
+    /// The sender of replies to a client.
     pub(crate) fn to(&self, client: Client) -> Answer {
         Answer { client, replies: Vec::new(), kept: None, to: self.sender.clone(), waker: Arc::clone(&self.waker) }
     }
 
-    /// The next answer that has come.
+    /// The next replies that have arrived, and their client.
     pub(crate) fn next(&self) -> Option<(Client, Answered)> {
         self.receiver.try_recv().ok().map(|(client, replies, _)| (client, replies))
     }

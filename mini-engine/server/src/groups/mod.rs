@@ -1,4 +1,4 @@
-//! The boundary between the event loop and the groups of a cluster: requests, and their replies.
+//! The boundary between the event loop and the groups of a cluster: requests and their replies.
 
 mod ask;
 mod proposal;

@@ -1,4 +1,4 @@
-//! What is proposed to a group, and what comes back.
+//! Proposals to a group, and their results.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,12 +10,13 @@ use serde_bytes::ByteBuf;
 use super::request::Request;
 use crate::protocol::reply::Version;
 
-/// Writes that are carried out one after the other, at one instant; an entry of a group's log. Without writes it only raises the instant.
+/// An entry of a group's log: writes that are carried out one after the other, all at the same instant. A proposal without writes only raises the
+/// instant.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Proposal {
     /// Milliseconds since 1970, by the leader's clock.
     pub at: u64,
-    /// Each has a reply.
+    /// Each write has a reply.
     pub writes: Vec<Write>,
 }
 
@@ -33,7 +34,7 @@ pub struct Write(pub(crate) Kind);
 pub(crate) enum Kind {
     Request(Request),
     Transaction(Transaction),
-    /// WATCH. It is in the log, so that it has a place among the writes.
+    /// A WATCH. It is in the log so that it has a position among the writes.
     Watch {
         keys: Vec<ByteBuf>,
         #[serde(skip)]
@@ -48,7 +49,7 @@ impl From<Request> for Write {
 }
 
 impl Write {
-    /// About how many bytes it takes, in memory or encoded.
+    /// The approximate number of bytes that the write takes, in memory or encoded.
     pub fn size(&self) -> usize {
         match &self.0 {
             Kind::Request(request) => request.size(),
@@ -58,12 +59,12 @@ impl Write {
     }
 }
 
-/// Requests that are carried out all or none, if the keys that they depend on are unchanged.
+/// Requests of which either all or none are carried out; they are carried out if the keys on which they depend are unchanged.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Transaction {
     pub(crate) is_version_3: bool,
     pub(crate) watched: Vec<Watched>,
-    /// Whether the leader has seen a write of a watched key between its WATCH and this transaction.
+    /// Whether the leader has seen a write of a watched key between the WATCH and this transaction.
     pub(crate) is_changed: bool,
     pub(crate) requests: Vec<Request>,
 }
@@ -79,13 +80,13 @@ impl Transaction {
     }
 }
 
-/// Whether a key was written since a WATCH named it. It is shared by the client and the leader of the group, which are on one node.
+/// Whether a key was written since a WATCH named it. The flag is shared by the client and the leader of the group, which are on one node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Changed(pub(crate) Arc<AtomicBool>);
 
 impl Changed {
     pub(crate) fn set(&self) {
-        // ORDERING: Relaxed; the task that proposes both sets and reads it.
+        // ORDERING: Relaxed; the same task, which proposes the writes, sets it and reads it.
         self.0.store(true, Ordering::Relaxed);
     }
 
@@ -97,15 +98,15 @@ impl Changed {
 
 /// A key that WATCH named.
 ///
-/// It is unchanged if nobody has written it between WATCH and EXEC, which are both entries of the group's log. The leader sees all writes that come
-/// between them, in the order of the log, and sets `changed`; unless there was another leader meanwhile, which shows in the term: an election always
-/// takes a new one, so one term has the entries of one leader. A key that has expired was not written: so its expiry counts too.
+/// The key is unchanged if there is no write of it between WATCH and EXEC, which are both entries of the group's log. The leader sees all writes
+/// between the two, in the order of the log, and sets `changed`. If there was another leader in between, the term shows this: every election begins a
+/// new term, so one term has the entries of one leader. The expiry of a key is not a write, so the expiry time is compared too.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Watched {
     pub(crate) key: ByteBuf,
-    /// The term of WATCH's entry.
+    /// The term of the log entry of WATCH.
     pub(crate) term: u64,
-    /// The expiry of the key, in milliseconds since 1970; 0 if it had none.
+    /// The expiry time of the key, in milliseconds since 1970; 0 if it had none.
     pub(crate) expires_at: u64,
     #[serde(skip)]
     pub(crate) changed: Changed,
@@ -116,26 +117,26 @@ impl Watched {
         Self::size_of(&self.key)
     }
 
-    /// The size of a key that is to be watched.
+    /// The memory that a watched key takes, in bytes.
     pub(crate) fn size_of(key: &[u8]) -> usize {
         size_of::<Self>() + key.len()
     }
 }
 
-/// Without the key.
+/// The output leaves out the key.
 impl fmt::Debug for Watched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a key of {} bytes", self.key.len())
     }
 }
 
-/// The bytes of the reply to WATCH: a sign that it is no error, the term, and the expiry of each key.
+/// The bytes of the reply to WATCH: a byte that shows that it is no error, the term, and the expiry time of each key.
 pub(crate) fn encode_watched(term: u64, expiries: impl Iterator<Item = u64>) -> Vec<u8> {
     let numbers = [term].into_iter().chain(expiries);
     [b'+'].into_iter().chain(numbers.flat_map(u64::to_le_bytes)).collect()
 }
 
-/// The term and the expiries of that reply.
+/// The term and the expiry times of such a reply.
 pub(crate) fn decode_watched(reply: &[u8]) -> Option<(u64, Vec<u64>)> {
     let (numbers, rest) = reply.strip_prefix(b"+")?.as_chunks();
     let mut numbers = numbers.iter().copied().map(u64::from_le_bytes);
@@ -143,6 +144,6 @@ pub(crate) fn decode_watched(reply: &[u8]) -> Option<(u64, Vec<u64>)> {
     Some((term, numbers.collect()))
 }
 
-/// The bytes of the reply to each write of a proposal.
+/// The reply to each write of a proposal, as bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replies(pub Vec<Vec<u8>>);

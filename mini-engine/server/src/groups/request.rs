@@ -1,4 +1,4 @@
-//! A request as it is kept in the log of a group, with the version of the protocol in which it is answered.
+//! A request as the log of a group stores it, with the protocol version of its reply.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use crate::protocol::output::Output;
 use crate::protocol::reply::{Reply, Version};
 use crate::protocol::request::{Args, OwnedArgs};
 
-/// The bytes of the name that are shown.
+/// The number of bytes of a command's name that the debug output shows.
 const SHOWN: usize = 32;
 
-/// A request: its parts, the name of the command first, and the version of the protocol in which it is answered.
+/// A request: its parts, beginning with the name of the command, and the protocol version of its reply.
 #[derive(Clone)]
 pub struct Request {
     pub(crate) version: Version,
@@ -22,7 +22,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request that is answered in version 2 of the protocol.
+    /// A request whose reply is in version 2 of the protocol.
     pub fn new<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> Self {
         let parts: Vec<P> = parts.into_iter().collect();
         Self::of_args(Version::Resp2, OwnedArgs::of_parts(parts.iter().map(AsRef::as_ref)))
@@ -36,18 +36,18 @@ impl Request {
         self.args.args()
     }
 
-    /// Its parts.
+    /// The parts of the request.
     pub fn parts(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.args().from(0)
     }
 
-    /// About how many bytes it takes, in memory or encoded.
+    /// The approximate number of bytes that the request takes, in memory or encoded.
     pub fn size(&self) -> usize {
         self.args.size()
     }
 }
 
-/// The bytes of a reply.
+/// A reply, encoded as bytes.
 pub(crate) fn encode(reply: &Reply, version: Version) -> Vec<u8> {
     let (mut output, mut bytes) = (Output::default(), Vec::new());
     reply.encode(version, &mut output);
@@ -55,7 +55,7 @@ pub(crate) fn encode(reply: &Reply, version: Version) -> Vec<u8> {
     bytes
 }
 
-/// Without its arguments, which may be long, and secret.
+/// The output leaves out the arguments, which may be long and secret.
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.parts().next().unwrap_or_default();
@@ -63,7 +63,7 @@ impl fmt::Debug for Request {
     }
 }
 
-/// How a request is encoded. The lengths of the parts come first.
+/// The encoding of a request. The lengths of the parts come first.
 #[derive(Serialize, Deserialize)]
 struct Encoded<B> {
     is_version_3: bool,

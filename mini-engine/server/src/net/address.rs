@@ -1,7 +1,7 @@
 //! Addresses on which the server may listen.
 //!
-//! An address of this machine alone is allowed, and so is a Unix socket, whose file has permissions. Anyone on the network can reach the others, so
-//! they need a password, or the operator's explicit setting that none is wanted.
+//! An address that only this machine can reach is allowed, and so is a Unix socket, whose file has permissions. Anyone on the network can reach the
+//! other addresses, so these need a password, or an explicit setting that no password is wanted.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -22,7 +22,7 @@ pub(crate) fn bind(listen: &str, settings: &Settings) -> Result<Listener> {
     }
 }
 
-/// Listens on the first available address of `listen` for Prometheus, which reads numbers only. So any address may be given.
+/// Listens on the first available address of `listen` for Prometheus, which only reads metrics. So any address is allowed.
 pub(crate) fn bind_metrics(listen: &str) -> Result<Listener> {
     bind_first(listen, &resolve(listen)?)
 }
@@ -44,7 +44,7 @@ fn resolve(listen: &str) -> Result<Vec<SocketAddr>> {
     Ok(resolved.collect())
 }
 
-/// The addresses of `listen`, if the server may listen for clients on all of them.
+/// The addresses of `listen`; an error unless the server may listen for clients on all of them.
 fn clients_addresses(listen: &str, settings: &Settings) -> Result<Vec<SocketAddr>> {
     let addresses = resolve(listen)?;
     let has_password = settings.password.is_some();

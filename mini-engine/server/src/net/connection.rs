@@ -1,12 +1,12 @@
-//! One client's socket, with the input that it has sent and the output that it has yet to receive.
+//! One client's socket, with the input that has arrived and the output that is still to be sent.
 //!
-//! Bounds: input is read while no whole request is left in it, so it holds one request and one read at most. Requests are
-//! carried out only while little output waits, so a client that does not read its replies stops its own requests, and its output
-//! is at most `STOP_AT` and the replies of one step. Its further requests are read and wait in the input, which are mostly shorter than their replies,
-//! as long as all clients together have little memory (`Limits::read_ahead_bytes`): a client may send all of a pipeline before it reads a reply.
+//! Bounds: more is read only while the input holds no complete request, so the input holds at most one request and the bytes of one read. Requests
+//! are carried out only while little output waits, so a client that does not read its replies stops its own requests; its output is at most `STOP_AT`
+//! plus the replies of one step. Such a client's further requests are still read, and wait in the input, while the buffers of all clients are small
+//! (`Limits::read_ahead_bytes`). Requests are mostly shorter than their replies, and a client may send a whole pipeline before it reads a reply.
 //!
-//! When the connection ends with a last reply, the server sends the end of its side, and then reads and drops for a while what
-//! the client still sends: a socket that is closed with unread input is reset, and the client might never see the reply.
+//! When a connection ends with a last reply, the server sends the end of its side, and then reads and drops the client's input for a while. A socket
+//! that is closed with unread input is reset, and the client might never see the reply.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
@@ -24,15 +24,15 @@ use crate::state::job::Job;
 use crate::state::refused::{Cause, Refused};
 use crate::state::shared::Shared;
 
-/// The number of bytes that are read at once.
+/// The number of bytes of one read.
 pub(crate) const READ_BYTES: usize = 64 << 10;
-/// The number of bytes of waiting output at which a client's requests wait too.
+/// The number of bytes of waiting output from which on a client's requests wait.
 const STOP_AT: usize = 1 << 20;
-/// An empty input keeps no more memory than this.
+/// The maximum memory that an empty input keeps, in bytes.
 const KEPT_BYTES: usize = 64 << 10;
-/// The maximum time for which a client may receive none of its waiting output.
+/// The maximum time for which a client may take none of its waiting output.
 const SLOW: Duration = Duration::from_secs(60);
-/// The maximum time for which Prometheus, or a client that has not finished its handshake of TLS, may send nothing.
+/// The maximum time for which Prometheus, or a client in the TLS handshake, may send nothing.
 const SHORT_IDLE_SECONDS: u64 = 10;
 /// The number of bytes of waiting output at which a client that has sent MONITOR is disconnected.
 const MOST_BEHIND: usize = 16 << 20;
@@ -43,61 +43,61 @@ const LINGER: Duration = Duration::from_secs(2);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
-    /// A job is being done for it, or groups of a cluster carry its requests out; its next request waits.
+    /// A job or the groups of a cluster carry out its request; its next request waits.
     Waiting,
-    /// Its request waits for the engine, and is carried out again then.
+    /// The client's request waits for the engine, and is then carried out again.
     Held,
-    /// It ends when its output is sent.
+    /// The connection ends when its output is sent.
     Ending,
-    /// Its output is sent, and so is the end.
+    /// The output is sent, and so is the end of the server's side.
     Lingering(Instant),
     Closed,
 }
 
-/// Work of other threads that a client waits for.
+/// Work of other threads for which a client waits.
 #[derive(Debug)]
 pub(crate) enum Wanted {
     /// The reply of a job.
     Job(Job),
     /// The replies of groups of a cluster.
     Ask(Ask),
-    /// What a held request waits for.
+    /// The wait of a held request.
     Wait(Wait),
 }
 
 pub(crate) struct Connection {
     stream: Stream,
-    /// The number that distinguishes connections that had the same place.
+    /// The number that distinguishes connections with the same index.
     pub(crate) number: u64,
-    /// Whether it is not a client but reads the metrics.
+    /// Whether the connection serves metrics instead of a client.
     pub(crate) is_of_metrics: bool,
     session: Session,
     state: State,
     input: Vec<u8>,
-    /// The number of bytes of the input that were carried out.
+    /// The number of bytes of the input whose requests were carried out.
     consumed: usize,
     output: Output,
-    /// The length of the output when this turn began, and the replies of this turn.
+    /// The length of the output at the beginning of this turn, and the number of replies of this turn.
     turn: (usize, usize),
     is_readable: bool,
     is_writable: bool,
-    /// Whether the input may hold a whole request.
+    /// Whether the input may hold a complete request.
     has_request: bool,
-    /// Whether the client has ended its side, and all that it sent was read.
+    /// Whether the client has ended its side, and all its input was read.
     is_at_end: bool,
-    /// Whether the end of the client's side was announced: no further event will report it.
+    /// Whether the end of the client's side was announced: no further event will report this.
     is_end_near: bool,
     /// Whether nothing more is read because the server is ending.
     is_last: bool,
     pub(crate) is_queued: bool,
-    /// Its part of the memory of all connections, as last counted.
+    /// Its part of the memory of all connections, when it was last counted.
     pub(crate) counted: usize,
     last_request: Instant,
     last_progress: Instant,
 }
 
 impl Connection {
-    /// The connection of a client.
+    /// A new connection of a client.
     pub(crate) fn new(stream: Stream, number: u64, shared: &mut Shared, now: Instant) -> Self {
         let session = Session::new(shared);
         if let Some(record) = shared.clients.get_mut(session.id()) {
@@ -106,7 +106,7 @@ impl Connection {
         Self::of(session, stream, number, now)
     }
 
-    /// The connection of Prometheus.
+    /// A new connection of Prometheus.
     pub(crate) fn of_metrics(stream: Stream, number: u64, shared: &Shared, now: Instant) -> Self {
         Self { is_of_metrics: true, ..Self::of(Session::of_metrics(shared), stream, number, now) }
     }
@@ -135,7 +135,7 @@ impl Connection {
         }
     }
 
-    /// The client's number, as it is shown to the client.
+    /// The client's number, in the form that is shown to clients.
     pub(crate) fn id(&self) -> u64 {
         self.session.id()
     }
@@ -154,7 +154,7 @@ impl Connection {
         self.is_end_near |= event.is_read_closed();
     }
 
-    /// Whether there is something to do without waiting for the network.
+    /// Whether there is work that need not wait for the network.
     pub(crate) fn has_work(&self, may_read_ahead: bool) -> bool {
         match self.state {
             State::Open if self.is_full() => may_read_ahead && self.is_readable && !self.is_last,
@@ -165,31 +165,31 @@ impl Connection {
         }
     }
 
-    /// Whether so much output waits that its requests wait too.
+    /// Whether so much output waits that the client's requests wait too.
     fn is_full(&self) -> bool {
         self.output.len() >= STOP_AT
     }
 
-    /// The client's address, as it is shown.
+    /// The client's address, in the form that is shown.
     pub(crate) fn address(&self) -> String {
         let [address, _] = self.stream.addresses();
         address
     }
 
-    /// Bytes of memory.
+    /// The memory of the connection, in bytes.
     fn size(&self) -> usize {
         self.input.capacity() + self.output.size() + self.session.size()
     }
 
-    /// Corrects `total`, the memory of all connections, by what has changed here.
+    /// Adds the change of this connection's memory since the last count to `total`, the memory of all connections.
     pub(crate) fn count_into(&mut self, total: &mut usize) {
         let size = if self.is_closed() { 0 } else { self.size() };
         *total = *total - self.counted + size;
         self.counted = size;
     }
 
-    /// A turn: carries out the waiting requests, and reads if there is no whole one. Nothing is sent. Returns the work to begin for it, if the last
-    /// request has to wait.
+    /// One turn of the connection: carries out the waiting requests, and reads more if none is complete. Nothing is sent. If the last request has to
+    /// wait, returns the work to begin for it.
     pub(crate) fn turn(&mut self, shared: &mut Shared, buffer: &mut [u8], now: Instant) -> Option<Wanted> {
         self.turn = (self.output.len(), 0);
         if let State::Lingering(_) = self.state {
@@ -221,7 +221,7 @@ impl Connection {
             match step {
                 Step::Incomplete => self.has_request = false,
                 Step::Empty(len) => self.consumed += len,
-                // The other clients get their turn first.
+                // The other clients get their turns first.
                 Step::Continue => *left = 0,
                 Step::Done { len, requests } => {
                     self.consumed += len;
@@ -251,7 +251,7 @@ impl Connection {
         wanted
     }
 
-    /// Empties the input if all of it was carried out.
+    /// Empties the input once all of it was carried out.
     fn forget_consumed(&mut self) {
         if self.consumed == self.input.len() {
             self.input.clear();
@@ -266,7 +266,7 @@ impl Connection {
             Ok(0) => (self.is_readable, self.is_at_end) = (false, true),
             Ok(len) => {
                 shared.counters.received_bytes += len as u64;
-                // Of many requests only when half of the input is carried out, so that each byte is moved once at most.
+                // While there are more requests, this is done only when half of the input was carried out, so that each byte is moved at most once.
                 if !self.has_request || self.consumed > self.input.len() / 2 {
                     self.input.drain(..self.consumed);
                     self.consumed = 0;
@@ -274,7 +274,7 @@ impl Connection {
                 make_room(&mut self.input, len, self.consumed + self.session.expects());
                 self.input.extend_from_slice(&buffer[..len]);
                 self.has_request = true;
-                // A short read has taken everything except an end; the next event reports more.
+                // A short read has taken all bytes, but perhaps not the end of the stream; the next event reports more.
                 self.is_readable = len == buffer.len() || self.is_end_near || !self.stream.reads_whole();
             }
             Err(error) => {
@@ -298,13 +298,13 @@ impl Connection {
         match error.kind() {
             ErrorKind::WouldBlock => wait(self),
             ErrorKind::Interrupted => {}
-            // The client has gone.
+            // The client has disconnected.
             _ => self.state = State::Closed,
         }
     }
 
-    /// Takes the replies of this turn back, because their writes could not be made durable. Each of these requests, and no other, is answered with
-    /// `error`: a client counts its replies.
+    /// Removes the replies of this turn from the output, because their writes could not be made durable. Each of these requests, and no other, is
+    /// answered with `error`: clients count replies.
     pub(crate) fn take_back(&mut self, error: &Reply) {
         let (len, replies) = self.turn;
         if replies == 0 {
@@ -316,7 +316,7 @@ impl Connection {
         }
     }
 
-    /// Appends what other clients have requested, for a client that has sent MONITOR. Whoever does not read it in time is disconnected.
+    /// Appends the requests of other clients, for a client that has sent MONITOR. A client that does not read them in time is disconnected.
     pub(crate) fn show(&mut self, requests: &str, refused: &mut Refused) {
         if let State::Ending | State::Lingering(_) | State::Closed = self.state {
             return;
@@ -329,7 +329,7 @@ impl Connection {
         }
     }
 
-    /// Sends as much as the network accepts. Returns the number of bytes.
+    /// Sends as many bytes as the network accepts. Returns their number.
     pub(crate) fn send(&mut self, now: Instant) -> usize {
         let before = self.output.len();
         loop {
@@ -368,7 +368,7 @@ impl Connection {
         self.input = Vec::new();
     }
 
-    /// The reply of the job that the client waits for.
+    /// Appends the reply of the job for which the client waits.
     pub(crate) fn job_done(&mut self, reply: &Reply) {
         if self.state == State::Waiting {
             self.session.answer(reply, &mut self.output);
@@ -377,7 +377,7 @@ impl Connection {
         }
     }
 
-    /// The replies of the groups to the first requests that were passed on to them.
+    /// Appends the replies of the groups to the first requests that were passed to them.
     pub(crate) fn answered(&mut self, shared: &mut Shared, replies: Answered) {
         if self.state == State::Waiting {
             let requests = &self.input[self.consumed..];
@@ -388,7 +388,7 @@ impl Connection {
         }
     }
 
-    /// What the held request waited for is there, or it must be refused.
+    /// Ends the wait of the held request: it is carried out again, or is refused.
     pub(crate) fn resume(&mut self, refusal: Option<Error>) {
         if self.state == State::Held {
             self.session.refuse(refusal);
@@ -396,7 +396,7 @@ impl Connection {
         }
     }
 
-    /// The server is ending: received requests are carried out and answered, and no more are read.
+    /// Called when the server ends: received requests are carried out, their replies are sent, and no more input is read.
     pub(crate) fn end(&mut self) {
         self.is_last = true;
         if let State::Open | State::Waiting | State::Held = self.state {
@@ -404,7 +404,7 @@ impl Connection {
         }
     }
 
-    /// Closes the connection if it has been idle or slow for too long.
+    /// Closes the connection if it was idle or slow for too long.
     pub(crate) fn check_time(&mut self, now: Instant, shared: &mut Shared) {
         let is_slow = self.has_unsent() && now.duration_since(self.last_progress) > SLOW;
         let idle = now.duration_since(self.last_request).as_secs();
@@ -430,8 +430,8 @@ impl Connection {
     }
 }
 
-/// Makes room for `more` bytes behind `input`. It doubles, so that memory follows the bytes that have arrived, not those that were announced, but
-/// not past `end`, the expected end of the request.
+/// Makes room for `more` bytes after `input`. The capacity doubles, so memory follows the bytes that have arrived and not the announced length; but
+/// it does not grow past `end`, the expected end of the request.
 fn make_room(input: &mut Vec<u8>, more: usize, end: usize) {
     let len = input.len() + more;
     if len > input.capacity() {

@@ -1,19 +1,19 @@
-//! The loop that serves all clients; `lib.rs` explains why it is one thread.
+//! The event loop that serves all clients; `lib.rs` explains why it is one thread.
 //!
 //! A turn:
-//! 1. Waits until something is ready, unless requests of some client are left from the last turn.
-//! 2. Gives each client that has work its turn, of a limited number of requests, so that a flood waits behind the others.
-//! 3. Has a thread sync, if a reply of this turn has to wait for that. The next turn begins when the sync is done. If it fails, the replies are
-//!    taken back and errors sent, because it is unknown for all requests of the turn whether they are durable. The engine refuses every write from
-//!    then on.
-//! 4. Sends the replies.
+//! 1. Waits until a socket or a result of another thread is ready, unless some client has requests left from the last turn.
+//! 2. Each client that has work gets its turn, with a limited number of requests, so that a client that floods the server waits behind the others.
+//! 3. If a reply of this turn has to wait for a sync, another thread makes the sync. The next turn begins when the sync is done. If the sync fails,
+//!    the replies are replaced by errors, because it is unknown for all requests of the turn whether their writes are durable. The engine refuses
+//!    every write after that.
+//! 4. Then the replies are sent.
 //!
-//! The loop never waits for the engine. A write that would have to wait for a flush or a compaction of level 0 is not begun: its client is held,
-//! and a thread waits in its place; then the request is carried out again, or refused with the reason. Other clients read meanwhile. So only the
-//! loop carries out requests, one after the other, whatever waits.
+//! The event loop never waits for the engine. A write that would have to wait for a flush or a compaction of level 0 is not begun. Its client is
+//! held, and a thread waits in its place; then the request is carried out again, or refused with the reason. Other clients can read meanwhile. So
+//! only the event loop carries out requests, one after the other, whichever requests wait.
 //!
-//! When it is told to stop, it accepts and reads no more. It carries out the received requests, sends the replies, and ends once every client has
-//! its replies, or after a while.
+//! When the server is stopped, the loop accepts no more connections and reads no more input. It carries out the received requests and sends the
+//! replies. It ends once every client has its replies, or after a maximum time.
 
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::net::UnixStream as StdUnixStream;
@@ -42,53 +42,53 @@ const WAKER: Token = Token(usize::MAX - 1);
 const STOP: Token = Token(usize::MAX - 2);
 const METRICS: Token = Token(usize::MAX - 3);
 
-/// The number of events that are handled together.
+/// The maximum number of events that are handled together.
 const EVENTS: usize = 1024;
 /// The interval at which idle clients are checked.
 const TICK: Duration = Duration::from_millis(500);
-/// The maximum number of connections that read the metrics.
+/// The maximum number of connections that serve metrics.
 const MOST_OF_METRICS: usize = 16;
 /// The maximum time for sending the last replies.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// The sockets that connections come from.
+/// The sockets from which connections are accepted.
 pub(crate) struct Listeners {
     pub(crate) clients: Listener,
     pub(crate) metrics: Option<Listener>,
-    /// For clients of a TCP address, if they must speak it.
+    /// The TLS configuration, if clients of a TCP address must use TLS.
     pub(crate) tls: Option<Arc<ServerConfig>>,
 }
 
 pub(crate) struct EventLoop {
-    // Declared in the order in which they must be dropped: the threads before the poll that they wake.
+    // Declared in the order in which the fields must be dropped: the threads before the poll that they wake.
     threads: Workers,
-    /// Those of the groups of a cluster.
+    /// Receives the replies of the groups of a cluster.
     answers: Answers,
     poll: Poll,
-    /// `None` once the server ends.
+    /// `None` while the server is ending.
     listeners: Option<Listeners>,
-    /// The first one receives a byte when the server must end. The second one keeps its side open.
+    /// The first socket receives a byte when the server must end. The second socket keeps the other side open.
     _stop: (UnixStream, StdUnixStream),
     shared: Shared,
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
-    /// The places of the connections that have work.
+    /// The indices of the connections that have work.
     queue: Vec<usize>,
-    /// The places of the connections whose turn ends with the sync under way.
+    /// The indices of the connections whose turn ends with the sync that is under way.
     syncing: Option<Vec<usize>>,
-    /// The clients whose writes wait for room; if there are any, a thread waits for them.
+    /// The clients whose writes wait for room; if there are any, a thread waits for the room.
     held: Vec<Client>,
-    /// The waits for the disk: of writes, and of replies.
+    /// The waits for the disk: those of writes, and those of replies.
     waits: [LongWait; 2],
-    /// The number of connections that read the metrics.
+    /// The number of connections that serve metrics.
     of_metrics: usize,
-    /// Whether connections may be waiting to be accepted.
+    /// Whether clients may be waiting to be accepted.
     may_accept: bool,
     next_number: u64,
     next_tick: Instant,
-    /// The number of commands at the last tick.
+    /// The number of commands carried out before the last tick.
     commands_at_tick: u64,
-    /// The time at which the server ends, even if some clients have not received their replies.
+    /// The time at which the server ends even if some clients have not received their replies.
     end_by: Option<Instant>,
 }
 
@@ -128,7 +128,7 @@ impl EventLoop {
         })
     }
 
-    /// Serves until it is told to stop, or a client ends it.
+    /// Serves clients until the server is stopped by a `Stopper` or a client.
     pub(crate) fn run(&mut self) -> Result<()> {
         let mut events = Events::with_capacity(EVENTS);
         let mut buffer = vec![0; READ_BYTES];
@@ -167,13 +167,13 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Reports in the log the changes since the last call.
+    /// Logs the changes since the last call.
     fn say_news(&mut self) {
         let now = Instant::now();
         if let Some(groups) = &self.shared.groups {
             self.shared.keys.db = groups.db();
         }
-        // It logs whether the system's clock is behind.
+        // This call logs if the system's clock was set back.
         self.shared.keys.db.now();
         let [for_room, for_sync] = &mut self.waits;
         let news = [self.shared.writes.news(), for_room.news(now), for_sync.news(now)];
@@ -187,14 +187,14 @@ impl EventLoop {
     }
 
     fn ready(&mut self, place: usize, event: &Event) {
-        // An event may belong to an earlier connection with this place: then nothing is ready.
+        // The event may belong to an earlier connection with the same index: then nothing is ready.
         if let Some(Some(connection)) = self.connections.get_mut(place) {
             connection.ready(event);
             enqueue(&mut self.queue, place, connection);
         }
     }
 
-    /// Accepts all waiting clients, and Prometheus.
+    /// Accepts all waiting clients, and connections of Prometheus.
     fn accept(&mut self) {
         if !std::mem::take(&mut self.may_accept) {
             return;
@@ -206,7 +206,7 @@ impl EventLoop {
             listeners.metrics.as_ref().map_or(Err(ErrorKind::WouldBlock.into()), |metrics| metrics.accept(None))
         };
         while let Some(stream) = self.accept_from(of_metrics) {
-            // More than it needs: the others are closed.
+            // Further connections are closed: Prometheus does not need more.
             if self.of_metrics < MOST_OF_METRICS {
                 let now = Instant::now();
                 self.next_number += 1;
@@ -216,7 +216,7 @@ impl EventLoop {
         }
     }
 
-    /// The next connection that waits.
+    /// Accepts the next waiting connection.
     fn accept_from(&self, accept: impl Fn(&Listeners) -> io::Result<Stream>) -> Option<Stream> {
         let listeners = self.listeners.as_ref()?;
         loop {
@@ -225,7 +225,7 @@ impl EventLoop {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
                 Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
                 Err(error) => {
-                    // For example, no file handles are left. The next tick tries again.
+                    // For example, there are no free file handles. The next tick tries again.
                     tracing::warn!(%error, "could not accept a client");
                     return None;
                 }
@@ -239,7 +239,7 @@ impl EventLoop {
         if self.shared.counters.clients >= most {
             let why = format_args!("there are already {most} clients");
             self.shared.refused.note(Cause::Clients, &stream.addresses()[0], why);
-            // A new socket accepts so few bytes at once. Under TLS they would be none of its records.
+            // A new socket always accepts these few bytes at once. During the TLS handshake these bytes would not be a valid record.
             if !stream.is_handshaking() {
                 stream.write_all(b"-ERR max number of clients reached\r\n").ok();
             }
@@ -266,7 +266,7 @@ impl EventLoop {
         self.connections[place] = Some(connection);
     }
 
-    /// Passes the replies of jobs to the waiting clients.
+    /// Passes the replies of finished jobs to the waiting clients.
     fn finish_jobs(&mut self) -> Result<()> {
         while let Some(((job, client), outcome)) = self.threads.jobs.next_done()? {
             if let Job::Create(_) = job {
@@ -286,7 +286,7 @@ impl EventLoop {
     /// Passes the replies of groups to the waiting clients.
     fn finish_asks(&mut self) {
         let most = self.shared.settings.limits.buffer_bytes;
-        // Above the bound the others wait until the client with the most memory was disconnected.
+        // Above the limit on buffers, the remaining replies wait until the client with the most memory was disconnected.
         while self.shared.counters.buffer_bytes <= most
             && let Some((client, replies)) = self.answers.next()
         {
@@ -298,12 +298,12 @@ impl EventLoop {
         }
     }
 
-    /// Carries out the held writes again, or refuses them, once a thread has waited for them.
+    /// Carries out the held writes again, or refuses them, once a thread has waited for their room.
     fn resume_held(&mut self) -> Result<()> {
         if let Some(waited) = self.threads.room.next_done()? {
             self.waits[0].end(Instant::now());
             let refusal = waited.err();
-            // They come before the others, and the first one first, because the room is for its batch.
+            // Held clients come before the others, in the order in which they were held: the room is for the batch of the first one.
             let others = std::mem::take(&mut self.queue);
             for client in std::mem::take(&mut self.held) {
                 self.wake(Some(client), |connection| connection.resume(refusal.clone()));
@@ -313,7 +313,7 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Tells a client that the awaited work is done, if it is still connected.
+    /// Passes the result of the awaited work to a client, if it is still connected.
     fn wake(&mut self, client: Option<Client>, tell: impl FnOnce(&mut Connection)) {
         if let Some(client) = client
             && let Some(connection) = present(&mut self.connections, client)
@@ -323,13 +323,13 @@ impl EventLoop {
         }
     }
 
-    /// Gives each client in the queue its turn, and begins a sync or sends.
+    /// Gives each client in the queue its turn, and then begins a sync or sends the replies.
     fn turn(&mut self, buffer: &mut [u8]) {
         let now = Instant::now();
         let mut turn = std::mem::take(&mut self.queue);
         let most = self.shared.settings.limits.buffer_bytes;
         let mut served = 0;
-        // Above the bound the other clients wait until the one with the most memory was disconnected.
+        // Above the limit on buffers, the remaining clients wait until the one with the most memory was disconnected.
         while served < turn.len() && self.shared.counters.buffer_bytes <= most {
             let place = turn[served];
             served += 1;
@@ -347,7 +347,7 @@ impl EventLoop {
                     self.threads.jobs.begin((Job::Create(number), Some(client)));
                 }
                 Some(Wanted::Wait(Wait::Room(batch))) => {
-                    // The others try again when the first one's batch has room.
+                    // The others try again when there is room for the first one's batch.
                     if self.held.is_empty() {
                         self.waits[0].begin(now);
                         self.threads.room.begin(batch);
@@ -373,7 +373,7 @@ impl EventLoop {
         }
     }
 
-    /// Sends the replies that have waited for a sync, if it is done; or errors instead of them, if it failed.
+    /// If the sync is done, sends the replies that have waited for it; if it failed, sends errors in their place.
     fn end_sync(&mut self) -> Result<()> {
         let Some(synced) = self.threads.syncs.next_done()? else { return Ok(()) };
         self.waits[1].end(Instant::now());
@@ -428,7 +428,7 @@ impl EventLoop {
         }
     }
 
-    /// Ends the connections of the clients that CLIENT KILL has named in this turn.
+    /// Closes the connections of the clients that CLIENT KILL has named in this turn.
     fn disconnect_killed(&mut self) {
         let killed = std::mem::take(&mut self.shared.clients.killed);
         if killed.is_empty() {
@@ -442,7 +442,7 @@ impl EventLoop {
         }
     }
 
-    /// Disconnects the clients with the most memory until all together are within the limit.
+    /// Disconnects the clients with the most memory until all clients together are within the limit.
     fn bound_buffers(&mut self) {
         while self.shared.counters.buffer_bytes > self.shared.settings.limits.buffer_bytes {
             let open = self.connections.iter().enumerate();
@@ -462,7 +462,7 @@ impl EventLoop {
 
     fn remove(&mut self, place: usize) {
         if let Some(mut connection) = self.connections[place].take() {
-            // A closed socket is no longer watched in any case.
+            // If this fails, the socket is still no longer watched, because it is closed.
             self.poll.registry().deregister(connection.stream()).ok();
             if connection.is_of_metrics {
                 self.of_metrics -= 1;
@@ -489,7 +489,7 @@ impl EventLoop {
         self.commands_at_tick = commands;
         self.next_tick = now + TICK;
         self.say_news();
-        // Accepting may have failed for lack of resources.
+        // Accepting may have failed for lack of resources, which are free again now.
         self.may_accept = true;
         for place in 0..self.connections.len() {
             let Some(connection) = &mut self.connections[place] else { continue };
@@ -497,13 +497,13 @@ impl EventLoop {
             if connection.is_closed() {
                 self.remove(place);
             } else if connection.has_work(self.shared.may_read_ahead()) {
-                // There was no memory to read ahead, and others have given some back.
+                // There was no memory to read ahead, and other clients have freed some.
                 enqueue(&mut self.queue, place, connection);
             }
         }
     }
 
-    /// Stops accepting and reading.
+    /// Stops accepting connections and reading input.
     fn begin_end(&mut self) {
         self.end_by = Some(Instant::now() + DRAIN);
         if let Some(mut listeners) = self.listeners.take() {
@@ -517,7 +517,7 @@ impl EventLoop {
     }
 }
 
-/// The connection of a client that is still there.
+/// The connection of a client that is still connected.
 fn present(connections: &mut [Option<Connection>], (place, number): Client) -> Option<&mut Connection> {
     connections.get_mut(place)?.as_mut().filter(|connection| connection.number == number)
 }

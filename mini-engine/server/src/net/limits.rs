@@ -1,4 +1,4 @@
-//! The limits of settings.
+//! Checks that settings are within their limits.
 
 use std::ops::RangeInclusive;
 
@@ -7,11 +7,11 @@ use mini_engine::MAX_VALUE_LEN;
 use crate::error::{Error, Result};
 use crate::settings::{Limits, Settings};
 
-/// The maximum number of databases: that of the engine's keyspaces, and the default one.
+/// The maximum number of databases: the engine's maximum number of keyspaces, plus the default one.
 const MOST_DATABASES: usize = 1 << 16;
 
 /// # Errors
-/// [`Error::InvalidSettings`]: no server could work with them.
+/// [`Error::InvalidSettings`]: no server could work with these settings.
 pub(super) fn check(settings: &Settings) -> Result<()> {
     let limits = &settings.limits;
     within("limits.clients", limits.clients, 1..=usize::MAX)?;
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn settings_that_no_server_could_work_with_are_refused() {
-        // Catches a loop that turns for ever because no request may be carried out, and an empty password.
+        // Catches a loop that never ends because no request may be carried out, and an empty password.
         let with = |change: fn(&mut Settings)| {
             let mut settings = Settings { password: Some(b"secret".to_vec()), ..Settings::default() };
             change(&mut settings);

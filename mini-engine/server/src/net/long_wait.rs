@@ -1,18 +1,18 @@
-//! Long waits for the disk, for the log: of writes for a flush or a compaction, and of replies for a sync.
+//! Logs long waits for the disk: of writes for a flush or a compaction, and of replies for a sync.
 
 use std::time::{Duration, Instant};
 
-/// A wait of this length is reported.
+/// The length from which on a wait is logged.
 const LONG: Duration = Duration::from_secs(2);
 
-/// A kind of wait.
+/// The waits of one kind.
 #[derive(Debug)]
 pub(super) struct LongWait {
     what: &'static str,
     since: Option<Instant>,
-    /// Whether the present wait was reported.
+    /// Whether the present wait was logged.
     is_said: bool,
-    /// The end of a reported wait, which was not reported yet.
+    /// The message for the end of a logged wait, if it was not logged yet.
     ended: Option<String>,
 }
 
@@ -31,7 +31,7 @@ impl LongWait {
         }
     }
 
-    /// The message for the log, if a wait has become long, or a long one has ended.
+    /// The message for the log, if a wait has become long, or a long wait has ended.
     pub(super) fn news(&mut self, now: Instant) -> Option<String> {
         let so_far = self.since.map_or(Duration::ZERO, |since| now.duration_since(since));
         if self.ended.is_some() || self.is_said || so_far < LONG {
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn a_long_wait_is_said_once_and_its_end_too() {
-        // Catches a line at each tick of a wait, and short waits in a row that are taken for a long one.
+        // Catches a message at each tick of a wait, and consecutive short waits that are mistaken for a long one.
         let (begun, short) = (Instant::now(), Duration::from_millis(500));
         let mut wait = LongWait::of("a sync");
         for n in 0..8 {

@@ -1,4 +1,4 @@
-//! Sockets and threads: one loop that serves all clients, and the threads that wait in its place.
+//! Sockets and threads: one event loop that serves all clients, and the threads that wait in its place.
 
 mod address;
 mod connection;

@@ -1,4 +1,4 @@
-//! [`Server`]: a server, from its address to its end.
+//! [`Server`]: creates, runs and stops a server.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream as StdUnixStream;
@@ -19,7 +19,7 @@ use crate::state::clock::since_1970;
 use crate::state::shared::Shared;
 use crate::tls::{self, ServerConfig};
 
-/// A server that listens, and serves once it [runs](Server::run).
+/// A server that listens for clients, and serves them once it [runs](Server::run).
 ///
 /// # Examples
 /// ```
@@ -43,16 +43,15 @@ pub struct Server {
     metrics: Option<(Listener, Address)>,
     tls: Option<Arc<ServerConfig>>,
     settings: Settings,
-    /// The two ends of the socket through which a byte tells the server to end.
+    /// The two ends of the socket pair through which a byte makes the server end.
     stop: (UnixStream, StdUnixStream),
 }
 
 impl Server {
-    /// Listens on `listen`: an address and a port, where port 0 takes a free one; or `unix:` and the path of a Unix socket. Clients that connect
+    /// Listens on `listen`: an address and a port, where port 0 chooses a free one; or `unix:` and the path of a Unix socket. Clients that connect
     /// wait until the server runs.
     ///
-    /// The file of a Unix socket has the permissions of the process's umask, and is removed at the end. One that a killed server has left is
-    /// replaced.
+    /// The file of a Unix socket has the permissions of the process's umask, and is removed at the end. The file of a killed server is replaced.
     ///
     /// # Errors
     /// [`Error::InvalidSettings`](crate::Error::InvalidSettings), [`Error::Address`](crate::Error::Address),
@@ -71,7 +70,7 @@ impl Server {
         let stop = || {
             let (receiver, sender) = StdUnixStream::pair()?;
             receiver.set_nonblocking(true)?;
-            // One byte is enough, and further ones must not block.
+            // One byte is enough; further bytes must not block the sender.
             sender.set_nonblocking(true)?;
             Ok((UnixStream::from_std(receiver), sender))
         };
@@ -79,12 +78,12 @@ impl Server {
         Ok(Self { clients, metrics, tls, settings, stop })
     }
 
-    /// The address that it listens on.
+    /// The address on which the server listens.
     pub fn address(&self) -> &Address {
         &self.clients.1
     }
 
-    /// The address at which it gives the metrics, if there is one.
+    /// The address at which the server serves its metrics, if there is one.
     pub fn metrics_address(&self) -> Option<&Address> {
         self.metrics.as_ref().map(|(_, address)| address)
     }
@@ -92,24 +91,24 @@ impl Server {
     /// A [`Stopper`] to end the server from another thread.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io): no file handle is left.
+    /// [`Error::Io`](crate::Error::Io): there is no free file handle.
     pub fn stopper(&self) -> Result<Stopper> {
         let socket = self.stop.1.try_clone().map_err(io("make a socket for", "the server"))?;
         Ok(Stopper { socket })
     }
 
     /// Serves until a client sends SHUTDOWN, or a [`Stopper`] ends it. Then it carries out the received requests, sends the replies, and closes the
-    /// database: everything is written and synced. Replies that a client does not receive are given up after ten seconds.
+    /// database after everything is written and synced. Replies that a client has not received after ten seconds are given up.
     ///
     /// Other events, such as writes refused for lack of space, are logged as warnings and errors.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) of the loop itself, not of single clients; [`Error::Engine`](crate::Error::Engine) if the database
-    /// could not be [closed](Db::close): all acknowledged writes are in the log.
+    /// [`Error::Io`](crate::Error::Io) of the event loop itself, not of single clients; [`Error::Engine`](crate::Error::Engine) if the database could
+    /// not be [closed](Db::close): even then all acknowledged writes are in the log.
     pub fn run(self, db: Db) -> Result<()> {
         let mut event_loop = self.event_loop(db.clone(), None)?;
         let outcome = event_loop.run();
-        // Whatever ended the loop, all writes must become durable. Closed before the threads are joined, because one may wait for the engine.
+        // Whatever ended the loop, all writes must become durable. The database is closed before the threads are joined: a thread may wait for it.
         let closed = db.close();
         drop(event_loop);
         if let (Err(_), Err(error)) = (&outcome, &closed) {
@@ -118,11 +117,11 @@ impl Server {
         outcome.and(closed.map_err(Into::into))
     }
 
-    /// Serves clients of a cluster, whose requests are passed to its groups, until a [`Stopper`] ends it. Of the settings, those of the database and of
-    /// its durability mean nothing. Other events are logged.
+    /// Serves clients of a cluster, and passes their requests to the cluster's groups, until a [`Stopper`] ends it. The settings for the database and
+    /// for its durability are ignored. Other events are logged.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) of the loop itself, not of single clients.
+    /// [`Error::Io`](crate::Error::Io) of the event loop itself, not of single clients.
     pub fn run_in_cluster(mut self, groups: Box<dyn Groups>) -> Result<()> {
         self.settings = self.settings.in_cluster();
         let db = groups.db();
@@ -148,13 +147,13 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// Tells the server to end. It still handles the received requests; [`Server::run`] returns when that is done.
+    /// Makes the server end. The server still handles the received requests; [`Server::run`] returns when that is done.
     pub fn stop(&self) {
-        // It fails if the server has ended, or if the socket is full of earlier calls.
+        // This fails if the server has ended, or if the socket is full because of earlier calls.
         (&self.socket).write_all(&[1]).ok();
     }
 
-    /// A socket: the server ends when a byte is written to it, which a signal handler may do.
+    /// Returns a socket: the server ends when a byte is written to it, which even a signal handler may do.
     pub fn into_socket(self) -> StdUnixStream {
         self.socket
     }

@@ -15,7 +15,7 @@ use mio::{Interest, Registry, Token};
 use crate::tls::{ServerConfig, Tls};
 use crate::transport::keep_alive;
 
-/// The address of a server.
+/// The address on which a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Address {
@@ -25,7 +25,7 @@ pub enum Address {
     Unix(PathBuf),
 }
 
-/// As it is given to [`Server::bind`](crate::Server::bind).
+/// The form that [`Server::bind`](crate::Server::bind) accepts.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -35,11 +35,11 @@ impl fmt::Display for Address {
     }
 }
 
-/// A socket that clients connect to.
+/// A socket on which clients connect.
 #[derive(Debug)]
 pub(crate) enum Listener {
     Tcp(TcpListener),
-    /// Its file is removed when it ends.
+    /// The file of the socket is removed when the listener is dropped.
     Unix(UnixListener, PathBuf),
 }
 
@@ -48,7 +48,7 @@ impl Listener {
         TcpListener::bind(address).map(Self::Tcp)
     }
 
-    /// Makes the socket `path`. The socket of a server that was killed is replaced; another file, and a socket with a server, are not.
+    /// Creates the socket file `path` and listens on it. The socket of a killed server is replaced; a socket in use, or any other file, is not.
     pub(crate) fn unix(path: &Path) -> io::Result<Self> {
         let is_socket = path.symlink_metadata().is_ok_and(|file| file.file_type().is_socket());
         let is_left = |error: io::Error| error.kind() == ErrorKind::ConnectionRefused;
@@ -65,7 +65,7 @@ impl Listener {
         })
     }
 
-    /// Accepts a client. On a Unix socket there is no TLS: nothing leaves the machine.
+    /// Accepts a client. On a Unix socket there is no TLS: no data leaves the machine.
     pub(crate) fn accept(&self, tls: Option<&Arc<ServerConfig>>) -> io::Result<Stream> {
         let socket = match self {
             Self::Tcp(listener) => Socket::Tcp(listener.accept()?.0),
@@ -86,7 +86,7 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Self::Unix(_, path) = self {
-            // If that fails, the next server replaces it.
+            // If this fails, the next server replaces the file.
             std::fs::remove_file(path).ok();
         }
     }
@@ -95,7 +95,7 @@ impl Drop for Listener {
 #[derive(Debug)]
 enum Socket {
     Tcp(TcpStream),
-    /// With the server's path.
+    /// A Unix socket, with the path of the server's socket.
     Unix(UnixStream, PathBuf),
 }
 
@@ -125,7 +125,7 @@ impl Write for Socket {
     }
 }
 
-/// A client's socket, nonblocking.
+/// The nonblocking socket of a client.
 pub(crate) struct Stream {
     socket: Socket,
     tls: Option<Box<Tls>>,
@@ -137,31 +137,31 @@ impl Stream {
         Self { socket: Socket::Tcp(socket), tls: None }
     }
 
-    /// The client's address and the server's, as CLIENT LIST shows them.
+    /// The client's address and the server's address, in the form of CLIENT LIST.
     pub(crate) fn addresses(&self) -> [String; 2] {
         match &self.socket {
             Socket::Tcp(socket) => [socket.peer_addr(), socket.local_addr()]
                 .map(|address| address.map_or(String::new(), |address| address.to_string())),
-            // As Redis shows them. A client's socket has no name.
+            // The form is that of Redis. A client's socket has no name, so the server's path is used for both.
             Socket::Unix(_, path) => [(); 2].map(|()| format!("{}:0", path.display())),
         }
     }
 
-    /// Prepares the socket of a client.
+    /// Sets the options of a client's socket.
     pub(crate) fn prepare(&self) {
         if let Socket::Tcp(socket) = &self.socket {
-            // Replies are sent as a whole, so the kernel need not collect them.
+            // Replies are sent as a whole, so the kernel should not delay them to collect more.
             socket.set_nodelay(true).ok();
             keep_alive(socket).ok();
         }
     }
 
-    /// Whether a read that returned fewer bytes than it could has read everything that has arrived.
+    /// Whether a read that returned fewer bytes than possible has read everything that has arrived.
     pub(crate) fn reads_whole(&self) -> bool {
         self.tls.is_none()
     }
 
-    /// Whether bytes wait in TLS, besides the output that it has not taken.
+    /// Whether TLS holds bytes to be sent, in addition to the output that it has not taken yet.
     pub(crate) fn has_unsent(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.has_unsent())
     }
@@ -170,7 +170,7 @@ impl Stream {
         self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
     }
 
-    /// Announces in TLS that nothing follows: more to send.
+    /// Announces the end of the stream in TLS, which creates more bytes to send.
     pub(crate) fn say_end(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.say_end();

@@ -1,8 +1,8 @@
-//! The threads beside the event loop: one carries out jobs, one syncs, one waits for room for a write, each one thing at a time; and
-//! with [`ServerDurability::Everysec`] one syncs each second. So the loop itself never waits for the engine.
+//! The threads that work for the event loop: one carries out jobs, one syncs, and one waits for room for a write. Each does one task at a time. With
+//! [`ServerDurability::Everysec`], a further thread syncs each second. So the event loop itself never waits for the engine.
 //!
-//! All end when the event loop drops its side, and it joins them: no thread outlives the database. Their results go back
-//! by a channel, and the loop is woken.
+//! All threads end when the event loop drops its side, and are then joined: no thread outlives the database. Results return through a channel, and
+//! the thread then wakes the loop.
 
 use std::io;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// A job, and the client that waits for it, if any.
 pub(crate) type Task = (Job, Option<Client>);
 
-/// The threads.
+/// All threads of this kind.
 pub(crate) struct Workers {
     pub(crate) jobs: Worker<Task, (Task, Outcome)>,
     pub(crate) syncs: Worker<(), Result<()>>,
@@ -53,7 +53,7 @@ impl Workers {
 /// A thread that turns each `T` into a `D`, in order.
 pub(crate) struct Worker<T, D> {
     to_do: Option<Sender<T>>,
-    /// Set when the server ends: long work is given up.
+    /// Set when the server ends: then long work is given up.
     is_over: Arc<AtomicBool>,
     done: Receiver<D>,
     thread: Option<JoinHandle<()>>,
@@ -67,7 +67,7 @@ impl<T: Send + 'static, D: Send + 'static> Worker<T, D> {
         let (given_up, waker) = (Arc::clone(&is_over), Arc::clone(waker));
         let thread = thread::Builder::new().name(name.into()).spawn(move || {
             for task in to_do {
-                // When the server ends, nobody receives this any more.
+                // When the server has ended, nobody receives the result.
                 if report.send(run(task, &given_up)).is_err() || waker.wake().is_err() {
                     break;
                 }
@@ -76,18 +76,18 @@ impl<T: Send + 'static, D: Send + 'static> Worker<T, D> {
         Ok(Self { to_do: Some(begin), is_over, done, thread: Some(thread) })
     }
 
-    /// Queues `task` after the earlier ones. Each client waits for at most one, so there are no more tasks than clients.
+    /// Queues `task` after the earlier ones. Each client waits for at most one task, so there are no more tasks than clients.
     pub(crate) fn begin(&self, task: T) {
         if let Some(to_do) = &self.to_do {
-            // If the thread has ended, `next_done` says so.
+            // If the thread has ended, `next_done` returns an error.
             to_do.send(task).ok();
         }
     }
 
-    /// The next finished task.
+    /// The result of the next finished task.
     ///
     /// # Errors
-    /// The thread has panicked: the begun tasks will never finish.
+    /// Returns an error if the thread has panicked: then the tasks will never finish.
     pub(crate) fn next_done(&self) -> Result<Option<D>> {
         match self.done.try_recv() {
             Ok(done) => Ok(Some(done)),
@@ -100,10 +100,10 @@ impl<T: Send + 'static, D: Send + 'static> Worker<T, D> {
 impl<T, D> Drop for Worker<T, D> {
     fn drop(&mut self) {
         self.to_do = None;
-        // ORDERING: Relaxed; a hint that publishes nothing. The join below orders all else.
+        // ORDERING: Relaxed; the flag is a hint that publishes nothing. The join below orders everything else.
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // Its panic was reported when it happened.
+            // The thread's panic was reported when it happened.
             thread.join().ok();
         }
     }
@@ -121,7 +121,7 @@ impl EverySecond {
         let thread = thread::Builder::new().name("serve-sync".into()).spawn(move || {
             while stopped.recv_timeout(SECOND) == Err(RecvTimeoutError::Timeout) {
                 if let Err(error) = db.persist(Durability::Synced) {
-                    // The engine refuses every later write with this cause, so clients learn of it.
+                    // The engine refuses every later write with this cause, so clients will get the error.
                     tracing::error!(%error, "could not sync");
                     break;
                 }

@@ -1,31 +1,31 @@
-//! The positions for the numbers that SCAN returns as cursors.
+//! The positions that belong to the numbers which SCAN returns as cursors.
 //!
-//! A client expects a decimal number, and a key does not fit into one. So the server stores the key at which each cursor continues. A position is a
-//! key, not a place in some table, so every key that exists during a whole scan is returned exactly once, whatever is written meanwhile.
+//! A client expects a decimal number, and a key does not fit into one. So the server stores, for each cursor, the key at which it continues. A
+//! position is a key, not an index in a table, so every key that exists during a whole scan is returned exactly once, whatever is written meanwhile.
 //!
-//! The positions are bounded in number and bytes; the oldest is dropped first. A cursor may be used again, so that a client can repeat a request
-//! whose reply was lost. An unknown number, because it was dropped or belongs to an earlier server, is an error: the client starts again at 0. A
-//! server's numbers begin at the time of its start, so those of an earlier one are not mistaken for its own.
+//! The number and the bytes of the positions are limited; the oldest one is dropped first. A cursor can be used again, so a client can repeat a
+//! request whose reply was lost. A number is unknown if its position was dropped or it belongs to an earlier server; then the reply is an error, and
+//! the client starts again at 0. A server's numbers begin at the time of its start, so those of an earlier server are not mistaken for its own.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The maximum number of stored cursors.
 const MOST: usize = 10_000;
-/// The maximum number of bytes of their keys.
+/// The maximum number of bytes of the stored keys.
 const MOST_BYTES: usize = 16 << 20;
 
-/// The cursors of a server. A cheap handle: clones are the same cursors.
+/// The cursors of a server. A cheap handle: clones share the same cursors.
 #[derive(Clone, Debug)]
 pub struct ScanCursors(Arc<Mutex<Cursors>>);
 
 impl ScanCursors {
-    /// Cursors whose numbers begin at `first`.
+    /// Creates cursors whose numbers begin at `first`.
     pub(crate) fn new(first: u64) -> Self {
         Self(Arc::new(Mutex::new(Cursors::new(first))))
     }
 
-    /// A cursor that continues at the first key at or after `position`.
+    /// Returns a new cursor that continues at the first key at or after `position`.
     pub(crate) fn hand_out(&self, position: Vec<u8>) -> u64 {
         self.lock().hand_out(position)
     }
@@ -43,7 +43,7 @@ impl ScanCursors {
 #[derive(Debug)]
 struct Cursors {
     positions: HashMap<u64, Vec<u8>>,
-    /// The numbers in the order in which they were assigned.
+    /// The numbers, in the order in which they were assigned.
     order: VecDeque<u64>,
     bytes: usize,
     next: u64,
@@ -51,7 +51,7 @@ struct Cursors {
 
 impl Cursors {
     fn new(first: u64) -> Self {
-        // Zero begins a scan. Some clients keep cursors in signed numbers, so the first bits stay free.
+        // Zero is excluded, because it begins a scan. Some clients store cursors in signed numbers, so the two highest bits stay free.
         Self { positions: HashMap::new(), order: VecDeque::new(), bytes: 0, next: (first & (u64::MAX >> 2)).max(1) }
     }
 
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_cursor_can_be_used_again_until_newer_ones_have_taken_its_place() {
-        // Catches a table that grows without bound, one that forgets a cursor at its first use, and one that drops the newest.
+        // Catches a table that grows without bound, one that forgets a cursor at its first use, and one that drops the newest cursor.
         let cursors = ScanCursors::new(0);
         let first = cursors.hand_out(b"key".to_vec());
         for _ in 0..2 {

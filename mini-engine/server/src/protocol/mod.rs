@@ -1,4 +1,4 @@
-//! The protocol: requests as bytes, replies as bytes, and numbers as keys.
+//! The protocol: the encoding of requests and replies as bytes, and of numbers as keys.
 
 pub(crate) mod cursors;
 pub(crate) mod numbers;

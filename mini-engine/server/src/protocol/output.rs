@@ -1,7 +1,7 @@
-//! Replies on their way to a client. Short ones are copied into parts. A long value is kept in the form in which the engine returned it. So a reply
-//! needs the memory of its value only once, and none of its own if the value is a view of a mapped table or a cached block.
+//! The replies that are to be sent to a client. Short replies are copied into parts. A long value is kept in the form that the engine returned. So a
+//! reply needs the memory of its value only once, and no additional memory if the value is a view of a mapped table or of a cached block.
 //!
-//! Sent bytes are dropped part by part, so nothing is moved to make room for more.
+//! Sent bytes are dropped part by part, so no bytes are moved to make room.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
@@ -9,14 +9,14 @@ use std::io::{self, IoSlice, Write};
 use bytes::BytesMut;
 use mini_engine::Slice;
 
-/// Replies are copied into parts of about this many bytes.
+/// The approximate size of the parts into which replies are copied, in bytes.
 const PART_BYTES: usize = 64 << 10;
-/// Values of this length and more are not copied, in bytes.
+/// The length from which on values are not copied, in bytes.
 const LONG: usize = 32 << 10;
 /// The number of parts that are sent by one call.
 const SENT_TOGETHER: usize = 16;
 
-/// Whether a value is not copied.
+/// Whether a value is long and so is not copied.
 fn is_long(value: &[u8]) -> bool {
     value.len() >= LONG
 }
@@ -35,7 +35,7 @@ impl Part {
         }
     }
 
-    /// Bytes of memory.
+    /// The memory of the part, in bytes.
     fn size(&self) -> usize {
         match self {
             Self::Copied(bytes) => bytes.capacity(),
@@ -47,14 +47,14 @@ impl Part {
 #[derive(Debug, Default)]
 pub(crate) struct Output {
     parts: VecDeque<Part>,
-    /// How much of the first part was sent.
+    /// The number of bytes of the first part that were sent.
     sent: usize,
-    /// Bytes that are to be sent.
+    /// The number of bytes that are still to be sent.
     len: usize,
 }
 
 impl Output {
-    /// Bytes that are to be sent.
+    /// The number of bytes that are still to be sent.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -63,7 +63,7 @@ impl Output {
         self.len == 0
     }
 
-    /// Bytes of memory.
+    /// The memory of the output, in bytes.
     pub(crate) fn size(&self) -> usize {
         self.parts.iter().map(Part::size).sum()
     }
@@ -94,19 +94,19 @@ impl Output {
         self.parts.push_back(Part::Value(value.clone()));
     }
 
-    /// Appends everything to `bytes`.
+    /// Appends all bytes of the output to `bytes`.
     pub(crate) fn copy_into(&self, bytes: &mut Vec<u8>) {
         debug_assert_eq!(self.sent, 0, "nothing was sent");
         self.parts.iter().for_each(|part| bytes.extend_from_slice(part.bytes()));
     }
 
-    /// Appends the contents of `other`, of which nothing was sent.
+    /// Appends the contents of `other`, of which nothing may have been sent.
     pub(crate) fn append(&mut self, mut other: Output) {
         self.len += other.len;
         self.parts.append(&mut other.parts);
     }
 
-    /// Takes the last replies back, so that `len` bytes are left to be sent.
+    /// Removes the last replies, so that `len` bytes are left to be sent.
     pub(crate) fn truncate(&mut self, len: usize) {
         while self.len > len {
             let excess = self.len - len;
@@ -120,7 +120,7 @@ impl Output {
         }
     }
 
-    /// Sends as many bytes as `to` accepts at once, and drops them. Returns their number.
+    /// Sends the bytes that `to` accepts at once, and drops them. Returns their number.
     pub(crate) fn send(&mut self, to: &mut impl Write) -> io::Result<usize> {
         let mut together = [IoSlice::new(&[]); SENT_TOGETHER];
         let mut skip = self.sent;
@@ -133,7 +133,7 @@ impl Output {
         while self.parts.front().is_some_and(|first| self.sent >= first.bytes().len()) {
             let Some(first) = self.parts.pop_front() else { break };
             self.sent -= first.bytes().len();
-            // The memory of the last part is kept for the next replies, unless it is large.
+            // The last part's memory is kept for the next replies, unless it is large.
             if let (Part::Copied(mut bytes), true) = (first, self.parts.is_empty())
                 && bytes.capacity() <= 2 * PART_BYTES
             {
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn what_is_sent_in_pieces_is_what_was_put() {
-        // Catches an offset in the first part that is not carried over to the next, and a value that is cut or sent twice.
+        // Catches an offset in the first part that is applied to the next part, and a value that is cut or sent twice.
         let long: Slice = (0..LONG as u32 + 7).map(|n| n as u8).collect::<Vec<u8>>().into();
         for most in [1 << 20, 40_001, 30_011, 4093] {
             let (mut output, mut put, mut received) = (Output::default(), Vec::new(), Vec::new());
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn replies_are_taken_back_from_the_end_and_what_was_sent_stays_sent() {
-        // Catches a reply whose long value stays when the reply is taken back, and a cut while the first part was partly sent.
+        // Catches a reply whose long value stays in the output when the reply is removed, and a cut while the first part was partly sent.
         let mut output = Output::default();
         output.put(b"first");
         assert_eq!(sent(&mut output, 2), b"fi");
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn the_memory_of_what_was_sent_is_given_back() {
-        // Catches an output that keeps the memory of a reply until all of it was sent, or after that.
+        // Catches an output that keeps the memory of a reply until all of the reply was sent, or even longer.
         let mut output = Output::default();
         for n in 0..100_000 {
             output.write(|part| part.extend_from_slice(format!("{n:09}\r\n").as_bytes()));

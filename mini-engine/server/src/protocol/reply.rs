@@ -1,7 +1,7 @@
 //! Replies of commands, and their encoding in both versions of the protocol.
 //!
-//! They are written here and not by `redis-protocol`, whose encoder counts the digits of a number by a floating-point logarithm: from 10^15 - 2 on it
-//! counts one too many for some numbers, and sends a zero byte for it. Tests compare its decoder with this encoder.
+//! The encoding is written by hand because the encoder of `redis-protocol` counts the digits of a number by a floating-point logarithm: from 10^15 -
+//! 2 on it counts one too many for some numbers, and sends a zero byte in that place. Tests compare its decoder with the encoder of this file.
 
 use std::fmt::{Arguments, Write};
 use std::io::ErrorKind;
@@ -10,10 +10,10 @@ use mini_engine::{Error, Slice};
 
 use super::output::Output;
 
-/// Bytes of a header or of a short value, for estimates.
+/// The approximate bytes of a header or of a short value.
 const OVERHEAD: usize = 16;
 
-/// The version of the protocol that a client speaks: 2 until it asks for 3.
+/// The protocol version that a client uses: 2 until it requests 3.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Version {
     #[default]
@@ -24,30 +24,30 @@ pub(crate) enum Version {
 /// A reply to a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// A word or two, such as `OK`.
+    /// One or two words, such as `OK`.
     Simple(&'static str),
     /// A number.
     Integer(i64),
     /// Bytes.
     Bulk(Slice),
-    /// Text of many lines, for people.
+    /// Text of several lines, for people to read.
     Text(String),
-    /// Nothing, where there might be a value.
+    /// No value.
     Null,
-    /// Nothing where an array was expected: as `Null`, but in version 2.
+    /// No array: the same as `Null`, except in version 2.
     NullArray,
-    /// A code in capitals, a space, and a sentence.
+    /// An error code in capitals, a space, and a sentence.
     Error(String),
     /// Replies in order.
     Array(Vec<Reply>),
     /// Pairs: a map in version 3, a flat array in version 2.
     Map(Vec<(Reply, Reply)>),
-    /// Nothing is sent: the answer comes later, or the connection ends.
+    /// Nothing is sent: the reply comes later, or the connection ends.
     Nothing,
 }
 
 impl Reply {
-    /// That something was done.
+    /// The reply that something was done.
     pub const OK: Reply = Reply::Simple("OK");
 
     /// Text, as bytes.
@@ -63,7 +63,7 @@ impl Reply {
         value.map_or(Reply::Null, Reply::Bulk)
     }
 
-    /// About how many bytes are sent.
+    /// The approximate number of bytes of the encoded reply.
     pub(crate) fn size(&self) -> usize {
         match self {
             Self::Bulk(bytes) => bytes.len() + OVERHEAD,
@@ -87,7 +87,7 @@ impl Reply {
                 out.put(b"\r\n");
             }
             (Self::Text(text), Version::Resp2) => line(out, format_args!("${}\r\n{text}", text.len())),
-            // Verbatim strings begin with the kind of text.
+            // A verbatim string begins with the type of its text.
             (Self::Text(text), Version::Resp3) => line(out, format_args!("={}\r\ntxt:{text}", text.len() + 4)),
             (Self::Null, Version::Resp2) => out.put(b"$-1\r\n"),
             (Self::NullArray, Version::Resp2) => out.put(b"*-1\r\n"),
@@ -107,7 +107,7 @@ impl Reply {
     }
 }
 
-/// Appends the beginning of a string, an array or a map of `len` parts.
+/// Appends the header of a string, an array or a map with `len` bytes or parts.
 pub(crate) fn header(kind: u8, len: usize, out: &mut Output) {
     line(out, format_args!("{}{len}", char::from(kind)));
 }
@@ -117,14 +117,14 @@ fn line(out: &mut Output, text: Arguments<'_>) {
     debug_assert!(written.is_ok(), "there is always room");
 }
 
-/// The outcome of a command or a job. `Shared::reply` makes a reply of it.
+/// The result of a command or a job. `Shared::reply` makes a reply of this result.
 pub(crate) type Outcome = Result<Reply, Refusal>;
 
 /// The reason why a command was not carried out.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     text: String,
-    /// The engine's error, if it is one.
+    /// The engine's error, if it is the reason.
     cause: Option<Error>,
 }
 
@@ -137,19 +137,19 @@ impl Refusal {
         Self::new("ERR syntax error")
     }
 
-    /// The engine's error, if it is one.
+    /// The engine's error, if it is the reason.
     pub(crate) fn cause(&self) -> Option<&Error> {
         self.cause.as_ref()
     }
 
     /// The reply for the client.
     pub(crate) fn into_reply(self) -> Reply {
-        // An error is one line.
+        // An error must be one line.
         Reply::Error(self.text.replace(['\r', '\n'], " "))
     }
 }
 
-/// The code tells clients what kind of failure it is: wrong use, writes refused, or storage.
+/// The error code shows clients the kind of failure: wrong use, refused writes, or storage.
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         let code = match &error {

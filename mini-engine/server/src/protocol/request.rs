@@ -1,18 +1,18 @@
 //! Finds requests in a client's input: an array of bulk strings, or a line of words.
 //!
-//! Only these two forms are requests, so this is not a decoder of the whole protocol. The decoder of `redis-protocol` is not used for
-//! untrusted input: it follows nested arrays recursively, so that a short request of nested array headers would overflow the
-//! stack, and it starts from the beginning each time more of a request arrives. Tests compare the two on valid requests.
+//! Only these two forms are requests, so this is not a decoder of the complete protocol. The decoder of `redis-protocol` is not used for untrusted
+//! input: it decodes nested arrays recursively, so a short request of nested array headers would overflow the stack. It also starts from the
+//! beginning each time more of a request arrives. Tests compare the two decoders on valid requests.
 //!
-//! The parser keeps its place between calls, so it looks at each byte of an array once, however many reads deliver it. Nothing is allocated for a
-//! length that a client only announces: a part takes memory once it has arrived. Limits are checked when a length is announced, so a request beyond
-//! them is refused before its bytes are kept.
+//! The parser keeps its position between calls, so it reads each byte of an array only once, however many reads deliver the array. Nothing is
+//! allocated for a length that was only announced: a part takes memory once its bytes have arrived. Limits are checked when a length is announced, so
+//! a request beyond the limits is refused before its bytes are stored.
 
 use std::fmt;
 
-/// The maximum length of a line, that is, of a request in words, as in Redis.
+/// The maximum length of a line (a request in words), as in Redis.
 const LONGEST_LINE: usize = 64 << 10;
-/// The maximum length of a header (a type and a number), without the line's end: enough for any 64-bit number.
+/// The maximum length of a header (a type and a number), without the line end: enough for any 64-bit number.
 const LONGEST_HEADER: usize = 32;
 /// The end of a header and of a bulk string.
 const CRLF: &[u8] = b"\r\n";
@@ -20,13 +20,13 @@ const CRLF: &[u8] = b"\r\n";
 /// The limits of one request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestLimits {
-    /// Bytes of the whole request.
+    /// The maximum number of bytes of the whole request.
     pub(crate) bytes: usize,
-    /// Parts: the command's name and its arguments.
+    /// The maximum number of parts: the command's name and its arguments.
     pub(crate) parts: usize,
 }
 
-/// Bytes that are not a request, or that exceed a limit. Nothing after them can be parsed either.
+/// The error for bytes that are not a request, or that exceed a limit. Bytes after such an error cannot be parsed either.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed(String);
 
@@ -36,7 +36,7 @@ impl fmt::Display for Malformed {
     }
 }
 
-/// The parts of one request: the name of the command first.
+/// The parts of one request, beginning with the name of the command.
 #[derive(Clone, Copy)]
 pub(crate) struct Args<'a> {
     bytes: &'a [u8],
@@ -44,7 +44,7 @@ pub(crate) struct Args<'a> {
 }
 
 impl<'a> Args<'a> {
-    /// The parts of a request within `bytes`: where each begins and ends.
+    /// The parts of a request within `bytes`, each given by its start and its end.
     pub(crate) fn new(bytes: &'a [u8], parts: &'a [(usize, usize)]) -> Self {
         Self { bytes, parts }
     }
@@ -53,18 +53,18 @@ impl<'a> Args<'a> {
         self.parts.len()
     }
 
-    /// Part `index`, which must exist: the arity of a command is checked before it runs.
+    /// Part `index`, which must exist: the arity of a command is checked before the command runs.
     pub(crate) fn at(&self, index: usize) -> &'a [u8] {
         let (start, end) = self.parts[index];
         &self.bytes[start..end]
     }
 
-    /// Its first `count` parts.
+    /// The first `count` parts.
     pub(crate) fn up_to(&self, count: usize) -> Self {
         Self { bytes: self.bytes, parts: &self.parts[..self.parts.len().min(count)] }
     }
 
-    /// All but its first `count` parts.
+    /// All but the first `count` parts.
     pub(crate) fn behind(&self, count: usize) -> Self {
         Self { bytes: self.bytes, parts: self.parts.get(count..).unwrap_or_default() }
     }
@@ -76,7 +76,7 @@ impl<'a> Args<'a> {
     }
 }
 
-/// A request that is kept for later.
+/// A request that is stored for later.
 #[derive(Clone)]
 pub(crate) struct OwnedArgs {
     bytes: Vec<u8>,
@@ -102,7 +102,7 @@ impl OwnedArgs {
         Args::new(&self.bytes, &self.parts)
     }
 
-    /// The parts that follow each other in `bytes` and have these lengths; `None` unless they are all of `bytes`.
+    /// The parts that lie one after the other in `bytes` and have these lengths; `None` unless they fill `bytes` exactly.
     pub(crate) fn of_lengths(bytes: Vec<u8>, lengths: &[u32]) -> Option<Self> {
         let mut end = 0usize;
         let parts = lengths.iter().map(|&len| {
@@ -114,29 +114,29 @@ impl OwnedArgs {
         (end == bytes.len()).then_some(Self { bytes, parts })
     }
 
-    /// The parts, one behind the other, and their lengths.
+    /// The concatenated parts, and their lengths.
     pub(crate) fn lengths(&self) -> (&[u8], impl ExactSizeIterator<Item = usize>) {
         (&self.bytes, self.parts.iter().map(|(start, end)| end - start))
     }
 
-    /// Bytes of memory that it takes.
+    /// The memory of the request, in bytes.
     pub(crate) fn size(&self) -> usize {
         self.bytes.capacity() + self.parts.capacity() * size_of::<(usize, usize)>()
     }
 }
 
-/// Finds one request after the other in a connection's input.
+/// Finds the requests in a connection's input, one after the other.
 #[derive(Default)]
 pub(crate) struct Parser {
-    /// The parts found so far, within the input from the beginning of this request, or within `unquoted`.
+    /// The parts found so far, as positions from the beginning of this request, or within `unquoted`.
     parts: Vec<(usize, usize)>,
-    /// The words of a line with quotes, without them, one behind the other.
+    /// If a line has quotes: its words without the quotes, concatenated.
     unquoted: Vec<u8>,
-    /// The number of parts of the array; `None` before its header was read.
+    /// The number of parts of the array; `None` until its header was read.
     announced: Option<usize>,
     /// The length of the bulk string whose header was read.
     bulk: Option<usize>,
-    /// The length of the input that was parsed.
+    /// The number of input bytes that were parsed.
     at: usize,
     /// The error that ends this input, once it is known.
     malformed: Option<Malformed>,
@@ -144,8 +144,8 @@ pub(crate) struct Parser {
 }
 
 impl Parser {
-    /// Searches for the end of the request at the beginning of `input`, which is the input of the last call and perhaps more. Returns the length of
-    /// the request once it is complete.
+    /// Searches for the end of the request at the beginning of `input`, which is the input of the last call, possibly with more bytes. Returns the
+    /// length of the request once it is complete.
     pub(crate) fn find(&mut self, input: &[u8], limits: RequestLimits) -> Result<Option<usize>, Malformed> {
         if let Some(malformed) = &self.malformed {
             return Err(malformed.clone());
@@ -188,31 +188,31 @@ impl Parser {
         Args::new(if self.has_quotes { &self.unquoted } else { input }, &self.parts)
     }
 
-    /// The start and end of each part, relative to the beginning of the request; `None` if they are not a part of it, because it has quotes.
+    /// The start and end of each part, relative to the beginning of the request; `None` if the parts are not in the input, because of quotes.
     pub(crate) fn parts(&self) -> Option<&[(usize, usize)]> {
         (!self.has_quotes).then_some(&self.parts)
     }
 
-    /// Makes the parser ready for a request from its beginning.
+    /// Makes the parser ready for the next request, from its beginning.
     pub(crate) fn next(&mut self) {
         self.parts.clear();
-        // A request of a million parts is rare, and its memory is not kept for the next.
+        // A request of a million parts is rare, so its memory is not kept for the next request.
         self.parts.shrink_to(1024);
         (self.unquoted, self.has_quotes) = (Vec::new(), false);
         (self.announced, self.bulk, self.at, self.malformed) = (None, None, 0, None);
     }
 
-    /// The end of the part that is being received, relative to the beginning of its request; 0 if unknown.
+    /// The end of the part that is being received, relative to the beginning of the request; 0 if unknown.
     pub(crate) fn end_of_part(&self) -> usize {
         self.bulk.map_or(0, |len| self.at + len + CRLF.len())
     }
 
-    /// Bytes of memory that it takes.
+    /// The memory of the parser, in bytes.
     pub(crate) fn size(&self) -> usize {
         self.parts.capacity() * size_of::<(usize, usize)>() + self.unquoted.capacity()
     }
 
-    /// Reads one bulk string; false if it is not complete.
+    /// Reads one bulk string; returns false if it is not complete.
     fn part(&mut self, input: &[u8], limits: RequestLimits) -> Result<bool, Malformed> {
         let len = match self.bulk {
             Some(len) => len,
@@ -243,7 +243,7 @@ impl Parser {
         Ok(true)
     }
 
-    /// Reads a type and a number, the length of a `what`; `None` if they are not complete.
+    /// Reads a header: a type, and a number that is the length of a `what`. Returns `None` if it is not complete.
     fn header(&mut self, input: &[u8], kind: u8, what: &str) -> Result<Option<i64>, Malformed> {
         let rest = &input[self.at..];
         let Some((&found, rest)) = rest.split_first() else {
@@ -278,7 +278,7 @@ impl Parser {
         self.unquoted.clear();
         self.has_quotes = line.iter().any(|byte| matches!(byte, b'"' | b'\''));
         let mut at = 0;
-        // As in Redis, any white space may come before a word, and not all of it ends one.
+        // As in Redis, any white space may precede a word, but only some of it ends a word.
         while let Some(skip) = line[at..].iter().position(|byte| !matches!(byte, b' ' | b'\t'..=b'\r')) {
             at = self.word(line, at + skip)?;
             if self.parts.len() > limits.parts {
@@ -288,7 +288,7 @@ impl Parser {
         Ok(Some(end + 1))
     }
 
-    /// Reads the word at `at`; returns the place after it.
+    /// Reads the word at `at`; returns the position after it.
     fn word(&mut self, line: &[u8], at: usize) -> Result<usize, Malformed> {
         if self.has_quotes {
             let start = self.unquoted.len();
@@ -306,8 +306,8 @@ fn is_end_of_word(byte: &u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r')
 }
 
-/// Appends the word at `at` without its quotes, which may begin within it and end it; returns the place after it. Double quotes have the escapes of C,
-/// and single ones that of a single quote, as in Redis.
+/// Appends the word at `at` without its quotes; these may begin inside the word, and end it. Returns the position after the word. As in Redis, double
+/// quotes allow the escapes of C, and single quotes only the escape of a single quote.
 fn unquote(line: &[u8], mut at: usize, word: &mut Vec<u8>) -> Result<usize, Malformed> {
     let unbalanced = || Malformed("unbalanced quotes in request".into());
     let mut quote = None;
@@ -346,19 +346,19 @@ fn unquote(line: &[u8], mut at: usize, word: &mut Vec<u8>) -> Result<usize, Malf
     }
 }
 
-/// The byte that the first two digits make.
+/// The byte that two hexadecimal digits encode.
 fn hex(digits: &[u8]) -> Option<u8> {
     let digit = |at: usize| char::from(*digits.get(at)?).to_digit(16);
     Some((digit(0)? << 4 | digit(1)?) as u8)
 }
 
-/// Whether a request begins like one of a browser. The connection has to end there, as in Redis: the following lines may be commands that a web
-/// page has put into the browser's request.
+/// Whether a request begins like an HTTP request of a browser. The connection must then end, as in Redis: the following lines may be commands that a
+/// web page has put into the browser's request.
 pub(crate) fn is_http(word: &[u8]) -> bool {
     word.eq_ignore_ascii_case(b"POST") || word.eq_ignore_ascii_case(b"Host:")
 }
 
-/// A number as Redis writes it: no sign but a minus, no leading zeros, no spaces.
+/// A number in the format of Redis: no sign except a minus, no leading zeros, no spaces.
 pub(crate) fn parse_number(text: &[u8]) -> Option<i64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let is_plain = match digits {

@@ -6,7 +6,7 @@ use redis_protocol::resp3::types::{OwnedFrame as Frame3, VerbatimStringFormat};
 
 use super::*;
 
-/// The reply as the library's decoder gives it in version 2.
+/// The value that the library's decoder should return for this reply in version 2.
 fn frame2(reply: &Reply) -> Frame2 {
     match reply {
         Reply::Simple(text) => Frame2::SimpleString(text.as_bytes().to_vec()),
@@ -23,7 +23,7 @@ fn frame2(reply: &Reply) -> Frame2 {
     }
 }
 
-/// The reply as the library's decoder gives it in version 3.
+/// The value that the library's decoder should return for this reply in version 3.
 fn frame3(reply: &Reply) -> Frame3 {
     let attributes = None;
     match reply {
@@ -45,7 +45,7 @@ fn frame3(reply: &Reply) -> Frame3 {
     }
 }
 
-/// Checks that another decoder reads `reply` in both versions, and that it ends where the bytes end.
+/// Checks that the library decodes `reply` in both versions, and that the reply ends where the bytes end.
 #[track_caller]
 fn check(reply: &Reply) {
     let encoded = |version| {
@@ -67,7 +67,7 @@ fn check(reply: &Reply) {
 
 #[test]
 fn numbers_and_lengths_beside_the_powers_of_ten_have_their_digits_and_nothing_else() {
-    // Catches digits that are counted by a logarithm, which rounds: a zero byte behind the reply, or a digit that is missing.
+    // Catches digits that are counted by a logarithm, which rounds: a zero byte after the reply, or a missing digit.
     for power in 0..=18 {
         for below in [-1, 0, 1, 2, 3, 20, 21, 22, 406, 407, 408, 4159, 4160, 4161] {
             let n = 10i64.pow(power) - below;
@@ -105,7 +105,7 @@ fn replies() -> impl Strategy<Value = Reply> {
 proptest! {
     #[test]
     fn every_reply_is_read_by_another_decoder_to_its_last_byte(reply in replies()) {
-        // Catches a length or a type that is wrong in one version, and bytes behind a reply.
+        // Catches a length or a type that is wrong in one version, and extra bytes after a reply.
         check(&reply);
     }
 }

@@ -28,7 +28,7 @@ fn request(parts: &[Vec<u8>]) -> Vec<u8> {
 
 #[test]
 fn what_is_no_request_is_refused_and_what_may_become_one_is_waited_for() {
-    // Catches a parser that waits for ever for impossible bytes, takes part of a request, or trusts an announced length.
+    // Catches a parser that waits for ever for impossible bytes, accepts part of a request, or trusts an announced length.
     let refused = [
         "*1\r\n+OK\r\n",
         "*1\r\n:1\r\n",
@@ -79,8 +79,8 @@ fn a_request_may_be_words_or_nothing_at_all() {
 
 #[test]
 fn words_may_have_quotes_and_escapes_as_in_redis() {
-    // Catches escapes that stay, quotes within a word that are taken for letters, and a word that goes on behind its quotes. Redis has given these
-    // answers: what it echoes, or that it refuses the line.
+    // Catches escapes that are not replaced, quotes within a word that are read as characters, and a word that continues after its closing quote. The
+    // expected values come from Redis: the text that it echoes, or `None` if it refuses the line.
     let words: [(&[u8], Option<&[u8]>); 29] = [
         (br#""a\nb\x41""#, Some(b"a\nbA")),
         (br#""\x4G\x4\q\\\"\t\r\b\a""#, Some(b"x4Gx4q\\\"\t\r\x08\x07")),
@@ -119,7 +119,7 @@ fn words_may_have_quotes_and_escapes_as_in_redis() {
         let expected = expected.map(|word| Some((vec![word.to_vec()], line.len()))).ok_or_else(unbalanced);
         assert_eq!(found, expected, "{}", word.escape_ascii());
     }
-    // A line may be looked at again.
+    // A line may be parsed again from its beginning.
     let mut parser = Parser::default();
     let sizes = [(); 3].map(|()| parser.find(b"echo \"a\"\r\n", WIDE).map(|_| parser.size()));
     assert!(sizes[0].is_ok() && sizes[1..] == [sizes[0].clone(), sizes[0].clone()], "{sizes:?}");
@@ -132,7 +132,7 @@ fn limits_hold_for_what_is_announced() {
     // Catches a limit that is checked only after the bytes have arrived, or that is off by one.
     let limits = RequestLimits { bytes: 20, parts: 2 };
     assert!(find(b"*3\r\n", limits).is_err());
-    // The array's header and the string's take nine bytes.
+    // The headers of the array and of the string take nine bytes.
     assert_eq!(find(b"*1\r\n$11\r\n", limits), Ok(None));
     assert!(find(b"*1\r\n$12\r\n", limits).is_err());
 }
@@ -144,7 +144,7 @@ proptest! {
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
         behind in prop::collection::vec(any::<u8>(), 0..10),
     ) {
-        // Catches a parser that loses its place between reads, or takes bytes of the next request.
+        // Catches a parser that loses its position between reads, or takes bytes of the next request.
         let mut bytes = request(&parts);
         let len = bytes.len();
         bytes.extend_from_slice(&behind);
@@ -179,7 +179,7 @@ proptest! {
 
     #[test]
     fn numbers_are_those_that_are_written_as_they_would_be_printed(text in "[-+0-9 ]{0,20}", n in any::<i64>()) {
-        // Catches signs, spaces and zeros that Redis refuses.
+        // Catches signs, spaces and zeros that Redis refuses, but that are accepted here.
         let parsed = parse_number(text.as_bytes());
         prop_assert_eq!(parsed, text.parse().ok().filter(|n: &i64| n.to_string() == text));
         prop_assert_eq!(parse_number(n.to_string().as_bytes()), Some(n));

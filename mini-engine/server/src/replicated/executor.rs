@@ -1,12 +1,12 @@
-//! Carries out what a group has agreed on, and reads: the commands of the server of one node, against the database of a group.
+//! Carries out reads, and the proposals that a group has agreed on: it runs the same commands as a server of one node, on the database of a group.
 //!
-//! What an apply does follows from the database and the proposal alone. So its limits are constants ([`MAX_REQUEST_BYTES`]), its time is the instant of
-//! the proposal, and commands that depend on more (SCRIPT's texts, cursors, other databases) are not carried out in one.
+//! The result of an apply depends only on the database and the proposal. So its limits are constants ([`MAX_REQUEST_BYTES`]), its time is the instant
+//! of the proposal, and it does not carry out commands that depend on other state (the texts of SCRIPT, cursors, other databases).
 //!
-//! A write that is refused leaves nothing behind and has its reply, as anywhere else. A failure of the engine, such as damage or a full disk, ends the
-//! apply, because the other nodes do not have it.
+//! A refused write changes nothing and has an error reply, as on any server. A failure of the engine, such as damage or a full disk, ends the apply,
+//! because the other nodes do not have this failure.
 //!
-//! Clients' data is in a keyspace of its own ([`KEYSPACE`]). So no key is reserved for what the state machine stores beside it.
+//! Clients' data is in a separate keyspace ([`KEYSPACE`]). So no key is reserved for the data that the state machine stores in the same database.
 
 use std::time::SystemTime;
 
@@ -31,27 +31,28 @@ use crate::state::scripts::Scripts;
 /// The keyspace of a group's database that holds the clients' data.
 pub const KEYSPACE: &str = "0";
 
-/// The bytes that the writes of a proposal store and reply, at most, unless it is one write. They are in memory until the proposal is applied.
+/// The maximum number of bytes that the writes of a proposal store and reply, unless it is a single write. They are in memory until the proposal is
+/// applied.
 const MAX_PROPOSAL_BYTES: usize = 64 << 20;
 
-/// Carries out proposals and reads. Each state machine has one for its proposals, and a group some for its reads.
+/// Carries out proposals and reads. Each state machine has one executor for its proposals, and each group has some for its reads.
 ///
-/// It holds a handle of the database that it was given last, until it is dropped.
+/// Until it is dropped, it holds a handle of the database that it was given last.
 pub struct Executor {
     instant: AppliedInstant,
-    /// The instant of the last proposal, which may not be stored yet.
+    /// The instant of the last proposal; it may not be stored yet.
     latest: u64,
     state: Option<KeyState>,
 }
 
 impl Executor {
-    /// An executor for the group with this instant.
+    /// Creates an executor for the group with this instant.
     pub fn new(instant: AppliedInstant) -> Self {
         Self { instant, latest: 0, state: None }
     }
 
-    /// Whether the writes of a proposal depend on what is stored; if not, those of consecutive proposals may be in one batch. A proposal without writes
-    /// is there to raise the instant, at once.
+    /// Whether the writes of a proposal depend on stored data; if not, the writes of consecutive proposals may share one batch. A proposal without
+    /// writes counts as one that reads, so that it raises the instant at once.
     pub fn reads(proposal: &Proposal) -> bool {
         let is_blind = |write: &Write| match &write.0 {
             Kind::Request(request) => {
@@ -63,17 +64,17 @@ impl Executor {
         proposal.writes.is_empty() || !proposal.writes.iter().all(is_blind)
     }
 
-    /// Adds what the proposal, an entry of this term, writes to `batch`, with the instant, and returns the replies. The group's instant is raised to that of the proposal if it
-    /// [`reads`](Self::reads), and otherwise with the next one.
+    /// Adds the writes of the proposal, a log entry of this term, and its instant to `batch`, and returns the replies. The group's instant is raised
+    /// to that of the proposal now if the proposal [`reads`](Self::reads), and otherwise with the next proposal that does.
     ///
     /// # Errors
-    /// Those of the engine. Then the node has to end: the others do not have the same.
+    /// Returns errors of the engine. Then the node must end: the other nodes do not have the same error.
     pub fn apply(&mut self, db: &Db, term: u64, proposal: &Proposal, batch: &mut WriteBatch) -> Result<Replies> {
         self.instant.recover(db)?;
         self.latest = self.latest.max(self.instant.millis()).max(proposal.at);
         if Self::reads(proposal) {
-            // Everything before is stored. Otherwise entries might expire by an instant that is not: a node that is killed now would come to them
-            // again, and find less than the others.
+            // Everything before this proposal is stored. Otherwise entries might expire by an instant that is not stored yet: if the node were killed
+            // now, it would apply them again, and find fewer keys than the other nodes.
             self.instant.raise(self.latest);
         }
         let mut keyspace = begin(db, instant::time(self.latest))?;
@@ -85,11 +86,10 @@ impl Executor {
         Ok(Replies(replies))
     }
 
-    /// The bytes of the reply to a request that only reads. It may have to wait for the disk, and takes as long as the entries are many that it
-    /// visits.
+    /// The reply to a request that only reads, as bytes. The call may wait for the disk, and its time grows with the number of visited entries.
     ///
     /// # Errors
-    /// [`Error::Closed`] if a snapshot has replaced the database. Others are the reply.
+    /// [`Error::Closed`] if a snapshot has replaced the database. Other errors are returned as the reply.
     pub fn read(&mut self, cursors: &ScanCursors, db: &Db, request: &Request) -> Result<Vec<u8>> {
         let mut keyspace = begin(db, self.instant.system_time())?;
         let state = self.state(db);
@@ -103,7 +103,7 @@ impl Executor {
         Ok(encode(&outcome.unwrap_or_else(Refusal::into_reply), request.version))
     }
 
-    /// What commands depend on, with `db` as the database. It is the same on every node, so no user can choose it.
+    /// The state on which commands depend, with `db` as the database. It is the same on every node, so users cannot configure it.
     fn state(&mut self, db: &Db) -> &mut KeyState {
         let state = self.state.get_or_insert_with(|| KeyState {
             db: db.clone(),
@@ -118,24 +118,24 @@ impl Executor {
     }
 }
 
-/// The clients' keyspace at an instant.
+/// The clients' keyspace at this instant.
 fn begin(db: &Db, instant: SystemTime) -> Result<Keyspace> {
     Ok(Keyspace::at(Database { number: 0, stored: db.keyspace(KEYSPACE)? }, instant))
 }
 
-/// Runs a command over keys for a client that speaks `version`. No reply takes several steps, since the keyspace is one of several commands.
+/// Runs a command over keys for a client that uses protocol `version`. No reply takes several steps, since the keyspace is made for several commands.
 fn run(state: &mut KeyState, keyspace: &mut Keyspace, version: Version, command: &Command, args: Args<'_>) -> Outcome {
     let (listing, after) = (&mut None, &mut After::Nothing);
     run_keys(&mut KeyContext { state, version, listing, refusal: None, after }, keyspace, command, args)
 }
 
-/// The command of a request, if it is one of keys.
+/// The command of a request, if it is a command over keys.
 fn command(args: Args<'_>) -> Result<&'static Command, Refusal> {
     let command = commands::find(args)?;
     check(command.scope() == Scope::Keys && !command.runs_at_once(), command).map(|()| command)
 }
 
-/// The command of a request that may be carried out in a proposal.
+/// The command of a request, if a proposal may contain it.
 fn command_of_proposal(args: Args<'_>) -> Result<&'static Command, Refusal> {
     let command = command(args)?;
     check(command.follows_from_keys(), command).map(|()| command)
@@ -190,7 +190,7 @@ fn read(state: &mut KeyState, keyspace: &mut Keyspace, request: &Request) -> Out
     run(state, keyspace, request.version, command, request.args())
 }
 
-/// The expiry of a key in milliseconds since 1970; 0 if it has none, or is not there.
+/// The expiry time of a key in milliseconds since 1970; 0 if it has none, or if the key is absent.
 fn expiry(keyspace: &Keyspace, key: &[u8]) -> Result<u64> {
     let found = keyspace.get_with_expiry(key)?;
     Ok(found.and_then(|(_, at)| at).map_or(0, |at| since_1970(at).as_millis() as u64))
@@ -216,12 +216,12 @@ fn carry_out(state: &mut KeyState, keyspace: &mut Keyspace, transaction: &Transa
     replies.map(Reply::Array)
 }
 
-/// The engine's error, unless every node has the same.
+/// The engine's error, unless every node gets the same error.
 fn failure(refusal: &Refusal) -> Option<&Error> {
     refusal.cause().filter(|error| !matches!(error, Error::InvalidArgument(_)))
 }
 
-/// Refuses a write if those before it, of the same proposal, leave no room for it.
+/// Refuses a write if the earlier writes of the same proposal leave no room for it.
 fn check_room(keyspace: &Keyspace, reply: &Reply, used: usize) -> Result<(), Refusal> {
     let is_too_long = used > 0 && used + keyspace.bytes() + reply.size() > MAX_PROPOSAL_BYTES;
     match is_too_long || keyspace.ranges_of_all() > MAX_BATCH_RANGES as usize {

@@ -1,11 +1,11 @@
-//! Servers that are nodes of a cluster: the boundary to its groups, and the commands carried out on their databases. Without consensus;
-//! `mini-engine-cluster` has that.
+//! Servers that are nodes of a cluster: the boundary to the groups, and the commands that are carried out on their databases. This module has no
+//! consensus; `mini-engine-cluster` adds it.
 //!
-//! * [`Server::run_in_cluster`](crate::Server::run_in_cluster) passes requests for keys to [`Groups`], and answers all others itself.
-//! * A [`Proposal`] holds writes of any clients, for the log of a group. Every node [applies](Executor::apply) it, and comes to the same contents and
-//!   replies whatever its clock and its settings are.
-//! * An [`Executor`] also reads.
-//! * [`Watches`] notes which watched keys are written, for transactions.
+//! * [`Server::run_in_cluster`](crate::Server::run_in_cluster) passes requests for keys to [`Groups`], and handles all other requests itself.
+//! * A [`Proposal`] holds writes of any number of clients, for the log of a group. Every node [applies](Executor::apply) it, with the same contents
+//!   and replies as a result, whatever the node's clock and settings are.
+//! * An [`Executor`] also carries out reads.
+//! * [`Watches`] records which watched keys are written, for transactions.
 //! * An [`AppliedInstant`] is the clock of a group's database.
 //!
 //! ```

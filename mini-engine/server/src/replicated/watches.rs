@@ -1,4 +1,4 @@
-//! [`Watches`]: which keys clients of a leader watch, and which of them are written.
+//! [`Watches`]: the keys that clients of a leader watch, and the writes of these keys.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -7,19 +7,19 @@ use std::sync::{Arc, Weak};
 use crate::commands::{self, Named};
 use crate::groups::{Changed, Kind, Request, Write};
 
-/// The number of keys from which on those that nobody watches any more are dropped.
+/// The number of keys from which on keys that are no longer watched are dropped.
 const SWEEP_AT: usize = 64;
 
-/// The watched keys of a group on its leader. It sees each write on its way into the log.
+/// The watched keys of a group, on the group's leader. It is called for each write before the write goes into the log.
 #[derive(Debug, Default)]
 pub struct Watches {
-    /// Who watches a key. Each ends with its EXEC, UNWATCH or connection.
+    /// The watches of each key. Each watch ends with its EXEC, UNWATCH or connection.
     keys: BTreeMap<Vec<u8>, Vec<Weak<AtomicBool>>>,
     sweep_at: usize,
 }
 
 impl Watches {
-    /// Notes a write that is proposed next: of all writes of the group, in the order of its log.
+    /// Records a write that is proposed next; called for all writes of the group, in the order of its log.
     pub fn note(&mut self, write: &mut Write) {
         match &mut write.0 {
             Kind::Watch { keys, changed } => keys.iter().for_each(|key| self.watch(key, changed)),
@@ -71,7 +71,7 @@ impl Watches {
     }
 }
 
-/// Whoever watches the key learns of the write.
+/// Marks the watches of a key as changed.
 fn set(watches: Option<Vec<Weak<AtomicBool>>>) {
     for watch in watches.into_iter().flatten().filter_map(|watch| watch.upgrade()) {
         Changed(watch).set();

@@ -1,9 +1,9 @@
-//! The session of a client of a cluster: which requests are passed to its groups, and what comes back.
+//! The session of a client of a cluster: the requests that it passes to the groups, and their replies.
 //!
-//! The node answers a request that concerns the connection or the node itself, as a server of one node does. Writes, reads, EXEC and WATCH are for the
-//! group that has their keys, and if this node does not lead it, a redirection is the reply, also while MULTI queues, as in Redis Cluster.
+//! A request that concerns the connection or the node itself is carried out by the node, as by a server of one node. Writes, reads, EXEC and WATCH go
+//! to the group that has their keys. If this node does not lead the group, the reply is a redirection, as in Redis Cluster, even while MULTI queues.
 //!
-//! Requests of one kind that arrive together are passed on together. They stay in the input until their replies come.
+//! Requests of the same kind that arrive together are passed on together. The requests stay in the input until their replies come.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -23,22 +23,22 @@ use crate::settings::MAX_REQUEST_BYTES;
 use crate::state::context::{After, Context};
 use crate::state::shared::Shared;
 
-/// Bounds of the requests that are passed on together: one more may go beyond the bytes.
+/// Bounds of the requests that are passed on together; the last request may exceed the bound on bytes.
 const MOST_REQUESTS: usize = 1000;
 const MOST_BYTES: usize = 1 << 20;
 
-/// What the session of a client of a cluster keeps beside the client.
+/// The state of a cluster client's session, in addition to that of any client.
 pub(super) struct Grouped {
     may_be_stale: bool,
     watched: Vec<Watched>,
-    /// The bytes of memory of what is watched.
+    /// The memory of the watched keys, in bytes.
     watched_bytes: usize,
-    /// Of a WATCH that was passed on: its keys, each once.
+    /// For a WATCH that was passed on: its keys, each once.
     watching: Option<(Vec<ByteBuf>, Changed)>,
-    /// The time at which the last requests were passed on, and their bytes until their replies come.
+    /// The time at which requests were last passed on, and the bytes of these requests until their replies come.
     asked: Instant,
     asked_bytes: usize,
-    /// Requests that are passed on together: fewer where replies were long lately, so that few are passed on again.
+    /// The maximum number of requests that are passed on together: smaller after long replies, so that few requests must be passed on again.
     most: usize,
 }
 
@@ -57,7 +57,7 @@ impl Default for Grouped {
 }
 
 impl Grouped {
-    /// Takes reads, or writes, from the beginning of the input, at most `most`, for their groups. None if the first request has to be looked at alone.
+    /// Takes reads, or writes, from the beginning of the input, at most `most`, for their groups. Takes none if the first one must be handled alone.
     pub(super) fn gather(
         &mut self,
         context: &mut Context<'_>,
@@ -107,7 +107,7 @@ impl Grouped {
         context.shared.clients.note(context.client.id, command, self.asked);
     }
 
-    /// Carries out a request that concerns the connection or the node, queues it, or passes it on: then `after` says so.
+    /// Carries out a request that concerns the connection or the node, queues it, or passes it on; in the last case, sets `after`.
     pub(super) fn dispatch(&mut self, context: &mut Context<'_>, command: &'static Command, args: Args<'_>) -> Outcome {
         let is_queued = context.client.transaction.is_some();
         match command.name() {
@@ -145,7 +145,7 @@ impl Grouped {
             ("CLUSTER", Some(groups)) => {
                 groups.cluster(&Request::of_args(context.client.version, OwnedArgs::new(&args)))
             }
-            // No slot moves, so none is asked for.
+            // Slots never move, so ASKING has no effect.
             ("READONLY" | "READWRITE" | "ASKING", _) => Reply::OK,
             _ => {
                 let outcome = run_alone(context, command, args);
@@ -164,11 +164,11 @@ impl Grouped {
         reply
     }
 
-    /// The slot of a request for keys, and the request as a group carries it out, if this node may pass it on.
+    /// The slot of a request for keys, and the request in the form that a group carries out, if this node may pass it on.
     fn route(&self, context: &mut Context<'_>, command: &Command, args: Args<'_>) -> Result<(u16, Request), Refusal> {
         let version = context.client.version;
         if command.name() == "EVALSHA" {
-            // Another node need not know the script.
+            // The script's text replaces its hash, because another node may not have the script.
             let text = commands::scripts::text(&context.shared.keys, args.at(1))?.as_bytes();
             let parts = [&b"EVAL"[..], text].into_iter().chain(args.from(2));
             let request = Request::of_args(version, OwnedArgs::of_parts(parts));
@@ -176,7 +176,7 @@ impl Grouped {
             return Ok((self.slot(context, eval, request.args())?, request));
         }
         if command.name() == "EVAL" {
-            // EVALSHA finds it from now on.
+            // From now on EVALSHA finds the script.
             commands::scripts::keep(&mut context.shared.keys, args.at(1));
         }
         let slot = self.slot(context, command, args)?;
@@ -209,7 +209,7 @@ impl Grouped {
         Ok(Reply::Nothing)
     }
 
-    /// Keeps what the reply to WATCH has of its keys.
+    /// Stores the term and the expiry times from the reply to WATCH.
     fn watched(&mut self, reply: &[u8]) -> Reply {
         let (keys, changed) = self.watching.take().unwrap_or_default();
         let Some((term, expiries)) = groups::decode_watched(reply).filter(|(_, expiries)| expiries.len() == keys.len())
@@ -256,7 +256,7 @@ impl Grouped {
         Ok(Reply::Nothing)
     }
 
-    /// Keeps the request that was passed on alone in the pipeline, until its reply comes.
+    /// Keeps a request that was passed on alone: it stays in the pipeline until its reply comes.
     pub(super) fn hold(
         &mut self,
         context: &mut Context<'_>,
@@ -270,7 +270,7 @@ impl Grouped {
         }
     }
 
-    /// Appends the replies of groups to the first requests that were passed on. Returns the length of these in the input.
+    /// Appends the replies of groups to the first requests that were passed on. Returns the length of these requests in the input.
     pub(super) fn answered(
         &mut self,
         context: &mut Context<'_>,
@@ -296,20 +296,20 @@ impl Grouped {
         }
         context.shared.counters.commands += done as u64;
         if done < pipeline.len() {
-            // The parser is already behind the requests that are passed on again.
+            // The parser is already past the requests that are passed on again.
             parser.next();
         }
         self.most = if done < pipeline.len() { done } else { (2 * self.most).min(MOST_REQUESTS) };
         pipeline.end_of(done)
     }
 
-    /// Bytes of memory.
+    /// The memory of this state, in bytes.
     pub(super) fn size(&self) -> usize {
         self.watched_bytes + self.asked_bytes
     }
 }
 
-/// Whether a request goes to the groups with those before it.
+/// Whether a request can be passed to the groups together with those before it.
 fn joins(ask: Option<&Ask>, command: &Command) -> bool {
     match ask {
         None => true,
@@ -319,7 +319,7 @@ fn joins(ask: Option<&Ask>, command: &Command) -> bool {
 }
 
 fn queue(context: &mut Context<'_>, command: &Command, request: &Request) -> Outcome {
-    // Of EVALSHA, what is queued is EVAL.
+    // A queued EVALSHA is stored as EVAL.
     let queued = commands::find(request.args())?;
     if !queued.follows_from_keys() {
         let name = command.name();
@@ -332,7 +332,7 @@ fn is_one_group(shared: &Shared) -> bool {
     shared.groups.as_ref().is_some_and(|groups| groups.is_one_group())
 }
 
-/// The slot of a request that this node passes on.
+/// The slot of a request, if this node may pass the request on.
 fn direct(shared: &Shared, slot: Option<u16>, access: Access) -> Result<u16, Refusal> {
     let slot = slot.unwrap_or(0);
     let redirection = shared.groups.as_ref().and_then(|groups| groups.redirect(slot, access));

@@ -1,17 +1,17 @@
 //! The small language of the Harvard LSM coursework (CS265), one command per line:
 //!
-//! * `p KEY VALUE` stores; prints nothing.
+//! * `p KEY VALUE` stores a pair; prints nothing.
 //! * `g KEY` prints the value, or an empty line.
-//! * `r FROM TO` prints `key:value` for each key from FROM up to TO, which is excluded, on one line with spaces between.
-//! * `d KEY` removes; prints nothing.
+//! * `r FROM TO` prints `key:value` for each key from FROM up to TO, which is excluded, on one line with spaces between the pairs.
+//! * `d KEY` removes a key; prints nothing.
 //! * `l "FILE"` stores the pairs of a binary file of 32-bit numbers; prints nothing.
 //! * `s` prints the number of pairs, the size of each level, and the pairs of a small database.
 //!
-//! Keys and values are whole numbers of at most 64 bits, with a sign. A key is stored as eight bytes in the order of the numbers, and a value as
-//! its digits. The reply to an invalid line begins with `error:`, which the language does not define.
+//! Keys and values are whole numbers of at most 64 bits, with a sign. A key is stored as eight bytes whose order is that of the numbers, and a value
+//! as its digits. The reply to an invalid line begins with `error:`, which the language does not define.
 //!
-//! Differences: `s` gives bytes for each level, since an entry of this engine may still be in the log, and gives no level with
-//! each pair. `l` is refused unless the server was given a directory to load from.
+//! Differences from the coursework: `s` prints bytes for each level, since an entry of this engine may still be in the log, and prints no level for
+//! each pair. `l` is refused unless the server was started with a directory from which to load.
 
 use std::ops::Bound;
 use std::path::{Component, Path};
@@ -26,7 +26,7 @@ use crate::state::job::Job;
 use crate::state::keyspace::{Direction, Keyspace};
 use crate::state::shared::Shared;
 
-/// The longest line.
+/// The maximum length of a line, in bytes.
 const LONGEST_LINE: usize = 4096;
 /// Carries out the first line of `input`.
 pub(crate) fn step(shared: &mut Shared, client: &mut Client, input: &[u8], output: &mut Output) -> Step {
@@ -86,7 +86,7 @@ fn run(context: &mut Context<'_>, line: &[u8]) -> Result<Outcome, Refusal> {
         ["s"] => return Ok(Outcome::Later(Job::Statistics)),
         ["l", ..] => {
             let job = load(context.shared, line[1..].trim())?;
-            // Others see its pairs from now on, and they are synced at its end.
+            // From now on other clients see the pairs; they are synced at the end of the job.
             context.shared.loads += 1;
             return Ok(Outcome::Later(job));
         }
@@ -114,7 +114,7 @@ fn range(shared: &Shared, keyspace: &Keyspace, from: i64, to: i64) -> Result<Str
     Ok(line)
 }
 
-/// The file with this `name`, which must be inside the directory to load from.
+/// The file with this `name`, which must be inside the directory from which to load.
 fn load(shared: &Shared, name: &str) -> Result<Job, Refusal> {
     let Some(directory) = &shared.settings.load_from else {
         return Err(Refusal::new("this server loads no files: start it with --load-from DIR"));
@@ -128,13 +128,13 @@ fn load(shared: &Shared, name: &str) -> Result<Job, Refusal> {
     Ok(Job::Load(directory.join(path)))
 }
 
-/// A reply as lines.
+/// Encodes a reply as lines.
 pub(crate) fn encode(reply: &Reply, output: &mut Output) {
     match reply {
         Reply::Bulk(bytes) => output.put_value(bytes),
         Reply::Text(text) => output.put(text.as_bytes()),
         Reply::Error(text) => output.put(format!("error: {text}").as_bytes()),
-        // No command of this language has such replies.
+        // No command of this language returns such replies.
         Reply::Integer(_)
         | Reply::Simple(_)
         | Reply::Null

@@ -1,4 +1,4 @@
-//! The metrics for Prometheus: `GET /metrics` over HTTP/1.1, of which no more is spoken than that. A connection ends with its first reply.
+//! The metrics for Prometheus: `GET /metrics` over HTTP/1.1, of which nothing else is supported. A connection ends with its first reply.
 
 use super::step::Step;
 use crate::protocol::output::Output;
@@ -6,7 +6,7 @@ use crate::protocol::reply::Reply;
 use crate::state::metrics;
 use crate::state::shared::Shared;
 
-/// The longest request, with its headers.
+/// The maximum length of a request with its headers, in bytes.
 const LONGEST: usize = 16 << 10;
 
 /// Answers the request at the beginning of `input`.
@@ -36,7 +36,7 @@ fn respond(status: &str, body: &str, output: &mut Output) {
     output.put(body.as_bytes());
 }
 
-/// An error instead of the reply: that of a failed sync, which no reply of this language waits for.
+/// Replaces the reply by an error after a failed sync; no reply of this language waits for a sync.
 pub(super) fn encode(reply: &Reply, output: &mut Output) {
     if let Reply::Error(text) = reply {
         respond("500 Internal Server Error", text, output);

@@ -1,11 +1,10 @@
-//! Sessions, which turn the bytes of clients into replies. They have no sockets and no threads, so that tests and the
-//! fuzzer drive exactly what the server runs.
+//! Sessions, which turn the bytes of clients into replies. They have no sockets or threads, so tests and the fuzzer run exactly the server's code.
 //!
-//! `Session::step` carries out one request of one client, or several that may go together. Writes go to the engine at once, buffered, so the next
-//! request of any client sees them. A write that would have to wait is not begun, and its step has no effect: the caller waits for room on another
-//! thread, and then repeats the step or has it [refused](Session::refuse). The caller syncs before it sends any reply of that turn, if
-//! `Shared::must_sync` says so. So with `synced` no reply, even of a read, tells a client about writes that a power failure could take back. Only
-//! reads after a failed sync may do so.
+//! `Session::step` carries out one request of one client, or several requests that may be carried out together. Writes are passed to the engine at
+//! once, buffered, so the next request of any client sees them. A write that would have to wait is not begun, and the step has no effect: the caller
+//! waits for room on another thread, and then repeats the step or has the request [refused](Session::refuse). If `Shared::must_sync` returns true,
+//! the caller syncs before it sends any reply of that turn. So with `synced`, no reply, not even of a read, shows a client writes that a power
+//! failure could undo. Only reads after a failed sync may show such writes.
 
 mod grouped;
 mod lines;
@@ -36,27 +35,27 @@ use crate::state::context::{After, Client, Context, Transaction};
 use crate::state::listing::Listing;
 use crate::state::shared::Shared;
 
-/// What a client speaks.
+/// The language that a client uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Language {
     Resp,
     Lines,
-    /// HTTP, as far as Prometheus needs it.
+    /// The part of HTTP that Prometheus needs.
     Http,
 }
 
-/// One client's side of the conversation.
+/// The server's state of the conversation with one client.
 pub(crate) struct Session {
     language: Language,
     parser: Parser,
     pipeline: Pipeline,
     client: Client,
-    /// Of a client of a cluster.
+    /// The state of a client of a cluster.
     grouped: Grouped,
 }
 
 impl Session {
-    /// The session of a client.
+    /// Creates the session of a client.
     pub(crate) fn new(shared: &mut Shared) -> Self {
         let language = match shared.settings.protocol {
             Protocol::Resp => Language::Resp,
@@ -66,7 +65,7 @@ impl Session {
         Self::of(language, id, shared)
     }
 
-    /// The session of Prometheus, which is not among the clients.
+    /// Creates the session of Prometheus, which does not count as a client.
     pub(crate) fn of_metrics(shared: &Shared) -> Self {
         Self::of(Language::Http, 0, shared)
     }
@@ -82,13 +81,12 @@ impl Session {
         self.client.id
     }
 
-    /// The held request is refused if it still waits, because there is no room for its writes or no database.
+    /// Lets the held request be refused if it still has to wait, because there is no room for its writes or no database.
     pub(crate) fn refuse(&mut self, refusal: Option<Error>) {
         self.client.refusal = refusal;
     }
 
-    /// Carries out the first request of `input`, or several that may go together, at most `most`, and appends the replies to
-    /// `output`.
+    /// Carries out the first request of `input`, or several that may be carried out together, at most `most`, and appends the replies to `output`.
     pub(crate) fn step(&mut self, shared: &mut Shared, input: &[u8], most: usize, output: &mut Output) -> Step {
         let step = match self.language {
             Language::Resp => self.step_of_resp(shared, input, most, output),
@@ -179,13 +177,13 @@ impl Session {
         }
         context.shared.clients.note(context.client.id, last, begun);
         match context.after {
-            // Earlier requests of the step are not repeated.
+            // Earlier requests of the step must not be repeated.
             After::Hold(wait) if requests == 0 => Step::Held(wait),
             _ => Step::Done { len, requests },
         }
     }
 
-    /// Appends the replies of groups to the first requests that were passed on to them. Returns the length of these in the input.
+    /// Appends the replies of groups to the first requests that were passed to them. Returns the length of these requests in the input.
     pub(crate) fn answered(
         &mut self,
         shared: &mut Shared,
@@ -206,12 +204,12 @@ impl Session {
         }
     }
 
-    /// The minimum length of the input at which the request at its beginning is complete, as far as known.
+    /// The minimum length of the input at which its first request can be complete, as far as known.
     pub(crate) fn expects(&self) -> usize {
         self.parser.end_of_part()
     }
 
-    /// Bytes of memory besides the input and the output.
+    /// The memory of the session other than the input and the output, in bytes.
     pub(crate) fn size(&self) -> usize {
         let transaction = self.client.transaction.as_ref().map_or(0, Transaction::size);
         let listing = self.client.listing.as_ref().map_or(0, Listing::size);
@@ -219,7 +217,7 @@ impl Session {
     }
 }
 
-/// Finds the command, checks that it may run now, and runs or queues it.
+/// Finds the command, checks that it may run now, and then runs or queues it.
 fn dispatch(
     shared: &mut Shared,
     (client, grouped): (&mut Client, &mut Grouped),
@@ -247,7 +245,7 @@ fn dispatch(
             reply
         }
         Err(refusal) => {
-            // A transaction with a missing command is not carried out.
+            // A transaction that lacks a command must not be carried out.
             if let Some(transaction) = &mut context.client.transaction {
                 transaction.spoil();
             }
@@ -257,14 +255,14 @@ fn dispatch(
     (reply, context.after)
 }
 
-/// The next step for a command that may be carried out.
+/// The next action for a command that may be carried out.
 enum Next {
     Run(&'static Command),
-    /// It was queued.
+    /// The command was queued.
     Reply(Reply),
 }
 
-/// The command of a request that the client may send now.
+/// The command of a request that the client may send at this point.
 fn find(context: &mut Context<'_>, args: Args<'_>, now: Instant) -> Result<&'static Command, Refusal> {
     let command = commands::find(args)?;
     context.shared.clients.note(context.client.id, command.name(), now);

@@ -1,17 +1,17 @@
 //! Requests of one client that arrive together and are carried out together.
 //!
-//! Each of them reads or writes the value of one key. Their keys are searched for together, as in MGET, because a search spends most of its time
-//! waiting for memory. Their writes go into one batch, which is one record of the log. Each request sees the writes of the earlier ones, and has
-//! its own reply.
+//! Each of them reads or writes the value of one key. The server searches for their keys together, as for MGET, because a search spends most of its
+//! time waiting for memory. Their writes are one batch: one record of the log. Each request sees the writes of earlier ones, and has its own reply.
 //!
-//! Bounds: a request longer than [`ENOUGH_BYTES`] goes alone. The values that are read together, and the replies of a step, have that many bytes
-//! plus one value; the remaining requests wait for the next step, and go one by one until replies are short. Otherwise their values would be read
-//! again in each step.
+//! Bounds: a request longer than [`ENOUGH_BYTES`] is carried out alone. The values that are read together, and the replies of a step, have at most
+//! that many bytes plus one value. The remaining requests wait for the next step, and are carried out one by one until replies are short again.
+//! Otherwise their values would be read again in each step.
 //!
-//! If the batch would have to wait, nothing is done, and the requests are carried out again later.
+//! If the batch would have to wait, the step has no effect, and the requests are carried out again later.
 //!
-//! If some value cannot be read, the requests are carried out one by one. If the batch cannot be written, every request that has a write in it gets
-//! the error, since part of the batch may be in the log. The others are carried out again: a database that refuses writes still answers reads.
+//! If a value cannot be read, the requests are carried out one by one. If the batch cannot be written, every request with a write in it gets the
+//! error, since a part of the batch may be in the log. The other requests are carried out again: a database that refuses writes can still serve
+//! reads.
 
 use mini_engine::Result;
 
@@ -25,40 +25,40 @@ use crate::state::keyspace::Keyspace;
 
 /// The maximum number of requests that are carried out together.
 const MOST: usize = 16;
-/// Bytes of values, or of replies, that are enough for one step, unless the limit of a request is smaller.
+/// The number of bytes of values, or of replies, that is enough for one step, unless the limit of a request is smaller.
 const ENOUGH_BYTES: usize = 64 << 10;
 
-/// Memory is kept for so many parts.
+/// The number of parts for which memory is kept.
 const KEPT_PARTS: usize = 1024;
 
 struct Request {
     command: &'static Command,
-    /// The start of its parts among all parts, and their number.
+    /// The index of the request's first part among all parts, and the number of its parts.
     parts: (usize, usize),
-    /// Its end in the input.
+    /// The end of the request in the input.
     end: usize,
 }
 
-/// The requests at the beginning of a client's input. Its memory is kept for later requests.
+/// The requests at the beginning of a client's input. The memory of this structure is kept for later requests.
 #[derive(Default)]
 pub(super) struct Pipeline {
-    /// The start and end in the input of each part of all requests.
+    /// For each part of all requests, its start and its end in the input.
     parts: Vec<(usize, usize)>,
     requests: Vec<Request>,
-    /// The parts of a request that is a line, which is alone: they are not in the input.
+    /// The parts of a request that is a line: such a request is carried out alone, and its parts are not in the input.
     line: Option<OwnedArgs>,
-    /// Whether replies were long lately.
+    /// Whether replies were long recently, so that requests are carried out alone.
     goes_alone: bool,
 }
 
-/// Requests that were carried out: their number, and a bit for each that was answered with an error.
+/// The requests that were carried out: their number, and a bit for each that failed.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Done {
     pub(super) requests: usize,
     failed: u32,
 }
 
-// Each has its bit.
+// Each request has a bit.
 const _: () = assert!(MOST <= u32::BITS as usize);
 
 impl Done {
@@ -72,13 +72,13 @@ impl Done {
 }
 
 impl Pipeline {
-    /// Takes requests that may be carried out together from the beginning of `input`, at most `most`. The parser is left at the
-    /// first one that was not taken.
+    /// Takes requests that may be carried out together from the beginning of `input`, at most `most`. The parser is left at the first request that
+    /// was not taken.
     pub(super) fn gather(&mut self, parser: &mut Parser, input: &[u8], limits: RequestLimits, most: usize) {
         self.clear();
         let most = most.min(if self.goes_alone { 1 } else { MOST });
         let (mut end, mut is_long) = (0, false);
-        // Malformed bytes are found again, and reported, once the requests before them are carried out.
+        // The next step finds malformed bytes again, and reports them, after the requests before them are carried out.
         while self.requests.len() < most
             && !is_long
             && let Ok(Some(len)) = parser.find(&input[end..], limits)
@@ -101,7 +101,7 @@ impl Pipeline {
         self.line = None;
     }
 
-    /// Takes the request of this length that the parser has found at `begin` of the input.
+    /// Takes the request of this length that the parser has found at position `begin` of the input.
     pub(super) fn take(
         &mut self,
         parser: &mut Parser,
@@ -127,19 +127,19 @@ impl Pipeline {
         self.requests.len()
     }
 
-    /// The end in the input of so many requests.
+    /// The end in the input of the first `requests` requests.
     pub(super) fn end_of(&self, requests: usize) -> usize {
         self.requests[..requests].last().map_or(0, |last| last.end)
     }
 
-    /// Bytes of memory that it takes.
+    /// The memory of the pipeline, in bytes.
     pub(super) fn size(&self) -> usize {
         let line = self.line.as_ref().map_or(0, OwnedArgs::size);
         self.parts.capacity() * size_of::<(usize, usize)>() + self.requests.capacity() * size_of::<Request>() + line
     }
 
-    /// Carries out requests from the first on, and appends their replies to `output`, until these have [`ENOUGH_BYTES`]. Returns the number of
-    /// requests that were carried out, and their length in the input.
+    /// Carries out requests from the first one on, and appends their replies to `output`, until the replies have [`ENOUGH_BYTES`]. Returns the number
+    /// of requests that were carried out, and their length in the input.
     pub(super) fn carry_out(
         &mut self,
         context: &mut Context<'_>,
@@ -152,19 +152,19 @@ impl Pipeline {
             Ok(None) | Err(_) => self.answer(context, (input, output), run_alone),
         };
         let enough = enough(context);
-        // Requests go alone until a reply is short enough to be one of many.
+        // Requests are carried out alone until a reply is short enough to be one of many.
         if !context.is_held() {
             let is_long = done.requests == 1 && output.len() - begun > enough / MOST;
             self.goes_alone = done.requests < self.requests.len() || is_long;
         }
         if done.requests < self.requests.len() {
-            // The parser is already behind the requests that wait for the next step.
+            // The parser is already past the requests that wait for the next step.
             parser.next();
         }
         (done, self.end_of(done.requests))
     }
 
-    /// The keyspace of several requests.
+    /// The keyspace for all requests of the step.
     fn keyspace(&self, context: &Context<'_>, input: &[u8]) -> Result<Option<Keyspace>> {
         if self.requests.len() < 2 {
             return Ok(None);
@@ -172,7 +172,7 @@ impl Pipeline {
         let reading = self.all(input).filter(|(command, _)| command.reads_its_key());
         let keys: Vec<&[u8]> = reading.map(|(_, args)| args.at(1)).collect();
         if keys.is_empty() {
-            // It needs no overlay: no request reads an earlier one's writes.
+            // It needs no overlay, because no request reads the writes of an earlier one.
             return Ok(Some(Keyspace::of_command(context.client.database.clone())));
         }
         Keyspace::of_several_reading(context.client.database.clone(), &keys, enough(context)).map(Some)
@@ -203,8 +203,8 @@ impl Pipeline {
                 done = Done::default();
                 let enough = begun + enough(context);
                 for ((command, args), has_written) in self.all(input).zip(has_written) {
-                    // None may wait for the next step, because a write behind it would be tried twice. So reads that would return too much get the
-                    // same reply.
+                    // No request may wait for the next step, because a write behind it would then be tried twice. So reads that would return too much
+                    // get the same error.
                     let outcome = match has_written || output.len() >= enough {
                         true => Err(Refusal::from(error.clone())),
                         false => run_alone(context, command, args),
@@ -216,7 +216,7 @@ impl Pipeline {
         done
     }
 
-    /// Carries out requests with `run` and appends their replies until they are enough.
+    /// Carries out requests with `run`, and appends their replies until these are long enough.
     fn answer(
         &self,
         context: &mut Context<'_>,
@@ -238,7 +238,7 @@ impl Pipeline {
         done
     }
 
-    /// The requests that were carried out, and whether each was answered with an error.
+    /// The requests that were carried out, and whether each of them failed.
     pub(super) fn carried_out<'a>(
         &'a self,
         done: Done,
@@ -258,7 +258,7 @@ impl Pipeline {
     }
 }
 
-/// Bytes of values, or of replies, that are enough for one step.
+/// The number of bytes of values, or of replies, that is enough for one step.
 fn enough(context: &Context<'_>) -> usize {
     ENOUGH_BYTES.min(context.shared.keys.request_bytes)
 }

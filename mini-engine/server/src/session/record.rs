@@ -1,4 +1,4 @@
-//! What is kept of each request that was answered: for INFO, SLOWLOG and MONITOR.
+//! Records each request that was carried out: for INFO, SLOWLOG and MONITOR.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::commands::Command;
 use crate::protocol::request::Args;
 use crate::state::context::Context;
 
-/// Records a request that took so long.
+/// Records a request and the time that it took.
 pub(crate) fn record(context: &mut Context<'_>, command: &Command, args: Args<'_>, took: Duration, is_failed: bool) {
     let shared = &mut *context.shared;
     shared.stats.of(command.place(), command.name()).add(took.as_nanos() as u64, is_failed);
@@ -36,7 +36,7 @@ fn slow(context: &mut Context<'_>, command: &Command, args: Args<'_>, took: Dura
     shared.slow_log.add(took.as_micros() as u64, without_password(command, args), address, name);
 }
 
-/// The commands that may run before the password take it as an argument: only their names are shown.
+/// The commands that may run before the password was sent have it as an argument, so only their names are shown.
 fn without_password<'a>(command: &Command, args: Args<'a>) -> Args<'a> {
     if command.runs_before_password() { args.up_to(1) } else { args }
 }

@@ -1,4 +1,4 @@
-//! Carries out a command.
+//! Runs a command.
 
 use crate::commands::Command;
 use crate::protocol::reply::{Outcome, Refusal};

@@ -18,7 +18,7 @@ use crate::state::context::Wait;
 use crate::state::databases::Database;
 use crate::state::job::Job;
 
-/// All that is to be sent.
+/// All bytes that are to be sent.
 fn bytes(mut output: Output) -> Vec<u8> {
     let mut bytes = Vec::new();
     while !output.is_empty() {
@@ -32,11 +32,11 @@ fn exchanges(session: &str) -> impl Iterator<Item = (&str, &str)> {
     exchanges.map(|(request, answer)| (request.trim(), answer.trim()))
 }
 
-/// A server's side, on a database in memory of the process's own directory.
+/// The server's side of a connection, on a database in memory or in a directory of the process.
 struct Server {
     shared: Shared,
     session: Session,
-    /// How many requests may be carried out together.
+    /// The maximum number of requests that are carried out together.
     most: usize,
     _directory: proof::TempDir,
 }
@@ -75,7 +75,7 @@ impl Server {
         self.session = Session::new(&mut self.shared);
     }
 
-    /// The bytes of the answers to `input`, which has to hold whole requests only.
+    /// The reply bytes for `input`, which must hold complete requests only.
     fn answers(&mut self, input: &[u8]) -> Vec<u8> {
         let (mut at, mut output) = (0, Output::default());
         while at < input.len() {
@@ -104,12 +104,12 @@ impl Server {
         bytes(output)
     }
 
-    /// The answers to `input` as text.
+    /// The replies to `input` as text.
     fn said(&mut self, input: &str) -> String {
         String::from_utf8(self.answers(input.as_bytes())).expect("text")
     }
 
-    /// Sends each line of `request => answer | request => answer`, and compares the answers.
+    /// Sends each request of `request => reply | request => reply`, and compares the replies.
     #[track_caller]
     fn talk(&mut self, session: &str) {
         for (line, expected) in exchanges(session) {
@@ -118,7 +118,7 @@ impl Server {
         }
     }
 
-    /// The same in the language of the coursework, where answers may have several lines or none: `¶` is the end of one.
+    /// The same in the language of the coursework, whose replies may have several lines or none: `¶` is a line end.
     #[track_caller]
     fn talk_lines(&mut self, session: &str) {
         self.speak_lines();
@@ -130,7 +130,7 @@ impl Server {
 
 #[test]
 fn values_are_set_read_and_removed() {
-    // Catches answers that differ from those of Redis, which was given the same lines.
+    // Catches replies that differ from those of Redis to the same lines.
     Server::new().talk(
         "get a => $-1 | set a 1 => +OK | get a => $1 1 | set a 2 nx => $-1 | set b 2 nx => +OK
          set c 2 xx => $-1 | set a 3 xx get => $1 1 | set new x get => $-1 | set a 9 nx get => $1 3
@@ -163,7 +163,7 @@ fn numbers_count_up_and_down_to_their_ends() {
 
 #[test]
 fn a_transaction_sees_its_own_writes_and_is_all_or_nothing() {
-    // Catches a read that misses the transaction's own writes, for each kind of read, and a refused command without effect on the others.
+    // Catches a read that misses the transaction's own writes, for each kind of read, and a refused command that affects the others.
     let mut server = Server::new();
     server.talk(
         "mset a 1 b 2 c 3 => +OK | multi => +OK | multi => -ERR MULTI calls can not be nested | exec => *0
@@ -181,7 +181,7 @@ fn a_transaction_sees_its_own_writes_and_is_all_or_nothing() {
          save => -ERR Command not allowed inside a transaction
          exec => -EXECABORT Transaction discarded because of previous errors. | get a => $2 1x",
     );
-    // One batch, with the last value of each key.
+    // The transaction is one batch, with the last value of each key.
     let before = server.shared.keys.db.metrics();
     server.talk("multi => +OK | set p 1 => +QUEUED | set q 2 => +QUEUED | incr p => +QUEUED | exec => *3 +OK +OK :2");
     assert_eq!(server.shared.keys.db.metrics().writes - before.writes, 2);
@@ -199,7 +199,7 @@ fn ranges_come_in_order_within_their_bounds() {
     );
 }
 
-/// The cursor and the keys of a reply of SCAN.
+/// The cursor and the keys in a reply to SCAN.
 fn scanned(reply: &[u8]) -> (u64, Vec<String>) {
     let text = String::from_utf8(reply.to_vec()).expect("text");
     let lines: Vec<&str> = text.split("\r\n").collect();
@@ -210,7 +210,7 @@ fn scanned(reply: &[u8]) -> (u64, Vec<String>) {
 
 #[test]
 fn a_scan_returns_every_key_that_is_there_all_the_time_and_each_once() {
-    // Catches a position that is lost or repeated while keys are added and removed near it.
+    // Catches a position that is lost or repeated while keys near it are added and removed.
     let mut server = Server::new();
     for n in 0..100 {
         server.talk(&format!("set key{n:03} v => +OK"));
@@ -219,7 +219,7 @@ fn a_scan_returns_every_key_that_is_there_all_the_time_and_each_once() {
     loop {
         let (next, keys) = scanned(&server.answers(format!("scan {cursor} count 7\r\n").as_bytes()));
         seen.extend(keys);
-        // The keys between are removed and put back, others are added before and after.
+        // The keys between are removed and stored again; other keys are added before and after.
         server.answers(
             format!("set a{round} v\r\ndel key{:03}x\r\nset key{:03}x v\r\n", round * 7, round * 7).as_bytes(),
         );
@@ -232,7 +232,7 @@ fn a_scan_returns_every_key_that_is_there_all_the_time_and_each_once() {
     let stable: Vec<&String> = seen.iter().filter(|key| key.len() == 6).collect();
     assert_eq!(stable.len(), 100);
     assert!(stable.is_sorted() && seen.iter().collect::<std::collections::BTreeSet<_>>().len() == seen.len());
-    // The same request again has the same keys: its reply may have been lost.
+    // A repeated request gives the same keys: a client repeats it if the reply was lost.
     let (next, keys) = scanned(&server.answers(b"scan 0 match key0* count 10\r\n"));
     assert!(keys.iter().all(|key| key.starts_with("key0")) && keys.len() == 10);
     let again =
@@ -248,7 +248,8 @@ fn a_scan_returns_every_key_that_is_there_all_the_time_and_each_once() {
 
 #[test]
 fn scans_from_the_start_do_not_pass_what_was_removed_there_each_time() {
-    // Catches a client that takes keys from the front by SCAN and DEL, and pays for all earlier ones each time. Counted in keys without a value.
+    // Catches an iteration in which a client removes keys from the front by SCAN and DEL, and each SCAN visits all removed keys again. The cost is
+    // measured in visited keys without a value.
     const COUNT: u64 = 4000;
     let mut server = Server::new();
     for n in 0..COUNT {
@@ -261,13 +262,13 @@ fn scans_from_the_start_do_not_pass_what_was_removed_there_each_time() {
     }
     server.talk("scan 0 count 10 => *2 $1 0 *0");
     let passed = server.shared.keys.db.metrics().dead_keys_passed;
-    // Each time anew it would be two hundred for each key.
+    // If each SCAN began from the start, the cost would be two hundred visits for each key.
     assert!(passed < 50 * COUNT, "{passed} keys passed for {COUNT} keys");
 }
 
 #[test]
 fn version_3_has_its_own_nulls_and_maps() {
-    // Catches a client of version 3 that is answered in version 2, or the reverse.
+    // Catches a client of version 3 that receives version 2, or the reverse.
     Server::new().talk(
         "config get save => *2 $4 save $0 | hello 4 => -NOPROTO unsupported protocol version
          hello 3 setname me => %7 $6 server $11 mini-engine $7 version $5 7.0.0 $5 proto :3 $2 id :1 \
@@ -291,7 +292,7 @@ fn nothing_but_the_password_is_taken_before_the_password() {
     assert!(server.said("hello 3\r\n").starts_with("-NOAUTH HELLO"));
     server.talk("auth default secret => +OK | ping => +PONG | reset => +RESET");
     server.talk("ping => -NOAUTH Authentication required. | auth secret => +OK | get a => $-1");
-    // A request as large as those of others is refused before the password.
+    // Before the password, a request as large as those of other clients is refused.
     let mut server = Server::with(|settings| settings.password = Some(b"secret".to_vec()));
     assert!(server.said("*2\r\n$4\r\nauth\r\n$20000\r\n").starts_with("-ERR Protocol error"));
     assert!(Server::new().said("auth x\r\n").starts_with("-ERR AUTH"), "no password is configured");
@@ -299,7 +300,7 @@ fn nothing_but_the_password_is_taken_before_the_password() {
 
 #[test]
 fn everything_is_removed_only_where_that_is_allowed() {
-    // Catches a server that any client can empty.
+    // Catches a server that any client can empty by default.
     let mut server = Server::new();
     let refusal = "removes everything: start the server with --allow-flushall";
     server.talk(&format!(
@@ -311,7 +312,7 @@ fn everything_is_removed_only_where_that_is_allowed() {
 
 #[test]
 fn replies_and_transactions_are_bounded_and_a_refused_write_is_not_made() {
-    // Catches a reply that fills the memory, and a write that was made although its client got an error.
+    // Catches a reply that takes all memory, and a write that was made although its client got an error.
     let mut server = Server::new();
     let value = "v".repeat(60_000);
     server.talk(&format!("mset a {value} => +OK"));
@@ -338,7 +339,7 @@ fn replies_and_transactions_are_bounded_and_a_refused_write_is_not_made() {
 
 #[test]
 fn a_key_past_the_engines_limit_is_refused() {
-    // Catches an engine's error that ends the server, or that is reported as success.
+    // Catches an error of the engine that ends the server, or that is reported as success.
     let mut server = Server::with(|settings| settings.limits.request_bytes = 1 << 20);
     let key = "k".repeat(65_536);
     let found = server.answers(format!("set {} 1\r\n", &key[..100]).as_bytes());
@@ -350,7 +351,7 @@ fn a_key_past_the_engines_limit_is_refused() {
 
 #[test]
 fn the_commands_describe_themselves() {
-    // Catches a table that disagrees with the behaviour of the commands.
+    // Catches a table of commands that disagrees with the behaviour of the commands.
     let mut server = Server::new();
     server.talk(
         "command info get nope => *2 *10 $3 get :2 *2 +readonly +fast :1 :1 :1 *2 +@read +@fast *0 *0 *0 $-1
@@ -373,7 +374,7 @@ fn the_commands_describe_themselves() {
 
 #[test]
 fn keys_are_listed_renamed_copied_and_removed_by_range() {
-    // Catches a pattern that is not applied, a value that is lost where both names are the same, and a range that takes a key too many.
+    // Catches a pattern that is not applied, a value that is lost if both names are the same, and a range that includes one key too many.
     let mut server = Server::new();
     server.talk(
         "mset a 1 ab 2 b 3 c 4 => +OK | keys * => *4 $1 a $2 ab $1 b $1 c | keys a* => *2 $1 a $2 ab
@@ -393,7 +394,7 @@ fn keys_are_listed_renamed_copied_and_removed_by_range() {
 
 #[test]
 fn a_transaction_does_not_see_the_ranges_that_it_has_removed() {
-    // Catches a removed range that is still read, one by one, together or in order, and a later write that stays hidden.
+    // Catches a removed range that can still be read, one by one, together or in order, and a later write that stays hidden.
     Server::with(|settings| settings.may_flush_all = true).talk(
         "mset a 1 ab 2 b 3 c 4 => +OK | multi => +OK | set ac 5 => +QUEUED | delprefix a => +QUEUED | get a => +QUEUED
          set ab 6 => +QUEUED | mget a ab ac b => +QUEUED | keys * => +QUEUED | range a c rev => +QUEUED | flushdb => +QUEUED
@@ -405,7 +406,7 @@ fn a_transaction_does_not_see_the_ranges_that_it_has_removed() {
 
 #[test]
 fn parts_of_values_are_written_and_fractions_added() {
-    // Catches a gap that is not filled, a value that is cut, and numbers that Redis prints in another way.
+    // Catches a gap that is not filled, a value that is cut, and numbers in another format than that of Redis.
     let mut server = Server::new();
     server.talk(
         "set a hello => +OK | setrange a 1 ipp => :5 | get a => $5 hippo | setrange a 7 x => :8 | strlen a => :8
@@ -422,7 +423,7 @@ fn parts_of_values_are_written_and_fractions_added() {
 
 #[test]
 fn slow_requests_are_kept_with_what_they_asked_but_no_password() {
-    // Catches a list without bound, requests that are cut without a word, and a password.
+    // Catches a list without bound, requests that are cut without a note, and a password that is shown.
     let mut server = Server::with(|settings| (settings.slow_micros, settings.password) = (0, Some(b"secret".to_vec())));
     server.talk("auth secret => +OK | client setname me => +OK");
     let long = "x".repeat(200);
@@ -450,7 +451,7 @@ fn slow_requests_are_kept_with_what_they_asked_but_no_password() {
 
 #[test]
 fn the_calls_of_each_command_are_counted_once() {
-    // Catches a command that is counted when it is queued, or not at all where it goes together with others.
+    // Catches a command that is counted when it is queued, or not at all if it is carried out together with others.
     let mut server = Server::new();
     server.talk("set a 1 => +OK | multi => +OK | get a => +QUEUED | incr a => +QUEUED | append a x => +QUEUED | incr a => +QUEUED");
     server.answers(b"exec\r\n");
@@ -461,7 +462,7 @@ fn the_calls_of_each_command_are_counted_once() {
         let fields = line.unwrap_or_default().split(',').filter(|field| field.contains("calls="));
         fields.filter_map(|field| field.split('=').nth(1)).map(str::to_owned).collect::<Vec<_>>().join(" ")
     };
-    // Calls, rejected and failed ones.
+    // The numbers of calls, of rejected calls and of failed calls.
     let expected = [
         ("get", "3 0 0"),
         ("incr", "3 0 2"),
@@ -479,19 +480,19 @@ fn the_calls_of_each_command_are_counted_once() {
 
 #[test]
 fn passwords_that_are_refused_are_counted() {
-    // Catches guesses that leave no trace.
+    // Catches wrong passwords that are neither counted nor logged.
     let mut server = Server::with(|settings| settings.password = Some(b"secret".to_vec()));
     server.answers(b"auth a\r\nhello 3 auth default b\r\nauth secret\r\n");
     assert!(server.said("info stats\r\n").contains("acl_access_denied_auth:2\r\n"));
 }
 
-/// A time that no test reaches, and one that has passed, in seconds since 1970.
+/// A time that no test reaches, and a time in the past, in seconds since 1970.
 const FUTURE: &str = "33333333333";
 const PAST: &str = "1000";
 
 #[test]
 fn values_are_set_with_the_times_at_which_they_expire() {
-    // Catches each form of SET that keeps a time it should drop, drops one it should keep, or takes seconds for milliseconds.
+    // Catches a form of SET that keeps an expiry time it should drop, drops one it should keep, or takes seconds for milliseconds.
     Server::new().talk(
         &"set a 1 exat FUTURE => +OK | expiretime a => :FUTURE | pexpiretime a => :FUTURE000 | set a 2 => +OK
          expiretime a => :-1 | set a 3 pxat FUTURE000 => +OK | expiretime a => :FUTURE | set a 4 keepttl => +OK
@@ -514,7 +515,7 @@ fn values_are_set_with_the_times_at_which_they_expire() {
 
 #[test]
 fn times_are_set_asked_for_and_taken_back() {
-    // Catches conditions that are met the wrong way round, a time in the past that leaves the key, and a value that is lost with its time.
+    // Catches conditions that are reversed, a time in the past that does not remove the key, and a value that is lost with its expiry time.
     Server::new().talk(
         &"set a 1 => +OK | ttl a => :-1 | pttl a => :-1 | expiretime nope => :-2 | pttl nope => :-2 | expire nope 10 => :0
          expire a 1000 => :1 | ttl a => :1000 | pexpire a 2000000 => :1 | ttl a => :2000 | expireat a FUTURE => :1
@@ -547,7 +548,7 @@ fn times_are_set_asked_for_and_taken_back() {
 
 #[test]
 fn what_changes_a_value_keeps_its_time() {
-    // Catches a counter that no longer expires, alone, together with others or in a transaction, and a copy that lives for ever.
+    // Catches a counter that no longer expires (alone, together with others or in a transaction), and a copy that never expires.
     let mut server = Server::new();
     for begun in ["", "multi"] {
         server.talk(&format!(
@@ -569,7 +570,7 @@ fn what_changes_a_value_keeps_its_time() {
     server.talk("copy text other => :1 | ttl other => :1000 | rename text third => +OK | ttl third => :1000 | get third => $4 xbcd");
 }
 
-/// The release of a lock, as the manual of Redis has it.
+/// The script that releases a lock, from the manual of Redis.
 const RELEASE: &str = r#"if redis.call("get",KEYS[1]) == ARGV[1] then
     return redis.call("del",KEYS[1])
 else
@@ -582,7 +583,7 @@ fn request(parts: &[&str]) -> String {
 
 #[test]
 fn the_scripts_of_locks_are_known_by_their_texts_and_hashes() {
-    // Catches a hash that clients compute in another way, a lock that another token releases, and a script that is taken for a known one.
+    // Catches a hash that differs from that of clients, a lock that another token releases, and an unknown script that is taken for a known one.
     let mut server = Server::new();
     let hash = "647c65a442733a1aa440f99908d249d13b4d6c4a";
     let refused = "-ERR unknown script: only the scripts that the server's manual names are known\r\n";
@@ -610,8 +611,8 @@ fn the_scripts_of_locks_are_known_by_their_texts_and_hashes() {
 
 #[test]
 fn locks_are_taken_and_kept_as_the_texts_say() {
-    // Catches a lock that is lost by a time that is too long, taken with one that is none, or touched by a script that names it only. Redis has given
-    // these answers; behind an error it adds the script's hash.
+    // Catches a lock that is lost because its time is too long, that is taken with an invalid time, or that is touched by a script which only names
+    // it. The expected replies come from Redis; after an error, Redis adds the hash of the script.
     let in_all = |condition: &str| {
         format!(
             "for i,key in ipairs(KEYS) do if redis.call({condition} then return 0 end end \
@@ -714,7 +715,7 @@ fn each_database_has_keys_of_its_own() {
          copy a a => -ERR source and destination objects are the same | copy a a db 0 => :1 | copy a a db 1 => :0
          copy a a replace db 1 => :1 | copy a a db => -ERR syntax error | copy nope a db 1 => :0 | select 1 => +OK | get a => $1 0",
     );
-    // Requests that go together are of the selected database.
+    // Requests that are carried out together use the selected database.
     assert_eq!(
         server.said("set n 1\r\nincr n\r\nget n\r\nselect 0\r\nget n\r\nincr n\r\n"),
         "+OK\r\n:2\r\n$1\r\n2\r\n+OK\r\n$-1\r\n:1\r\n"
@@ -729,7 +730,7 @@ fn each_database_has_keys_of_its_own() {
         "flushdb => +OK | dbsize => :0 | select 1 => +OK | dbsize => :3 | flushall => +OK | dbsize => :0 | select 0 => +OK | dbsize => :0
          select 1 => +OK | reset => +RESET | set z 1 => +OK | select 1 => +OK | get z => $-1",
     );
-    // Other keyspaces are no databases, and stay.
+    // Other keyspaces are not databases, and are left alone.
     let other = server.shared.keys.db.keyspace("01").expect("a keyspace");
     other.insert("a", "1").expect("insert");
     server.talk("flushall => +OK");
@@ -738,34 +739,34 @@ fn each_database_has_keys_of_its_own() {
 
 #[test]
 fn info_shows_the_keys_of_each_database() {
-    // Catches keys that are counted for database 0 as well as for their own.
+    // Catches keys of another database that are counted for database 0 too.
     let mut server = Server::new();
     server.talk("mset a 0 b 0 => +OK | select 2 => +OK | set a 2 => +OK");
     server.shared.keys.db.flush().expect("flush");
     let said = server.said("info keyspace\r\n");
     let shown = |number, keys| format!("db{number}:keys={keys},expires=0,avg_ttl=0\r\n");
-    // Of a table that both share, either may get the greater part.
+    // If a table has keys of both databases, either one may get the greater part.
     let is_shown = |(first, other)| said.contains(&format!("# Keyspace\r\n{}{}", shown(0, first), shown(2, other)));
     assert!([(2, 1), (1, 2)].into_iter().any(is_shown), "{said}");
 }
 
 #[test]
 fn a_transaction_waits_for_a_database_before_it_begins() {
-    // Catches a transaction that is carried out in part, or forgotten, when one of its commands needs a database that does not exist.
+    // Catches a transaction that is carried out in part, or lost, when one of its commands needs a database that does not exist.
     let mut server = Server::new();
     server.talk("multi => +OK | incr n => +QUEUED | select 5 => +QUEUED | incr n => +QUEUED");
     let step = server.session.step(&mut server.shared, b"exec\r\n", 100, &mut Output::default());
     assert!(matches!(step, Step::Held(Wait::Database(5))), "{step:?}");
     assert_eq!((server.session.client.database.number, server.shared.keys.db.get("n").expect("get")), (0, None));
     server.session.refuse(Some(mini_engine::Error::Closed));
-    // As a whole: the last command is not meant for database 0.
+    // The transaction fails as a whole: the last command is not meant for database 0.
     server.talk("exec => -IOERR the database is closed | get n => $-1");
     server.talk("multi => +OK | select 5 => +QUEUED | incr n => +QUEUED | exec => *2 +OK :1 | get n => $1 1");
 }
 
 #[test]
 fn a_transaction_is_not_carried_out_if_a_watched_key_has_changed() {
-    // Catches a change that is missed: by another client, by this one, to an absent key, in another database, back to the same value, by a range.
+    // Catches a change that is missed: by another client, by this one, to an absent key, in another database, back to the same value, or by a range.
     let mut server = Server::new();
     let mut other = Session::new(&mut server.shared);
     let mut say = |server: &mut Server, line: &str| {
@@ -790,7 +791,7 @@ fn a_transaction_is_not_carried_out_if_a_watched_key_has_changed() {
         server.talk(&format!("{transaction} {}", if is_carried_out { "*1 :1" } else { "*-1" }));
         say(&mut server, "unlink nope");
     }
-    // The client's own write is a change as well. A watch ends with EXEC, DISCARD, UNWATCH and RESET.
+    // The client's own write counts as a change too. A watch ends with EXEC, DISCARD, UNWATCH and RESET.
     server.talk(&format!("set n 0 => +OK | watch n => +OK | set n 0 => +OK | {transaction} *-1 | {transaction} *1 :1"));
     for end in ["unwatch => +OK", "multi => +OK | discard => +OK", "reset => +RESET"] {
         server.talk(&format!("set n 0 => +OK | watch n => +OK | {end} | set n 5 => +OK | {transaction} *1 :6"));
@@ -806,7 +807,7 @@ fn a_transaction_is_not_carried_out_if_a_watched_key_has_changed() {
 
 #[test]
 fn a_watched_key_that_has_expired_has_changed() {
-    // Catches a transaction that goes on although the key that it depends on is gone, which no write has removed.
+    // Catches a transaction that is carried out although the key on which it depends has expired, without any write.
     let clock = Clock::at(std::time::SystemTime::now());
     let mut server = Server::on(|builder| builder.time_source(clock.source()), |_| ());
     server.talk(&format!(
@@ -817,14 +818,14 @@ fn a_watched_key_that_has_expired_has_changed() {
     server.talk("exec => *-1 | get a => $-1 | watch a => +OK | multi => +OK | get a => +QUEUED | exec => *1 $-1");
 }
 
-/// Requests of a pipeline, whole, of which some see what others write.
+/// Complete requests of a pipeline, some of which see the writes of others.
 const PIPELINE: &[u8] =
     b"set a 1\r\nincr a\r\nget a\r\nset b \"\\x78\"\r\nincr b\r\nincrby a 40\r\nstrlen a\r\nget b\r\nset a 7 nx\r\n\
     get a\r\nget none\r\ndecr n\r\ndecrby n y\r\nget n\r\nping\r\nget a\r\n";
 
 #[test]
 fn a_pipelines_replies_are_those_of_its_requests_one_by_one() {
-    // Catches a request that does not see the writes of earlier ones, a refused one that affects others, and replies in a wrong order.
+    // Catches a request that does not see the writes of earlier ones, a refused request that affects others, and replies in a wrong order.
     let mut one_by_one = Server::new();
     one_by_one.most = 1;
     let expected = one_by_one.answers(PIPELINE);
@@ -839,7 +840,7 @@ fn a_pipelines_replies_are_those_of_its_requests_one_by_one() {
 
 #[test]
 fn neighbours_of_a_pipeline_go_together_as_one_batch() {
-    // Catches pipelines that are carried out request by request, and steps past the limit of the turn.
+    // Catches pipelines that are carried out request by request, and steps that exceed the limit of the turn.
     let mut server = Server::new();
     let mut step =
         |input: &[u8], most| match server.session.step(&mut server.shared, input, most, &mut Output::default()) {
@@ -855,7 +856,7 @@ fn neighbours_of_a_pipeline_go_together_as_one_batch() {
     assert!(together * 2 < alone, "{together} bytes of log together, {alone} alone");
     let mut taken = |input: &[u8], most| step(input, most).1;
     assert_eq!(taken(&sets, 3), 3);
-    // The second set has an option, and the third is not complete.
+    // The second SET has an option, and the third is incomplete.
     assert_eq!(taken(b"set a 1\r\nset a 1 xx\r\n", 100), 1);
     assert_eq!(taken(b"set a 1\r\nget a\r\nset a", 100), 2);
 }
@@ -878,8 +879,8 @@ fn a_long_request_goes_alone() {
 
 #[test]
 fn long_values_do_not_gather_in_memory() {
-    // Catches a step that holds as many long values as its requests name, requests that are lost or answered twice where it stops, and later bytes
-    // that are treated as a part of them.
+    // Catches a step that holds as many long values as its requests name; requests that are lost or repeated where it stops; and later bytes that
+    // join them.
     let mut server = Server::new();
     for key in ["a", "b", "c", "d"] {
         server.shared.keys.db.insert(key, vec![b'v'; 40_000]).expect("insert");
@@ -897,9 +898,9 @@ fn long_values_do_not_gather_in_memory() {
         at += len;
         steps.push(requests);
     }
-    // The third reaches the limit. Then they go alone until a reply is short.
+    // The third value reaches the limit. Then requests are carried out alone until a reply is short.
     assert_eq!(steps, [3, 1, 3, 1, 1]);
-    // In each of the two steps of three: two values that reach the limit, and one that is read alone; then three requests alone.
+    // Each of the two steps with three requests reads two values, which reach the limit, and then one value alone; then three requests are alone.
     assert_eq!(server.shared.keys.db.metrics().gets, 3 + 3 + 3);
     let replies = String::from_utf8(replies).expect("text").replace(&"v".repeat(40_000), "V");
     let replies: Vec<&str> = replies.lines().collect();
@@ -912,7 +913,7 @@ fn long_values_do_not_gather_in_memory() {
 
 #[test]
 fn reads_of_a_pipeline_are_answered_by_an_engine_that_refuses_writes() {
-    // Catches a batch that cannot be written and makes the reads beside it fail.
+    // Catches a batch that cannot be written and makes the reads in the same step fail.
     let directory = proof::TempDir::new().expect("a temporary directory");
     let db = mini_engine::Db::open(directory.path()).expect("open");
     db.insert("a", "1").expect("insert");
@@ -928,7 +929,7 @@ fn reads_of_a_pipeline_are_answered_by_an_engine_that_refuses_writes() {
 
 #[test]
 fn what_must_be_synced_before_its_reply_says_so() {
-    // Catches an acknowledgement that does not wait for its sync, and reads that pay for one.
+    // Catches an acknowledgement that does not wait for its sync, and reads that wait for a sync needlessly.
     for (durability, waits) in
         [(ServerDurability::Synced, true), (ServerDurability::Everysec, false), (ServerDurability::Buffered, false)]
     {
@@ -952,7 +953,7 @@ fn what_must_be_synced_before_its_reply_says_so() {
 
 #[test]
 fn two_checkpoints_are_kept_and_open_as_databases() {
-    // Catches a SAVE that makes no copy, one that fills the disk or removes other files, and half a copy that replaces a whole one.
+    // Catches a SAVE that makes no copy, that fills the disk or removes other files, and an incomplete copy that replaces a complete one.
     let mut server = Server::new();
     let directory = server.shared.settings.checkpoints.clone();
     std::fs::create_dir_all(directory.join("checkpoint-mine")).expect("a directory of the user's");
@@ -976,7 +977,7 @@ fn two_checkpoints_are_kept_and_open_as_databases() {
 
 #[test]
 fn what_a_browser_sends_ends_its_connection() {
-    // Catches a web page that has a browser send commands to a server without a password.
+    // Catches a web page that makes a browser send commands to a server without a password.
     let mut server = Server::new();
     let body = b"POST / HTTP/1.1\r\nHost: localhost:6379\r\n\r\nSET a 1\r\n";
     assert_eq!(server.answers(body).escape_ascii().to_string(), r"-ERR this is no HTTP server\r\n");
@@ -991,7 +992,7 @@ fn what_a_browser_sends_ends_its_connection() {
 
 #[test]
 fn the_courseworks_examples_print_what_they_are_to_print() {
-    // Catches a range in the order of digits, an end that is included, and a missing empty line.
+    // Catches a range in the order of decimal digits, an end that is included, and a missing empty line.
     let mut server = Server::new();
     server.talk_lines(
         "p 10 7 => | p 63 222 => | g 10 => 7¶ | g 15 => ¶ | p 15 5 => | g 15 => 5¶ | d 63 => | d 15 =>
@@ -1009,7 +1010,7 @@ fn the_courseworks_examples_print_what_they_are_to_print() {
 
 #[test]
 fn files_are_loaded_from_their_directory_only() {
-    // Catches a client that can read the server's files.
+    // Catches a client that can read other files of the server's machine.
     let directory = proof::TempDir::new().expect("a temporary directory");
     let pairs: Vec<u8> = [(1i32, 10i32), (-2, 20), (3, -30)]
         .iter()
@@ -1028,7 +1029,7 @@ fn files_are_loaded_from_their_directory_only() {
 
 #[test]
 fn replies_wait_for_a_sync_as_long_as_a_file_is_loaded() {
-    // Catches a client that sees pairs which a power failure could take back: those of a running or failed load.
+    // Catches a client that sees pairs which a power failure could undo: those of a running or failed load.
     let directory = proof::TempDir::new().expect("a temporary directory");
     std::fs::write(directory.path().join("cut.dat"), [1; 12]).expect("write");
     for (durability, waits) in [(ServerDurability::Synced, true), (ServerDurability::Everysec, false)] {
@@ -1040,7 +1041,7 @@ fn replies_wait_for_a_sync_as_long_as_a_file_is_loaded() {
         let mut other = Session::new(&mut server.shared);
         let step = other.step(&mut server.shared, b"l cut.dat\n", 1, &mut Output::default());
         let Step::Later(_, job) = step else { panic!("{step:?}") };
-        // The state after the server's turns with a sync, before the load has written anything and afterwards.
+        // The state after a turn with a sync, first before the load has written anything, then afterwards.
         server.shared.is_unsynced = false;
         assert_eq!(server.shared.must_sync(), waits);
         let outcome = job.run(&server.shared.keys.db, &Default::default());
@@ -1056,7 +1057,7 @@ fn replies_wait_for_a_sync_as_long_as_a_file_is_loaded() {
 
 #[test]
 fn every_client_is_listed_with_its_name_and_last_command_until_it_has_gone() {
-    // Catches a list of the caller only, a wrong client number, and records of disconnected clients.
+    // Catches a list that shows only the calling client, a wrong client number, and records of disconnected clients.
     let mut server = Server::new();
     let mut other = Session::new(&mut server.shared);
     let record = server.shared.clients.get_mut(other.id()).expect("a record");
@@ -1105,7 +1106,7 @@ fn info_has_the_numbers_that_redis_cli_shows() {
     let mut server = Server::new();
     let fields = |server: &mut Server| {
         let text = server.said("info\r\n");
-        // Where it finds the name first.
+        // The value follows the first occurrence of the name.
         move |name: &str| {
             let (_, rest) = text.split_once(name)?;
             rest[1..].split(['\r', ',']).next()?.parse::<i64>().ok()
@@ -1140,7 +1141,7 @@ fn info_has_the_numbers_that_redis_cli_shows() {
 
 #[test]
 fn damage_that_reads_meet_is_counted_and_said_once() {
-    // Catches damage that is reported only to the client that finds it, and uncounted damage in a pipeline, a transaction or a job.
+    // Catches damage that is reported only to the client that finds it, and damage that is not counted in a pipeline, a transaction or a job.
     let mut server = Server::new();
     server.talk(
         "set a 1 => +OK
@@ -1198,7 +1199,7 @@ fn a_long_range_lets_others_in_and_shows_one_moment() {
             }
             assert!(matches!(step, Step::Continue) && output.is_empty(), "{step:?}");
             assert!(server.session.size() >= taken * 1000 * 20);
-            // Neither change is in the reply.
+            // The reply shows neither of the two changes.
             write(&mut server, b"set key4499x new\r\n");
             write(&mut server, b"del key4000 key0500\r\n");
         }
@@ -1208,19 +1209,19 @@ fn a_long_range_lets_others_in_and_shows_one_moment() {
         write(&mut server, b"del key4499x\r\n");
         write(&mut server, b"mset key4000 v key0500 v\r\n");
     }
-    // In a transaction no other request comes in between.
+    // In a transaction no other request is carried out in between.
     server.talk("multi => +OK | prefix key => +QUEUED");
     let mut output = Output::default();
     let step = server.session.step(&mut server.shared, b"exec\r\n", 100, &mut output);
     assert!(matches!(step, Step::Done { .. }) && bytes(output).starts_with(b"*1\r\n*9000\r\n"));
-    // A reply that is too long is also refused in a later step.
+    // A reply that becomes too long in a later step is refused too.
     server.shared.keys.request_bytes = 60_000;
     server.talk("prefix key => -ERR the entries are longer than 60000 bytes: use LIMIT | get key0000 => $1 v");
 }
 
 #[test]
 fn a_step_of_keys_and_of_scan_is_bounded_by_the_work_of_the_pattern_and_by_the_values() {
-    // Catches keys of one step whose matches hold the loop for seconds, and long values that KEYS passes in one step.
+    // Catches a step whose pattern matches block the loop for seconds, and long values that KEYS visits in one step.
     let mut server = Server::with(|settings| settings.limits.request_bytes = 64 << 20);
     for n in 0..64 {
         server.shared.keys.db.insert(format!("{n:02}{}", "a".repeat(60_000)), "v").expect("insert");
@@ -1244,7 +1245,7 @@ fn a_step_of_keys_and_of_scan_is_bounded_by_the_work_of_the_pattern_and_by_the_v
         assert_eq!(keys, matching, "{pattern}");
         assert!((steps..=steps + 1).contains(&calls), "{pattern}: {calls} calls");
     }
-    // Patterns that a client sends all at once are work too.
+    // Many patterns that a client sends at once count as work too.
     let all = "x".repeat(512);
     server.talk(&format!(
         "config get max* => *8 $10 maxclients $2 10 $9 maxmemory $1 0 $17 maxmemory-clients $7 1048576 $16 maxmemory-policy $10 noeviction
@@ -1254,7 +1255,7 @@ fn a_step_of_keys_and_of_scan_is_bounded_by_the_work_of_the_pattern_and_by_the_v
 
 #[test]
 fn a_transaction_is_bounded_by_its_bytes_and_not_by_its_commands() {
-    // Catches a number of commands that is refused although they are short, and commands whose own memory is not counted.
+    // Catches a number of commands that is refused although the commands are short, and commands whose own memory is not counted.
     let mut server = Server::with(|settings| settings.limits.request_bytes = 64 << 20);
     server.talk("multi => +OK");
     let queued = server.said(&"incr n\r\n".repeat(150_000));
@@ -1271,7 +1272,7 @@ fn a_transaction_is_bounded_by_its_bytes_and_not_by_its_commands() {
 
 #[test]
 fn a_scan_stops_at_long_values_too() {
-    // Catches a step that reads as many long values as COUNT names keys.
+    // Catches a step that reads as many long values as the number in COUNT.
     let mut server = Server::new();
     for n in 0..30 {
         server.shared.keys.db.insert(format!("key{n:02}"), vec![b'v'; 300_000]).expect("insert");
@@ -1292,8 +1293,7 @@ fn a_scan_stops_at_long_values_too() {
 
 #[test]
 fn a_step_that_is_held_has_not_taken_place_and_one_that_is_refused_says_why() {
-    // Catches a transaction that is forgotten while it waits, a reply or a count of work that was not done, a step that is half begun, and a
-    // refusal that outlives its step.
+    // Catches a transaction that is lost while it waits, a reply or count for work that was not done, a half-done step, and a refusal that persists.
     let faults = FaultFs::new(Arc::new(MemFs::default()));
     let disk = faults.clone();
     let mut server = Server::on(|builder| builder.file_system(Arc::new(disk)).memtable_bytes(4096), |_| ());
@@ -1356,7 +1356,7 @@ fn a_step_that_is_held_has_not_taken_place_and_one_that_is_refused_says_why() {
         let expected = if input.starts_with("set") { together } else { format!("before{refused}") };
         assert!(said == expected && matches!(done, Step::Done { .. }), "{input}: {said} {done:?}");
     }
-    // The reads before the held request are answered, once.
+    // The reads before the held request are answered, and only once.
     server.session.refuse(None);
     let (done, said) = step(&mut server, "get filler0\r\ngetdel filler0\r\n");
     assert!(matches!(done, Step::Done { requests: 1, .. }) && said == format!("before$400\r\n{value}\r\n"), "{said}");

@@ -1,4 +1,4 @@
-//! The clients that are connected, for CLIENT LIST, CLIENT INFO and CLIENT KILL. Each request records its command here.
+//! The connected clients, for CLIENT LIST, CLIENT INFO and CLIENT KILL. Each request records its command here.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,30 +10,30 @@ use super::watched::Watched;
 /// The record of one client, without its number.
 #[derive(Debug)]
 pub(crate) struct Record {
-    /// The client's address and the server's, as they are shown.
+    /// The client's address and the server's address, as text.
     pub(crate) addresses: [String; 2],
     since: Instant,
     last_request: Instant,
-    /// The command of the last request; as in Redis, `NULL` before the first.
+    /// The command of the last request; as in Redis, `NULL` before the first request.
     command: &'static str,
-    /// The number of the database that it has selected.
+    /// The number of the selected database.
     pub(crate) database: usize,
-    /// Whether it has sent MONITOR.
+    /// Whether the client has sent MONITOR.
     pub(crate) is_monitor: bool,
-    /// What it watches. Nothing waits for the lock: it only lets threads share the records of others.
+    /// The keys that the client watches. The lock is never contended: it only allows threads to share the records of other clients.
     pub(crate) watched: Option<Mutex<Watched>>,
-    /// Without spaces, like the following fields.
+    /// Has no spaces, like the following fields.
     pub(crate) name: Vec<u8>,
     pub(crate) library: Vec<u8>,
     pub(crate) library_version: Vec<u8>,
 }
 
-/// The records by the clients' numbers, which are never reused.
+/// The records, by the numbers of the clients, which are never reused.
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     records: BTreeMap<u64, Record>,
     last: u64,
-    /// Clients that CLIENT KILL has named, for the event loop to disconnect.
+    /// The clients that CLIENT KILL has named; the event loop disconnects them.
     pub(crate) killed: Vec<u64>,
 }
 
@@ -78,29 +78,29 @@ impl Clients {
         self.records.get_mut(&id)
     }
 
-    /// What all clients watch.
+    /// The watched keys of all clients.
     pub(crate) fn watched(&mut self) -> impl Iterator<Item = &mut Watched> {
         self.records.values_mut().filter_map(|record| record.watched.as_mut()?.get_mut().ok())
     }
 
-    /// The clients that are wanted, by their numbers.
+    /// The clients that satisfy the condition, by their numbers.
     pub(crate) fn filter(&self, is_wanted: impl Fn(u64, &Record) -> bool) -> impl Iterator<Item = (u64, &Record)> {
         self.records.iter().map(|(&id, record)| (id, record)).filter(move |&(id, record)| is_wanted(id, record))
     }
 }
 
 impl Record {
-    /// Takes what it watches.
+    /// Takes the keys that the client watches.
     pub(crate) fn take_watched(&mut self) -> Option<Watched> {
         self.watched.take()?.into_inner().ok()
     }
 
-    /// Its age in seconds.
+    /// The age of the connection in seconds.
     pub(crate) fn age(&self) -> u64 {
         self.since.elapsed().as_secs()
     }
 
-    /// Appends the line that Redis prints for a client. Ages are in seconds.
+    /// Appends the line of a client in the format of Redis. Ages are in seconds.
     pub(crate) fn print(&self, id: u64, text: &mut String) {
         let [client, server] = &self.addresses;
         let (age, idle, database) = (self.age(), self.last_request.elapsed().as_secs(), self.database);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The time since 1970 of an instant; zero before that.
+/// The duration from 1970 to an instant; zero before 1970.
 pub(crate) fn since_1970(at: SystemTime) -> Duration {
     at.duration_since(UNIX_EPOCH).unwrap_or_default()
 }

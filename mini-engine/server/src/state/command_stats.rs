@@ -1,14 +1,14 @@
-//! How often each command was called, and how long it took, for INFO and for Prometheus.
+//! The number of calls of each command and their total time, for INFO and for Prometheus.
 
-/// The numbers of one command.
+/// The figures of one command.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CommandStat {
-    /// In capitals.
+    /// In capital letters.
     pub(crate) name: &'static str,
     pub(crate) calls: u64,
-    /// The time of all calls. The time of pipelined requests that were carried out together is divided equally among them.
+    /// The total time of all calls. The time of pipelined requests that were carried out together is divided equally among them.
     pub(crate) nanos: u64,
-    /// Calls that were answered with an error.
+    /// The number of calls whose reply was an error.
     pub(crate) failed: u64,
 }
 
@@ -21,12 +21,12 @@ impl CommandStat {
     }
 }
 
-/// The numbers of all commands, by the commands' places in their table.
+/// The figures of all commands, by the commands' indices in their table.
 #[derive(Debug, Default)]
 pub(crate) struct CommandStats(Vec<CommandStat>);
 
 impl CommandStats {
-    /// The numbers of the command at `place` in the table.
+    /// The figures of the command at index `place` of the table.
     pub(crate) fn of(&mut self, place: usize, name: &'static str) -> &mut CommandStat {
         if self.0.len() <= place {
             self.0.resize(place + 1, CommandStat::default());
@@ -36,7 +36,7 @@ impl CommandStats {
         stat
     }
 
-    /// The commands that were called, in the order of their names.
+    /// The commands that were called at least once, in the order of their names.
     pub(crate) fn called(&self) -> impl Iterator<Item = &CommandStat> {
         self.0.iter().filter(|stat| stat.calls > 0)
     }

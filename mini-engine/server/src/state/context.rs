@@ -1,4 +1,4 @@
-//! The context of a command: the server, the client, and the action after the reply.
+//! The context of a command: the server, the client, and the action that follows the command.
 
 use mini_engine::{Durability, Error, WriteBatch};
 
@@ -14,27 +14,27 @@ use crate::groups::Ask;
 use crate::protocol::reply::{Outcome, Refusal, Reply, Version};
 use crate::protocol::request::{Args, OwnedArgs};
 
-/// An action that a command requests besides its reply.
+/// An action that a command requests, other than its reply.
 pub(crate) enum After {
     Nothing,
-    /// The request continues from there.
+    /// The request continues at this point of the listing in a later step.
     Continue(Listing),
-    /// The listing is the reply.
+    /// The reply is this listing.
     Listed(Listing),
     Later(Job),
-    /// The request has had no effect, and is carried out again after the wait.
+    /// The request has had no effect; it is carried out again after the wait.
     Hold(Wait),
-    /// The reply is that of groups of a cluster.
+    /// The reply comes from groups of a cluster.
     Ask(Ask),
     Close,
 }
 
-/// What a request waits for, while another thread waits for the disk.
+/// The event for which a request waits, while another thread waits for the disk.
 #[derive(Debug)]
 pub(crate) enum Wait {
-    /// Room for a batch.
+    /// Room for this batch.
     Room(WriteBatch),
-    /// A database, by its number, that does not exist yet.
+    /// The database with this number, which does not exist yet.
     Database(usize),
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct KeyContext<'a> {
 }
 
 impl KeyContext<'_> {
-    /// Refuses the number of a database that there cannot be.
+    /// Refuses a number of a database that is not configured.
     pub(crate) fn check_database(&self, number: usize) -> Result<(), Refusal> {
         match number < self.state.databases {
             true => Ok(()),
@@ -57,12 +57,12 @@ impl KeyContext<'_> {
         }
     }
 
-    /// Database `number`, unless it has to be created first: then `after` says so.
+    /// Opens database `number`; returns `None` and sets `after` if the database must be created first.
     pub(crate) fn open(&mut self, number: usize) -> Result<Option<Database>, Refusal> {
         self.check_database(number)?;
         let database = Database::open(&self.state.db, number)?;
         match (&database, self.refusal) {
-            // It stays for the commit: what EXEC would do behind this command is not meant for the database before it.
+            // The error stays until the commit, so that EXEC does not run later commands in the wrong database.
             (None, Some(error)) => return Err(error.clone().into()),
             (None, None) => *self.after = After::Hold(Wait::Database(number)),
             (Some(_), _) => {}
@@ -72,7 +72,7 @@ impl KeyContext<'_> {
 
     pub(crate) fn check_size(&self, reply: &Reply) -> Result<(), Refusal> {
         let most = self.state.request_bytes;
-        // A value that fits into a request fits into a reply.
+        // A value that fits into a request must fit into a reply.
         if reply.size() <= most + 64 {
             return Ok(());
         }
@@ -93,14 +93,14 @@ impl Context<'_> {
         self.shared.clients.get_mut(self.client.id)
     }
 
-    /// What commands over keys see of it.
+    /// The part of the context that commands over keys use.
     pub(crate) fn of_keys(&mut self) -> KeyContext<'_> {
         let Client { version, listing, refusal, .. } = &mut *self.client;
         let (state, after) = (&mut self.shared.keys, &mut self.after);
         KeyContext { state, version: *version, listing, refusal: refusal.as_ref(), after }
     }
 
-    /// Makes `database` the one that the client has selected.
+    /// Makes `database` the client's selected database.
     pub(crate) fn use_database(&mut self, database: Database) {
         if let Some(record) = self.record() {
             record.database = database.number;
@@ -108,7 +108,7 @@ impl Context<'_> {
         self.client.database = database;
     }
 
-    /// Passes the writes in the keyspace to the engine, unless that would have to wait: then `after` says so.
+    /// Passes the writes in the keyspace to the engine, unless this would have to wait: then sets `after`.
     pub(crate) fn commit(&mut self, mut keyspace: Keyspace) -> Result<(), Error> {
         let [hits, misses] = keyspace.lookups();
         let batch = keyspace.take_batch()?;
@@ -143,12 +143,12 @@ impl Context<'_> {
     }
 }
 
-/// The function of a command. It answers or refuses; its writes to the keyspace are committed if it answers.
+/// The function of a command. The function returns a reply or a refusal; its writes to the keyspace are committed if it returns a reply.
 #[derive(Clone, Copy)]
 pub(crate) enum Run {
-    /// Of a command over keys.
+    /// For a command over keys.
     Keys(fn(&mut KeyContext<'_>, &mut Keyspace, Args<'_>) -> Outcome),
-    /// Of one that concerns the client or the server.
+    /// For a command that concerns the client or the server.
     Server(fn(&mut Context<'_>, &mut Keyspace, Args<'_>) -> Outcome),
 }
 
@@ -166,22 +166,22 @@ pub(crate) struct Client {
     pub(crate) id: u64,
     pub(crate) version: Version,
     pub(crate) is_authenticated: bool,
-    /// The database that it has selected.
+    /// The selected database.
     pub(crate) database: Database,
     pub(crate) transaction: Option<Transaction>,
     /// The entries found so far by the current request, if it takes several steps.
     pub(crate) listing: Option<Listing>,
-    /// The reason for which what its request waited for did not come.
+    /// The reason why the event for which its request waited did not happen.
     pub(crate) refusal: Option<Error>,
 }
 
 impl Client {
-    /// Takes the transaction that a command ends. Without one, the command is refused, and nothing else ends.
+    /// Takes the transaction, which this command ends. If there is none, the command is refused, and nothing else changes.
     pub(crate) fn take_transaction(&mut self, command: &str) -> Result<Transaction, Refusal> {
         self.transaction.take().ok_or_else(|| Refusal::new(format!("ERR {command} without MULTI")))
     }
 
-    /// A client that begins in `database`.
+    /// A client whose selected database is `database`.
     pub(crate) fn new(id: u64, database: Database, is_authenticated: bool) -> Self {
         Self {
             id,
@@ -199,23 +199,23 @@ impl Client {
 #[derive(Default)]
 pub(crate) struct Transaction {
     pub(crate) commands: Vec<Queued>,
-    /// Bytes of memory of the commands and their arguments.
+    /// The memory of the commands and their arguments, in bytes.
     pub(crate) bytes: usize,
-    /// Whether a command was refused.
+    /// Whether a command was refused when it was queued.
     pub(crate) is_spoilt: bool,
 }
 
-/// A command that is carried out by EXEC.
+/// A queued command, which EXEC carries out.
 pub(crate) struct Queued {
     pub(crate) run: Run,
     pub(crate) args: OwnedArgs,
-    /// Its place in the table of commands, and its name.
+    /// The command's index in the table of commands, and its name.
     pub(crate) place: usize,
     pub(crate) name: &'static str,
 }
 
 impl Transaction {
-    /// Refuses to carry it out if a command was refused.
+    /// Refuses to carry the transaction out if a command was refused.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         match self.is_spoilt {
             true => Err(Refusal::new("EXECABORT Transaction discarded because of previous errors.")),
@@ -225,7 +225,7 @@ impl Transaction {
 
     pub(crate) fn spoil(&mut self) {
         self.is_spoilt = true;
-        // It will not be carried out, so its memory is freed at once.
+        // The transaction will not be carried out, so its memory is freed at once.
         (self.commands, self.bytes) = (Vec::new(), 0);
     }
 

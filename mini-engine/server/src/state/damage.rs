@@ -1,5 +1,5 @@
-//! Damage that requests and jobs have found, for INFO and for the log. Every client that finds it gets the error; the log reports each place once,
-//! so that a client that repeats a request does not fill it.
+//! Damage that requests and jobs have found, for INFO and for the log. Every client whose request finds damage gets the error. The log reports each
+//! place once, so that a client that repeats a request does not fill the log.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -8,28 +8,28 @@ use mini_engine::Error;
 
 use super::clock::unix_seconds;
 
-/// The maximum number of places that are distinguished and reported in the log. Further damage is only counted.
+/// The maximum number of distinct places that are remembered and logged. Further damage is only counted.
 const MOST_PLACES: usize = 1000;
 
 #[derive(Debug, Default)]
 pub(crate) struct Damage {
     /// The number of times that damage was found.
     pub(crate) met: u64,
-    /// Files, and offsets in them.
+    /// The damaged places: files, and offsets in the files.
     places: BTreeSet<(PathBuf, u64)>,
-    /// The time of the last damage, in seconds since 1970, and its error.
+    /// The latest damage: its time in seconds since 1970, and the error.
     pub(crate) last: Option<(u64, String)>,
-    /// The lines that are not yet in the log.
+    /// The messages that are not in the log yet.
     news: Vec<String>,
 }
 
 impl Damage {
-    /// The number of distinguished damaged places.
+    /// The number of distinct damaged places.
     pub(crate) fn places(&self) -> usize {
         self.places.len()
     }
 
-    /// Records `error`, if it is damage.
+    /// Records `error` if it reports damage.
     pub(crate) fn note(&mut self, error: &Error) {
         let Some(place) = place(error) else { return };
         let text = error.to_string();
@@ -43,13 +43,13 @@ impl Damage {
         self.last = Some((unix_seconds(), text));
     }
 
-    /// Takes the new lines for the log.
+    /// Takes the new messages for the log.
     pub(crate) fn news(&mut self) -> Vec<String> {
         std::mem::take(&mut self.news)
     }
 }
 
-/// The place of the damaged or unreadable bytes that `error` reports, if it does.
+/// The place of the damaged or unreadable bytes, if `error` reports such bytes.
 fn place(error: &Error) -> Option<(PathBuf, u64)> {
     match error {
         Error::Corruption { file, offset, .. } => Some((file.clone(), *offset)),
@@ -77,7 +77,7 @@ mod tests {
         };
         assert_eq!([0, 0, 8192, 0, 8192].map(|offset| note(corruption(offset))), [1, 0, 1, 0, 0]);
         let said: usize = (0..3000).map(|n| note(corruption(n * 100))).sum();
-        // The last line says that no more will be reported.
+        // The last message announces that no more damage will be logged.
         assert_eq!(said, MOST_PLACES - 2 + 1);
         assert_eq!([Error::Closed, Error::InvalidArgument("a key".into())].map(note), [0, 0]);
         assert_eq!((damage.met, damage.places()), (3005, MOST_PLACES));
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn what_stops_writes_because_of_damage_is_damage() {
-        // Catches damage in the cause of an error that is missed.
+        // Catches damage that is missed because it is in the cause of another error.
         let stalled = Error::Stalled { tables: 20, cause: corruption(7).into() };
         assert_eq!(place(&stalled), Some(("a/000012.sst".into(), 7)));
     }

@@ -1,5 +1,5 @@
-//! The databases that clients select by number. Database 0 is the engine's default keyspace, and each other one is the keyspace of its number's name.
-//! It is created when a command first needs it, by another thread, because that waits for the disk.
+//! The databases that clients select by number. Database 0 is the engine's default keyspace; every other database is the keyspace whose name is its
+//! number. A database is created when a command first needs it, by another thread, because the creation waits for the disk.
 
 use mini_engine::{Db, Keyspace, Result};
 
@@ -11,12 +11,12 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// Database 0, which every client begins with.
+    /// Database 0, which is selected for every new client.
     pub(crate) fn first(db: &Db) -> Self {
         Self { number: 0, stored: Keyspace::clone(db) }
     }
 
-    /// Database `number`, which is created if it does not exist.
+    /// Database `number`; it is created if it does not exist.
     pub(crate) fn create(db: &Db, number: usize) -> Result<Self> {
         match number {
             0 => Ok(Self::first(db)),
@@ -30,10 +30,10 @@ impl Database {
         exists.then(|| Self::create(db, number)).transpose()
     }
 
-    /// The databases below `end` that exist.
+    /// The existing databases whose number is below `end`.
     pub(crate) fn all(db: &Db, end: usize) -> Result<Vec<Self>> {
         let numbers = db.keyspaces().into_iter().filter_map(|name| {
-            // Other keyspaces, such as "07", are no databases.
+            // Other keyspaces, such as "07", are not databases.
             let number: usize = name.parse().ok()?;
             (number > 0 && number < end && number.to_string() == name).then_some(number)
         });

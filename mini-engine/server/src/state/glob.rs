@@ -1,10 +1,9 @@
-//! Patterns of KEYS, of SCAN's MATCH and of CONFIG GET, with the same meaning as in Redis: `*`, `?`, `[abc]`, `[^a-z]`, and `\` before a character that
-//! is meant literally.
+//! The patterns of KEYS, SCAN's MATCH and CONFIG GET, with the meaning of Redis: `*`, `?`, `[abc]`, `[^a-z]`, and `\` before a literal character.
 //!
-//! A pattern is an automaton of one place between any two of its elements. The places that the key's bytes so far may have reached are kept as bits
-//! of a few words, so each byte of a key costs one step for each word, whatever stars and classes the pattern has.
+//! A pattern is an automaton with one state between any two of its elements. The states that the bytes of a key can have reached so far are bits in a
+//! few words, so each byte of a key costs one step for each word, whatever stars and classes the pattern has.
 
-/// The longest pattern.
+/// The maximum length of a pattern.
 pub(crate) const LONGEST_PATTERN: usize = 1024;
 const WORD: usize = u64::BITS as usize;
 
@@ -12,18 +11,18 @@ const WORD: usize = u64::BITS as usize;
 type Set = [u64; 256 / WORD];
 
 pub(crate) struct Pattern {
-    /// The number of elements besides stars.
+    /// The number of elements other than stars.
     len: usize,
-    /// The number of words of a set of places.
+    /// The number of words of a set of states.
     words: usize,
-    /// For each byte, the places behind the elements that it matches.
+    /// For each byte, the states after the elements that match it.
     behind: Vec<u64>,
-    /// The places where a star is.
+    /// The states at which there is a star.
     stars: Vec<u64>,
 }
 
 impl Pattern {
-    /// O(256 * length of the pattern), which is at most [`LONGEST_PATTERN`].
+    /// O(256 * length of the pattern); the length is at most [`LONGEST_PATTERN`].
     pub(crate) fn new(pattern: &[u8]) -> Self {
         let (mut elements, mut stars, mut rest) = (Vec::new(), Vec::new(), pattern);
         while let Some((&first, behind)) = rest.split_first() {
@@ -73,7 +72,7 @@ impl Pattern {
         has(places, self.len)
     }
 
-    /// The number of steps that a match of `key` takes at most.
+    /// The maximum number of steps that matching `key` takes.
     pub(crate) fn cost(&self, key: &[u8]) -> usize {
         key.len() * self.words
     }
@@ -87,14 +86,15 @@ fn put(set: &mut [u64], place: usize) {
     set[place / WORD] |= 1 << (place % WORD);
 }
 
-/// The bytes from one to another, whichever is the smaller one.
+/// The bytes between the two, both included, in either order.
 fn range(one: u8, other: u8) -> Set {
     let mut set = Set::default();
     (one.min(other)..=one.max(other)).for_each(|byte| put(&mut set, byte.into()));
     set
 }
 
-/// The bytes of the class whose inside begins `pattern`, and the pattern behind the class. A class without an end goes to the end of the pattern.
+/// Reads a class, from behind its opening bracket. Returns its bytes, and the rest of the pattern. A class without an end goes to the end of the
+/// pattern.
 fn class(pattern: &[u8]) -> (Set, &[u8]) {
     let is_negated = pattern.first() == Some(&b'^');
     let (mut rest, mut set) = (if is_negated { &pattern[1..] } else { pattern }, Set::default());
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn patterns_mean_what_they_mean_in_redis() {
-        // Catches a different meaning of each construct. Each row was tried with `redis-cli keys`.
+        // Catches an element whose meaning differs from Redis. Each row was tried with `redis-cli keys`.
         let yes = r"= *= *=a h?llo=hello h*llo=hllo h*llo=heeello h[ae]llo=hallo h[^e]llo=hallo h[a-b]llo=hbllo
             h[b-a]llo=hallo h\*llo=h*llo [\]]=] a*b*c=axxbxxbyc *a=aaa **=x [abc=b \\=\ \=\";
         let no =
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn the_cost_of_a_match_follows_from_the_two_lengths_whatever_the_pattern_is() {
-        // Catches a class that is read again for each byte of a key, and a star that is tried at each of its places.
+        // Catches a class that is parsed again for each byte of a key, and a star that is tried at each position.
         let key = "a".repeat(60_000);
         let class = format!("*[{}]z", "a".repeat(1000));
         for (pattern, words) in
@@ -172,7 +172,7 @@ mod tests {
             assert_eq!(pattern.matches(key.as_bytes()), pattern.len == 0);
         }
         for len in [62, 63, 64, 65, 127, 128, LONGEST_PATTERN] {
-            // The last place is in the next word.
+            // The last state is in the next word.
             let pattern = Pattern::new(&vec![b'?'; len]);
             assert!(pattern.matches(&vec![b'a'; len]) && !pattern.matches(&vec![b'a'; len - 1]), "{len}");
         }

@@ -1,4 +1,4 @@
-//! Commands that take long. A separate thread carries them out, so that other clients are served meanwhile.
+//! Jobs: commands that take long. A separate thread carries them out, so that the loop can serve other clients.
 
 use std::fmt::Write;
 use std::fs;
@@ -30,12 +30,12 @@ pub(crate) enum Job {
     Save(PathBuf),
     /// Stores the pairs of a binary file.
     Load(PathBuf),
-    /// Describes the database as the coursework specifies.
+    /// Describes the database in the format of the coursework.
     Statistics,
 }
 
 impl Job {
-    /// Carries the job out, unless `is_over` says that the server ends. A checkpoint is always completed.
+    /// Carries the job out, unless `is_over` is set because the server ends. A checkpoint is always completed.
     pub(crate) fn run(&self, db: &Db, is_over: &AtomicBool) -> Outcome {
         match self {
             Self::Count(number) => count(&Database::create(db, *number)?, is_over).map(|n| Reply::Integer(n as i64)),
@@ -47,9 +47,9 @@ impl Job {
     }
 }
 
-/// An error once the server ends.
+/// Returns an error once the server ends.
 fn go_on(is_over: &AtomicBool) -> Result<(), Refusal> {
-    // ORDERING: Relaxed; pairs with the store in `worker.rs`, a hint that publishes nothing.
+    // ORDERING: Relaxed; pairs with the store in `worker.rs`; the flag is a hint that publishes nothing.
     match is_over.load(Ordering::Relaxed) {
         true => Err(Refusal::new("ERR the server ends")),
         false => Ok(()),
@@ -72,8 +72,8 @@ fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Refusal {
     move |error| Refusal::new(format!("IOERR cannot {action} {}: {error}", path.display()))
 }
 
-/// Makes the next checkpoint, and removes all but the newest ones; it touches only its own names. The remains of a crashed one, without CURRENT,
-/// are not counted; they are removed when they are older than the kept ones.
+/// Makes the next checkpoint, and removes all but the newest ones; it touches only names of checkpoints. Incomplete checkpoints of a crash, which
+/// have no CURRENT, are not counted; they are removed when they are older than the kept ones.
 fn save(db: &Db, directory: &Path) -> Result<(), Refusal> {
     fs::create_dir_all(directory).map_err(io("make", directory))?;
     let numbers = checkpoints(directory)?;
@@ -107,8 +107,8 @@ fn checkpoints(directory: &Path) -> Result<Vec<u64>, Refusal> {
     Ok(numbers)
 }
 
-/// Stores pairs of little-endian 32-bit numbers, as the coursework's generator writes them on most machines. An incomplete pair at the end is
-/// refused, after the whole pairs were stored. Synced on return.
+/// Stores pairs of little-endian 32-bit numbers, which the coursework's generator writes on most machines. An incomplete pair at the end gives an
+/// error, after the complete pairs were stored. The pairs are synced when this returns.
 fn load(db: &Db, path: &Path, is_over: &AtomicBool) -> Result<(), Refusal> {
     let file = fs::File::open(path).map_err(io("open", path))?;
     let mut reader = io::BufReader::with_capacity(1 << 16, file);

@@ -1,11 +1,11 @@
-//! The state that commands over keys depend on.
+//! The state on which commands over keys depend.
 
 use mini_engine::Db;
 
 use super::scripts::Scripts;
 use crate::protocol::cursors::ScanCursors;
 
-/// What commands over keys depend on beside the keys: no clients and no sockets.
+/// The state on which commands over keys depend, other than the keys: no clients and no sockets.
 pub(crate) struct KeyState {
     pub(crate) db: Db,
     /// The maximum bytes of a value and of a reply.

@@ -1,11 +1,11 @@
-//! The keys that a command sees: those of the selected database, and in a transaction also the writes of its earlier commands.
+//! The keys that a command sees: those of the selected database, and in a transaction also the writes of earlier commands.
 //!
-//! Writes are collected in one batch, which `Context::commit` passes to the engine: after a crash, all of it is there or none. A single command
-//! never reads its own writes. For several commands, of a transaction, a pipeline or a proposal, an overlay of each database holds what they have
-//! changed, and reads ask it first.
+//! Writes are collected in one batch, which `Context::commit` passes to the engine: after a crash, either all of the batch is there or none. A single
+//! command never reads its own writes. For several commands (of a transaction, a pipeline or a proposal), an overlay for each database holds their
+//! changes, and reads search the overlay first.
 //!
-//! A command of a transaction or a proposal begins with a mark, and what it has written is taken back if it fails. There the overlays become the batch
-//! in the end; until then the batch holds the writes since the last mark, and checks them.
+//! A command of a transaction or a proposal begins with a mark; if the command fails, its writes are undone. With marks, the final batch is built
+//! from the overlays; until then the batch holds the writes since the last mark, to check them.
 //!
 //! Only one thread executes commands, so the values read here do not change before the commit.
 
@@ -22,20 +22,20 @@ pub(crate) use super::overlay::{Bounds, Direction, Entry};
 pub(crate) struct Keyspace {
     database: Database,
     batch: WriteBatch,
-    /// The bytes of keys and values that were inserted, and the number of ranges that were removed, since `begin`.
+    /// The bytes of inserted keys and values, and the number of removed ranges, since `begin`.
     bytes: usize,
     ranges: usize,
-    /// What several commands have changed.
+    /// The changes of several commands.
     overlays: Option<Overlays>,
-    /// The instant at which its commands are carried out: that of the database's clock when one of them first asks for it; or one that was given, so
-    /// that every node of a cluster comes to the same result.
+    /// The instant at which the commands are carried out. It is the time of the database's clock when a command first needs it, or a given instant,
+    /// so that every node of a cluster has the same result.
     now: OnceCell<SystemTime>,
-    /// Keys that were looked for and found, or not.
+    /// The numbers of key lookups: those that found the key, and those that did not.
     hits: Cell<u64>,
     misses: Cell<u64>,
 }
 
-/// A point up to which writes can be taken back.
+/// A point up to which writes can be undone.
 #[derive(Clone, Copy)]
 pub(crate) struct Mark {
     changes: usize,
@@ -44,19 +44,19 @@ pub(crate) struct Mark {
 }
 
 impl Keyspace {
-    /// A keyspace for one command.
+    /// A keyspace for a single command.
     pub(crate) fn of_command(database: Database) -> Self {
         let (batch, now, hits, misses) = (WriteBatch::new(), OnceCell::new(), Cell::new(0), Cell::new(0));
         Self { database, batch, bytes: 0, ranges: 0, overlays: None, now, hits, misses }
     }
 
-    /// A keyspace for several commands, where each sees the writes of the earlier ones.
+    /// A keyspace for several commands, each of which sees the writes of the earlier ones.
     pub(crate) fn of_several(database: Database) -> Self {
         Self { overlays: Some(Overlays::default()), ..Self::of_command(database) }
     }
 
-    /// A keyspace for several commands that read `keys`. The keys are searched for together until the values have `soft_limit` bytes; `get` then
-    /// finds them here.
+    /// A keyspace for several commands that read `keys`. These keys are searched for together until the values have `soft_limit` bytes; `get` then
+    /// finds the results here.
     pub(crate) fn of_several_reading(database: Database, keys: &[&[u8]], soft_limit: usize) -> Result<Self> {
         let expiry = (!database.stored.has_expiring_entries()).then_some(None);
         let values = keys.iter().zip(database.stored.get_many_up_to(soft_limit, keys)?);
@@ -65,27 +65,27 @@ impl Keyspace {
         Ok(Self { overlays, ..Self::of_command(database) })
     }
 
-    /// A keyspace for several commands that are carried out at an instant which is given.
+    /// A keyspace for several commands that are carried out at a given instant.
     pub(crate) fn at(database: Database, instant: SystemTime) -> Self {
         Self { now: instant.into(), ..Self::of_several(database) }
     }
 
-    /// The instant at which its commands are carried out.
+    /// The instant at which the commands are carried out.
     pub(crate) fn now(&self) -> SystemTime {
         *self.now.get_or_init(|| self.stored().now())
     }
 
-    /// The number of its database.
+    /// The number of the current database.
     pub(crate) fn number(&self) -> usize {
         self.database.number
     }
 
-    /// Turns to another database. Returns the one before.
+    /// Changes the current database. Returns the previous one.
     pub(crate) fn select(&mut self, database: Database) -> Database {
         std::mem::replace(&mut self.database, database)
     }
 
-    /// Does something in another database, if one is given.
+    /// Calls `run` with another current database, if one is given.
     pub(crate) fn in_database<T>(&mut self, other: Option<Database>, run: impl FnOnce(&mut Self) -> T) -> T {
         let own = other.map(|other| self.select(other));
         let result = run(self);
@@ -111,7 +111,7 @@ impl Keyspace {
         Ok(found)
     }
 
-    /// The value of `key`, and when it expires, if ever.
+    /// The value of `key` and its expiry time, if any.
     pub(crate) fn get_with_expiry(&self, key: &[u8]) -> Result<Option<(Slice, Option<SystemTime>)>> {
         let found = match self.written(key) {
             Some(None) => None,
@@ -131,13 +131,12 @@ impl Keyspace {
         Ok(is_found)
     }
 
-    /// Whether `key` has this value.
+    /// Whether the value of `key` is `value`.
     pub(crate) fn has_value(&self, key: &[u8], value: &[u8]) -> Result<bool> {
         Ok(self.get(key)?.is_some_and(|found| &*found == value))
     }
 
-    /// The values of `keys`, searched for together. The outer `None` means that the values found reached `soft_limit` bytes before this one was
-    /// known.
+    /// The values of `keys`, found by one search. The outer `None` means that the values found had `soft_limit` bytes before this key was read.
     pub(crate) fn get_many(&self, keys: &[&[u8]], soft_limit: usize) -> Result<Vec<Option<Option<Slice>>>> {
         if self.overlay().is_none() {
             let answers = self.stored().get_many_up_to(soft_limit, keys)?;
@@ -173,7 +172,7 @@ impl Keyspace {
         counter.set(counter.get() + 1);
     }
 
-    /// Keys that were looked for: those that were found, and those that were not.
+    /// The numbers of key lookups: those that found the key, and those that did not.
     pub(crate) fn lookups(&self) -> [u64; 2] {
         [self.hits.get(), self.misses.get()]
     }
@@ -183,12 +182,12 @@ impl Keyspace {
         self.batch.len()
     }
 
-    /// Sets `key` to `value`, which does not expire.
+    /// Sets `key` to `value`, without an expiry time.
     pub(crate) fn insert(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.insert_until(key, value, None)
     }
 
-    /// Sets `key` to `value` until `expiry`, or for ever. It is absent if that time has come already.
+    /// Sets `key` to `value`, with an expiry time if `expiry` is given. The key becomes absent if that time has passed already.
     pub(crate) fn insert_until(&mut self, key: &[u8], value: &[u8], expiry: Option<SystemTime>) -> Result<()> {
         #[cfg(test)]
         planted::check()?;
@@ -212,17 +211,17 @@ impl Keyspace {
         Ok(())
     }
 
-    /// Removes all keys within `bounds`: one operation, however many there are.
+    /// Removes all keys within `bounds`, in one operation, however many keys there are.
     pub(crate) fn remove_range(&mut self, bounds: Bounds) -> Result<()> {
         #[cfg(test)]
         planted::check()?;
         let before = self.batch.len();
         self.batch.keyspace(&self.database.stored).remove_range(bounds.clone())?;
         if self.batch.len() == before {
-            // Inverted bounds.
+            // Inverted bounds contain no key.
             return Ok(());
         }
-        // The batch in the end has the ranges of all commands.
+        // The final batch has the ranges of all commands.
         if self.ranges == MAX_BATCH_RANGES as usize {
             let what = format!("too many ranges: a transaction can remove at most {MAX_BATCH_RANGES}");
             return Err(Error::InvalidArgument(what));
@@ -242,7 +241,7 @@ impl Keyspace {
         }
     }
 
-    /// Like `range` for one command, but showing the present moment however late the entries are read.
+    /// Like `range` for one command, but shows the present moment even if the entries are read later.
     pub(crate) fn entries(&self, bounds: Bounds, direction: Direction) -> Box<dyn Iterator<Item = Entry> + Send> {
         let stored = self.stored().range(bounds);
         match direction {
@@ -251,7 +250,7 @@ impl Keyspace {
         }
     }
 
-    /// Begins the next write of a proposal. What the ones before have written can no longer be taken back.
+    /// Begins the next write of a proposal. The changes of earlier writes can no longer be undone.
     pub(crate) fn begin(&mut self) -> Mark {
         self.overlays.iter_mut().for_each(Overlays::forget);
         (self.bytes, self.ranges) = (0, 0);
@@ -265,7 +264,7 @@ impl Keyspace {
         Mark { changes, bytes: self.bytes, ranges: self.ranges }
     }
 
-    /// Carries out one of several commands. If it fails, what it has written is taken back.
+    /// Runs one of several commands. If it fails, its writes are undone.
     pub(crate) fn attempt<T, E>(
         &mut self,
         run: impl FnOnce(&mut Self) -> std::result::Result<T, E>,
@@ -278,7 +277,7 @@ impl Keyspace {
         outcome
     }
 
-    /// Takes back what several commands have written since `mark`.
+    /// Undoes the writes of several commands since `mark`.
     pub(crate) fn undo(&mut self, mark: Mark) {
         self.overlays.iter_mut().for_each(|overlays| overlays.undo(mark.changes));
         (self.bytes, self.ranges) = (mark.bytes, mark.ranges);
@@ -289,12 +288,12 @@ impl Keyspace {
         self.ranges
     }
 
-    /// The number of ranges that a proposal removes so far.
+    /// The number of ranges that the proposal has removed so far.
     pub(crate) fn ranges_of_all(&self) -> usize {
         self.overlays.as_ref().map_or(0, Overlays::ranges)
     }
 
-    /// Whether one of several commands has written this key of a database, whatever became of it.
+    /// Whether one of several commands has written this key of a database, even if the write was replaced later.
     pub(crate) fn has_written(&self, number: usize, key: &[u8]) -> bool {
         self.overlays.as_ref().and_then(|overlays| overlays.of(number)).is_some_and(|overlay| overlay.has(key))
     }
@@ -304,7 +303,7 @@ impl Keyspace {
         self.overlays.as_ref().map_or(Ok(()), |overlays| overlays.add_to(batch))
     }
 
-    /// The writes, for the engine.
+    /// Takes the collected writes, as a batch for the engine.
     pub(crate) fn take_batch(&mut self) -> Result<WriteBatch> {
         let mut batch = std::mem::take(&mut self.batch);
         if let Some(overlays) = self.overlays.as_ref().filter(|overlays| overlays.is_marked()) {
@@ -315,7 +314,7 @@ impl Keyspace {
     }
 }
 
-/// Failures that a test plants.
+/// Failures for tests.
 #[cfg(test)]
 pub(crate) mod planted {
     use std::cell::Cell;
@@ -323,11 +322,11 @@ pub(crate) mod planted {
     use super::{Error, Result};
 
     thread_local! {
-        /// The number of writes of this thread that succeed before one fails.
+        /// The number of further writes of this thread that succeed before one fails.
         static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
     }
 
-    /// Has one write of this thread fail, after so many others; not even that one after `usize::MAX`.
+    /// Makes one write of this thread fail, after `writes` others; `usize::MAX` means that none fails.
     pub(crate) fn fail_after(writes: usize) {
         LEFT.set(writes);
     }

@@ -1,4 +1,4 @@
-//! Entries that a RANGE or PREFIX lists, or keys that KEYS lists, over as many steps as it needs.
+//! A listing, which takes as many steps as necessary: of entries for RANGE and PREFIX, or of keys for KEYS.
 
 use mini_engine::Slice;
 
@@ -9,14 +9,14 @@ use crate::protocol::reply::{self, Refusal, Reply, Version};
 
 /// The number of entries that are visited in one step.
 const ENTRIES_OF_STEP: usize = 1000;
-/// The work at which a step ends, also one of SCAN: the bytes of keys and values, and the steps of matches.
+/// The amount of work after which a step ends, also of SCAN: bytes of keys and values, plus steps of matches.
 pub(crate) const WORK_OF_STEP: usize = 1 << 20;
 
-/// What of the entries is listed.
+/// The part of each entry that is listed.
 pub(crate) enum Shown {
     /// Keys and values.
     Entries,
-    /// The keys that match.
+    /// The keys that match the pattern.
     Keys(Pattern),
 }
 
@@ -29,19 +29,19 @@ impl Shown {
         }
     }
 
-    /// The work that an entry is.
+    /// The work that visiting an entry counts for.
     fn work(&self, key: &[u8], value: &[u8]) -> usize {
         let match_steps = if let Self::Keys(pattern) = self { pattern.cost(key) } else { 0 };
         key.len() + value.len() + match_steps
     }
 }
 
-/// A RANGE, PREFIX or KEYS under way. It takes as many steps as it needs, and shows the moment of the first.
+/// A RANGE, PREFIX or KEYS that is under way. It takes as many steps as necessary, and shows the state at the moment of the first step.
 pub(crate) struct Listing {
     /// The remaining entries.
     entries: Box<dyn Iterator<Item = Entry> + Send>,
     shown: Shown,
-    /// The encoded keys and values so far, and their number.
+    /// The encoded keys and values found so far, and their number.
     found: Output,
     strings: usize,
 }
@@ -51,18 +51,18 @@ impl Listing {
         Self { entries, shown, found: Output::default(), strings: 0 }
     }
 
-    /// Bytes of memory.
+    /// The memory of the listing, in bytes.
     pub(crate) fn size(&self) -> usize {
         self.found.size()
     }
 
-    /// Appends the array of everything that was found.
+    /// Appends the array of all strings that were found.
     pub(crate) fn finish(self, output: &mut Output) {
         reply::header(b'*', self.strings, output);
         output.append(self.found);
     }
 
-    /// Visits some entries. Returns whether there may be more.
+    /// Visits some entries. Returns whether there may be more entries.
     pub(crate) fn go_on(&mut self, version: Version, most: usize) -> Result<bool, Refusal> {
         let mut work = 0;
         for _ in 0..ENTRIES_OF_STEP {

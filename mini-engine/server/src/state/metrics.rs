@@ -1,4 +1,4 @@
-//! The metrics in the text format of Prometheus. Numbers only, and names of commands: no key and no value of a client.
+//! The metrics in the text format of Prometheus. They contain only numbers and names of commands: no key and no value of a client.
 
 use std::fmt::{Display, Write};
 
@@ -9,10 +9,10 @@ use super::process::{cpu_seconds, resident_bytes};
 use super::refused::Cause;
 use super::shared::Shared;
 
-/// What Prometheus makes of a number.
+/// The type of a metric for Prometheus.
 #[derive(Clone, Copy)]
 enum Kind {
-    /// It only grows while the process lives.
+    /// It never decreases while the process lives.
     Counter,
     Gauge,
 }

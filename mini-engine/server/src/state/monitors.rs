@@ -1,4 +1,4 @@
-//! The requests that clients which sent MONITOR are shown.
+//! The requests that are shown to clients which have sent MONITOR.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -8,14 +8,14 @@ use super::clock::since_1970;
 use super::slow_log::shortened;
 use crate::protocol::request::Args;
 
-/// The maximum number of bytes of each part of a request that are shown.
+/// The maximum number of bytes that are shown of each part of a request.
 const MOST_BYTES: usize = 1024;
 
 #[derive(Debug, Default)]
 pub(crate) struct Monitors {
-    /// The numbers of the clients.
+    /// The numbers of these clients.
     clients: BTreeSet<u64>,
-    /// The lines that they have not been sent.
+    /// The lines that were not sent to them yet.
     lines: String,
 }
 
@@ -36,7 +36,7 @@ impl Monitors {
         self.clients.is_empty()
     }
 
-    /// Adds the line of a request of the client with this `address`, as Redis writes it.
+    /// Adds the line for a request of the client with this `address`, in the format of Redis.
     pub(crate) fn show(&mut self, database: usize, address: &str, parts: Args<'_>) {
         let now = since_1970(SystemTime::now());
         // Writing to a string does not fail.
@@ -47,7 +47,7 @@ impl Monitors {
         self.lines.push_str("\r\n");
     }
 
-    /// Takes the lines for all monitors.
+    /// Takes the new lines, which are sent to all these clients.
     pub(crate) fn take_lines(&mut self) -> String {
         std::mem::take(&mut self.lines)
     }

@@ -1,5 +1,5 @@
-//! What several commands have made of the databases so far, before it is committed: values, and ranges that were removed. The changes since a mark
-//! can be taken back: so a command that fails leaves nothing behind, whatever it has written before it failed.
+//! The uncommitted changes of several commands to the databases: values, and removed ranges. The changes since a mark can be undone, so a command
+//! that fails changes nothing, whatever it has written before it failed.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
@@ -12,7 +12,7 @@ use super::databases::Database;
 pub(crate) type Entry = Result<(Slice, Slice)>;
 pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// The order of a range.
+/// The direction in which a range is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Forward,
@@ -22,44 +22,44 @@ pub(crate) enum Direction {
 /// A value in the overlay.
 pub(super) struct Held {
     pub(super) value: Slice,
-    /// When it expires, if ever; the outer `None` if it was not asked for.
+    /// The expiry time, if any; the outer `None` means that it was not read.
     pub(super) expiry: Option<Option<SystemTime>>,
 }
 
-/// What commands have made of one database.
+/// The changes of the commands to one database.
 #[derive(Default)]
 pub(super) struct Overlay {
-    /// The values that the commands have written, and those that were read for them: `None` for an absent key.
+    /// The values that the commands have written, and those that were read for them; `None` means that the key is absent.
     values: BTreeMap<Vec<u8>, Option<Held>>,
-    /// The ranges that they have removed. The values have what was written there afterwards, and `None` for what was written before.
+    /// The ranges that the commands have removed. Within them, `values` has the later writes, and `None` for each earlier write.
     removed: Vec<Bounds>,
 }
 
-/// A change that can be taken back.
+/// A change that can be undone.
 enum Change {
-    /// The key, and its entry in `values` before the change.
+    /// The key, and the earlier entry of the key in `values`.
     Value(Vec<u8>, Option<Option<Held>>),
-    /// The values that a removed range has replaced by `None`.
+    /// The values that were replaced by `None` when a range was removed.
     Range(Vec<(Vec<u8>, Option<Held>)>),
 }
 
-/// What commands have made of the databases.
+/// The changes of the commands to all databases.
 #[derive(Default)]
 pub(super) struct Overlays {
-    /// By their numbers.
+    /// The databases and their changes, by number.
     databases: BTreeMap<usize, (Stored, Overlay)>,
-    /// What was there before each change, and the number of its database; `None` before the first mark.
+    /// The state before each change, with the number of the database; `None` before the first mark.
     changes: Option<Vec<(usize, Change)>>,
 }
 
 impl Overlays {
-    /// What was read of `database`, and nothing written.
+    /// Values that were read from `database`, without any writes.
     pub(super) fn of_read(database: &Database, values: impl Iterator<Item = (Vec<u8>, Option<Held>)>) -> Self {
         let overlay = Overlay { values: values.collect(), removed: Vec::new() };
         Self { databases: [(database.number, (database.stored.clone(), overlay))].into(), changes: None }
     }
 
-    /// What was made of a database, if anything was.
+    /// The changes to a database, if there are any.
     pub(super) fn of(&self, number: usize) -> Option<&Overlay> {
         self.databases.get(&number).map(|(_, overlay)| overlay)
     }
@@ -83,17 +83,17 @@ impl Overlays {
         }
     }
 
-    /// The present point. From now on changes can be taken back.
+    /// Marks the present point. From now on changes can be undone.
     pub(super) fn mark(&mut self) -> usize {
         self.changes.get_or_insert_default().len()
     }
 
-    /// Whether there was a mark. Then every value was written, and none only read.
+    /// Whether there was a mark. If so, every value was written by a command, and none was only read.
     pub(super) fn is_marked(&self) -> bool {
         self.changes.is_some()
     }
 
-    /// Takes back the changes since a mark.
+    /// Undoes the changes since a mark.
     pub(super) fn undo(&mut self, mark: usize) {
         let changes = self.changes.iter_mut().flat_map(|changes| changes.drain(mark..).rev());
         for (number, change) in changes {
@@ -103,7 +103,7 @@ impl Overlays {
         }
     }
 
-    /// Changes so far can no longer be taken back, and earlier marks do not count.
+    /// The changes so far can no longer be undone, and earlier marks are invalid.
     pub(super) fn forget(&mut self) {
         self.changes.iter_mut().for_each(Vec::clear);
     }
@@ -113,19 +113,19 @@ impl Overlays {
         self.databases.values().map(|(_, overlay)| overlay.removed.len()).sum()
     }
 
-    /// Adds to `batch` what makes the databases equal to this.
+    /// Adds the operations to `batch` that apply these changes to the databases.
     pub(super) fn add_to(&self, batch: &mut WriteBatch) -> Result<()> {
         self.databases.values().try_for_each(|(stored, overlay)| overlay.add_to(stored, batch))
     }
 }
 
 impl Overlay {
-    /// The state of `key` after the commands so far, if they have changed or read it.
+    /// The state of `key` after the commands so far, if they have changed or read the key.
     pub(super) fn get(&self, key: &[u8]) -> Option<Option<&Held>> {
         self.values.get(key).map(Option::as_ref).or_else(|| self.is_removed(key).then_some(None))
     }
 
-    /// Whether the commands have written `key` itself.
+    /// Whether the commands have written `key` itself, and not only a range around it.
     pub(super) fn has(&self, key: &[u8]) -> bool {
         self.values.contains_key(key)
     }
@@ -137,7 +137,7 @@ impl Overlay {
         self.removed.iter().any(is_in)
     }
 
-    /// Removes what is within `bounds`. Returns the values that were there.
+    /// Removes the keys within `bounds`. Returns the values that the overlay had there.
     fn remove_range(&mut self, bounds: Bounds) -> Vec<(Vec<u8>, Option<Held>)> {
         let mut hidden = Vec::new();
         for (key, value) in &mut self.values {
@@ -172,14 +172,14 @@ impl Overlay {
         Ok(())
     }
 
-    /// The entries within `bounds`, of which the database has `stored`.
+    /// The entries within `bounds`, where `stored` are the entries of the database.
     pub(super) fn range<'a>(
         &'a self,
         stored: impl DoubleEndedIterator<Item = Entry> + 'a,
         bounds: Bounds,
         direction: Direction,
     ) -> Box<dyn Iterator<Item = Entry> + 'a> {
-        // The maps of the standard library panic at inverted bounds.
+        // The maps of the standard library panic if the bounds are inverted.
         if is_inverted(&bounds) {
             return Box::new(std::iter::empty());
         }
@@ -202,7 +202,7 @@ fn is_inverted(bounds: &Bounds) -> bool {
     start > end || (start == end && !bounds.contains(start))
 }
 
-/// Merges the stored and the written entries, each in `direction`, into one sequence. A written key hides the stored one.
+/// Merges the stored and the written entries, both sorted in `direction`, into one sequence. A written key hides the stored one.
 fn merged<'a>(
     stored: impl Iterator<Item = Entry> + 'a,
     written: impl Iterator<Item = (&'a [u8], &'a Option<Held>)> + 'a,

@@ -1,16 +1,16 @@
-//! What the system says of this process. Zero where it says nothing.
+//! Figures of this process, from the system. A figure is zero if the system does not report it.
 
 use std::fs::read_to_string;
 
-/// Linux counts the time of processes in hundredths of a second, whatever its own clock (`USER_HZ`).
+/// Linux reports the time of processes in hundredths of a second, whatever its own clock rate is (`USER_HZ`).
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Bytes of the process that are in memory, mapped files included.
+/// The bytes of the process that are in memory, including mapped files.
 pub(crate) fn resident_bytes() -> u64 {
     kibibytes("/proc/self/status", "VmRSS:")
 }
 
-/// Bytes of the machine's memory.
+/// The size of the machine's memory, in bytes.
 pub(crate) fn memory_of_machine() -> u64 {
     kibibytes("/proc/meminfo", "MemTotal:")
 }
@@ -24,7 +24,7 @@ fn kibibytes(file: &str, name: &str) -> u64 {
     find().unwrap_or(0) * 1024
 }
 
-/// Seconds that the process has computed: in its own code, and in the system's for it.
+/// The processor time of the process in seconds: in its own code, and in the system on its behalf.
 pub(crate) fn cpu_seconds() -> [f64; 2] {
     let find = || {
         let text = read_to_string("/proc/self/stat").ok()?;
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn the_system_says_what_the_process_takes() {
-        // Catches a field that is missed, or taken for its neighbour.
+        // Catches a field that is missed, or mistaken for the next one.
         assert!(memory_of_machine() > resident_bytes() && resident_bytes() > 1 << 20);
         let [mut user, _] = cpu_seconds();
         let before = user;

@@ -1,28 +1,28 @@
-//! Connections and passwords that were refused, and clients that were disconnected, for INFO, the metrics and the log. Anybody can be refused at any
-//! rate, so the log has a line of each of the two in ten seconds at most.
+//! Refused connections and passwords, and disconnected clients, for INFO, the metrics and the log. Anyone can cause refusals at any rate, so the log
+//! gets at most one message in ten seconds for refusals, and one for disconnections.
 
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
-/// The minimum time between two lines in the log.
+/// The minimum time between two messages of one kind.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Why a connection or a password was refused, or a client disconnected.
+/// The reason why a connection or a password was refused, or a client was disconnected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// Refused: connections beyond `limits.clients`.
+    /// Refused: more connections than `limits.clients`.
     Clients,
     /// Refused: a wrong password.
     Password,
-    /// Refused: a handshake of TLS that failed.
+    /// Refused: a TLS handshake that failed.
     Handshake,
-    /// Disconnected: it has taken none of its replies for too long.
+    /// Disconnected: the client has taken none of its replies for too long.
     Slow,
     /// Disconnected: all clients together had more than `limits.buffer_bytes`.
     Buffers,
-    /// Disconnected: it had sent MONITOR, and was too far behind.
+    /// Disconnected: the client had sent MONITOR, and was too far behind.
     Monitor,
-    /// Disconnected, as is usual: it had sent no request for `limits.idle_seconds`.
+    /// Disconnected, which is normal: the client had sent no request for `limits.idle_seconds`.
     Idle,
 }
 
@@ -33,11 +33,11 @@ impl Cause {
         [("slow", Cause::Slow), ("buffers", Cause::Buffers), ("monitor", Cause::Monitor), ("idle", Cause::Idle)];
 }
 
-/// The lines of the log about one kind of event.
+/// The log messages about one kind of event.
 #[derive(Debug, Default)]
 struct Lines {
     last: String,
-    /// The number of events, and how many of them there were at the last line.
+    /// The number of events, and their number at the last message.
     all: u64,
     said: u64,
     said_at: Option<Instant>,
@@ -51,7 +51,7 @@ pub(crate) struct Refused {
 }
 
 impl Refused {
-    /// Records that the client with this `address` was refused or disconnected; `why` is for the log.
+    /// Records that the client with this `address` was refused or disconnected; `why` is the reason for the log.
     pub(crate) fn note(&mut self, cause: Cause, address: &str, why: impl Display) {
         self.counts[cause as usize] += 1;
         let lines = match cause {
@@ -67,12 +67,12 @@ impl Refused {
         self.counts[cause as usize]
     }
 
-    /// Lets the numbers of INFO begin anew.
+    /// Sets the figures of INFO to zero.
     pub(crate) fn reset(&mut self) {
         self.counts = Default::default();
     }
 
-    /// The messages for the log that are due.
+    /// The messages that are due for the log.
     pub(crate) fn news(&mut self, now: Instant) -> [Option<String>; 2] {
         [self.refusals.news("refused", now), self.disconnections.news("disconnected", now)]
     }
@@ -99,8 +99,7 @@ mod tests {
 
     #[test]
     fn refusals_are_said_with_their_number_and_not_at_any_rate() {
-        // Catches a log that anybody who connects can fill, refusals that are never said because they came too soon, and a disconnection that is hidden
-        // by them.
+        // Catches a log that anyone who connects can fill, refusals that are never logged, and a disconnection that is hidden by refusals.
         let mut refused = Refused::default();
         let begun = Instant::now();
         assert_eq!(refused.news(begun), [None, None]);

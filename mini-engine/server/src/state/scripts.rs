@@ -1,25 +1,25 @@
-//! The scripts that the server knows and clients have sent, by the hashes that EVALSHA names.
+//! The scripts that the server recognises and clients have sent, by the hashes that EVALSHA uses.
 
 use std::collections::HashMap;
 
 use super::keyspace::Keyspace;
 use crate::protocol::reply::Outcome;
 
-/// The maximum number of texts that are kept: each script may be written in many ways.
+/// The maximum number of texts that are kept: each script can be written in many ways.
 const MOST: usize = 1000;
 
-/// A script that the server knows.
+/// A script that the server recognises.
 pub(crate) struct Script {
-    /// Its text, in one spelling.
+    /// The text of the script, in one of its spellings.
     pub(crate) text: &'static str,
-    /// The number of keys that it uses, if not all, and that of arguments.
+    /// The number of keys that the script uses, if not all, and the number of arguments.
     pub(crate) uses: (Option<usize>, usize),
-    /// What it does.
+    /// The function that does the work of the script.
     pub(crate) run: fn(&mut Keyspace, Call<'_>) -> Outcome,
 }
 
 impl Script {
-    /// A script that uses this number of keys and of arguments.
+    /// A script that uses this number of keys and this number of arguments.
     pub(crate) const fn of_first(
         keys: usize,
         args: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Call<'a> {
 pub(crate) struct Scripts(HashMap<String, &'static Script>);
 
 impl Scripts {
-    /// Keeps the script of the text with this hash.
+    /// Keeps the script whose text has this hash.
     pub(crate) fn keep(&mut self, hash: &str, script: &'static Script) {
         if self.0.len() == MOST {
             // Clients send a text again when its hash is unknown.
@@ -49,7 +49,7 @@ impl Scripts {
         self.0.insert(hash.to_owned(), script);
     }
 
-    /// The script of the text with this hash, in digits of either case.
+    /// The script whose text has this hash; the hash may have digits of either case.
     pub(crate) fn find(&self, hash: &[u8]) -> Option<&'static Script> {
         self.0.get(&String::from_utf8(hash.to_ascii_lowercase()).ok()?).copied()
     }

@@ -23,23 +23,23 @@ use crate::settings::{ServerDurability, Settings};
 
 /// The maximum number of parts of a request, as in Redis.
 const MOST_PARTS: usize = 1 << 20;
-/// The limits of a client before it has sent the password, as in Redis.
+/// The limits of a client's requests before it has sent the password, as in Redis.
 const BEFORE_PASSWORD: RequestLimits = RequestLimits { bytes: 16 << 10, parts: 10 };
 
-/// The counters of INFO.
+/// The counters for INFO.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ServerCounters {
     pub(crate) commands: u64,
-    /// In the last interval of the event loop's clock.
+    /// The number of commands per second in the last interval between two ticks.
     pub(crate) commands_per_second: u64,
     pub(crate) connections: u64,
     pub(crate) clients: usize,
-    /// Bytes of requests and replies in memory, now and at most.
+    /// The bytes of requests and replies in memory: now, and at most so far.
     pub(crate) buffer_bytes: usize,
     pub(crate) most_buffer_bytes: usize,
     pub(crate) received_bytes: u64,
     pub(crate) sent_bytes: u64,
-    /// Keys that were looked for and found, or not.
+    /// The number of key lookups that found the key; `misses` counts the others.
     pub(crate) hits: u64,
     pub(crate) misses: u64,
 }
@@ -47,13 +47,13 @@ pub(crate) struct ServerCounters {
 /// The results of clients' writes, for INFO and for the log.
 #[derive(Debug, Default)]
 pub(crate) struct Writes {
-    /// Operations that were refused.
+    /// The number of operations that were refused.
     pub(crate) refused: u64,
     /// The reason of the last refusal.
     pub(crate) last_refusal: Option<String>,
     /// Whether the last write was refused.
     pub(crate) are_refused: bool,
-    /// The last report in the log: the number of refused operations, and whether writes were still refused.
+    /// The state at the last message in the log: the number of refused operations, and whether writes were still refused.
     said: (u64, bool),
 }
 
@@ -67,7 +67,7 @@ impl Writes {
         }
     }
 
-    /// The message for the log, if anything has changed.
+    /// The message for the log, if something has changed.
     pub(crate) fn news(&mut self) -> Option<String> {
         let (said, is_said) = std::mem::replace(&mut self.said, (self.refused, self.are_refused));
         let cause = self.last_refusal.as_deref()?;
@@ -83,11 +83,11 @@ impl Writes {
 pub(crate) struct Shared {
     pub(crate) keys: KeyState,
     pub(crate) settings: Settings,
-    /// The database that every client begins with. In a cluster no request is carried out there, so it need not be the present one.
+    /// The database that is selected for every new client. In a cluster no request uses this database, so its handle may be outdated.
     pub(crate) first: Database,
-    /// Of a node of a cluster.
+    /// The groups of the cluster; `None` on a server of one node.
     pub(crate) groups: Option<Box<dyn Groups>>,
-    /// The address that it listens on, and its port; 0 without one.
+    /// The address on which the server listens, and its port; 0 if there is no port.
     pub(crate) address: String,
     pub(crate) port: u16,
     pub(crate) counters: ServerCounters,
@@ -101,18 +101,18 @@ pub(crate) struct Shared {
     pub(crate) started: Instant,
     /// Whether something was written since the last sync.
     pub(crate) is_unsynced: bool,
-    /// Whether a client asked for a sync whatever the durability.
+    /// Whether a client requested a sync, independently of the durability setting.
     pub(crate) wants_sync: bool,
-    /// Whether a client asked the server to end.
+    /// Whether a client requested the server to end.
     pub(crate) wants_shutdown: bool,
     /// The time of the last checkpoint, in seconds since 1970.
     pub(crate) last_save: u64,
     pub(crate) is_saving: bool,
     /// Whether the last attempt to make a checkpoint failed.
     pub(crate) has_save_failed: bool,
-    /// Jobs under way whose writes may be seen before they are synced.
+    /// The number of jobs under way whose writes may be seen before they are synced.
     pub(crate) loads: usize,
-    /// Jobs that no client waits for, for the server to begin.
+    /// Jobs for which no client waits; the server begins them.
     pub(crate) background: Vec<Job>,
 }
 
@@ -155,12 +155,12 @@ impl Shared {
         }
     }
 
-    /// What Redis calls the mode of the server.
+    /// The name of the server's mode in Redis.
     pub(crate) fn mode(&self) -> &'static str {
         if self.groups.is_some() { "cluster" } else { "standalone" }
     }
 
-    /// Whether requests are read from a client that has not taken its replies.
+    /// Whether requests are read even from a client that has not taken its replies.
     pub(crate) fn may_read_ahead(&self) -> bool {
         self.counters.buffer_bytes < self.settings.limits.read_ahead_bytes()
     }
@@ -174,7 +174,7 @@ impl Shared {
         }
     }
 
-    /// The reply for `outcome`. Damage is recorded.
+    /// The reply for a result of a command. Damage in the result is recorded.
     pub(crate) fn reply(&mut self, outcome: Outcome) -> Reply {
         outcome.unwrap_or_else(|refusal| {
             if let Some(error) = refusal.cause() {
@@ -184,7 +184,7 @@ impl Shared {
         })
     }
 
-    /// Records the end of a job. Returns its reply.
+    /// Records the end of a job. Returns the job's reply.
     pub(crate) fn end_job(&mut self, job: &Job, outcome: Outcome) -> Reply {
         match job {
             Job::Save(_) => {
@@ -195,7 +195,7 @@ impl Shared {
             }
             Job::Load(_) => {
                 self.loads -= 1;
-                // A failed job has not synced.
+                // A failed job has not synced its writes.
                 self.is_unsynced = true;
             }
             Job::Count(_) | Job::Create(_) | Job::Statistics => {}
@@ -203,7 +203,7 @@ impl Shared {
         self.reply(outcome)
     }
 
-    /// Whether the replies of this turn wait for a sync.
+    /// Whether the replies of this turn must wait for a sync.
     pub(crate) fn must_sync(&self) -> bool {
         self.wants_sync
             || ((self.is_unsynced || self.loads > 0) && self.settings.durability == ServerDurability::Synced)

@@ -8,7 +8,7 @@ use crate::protocol::request::Args;
 
 /// The maximum number of requests that are kept.
 pub(crate) const MOST: usize = 128;
-/// The maximum number of parts of a request that are kept, and of bytes of each.
+/// The maximum number of parts that are kept of a request, and of bytes that are kept of each part.
 const MOST_PARTS: usize = 32;
 const MOST_BYTES: usize = 128;
 
@@ -16,7 +16,7 @@ const MOST_BYTES: usize = 128;
 #[derive(Debug)]
 struct Entry {
     id: i64,
-    /// Its end, in seconds since 1970.
+    /// The time at which the request ended, in seconds since 1970.
     at: u64,
     micros: u64,
     parts: Vec<Vec<u8>>,
@@ -26,7 +26,7 @@ struct Entry {
 
 #[derive(Debug, Default)]
 pub(crate) struct SlowLog {
-    /// The newest first.
+    /// The newest entry is the first.
     entries: VecDeque<Entry>,
     next: i64,
 }
@@ -69,7 +69,7 @@ impl SlowLog {
     }
 }
 
-/// The part, or its first `most` bytes and the number of the others.
+/// The part itself if it is short; otherwise its first `most` bytes and the number of the remaining bytes.
 pub(super) fn shortened(part: &[u8], most: usize) -> Vec<u8> {
     match part.len() > most {
         true => [&part[..most], format!("... ({} more bytes)", part.len() - most).as_bytes()].concat(),

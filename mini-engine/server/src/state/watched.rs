@@ -1,9 +1,9 @@
-//! The keys that WATCH names. EXEC is carried out only if they are as they were.
+//! The keys that WATCH has named. EXEC is carried out only if they are unchanged.
 //!
-//! Transactions of the engine notice every write, also of a program that shares its database with the server, and every expiry. They take the
-//! removal of a range for a write of every key in it, but FLUSHALL concerns only keys that are there, as in Redis. So the keys that were absent have
-//! transactions of their own, and these are replaced when the server removes ranges: `before_removal` looks whether they have noticed anything, and
-//! `after_removal` begins new ones.
+//! The engine's transactions detect every write, even by a program that shares its database with the server, and every expiry. For them, the removal
+//! of a range is a write of every key in it, but FLUSHALL must concern only existing keys, as in Redis. So the keys that were absent have separate
+//! transactions, which are replaced when the server removes ranges: `before_removal` checks whether they have detected anything, and `after_removal`
+//! begins new ones.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use mini_engine::{Db, Error, Keyspace, Result, Transaction};
 
 use super::databases::Database;
 
-/// An upper estimate of the memory that a key takes besides its bytes, with a transaction.
+/// An upper estimate of the memory that a watched key takes in addition to its bytes, including its transaction.
 const KEY_BYTES: usize = 512;
 
 #[derive(Debug, Default)]
 pub(crate) struct Watched {
-    /// The keys and the numbers of their databases; and the keyspace of one that was absent.
+    /// The keys with the numbers of their databases; the value is the keyspace of a key that was absent.
     keys: BTreeMap<(usize, Vec<u8>), Option<Keyspace>>,
-    /// Each has read keys of one WATCH.
+    /// The transactions of the keys that were present; each has read the keys of one WATCH.
     present: Vec<Transaction>,
     absent: Vec<Transaction>,
     is_changed: bool,
@@ -26,10 +26,10 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Adds a key as it is now, unless it is watched already.
+    /// Adds a key in its present state, unless it is watched already.
     ///
     /// # Errors
-    /// Those of reading the keys; [`Error::Full`] if they take more than `most` bytes. Those before are watched.
+    /// Returns errors of reading the keys; [`Error::Full`] if they take more than `most` bytes. Even then the earlier keys are watched.
     pub(crate) fn add<'a>(
         &mut self,
         (db, database): (&Db, &Database),
@@ -61,12 +61,12 @@ impl Watched {
         Ok(!self.is_changed && are_unchanged(&self.present)? && are_unchanged(&self.absent)?)
     }
 
-    /// To be called before the server removes ranges. What cannot be read counts as changed.
+    /// Must be called before the server removes ranges. A key that cannot be read counts as changed.
     pub(crate) fn before_removal(&mut self) {
         self.is_changed |= !are_unchanged(&self.absent).unwrap_or(false);
     }
 
-    /// To be called after the server has removed ranges, with the keys that it has written by the same batch.
+    /// Must be called after the server has removed ranges; `is_written` selects the keys that the same batch has written.
     pub(crate) fn after_removal(&mut self, db: &Db, is_written: impl Fn(usize, &[u8]) -> bool) {
         let transaction = db.transaction();
         let mut absent = self.keys.iter().filter_map(|(name, stored)| Some((name, stored.as_ref()?))).peekable();

@@ -1,4 +1,4 @@
-//! The event loop on a disk that fails; the ways to it, in `transports`; and clients that do not read, in `slow_clients`.
+//! The event loop on a failing disk; ways to connect are in `transports`, and clients that do not read in `slow_clients`.
 
 mod slow_clients;
 mod transports;
@@ -31,7 +31,7 @@ fn settings(durability: ServerDurability) -> Settings {
     }
 }
 
-/// Bytes of a memtable that is soon full.
+/// The size of a memtable that is soon full, in bytes.
 const MEMTABLE: usize = 4096;
 
 /// A database in memory, on a disk that can be made to fail.
@@ -46,7 +46,7 @@ fn tcp(address: &Address) -> SocketAddr {
     *address
 }
 
-/// Sends `request`, and reads a reply of as many lines.
+/// Sends `request`, and reads a reply of this number of lines.
 fn ask(client: &mut (impl Read + Write), request: &str, lines: usize) -> Vec<String> {
     client.write_all(request.as_bytes()).expect("send");
     let mut said = String::new();
@@ -61,13 +61,13 @@ fn ask(client: &mut (impl Read + Write), request: &str, lines: usize) -> Vec<Str
 
 #[test]
 fn no_write_is_acknowledged_whose_sync_failed() {
-    // Catches a reply that is sent before the sync or despite its failure, also to a read that has seen the write.
+    // Catches a reply that is sent before its sync or although the sync fails; this includes a read that has seen the write.
     let server = Running::start();
     let (mut client, faults) = (server.client(), server.faults.clone());
     assert_eq!(ask(&mut client, "SET a 1\r\nGET a\r\n", 3), ["+OK", "$1", "1"]);
-    // On this disk a write is one call. The two are made; their sync fails.
+    // On this disk a write is one mutation. The two writes succeed; their sync fails.
     faults.fail_mutation(faults.mutations() + 2, Fault::Device, Repeat::FromThenOn);
-    // An empty request has no reply, and that of DBSIZE comes in another turn: neither is taken back.
+    // An empty request has no reply, and the reply of DBSIZE comes in another turn: neither is replaced.
     let refused = ask(&mut client, "SET b 2\r\n\r\n*0\r\nINCR a\r\nGET b\r\nDBSIZE\r\n", 4);
     let (counted, refused) = refused.split_last().expect("replies");
     assert!(refused.len() == 3 && refused.iter().all(|line| line.starts_with("-IOERR cannot sync")), "{refused:?}");
@@ -80,14 +80,14 @@ fn no_write_is_acknowledged_whose_sync_failed() {
 
 #[test]
 fn a_pipeline_whose_batch_may_be_in_the_log_is_not_called_refused() {
-    // Catches a second try of writes that a reopen may find in the log: the engine refuses it, and a client that relies on that would write them
-    // twice.
+    // Catches a repetition of writes that a reopened database may find in the log: the engine refuses them. A client that relies on this error would
+    // write twice.
     let (faults, db) = database(1 << 20);
     let mut shared = Shared::new(db, settings(ServerDurability::Synced), 1);
     let mut session = Session::new(&mut shared);
-    // Replies of earlier steps, more than enough for one.
+    // Replies of earlier steps, more than one step may have.
     let earlier = "earlier ".repeat(10_000);
-    // For each step, the number of requests that it carried out, and the first words of its lines.
+    // For each step, the number of requests that it carried out, and the first words of the reply lines.
     let mut say = |mut input: &[u8]| {
         let mut steps = Vec::new();
         while !input.is_empty() {
@@ -110,7 +110,7 @@ fn a_pipeline_whose_batch_may_be_in_the_log_is_not_called_refused() {
     let long = "v".repeat(40_000);
     let sets = format!("MSET a 1 long {long} text x\r\n");
     assert_eq!(say(sets.as_bytes()), [(1, vec!["+OK".to_owned()])]);
-    // On this disk a write is one call.
+    // On this disk a write is one mutation.
     faults.fail_mutation(faults.mutations(), Fault::Device, Repeat::FromThenOn);
     let mut check = |input: &[u8], expected: &[(usize, &[&str])]| {
         let expected = expected.iter().map(|(n, words)| (*n, words.iter().map(|word| (*word).to_owned()).collect()));
@@ -121,20 +121,20 @@ fn a_pipeline_whose_batch_may_be_in_the_log_is_not_called_refused() {
         &[(5, &["-IOERR", "$1", "1", "-IOERR", "$1", "1", "-ERR"])],
     );
     check(b"INCR a\r\nGET a\r\n", &[(2, &["-MISCONF", "$1", "1"])]);
-    // Long replies end the step before the last request, which gets its reply in its own turn.
+    // Long replies end the step before the last request, which then has its own turn.
     let long = ["$40000", "V"];
     check(
         b"SET b 2\r\nGET long\r\nGET long\r\nSET c 3\r\n",
         &[(3, &["-MISCONF", long[0], long[1], long[0], long[1]]), (1, &["-MISCONF"])],
     );
-    // Replies that were short while the write before them counted.
+    // Replies that were short while the write before them still counted.
     check(
         b"SET long x\r\nGET long\r\nGET long\r\nGET long\r\nGET a\r\n",
         &[(5, &["-MISCONF", long[0], long[1], long[0], long[1], "-MISCONF", "-MISCONF"])],
     );
 }
 
-/// A server of small memtables on the test's disk, and its clients, which do not wait for ever.
+/// A server with small memtables on the test's disk, and its clients, whose reads time out.
 struct Running {
     faults: FaultFs,
     address: Address,
@@ -165,7 +165,7 @@ impl Running {
     }
 }
 
-/// Sets keys until `client` gets another reply than OK, which is returned with the number of keys.
+/// Sets keys until `client` gets a reply other than OK; returns this reply and the number of keys.
 fn fill(client: &mut TcpStream) -> (usize, String) {
     let value = "v".repeat(400);
     for n in 0.. {
@@ -179,7 +179,7 @@ fn fill(client: &mut TcpStream) -> (usize, String) {
 
 #[test]
 fn a_full_disk_refuses_writes_with_the_reason_and_the_server_goes_on() {
-    // Catches a server that waits for space: then no client gets any answer. And writes that are refused when there is space again.
+    // Catches a server that waits for space, so that no client gets any reply. Also catches writes that are still refused when there is space again.
     let server = Running::start();
     let (mut client, mut other) = (server.client(), server.client());
     server.faults.refuse_files(Some("sst"));
@@ -212,14 +212,14 @@ fn a_full_disk_refuses_writes_with_the_reason_and_the_server_goes_on() {
 
 #[test]
 fn others_are_served_while_writes_wait_for_a_flush_and_no_write_is_lost_or_done_twice() {
-    // Catches a wait on the loop, a write that overtakes an earlier one of its client, and two writes that have read the same value.
+    // Catches a wait in the event loop, a write that overtakes an earlier one of its client, and two writes that are based on the same old value.
     let server = Running::start();
     let (is_held, go) = server.faults.hold(Op::Sync, ".sst", Answer::Go);
     let mut writers: Vec<TcpStream> = (0..4).map(|_| server.client()).collect();
     let requests = format!("INCR n\r\nSET filler {}\r\nGET filler\r\n", "v".repeat(400)).repeat(50);
     writers.iter_mut().for_each(|writer| writer.write_all(requests.as_bytes()).expect("send"));
     is_held.recv().expect("a flush");
-    // Until no write is accepted any more: two memtables are full.
+    // Stops when no write is accepted any more: two memtables are full.
     let mut reader = server.client();
     let writes = |reader: &mut TcpStream| ask(reader, "INFO engine\r\n", 13)[2].clone();
     let mut before = String::new();
@@ -242,7 +242,7 @@ fn others_are_served_while_writes_wait_for_a_flush_and_no_write_is_lost_or_done_
 
 #[test]
 fn the_loop_syncs_nothing_itself() {
-    // Catches a loop that handles no client and no signal while the device is at work.
+    // Catches an event loop that handles no client and no signal while the device is busy.
     let server = Running::start();
     let syncing = Arc::new(Mutex::new(BTreeSet::new()));
     let threads = Arc::clone(&syncing);
@@ -264,7 +264,7 @@ fn the_loop_syncs_nothing_itself() {
 
 #[test]
 fn what_a_client_sends_after_its_last_reply_is_read_for_a_while() {
-    // Catches a socket that is closed while its client still sends: that resets it, and the client may never see the reply.
+    // Catches a socket that is closed while its client still sends: this resets the connection, and the client may never see the reply.
     let mut shared = Shared::new(database(MEMTABLE).1, settings(ServerDurability::Synced), 1);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let mut client = TcpStream::connect(listener.local_addr().expect("an address")).expect("connect");
@@ -291,8 +291,8 @@ fn what_a_client_sends_after_its_last_reply_is_read_for_a_while() {
 
 const LONG: usize = 32 << 20;
 
-/// The maximum memory that the loop's thread takes at one time during `talk`, for each byte of a long value. Memtables are not counted: their
-/// memory comes from the system.
+/// The maximum memory that the loop's thread allocates at one time during `talk`, as a multiple of the length of a long value. Memtables are not
+/// counted: their memory comes directly from the system.
 fn memory(db: &Db, talk: impl FnOnce(&mut TcpStream) + Send + 'static) -> f64 {
     let mut settings = settings(ServerDurability::Synced);
     settings.limits.request_bytes = 2 * LONG;
@@ -322,15 +322,14 @@ fn ask_long(client: &mut TcpStream, request: &[u8], len: usize) -> Vec<u8> {
 
 #[test]
 fn a_long_value_is_in_the_servers_memory_once_for_its_request_its_batch_and_its_reply() {
-    // Catches an input that doubles past the end of its request, a value that is copied into the reply, and a reply that is copied while it
-    // is sent.
+    // Catches an input that grows past the end of its request, a value that is copied into the reply, and a reply that is copied while it is sent.
     let dir = proof::TempDir::new().expect("a temporary directory");
     let db = Db::builder(dir.path()).cache_bytes(1 << 20).open().expect("open");
     let value: Vec<u8> = (0..LONG).map(|n| (n % 251) as u8).collect();
     let request = |command: &str| [command.as_bytes(), format!("${LONG}\r\n").as_bytes(), &value, b"\r\n"].concat();
     let (set, append) = (request("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n"), request("*3\r\n$6\r\nAPPEND\r\n$1\r\nk\r\n"));
     let reply = request("");
-    // A write that waits until the reserve is large enough is freed by another thread, which is not counted.
+    // If a write has to wait for a larger reserve, another thread frees its memory, and that thread is not counted.
     db.insert("k", vec![0; 2 * LONG]).expect("insert");
     db.remove("k").expect("remove");
     db.compact().expect("compact");
@@ -345,7 +344,7 @@ fn a_long_value_is_in_the_servers_memory_once_for_its_request_its_batch_and_its_
     let append =
         memory(&db, move |client| assert_eq!(ask_long(client, &append, 11), format!(":{}\r\n", 2 * LONG).as_bytes()));
     let found = format!("SET {set:.2}, GET {of_memtable:.2} and {of_table:.2}, APPEND {append:.2}");
-    // APPEND makes a value twice as long: its argument, the value, and the batch.
+    // APPEND doubles the value: memory holds the argument, the value, and the batch.
     assert!(set <= 2.1 && of_memtable <= 1.1 && of_table <= 1.1 && append <= 5.1, "{found}");
     println!("{found}");
 }

@@ -1,4 +1,4 @@
-//! Clients that do not read their replies: how long their requests are read, and when they are disconnected.
+//! Clients that do not read their replies: how long the server reads their requests, and when it disconnects them.
 
 use std::io::ErrorKind;
 
@@ -7,7 +7,7 @@ use crate::state::refused::Cause;
 
 const PART: usize = 10_000;
 
-/// A request, and its reply.
+/// A request and its reply.
 fn echo() -> (String, String) {
     let value = format!("${PART}\r\n{}\r\n", "v".repeat(PART));
     (format!("*2\r\n$4\r\nECHO\r\n{value}"), value)
@@ -19,7 +19,7 @@ fn running(buffer_bytes: usize) -> Running {
     Running::of(Server::bind("127.0.0.1:0", settings).expect("a port"))
 }
 
-/// A number of INFO.
+/// A figure of INFO.
 fn number(client: &mut TcpStream, section: &str, name: &str) -> usize {
     client.write_all(format!("INFO {section}\r\nPING\r\n").as_bytes()).expect("send");
     let (mut said, mut part) = (Vec::new(), [0; 4096]);
@@ -35,7 +35,7 @@ fn number(client: &mut TcpStream, section: &str, name: &str) -> usize {
 
 #[test]
 fn a_pipeline_may_be_sent_whole_before_its_first_reply_is_read() {
-    // Catches two sides that each wait until the other one reads: Redis answers.
+    // Catches a deadlock in which each side waits until the other one reads; Redis replies in this case.
     let server = running(1 << 30);
     let mut client = server.client();
     client.set_write_timeout(Some(Duration::from_secs(60))).expect("a timeout");
@@ -53,8 +53,8 @@ fn a_pipeline_may_be_sent_whole_before_its_first_reply_is_read() {
 
 #[test]
 fn requests_are_read_ahead_up_to_a_part_of_the_memory_of_all_clients_and_none_is_lost() {
-    // Catches a flood that is disconnected although it only does not read, or that takes the memory of the others; and requests that are moved, dropped
-    // or repeated in a long input.
+    // Catches a flooding client that is disconnected merely because it does not read, or that takes the memory of the other clients; and requests
+    // that are moved, dropped or repeated in a long input.
     let most = 32 << 20;
     let server = running(most);
     let (mut flooder, mut other) = (server.client(), server.client());
@@ -68,14 +68,14 @@ fn requests_are_read_ahead_up_to_a_part_of_the_memory_of_all_clients_and_none_is
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::WouldBlock);
                 refused += 1;
-                // The loop has had a turn; it reads more then, if it does.
+                // The event loop has had a turn, in which it would have read more.
                 let bytes = number(&mut other, "clients", "client_buffer_bytes");
                 assert!(bytes < most / 2 + (2 << 20), "{bytes} bytes are kept");
             }
         }
     }
     assert!(sent > most / 4, "{sent} bytes were taken");
-    // It sends the rest of its last request while it reads.
+    // The client sends the rest of its last request while it reads replies.
     flooder.set_nonblocking(false).expect("blocking");
     let (whole, mut writer) = (sent.div_ceil(request.len()), flooder.try_clone().expect("a handle"));
     let rest = request.as_bytes()[request.len() - (whole * request.len() - sent)..].to_owned();
@@ -92,7 +92,7 @@ fn requests_are_read_ahead_up_to_a_part_of_the_memory_of_all_clients_and_none_is
 
 #[test]
 fn a_client_that_takes_no_reply_for_a_minute_is_disconnected_and_said() {
-    // Catches a client that goes without a trace, and one that is disconnected although it takes its replies slowly.
+    // Catches a client that disappears silently and stays connected, and a client that is disconnected although it takes its replies slowly.
     let db = database(1 << 20).1;
     db.insert("k", vec![b'v'; 900_000]).expect("insert");
     let mut shared = Shared::new(db, settings(ServerDurability::Buffered), 1);
@@ -105,7 +105,7 @@ fn a_client_that_takes_no_reply_for_a_minute_is_disconnected_and_said() {
     let arrived = stream.try_clone().expect("a handle");
     while arrived.peek(&mut [0; 700]).is_ok_and(|len| len < 700) {}
     let mut connection = Connection::new(Stream::tcp(mio::net::TcpStream::from_std(stream)), 1, &mut shared, now);
-    // More than the system takes.
+    // More than the system's buffers take.
     for _ in 0..100 {
         connection.turn(&mut shared, &mut buffer, now);
         connection.send(now);
@@ -126,10 +126,10 @@ fn a_client_that_takes_no_reply_for_a_minute_is_disconnected_and_said() {
 
 #[test]
 fn who_takes_too_much_memory_or_is_too_far_behind_is_counted_by_the_reason() {
-    // Catches a disconnection that INFO does not have, and one that is counted as another.
+    // Catches a disconnection that INFO does not count, or counts under another cause.
     let server = running(512 << 10);
     let (mut other, mut large) = (server.client(), server.client());
-    // It may be disconnected before all is sent.
+    // The client may be disconnected before everything is sent.
     large.write_all(format!("*2\r\n$4\r\nECHO\r\n$1000000\r\n{}", "v".repeat(900_000)).as_bytes()).ok();
     assert!(large.read(&mut [0]).map_or(true, |len| len == 0));
     assert_eq!(number(&mut other, "stats", "clients_disconnected_buffers"), 1);
@@ -140,7 +140,7 @@ fn who_takes_too_much_memory_or_is_too_far_behind_is_counted_by_the_reason() {
     let (mut other, mut monitor) = (server.client(), server.client());
     assert_eq!(ask(&mut monitor, "MONITOR\r\n", 1), ["+OK"]);
     let request = format!("ECHO {}\r\n", "v".repeat(1000)).repeat(1000);
-    // At most what the system and the server keep.
+    // At most the bytes that the system and the server buffer.
     let is_gone = (0..200).any(|_| {
         other.write_all(request.as_bytes()).expect("send");
         other.read_exact(&mut vec![0; 1000 * "$1000\r\n\r\n".len() + 1000 * 1000]).expect("the replies");

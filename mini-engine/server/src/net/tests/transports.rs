@@ -1,4 +1,4 @@
-//! Unix sockets, TLS, the metrics, and what clients do to each other's connections.
+//! Unix sockets, TLS, the metrics, and commands that affect other clients' connections.
 
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -10,7 +10,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use super::*;
 use crate::settings::TlsFiles;
 
-/// A socket's path in a directory of its own.
+/// The path of a socket, in a separate directory.
 fn unix_path(directory: &proof::TempDir) -> (String, std::path::PathBuf) {
     let path = directory.path().join("socket");
     (format!("unix:{}", path.display()), path)
@@ -18,7 +18,7 @@ fn unix_path(directory: &proof::TempDir) -> (String, std::path::PathBuf) {
 
 #[test]
 fn a_unix_socket_is_served_and_its_file_removed_at_the_end() {
-    // Catches a client whose address is not shown, and a socket that stays behind.
+    // Catches a client whose address is not shown, and a socket file that is left behind.
     let directory = proof::TempDir::new().expect("a temporary directory");
     let (listen, path) = unix_path(&directory);
     let server = Running::of(Server::bind(&listen, settings(ServerDurability::Synced)).expect("a socket"));
@@ -34,14 +34,14 @@ fn a_unix_socket_is_served_and_its_file_removed_at_the_end() {
 
 #[test]
 fn only_the_socket_of_a_server_that_has_gone_is_replaced() {
-    // Catches a server that takes the path of a running one, or removes a file that is no socket.
+    // Catches a server that takes over the path of a running one, or removes a file that is not a socket.
     let directory = proof::TempDir::new().expect("a temporary directory");
     let (listen, path) = unix_path(&directory);
     let bind = || Server::bind(&listen, Settings::default());
     std::fs::write(&path, "a file").expect("write");
     assert!(bind().is_err() && std::fs::read(&path).is_ok_and(|text| text == b"a file"));
     std::fs::remove_file(&path).expect("remove");
-    // Dropping a listener leaves its file, as a kill does.
+    // Dropping a listener leaves its file behind, like killing the server.
     drop(UnixListener::bind(&path).expect("a socket"));
     let server = bind().expect("the server has gone");
     assert!(bind().is_err());
@@ -50,7 +50,7 @@ fn only_the_socket_of_a_server_that_has_gone_is_replaced() {
     assert!(!path.exists());
 }
 
-/// A certificate for this machine in files of `directory`.
+/// Writes a certificate for this machine to files in `directory`.
 fn certify(directory: &Path) -> TlsFiles {
     let certified = rcgen::generate_simple_self_signed(["localhost".into()]).expect("a certificate");
     let files = TlsFiles { certificates: directory.join("cert.pem"), key: directory.join("key.pem") };
@@ -80,7 +80,7 @@ fn tls_carries_pipelines_and_long_values_both_ways_and_tells_its_end() {
     let mut client = tls_client(&server, &files);
     let value = "v".repeat(900_000);
     assert_eq!(ask(&mut client, &format!("*3\r\n$3\r\nSET\r\n$1\r\na\r\n$900000\r\n{value}\r\n"), 1), ["+OK"]);
-    // More than the socket takes, and only then read: the server has to keep what it could not send.
+    // More than the socket accepts, and read only afterwards: the server has to keep the bytes that it could not send.
     let gets = 20;
     client.write_all("GET a\r\n".repeat(gets).as_bytes()).expect("send");
     client.flush().expect("send");
@@ -92,11 +92,11 @@ fn tls_carries_pipelines_and_long_values_both_ways_and_tells_its_end() {
     }
     client.write_all(b"INCR n\r\nQUIT\r\n").expect("send");
     let mut rest = String::new();
-    // Without the record that tells the end this is an error.
+    // Without the TLS record that marks the end, this is an error.
     client.read_to_string(&mut rest).expect("the end");
     assert_eq!(rest, ":1\r\n+OK\r\n");
 
-    // Who does not speak TLS is refused, and counted.
+    // A client that does not use TLS is refused, and counted.
     let mut plain = server.client();
     plain.write_all(b"PING\r\n").expect("send");
     assert!(plain.read_to_end(&mut Vec::new()).is_ok_and(|len| len < 10));
@@ -109,7 +109,7 @@ fn tls_carries_pipelines_and_long_values_both_ways_and_tells_its_end() {
 
 #[test]
 fn files_that_tls_cannot_use_are_named() {
-    // Catches a server that starts without the encryption that it was told to use.
+    // Catches a server that starts without the configured encryption.
     let directory = proof::TempDir::new().expect("a temporary directory");
     let files = certify(directory.path());
     let refused = |certificates: &Path, key: &Path, named: &str, reason: &str| {
@@ -146,7 +146,7 @@ fn files_that_tls_cannot_use_are_named() {
 
 #[test]
 fn prometheus_reads_the_metrics_at_their_own_address() {
-    // Catches a reply that is no HTTP, a line that is no metric, and a client of the metrics that takes a client's place.
+    // Catches a reply that is not HTTP, a line that is not a metric, and a metrics connection that takes a client's place.
     let mut settings = Settings { metrics: Some("127.0.0.1:0".into()), ..settings(ServerDurability::Synced) };
     settings.limits.clients = 1;
     let server = Server::bind("127.0.0.1:0", settings).expect("a port");
@@ -185,7 +185,7 @@ fn prometheus_reads_the_metrics_at_their_own_address() {
 
 #[test]
 fn a_monitor_is_shown_the_requests_of_all_but_no_password() {
-    // Catches requests that are missed because they go together, are queued or fail, those that are shown twice, and a password.
+    // Catches requests that MONITOR misses because they are carried out together, are queued or fail; requests shown twice; and a shown password.
     let server = Running::start();
     let (mut monitor, mut client) = (server.client(), server.client());
     assert_eq!(ask(&mut monitor, "MONITOR\r\n", 1), ["+OK"]);
@@ -215,7 +215,7 @@ fn a_monitor_is_shown_the_requests_of_all_but_no_password() {
 
 #[test]
 fn clients_end_each_others_connections() {
-    // Catches a kill that hits another client than the named one, or none, and a sender that gets no reply.
+    // Catches a CLIENT KILL that disconnects another client than the named one, or none, and a sender that gets no reply.
     let server = Running::start();
     let mut clients: Vec<TcpStream> = (0..4).map(|_| server.client()).collect();
     for (client, id) in clients.iter_mut().zip(1..) {
@@ -231,7 +231,7 @@ fn clients_end_each_others_connections() {
     assert!(ends(&mut clients[3]) && ends(&mut clients[0]));
     drop(clients);
     let mut last = server.client();
-    // A client that has ended the connection itself is listed until it is noticed.
+    // A client that has closed its connection is listed until the server notices.
     while !ask(&mut last, "CLIENT LIST\r\n", 2)[1].starts_with("id=5 ") {}
     server.end();
 }

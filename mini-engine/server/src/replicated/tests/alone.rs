@@ -1,4 +1,4 @@
-//! A cluster answers as a server of one node does.
+//! A cluster replies like a server of one node.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::settings::Limits;
 use crate::state::context::Wait;
 use crate::state::job::Job;
 
-/// Requests, in which `K` stands for a key and `N` for a small number. Every command that both have, except what differs on purpose: cursors.
+/// Requests, in which `K` stands for a key and `N` for a small number. They contain every command that both servers have, except those with cursors.
 const REQUESTS: &str = "append K N|copy K K|copy K K replace|decr K|decrby K N|del K K|delprefix K|delrange K K|expire K 5000|expire K 6000 gt|\
     expireat K 99999999999|expireat K 9 |expiretime K|get K|getdel K|getex K persist|getex K ex 5000|getrange K 0 N|getset K N|incr K|incrby K N|\
     incrbyfloat K 1.5|keys {t}[ab]*|mget K K K|mset K N K N|mset K N K|msetnx K N K N|object encoding K|object encoding|persist K|pexpire K 5000000|\
@@ -16,15 +16,15 @@ const REQUESTS: &str = "append K N|copy K K|copy K K replace|decr K|decrby K N|d
     setnx K N|setrange K N ab|strlen K|substr K 0 N|touch K K|ttl K|type K|unlink K K|exists K K|dbsize|scan 0 count 1000|get|incrby K x|nonsense K|\
     ping|echo N|select 0|select 9|client getname|client setname N|unwatch|hello 2|hello 3|wait|eval x 0|eval R 1 K N|eval A 2 K K N 5000|\
     command count|config get databases|time x|discard|exec";
-/// What a transaction of a cluster has, too.
+/// The requests that a transaction of a cluster may contain, too.
 const QUEUED: &str = "get K|set K N|incr K|del K|append K N|rename K K|mset K N K N|expire K 5000|delrange K K|range K {t}z|getset K N|incrby K x|mget K K|get|nonsense";
 const RELEASE: &str = "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end";
 const ACQUIRE: &str = "for i,key in ipairs(KEYS) do if redis.call('exists',key) == 1 then return 0 end end \
     for i,key in ipairs(KEYS) do redis.call('set',key,ARGV[1],'PX',ARGV[2]) end return #KEYS";
-/// Their replies say how long it is until or since some instant, and the two servers ask at different ones.
+/// Their replies contain a time relative to an instant, and the two servers use different instants.
 const TIMES: [&str; 4] = ["ttl", "pttl", "expiretime", "pexpiretime"];
 
-/// A request of the list.
+/// A request from the list.
 fn request_of(list: &'static str) -> impl Strategy<Value = Vec<String>> {
     let templates: Vec<&str> = list.split('|').collect();
     (prop::sample::select(templates), any::<[u8; 4]>()).prop_map(|(template, choices)| {
@@ -58,7 +58,7 @@ fn encoded(parts: &[String]) -> Vec<u8> {
     format!("*{}\r\n{}", parts.len(), parts.collect::<String>()).into_bytes()
 }
 
-/// A server of one node.
+/// A server of one node, for comparison.
 struct Alone {
     shared: Shared,
     session: Session,
@@ -115,8 +115,8 @@ fn reply_len(replies: &[u8]) -> usize {
 proptest! {
     #[test]
     fn replies_and_contents_are_those_of_a_server_of_one_node(requests in requests()) {
-        // Catches a command that behaves otherwise in a cluster: one that misses what an earlier one of its proposal has written, leaves something of
-        // a refused request, or loses a value's expiry.
+        // Catches a command that behaves differently in a cluster: it misses the writes of earlier requests in its proposal, leaves a part of a
+        // refused request, or loses a value's expiry time.
         let (mut node, mut alone) = (Node::new(), Alone::new());
         let expected: Vec<String> = requests.iter().map(|request| shown(&alone.say(&encoded(request)))).collect();
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").as_millis() as u64;
@@ -142,7 +142,7 @@ proptest! {
 
 #[test]
 fn every_command_of_keys_is_compared() {
-    // Catches a new command whose replies in a cluster nobody compares.
+    // Catches a new command whose replies in a cluster no test compares.
     let names = |list: &'static str| list.split('|').map(|line| line.trim().split(' ').next().unwrap_or_default());
     let compared: Vec<&str> = names(REQUESTS).collect();
     let all = [classes::WRITES, classes::READS].map(str::to_ascii_lowercase);

@@ -1,20 +1,20 @@
-//! Every command has its place in a cluster.
+//! Every command has a class in a cluster.
 
 use super::*;
 
-/// Commands that the node answers itself.
+/// Commands that the node carries out itself.
 const OF_NODE: &str = "AUTH CLIENT COMMAND CONFIG ECHO HELLO INFO MONITOR PING QUIT READONLY READWRITE RESET SCRIPT SELECT SLOWLOG TIME MULTI DISCARD UNWATCH ASKING";
-/// Those that are refused.
+/// Commands that are refused.
 const REFUSED: &str = "BGSAVE FLUSHALL FLUSHDB LASTSAVE MOVE SAVE SHUTDOWN WAIT WAITAOF";
-/// Those that write a key, or keys.
+/// Commands that write one or more keys.
 pub(super) const WRITES: &str = "APPEND COPY DECR DECRBY DEL DELPREFIX DELRANGE EVAL EXPIRE EXPIREAT GETDEL GETEX GETSET INCR INCRBY INCRBYFLOAT MSET MSETNX \
     PERSIST PEXPIRE PEXPIREAT PSETEX RENAME RENAMENX SET SETEX SETNX SETRANGE UNLINK";
-/// Those that read.
+/// Commands that read.
 pub(super) const READS: &str = "DBSIZE EXISTS EXPIRETIME GET GETRANGE KEYS MGET OBJECT PEXPIRETIME PREFIX PTTL RANGE SCAN STRLEN SUBSTR TOUCH TTL TYPE";
-/// Those that are treated each in its own way.
+/// Commands that are each treated in a special way.
 const OTHERS: &str = "CLUSTER EVALSHA EXEC WATCH";
 
-/// A request for a command, with as many parts as it needs.
+/// A request for a command, with as many parts as the command needs.
 fn line(name: &str) -> String {
     let arguments = match name {
         "EVAL" => "script 1 {t}a {t}b",
@@ -47,7 +47,7 @@ fn names() -> Vec<String> {
 
 #[test]
 fn every_command_has_its_place() {
-    // Catches a new command that nobody has thought about: it would be carried out on one node only, or change it.
+    // Catches a new command without a class: it would be carried out on one node only, or change only that node.
     let node = Node::new();
     let mut known: Vec<&str> =
         [OF_NODE, REFUSED, WRITES, READS, OTHERS].iter().flat_map(|names| names.split_whitespace()).collect();
@@ -87,7 +87,7 @@ fn every_command_has_its_place() {
 
 #[test]
 fn requests_across_slots_and_groups_are_refused() {
-    // Catches a request of which a group has only some of the keys.
+    // Catches a request for which a group has only some of the keys.
     let node = Node::with(3, Settings::default());
     let mut client = Client::new(&node);
     for line in
@@ -110,7 +110,7 @@ fn requests_across_slots_and_groups_are_refused() {
 
 #[test]
 fn what_belongs_to_other_nodes_is_redirected_also_while_it_is_queued() {
-    // Catches a read of a follower that was not asked to be one, a transaction whose missing command is noticed by nobody, and a READONLY that lasts.
+    // Catches a follower that serves reads without READONLY, a transaction whose missing command goes unnoticed, and a READONLY that never ends.
     let node = Node::new();
     let mut client = Client::new(&node);
     let follower: Redirect =

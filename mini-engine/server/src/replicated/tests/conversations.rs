@@ -7,7 +7,7 @@ const RELEASE: &str = "if redis.call('get',KEYS[1]) == ARGV[1] then return redis
 
 #[test]
 fn a_transaction_is_carried_out_if_what_it_watches_is_unchanged() {
-    // Catches a lost update, and a WATCH that outlives EXEC, DISCARD or UNWATCH.
+    // Catches a lost update, and a WATCH that remains in force after EXEC, DISCARD or UNWATCH.
     let mut node = Node::new();
     let (mut one, mut other) = (Client::new(&node), Client::new(&node));
     one.talk(
@@ -28,18 +28,18 @@ fn a_transaction_is_carried_out_if_what_it_watches_is_unchanged() {
         other.say(&mut node, LONG_AGO, "append {t}a 1");
         one.talk(&mut node, "multi => +OK | get {t}b => +QUEUED | exec => *1 $1 1");
     }
-    // A value that is as it was.
+    // The write does not change the value.
     one.talk(&mut node, "set {t}a 1 => +OK | watch {t}a => +OK");
     other.talk(&mut node, "incr {t}a => :2 | decr {t}a => :1");
     one.talk(&mut node, "multi => +OK | get {t}a => +QUEUED | exec => *-1 | watch {t}a => +OK");
-    // Another node has led meanwhile, and this one has not seen what it wrote.
+    // Another node has been the leader meanwhile, and this one has not seen the writes of that time.
     node.term += 2;
     one.talk(&mut node, "multi => +OK | get {t}a => +QUEUED | exec => *-1");
 }
 
 #[test]
 fn each_way_to_write_a_watched_key_is_noticed() {
-    // Catches a write that the leader does not take for one of the key, among many watches that have ended.
+    // Catches a leader that misses a write of the watched key, among many watches that have ended.
     let mut node = Node::new();
     let (mut one, mut other) = (Client::new(&node), Client::new(&node));
     for n in 0..200 {
@@ -67,7 +67,7 @@ fn each_way_to_write_a_watched_key_is_noticed() {
 
 #[test]
 fn transactions_of_two_clients_go_as_in_redis_and_in_a_server_of_one_node() {
-    // Catches a watch that EXEC or DISCARD without MULTI ends, and other differences between the two.
+    // Catches a watch that EXEC or DISCARD without MULTI ends, and other differences between the two servers.
     let begin = || {
         let node = Node::new();
         let clients = [Client::new(&node), Client::new(&node)];
@@ -85,7 +85,7 @@ fn transactions_of_two_clients_go_as_in_redis_and_in_a_server_of_one_node() {
 
 #[test]
 fn a_command_that_fails_has_written_nothing() {
-    // Catches the first half of a command of a transaction that every node keeps when the second fails.
+    // Catches a command in a transaction that fails half-way and leaves its first half on every node.
     let begin = || {
         let node = Node::new();
         let client = Client::new(&node);
@@ -100,7 +100,7 @@ fn a_command_that_fails_has_written_nothing() {
 
 #[test]
 fn a_watched_key_that_expires_prevents_the_transaction() {
-    // Catches a lock that has expired and is still taken to be held.
+    // Catches a lock that has expired but still counts as held.
     let mut node = Node::new();
     let mut client = Client::new(&node);
     client.talk(&mut node, "set a 1 px 10 => +OK | hello 3 => %7 $6 server $11 mini-engine $7 version $5 7.0.0 $5 proto :3 $2 id :1 $4 mode $7 cluster $4 role $6 master $7 modules *0");
@@ -112,7 +112,7 @@ fn a_watched_key_that_expires_prevents_the_transaction() {
 
 #[test]
 fn a_transaction_with_a_missing_command_or_across_slots_is_not_carried_out() {
-    // Catches a part of a transaction that is carried out without the rest.
+    // Catches a transaction that is carried out in part.
     let mut node = Node::new();
     let abort = "-EXECABORT Transaction discarded because of previous errors.";
     let mut client = Client::new(&node);
@@ -147,7 +147,7 @@ fn a_transaction_with_a_missing_command_or_across_slots_is_not_carried_out() {
 
 #[test]
 fn what_is_watched_is_bounded() {
-    // Catches a server that keeps any number of values for a client, or reads them before it has counted them.
+    // Catches a server that stores any number of values for a client, or reads the values before it has counted them.
     let mut node = Node::new();
     let mut client = Client::new(&node);
     let value = "v".repeat(MAX_REQUEST_BYTES / 2);
@@ -166,7 +166,7 @@ fn what_is_watched_is_bounded() {
 
 #[test]
 fn scripts_are_sent_to_other_nodes_as_texts() {
-    // Catches a lock that is released on the node that knows the script, and kept by the others.
+    // Catches a lock that is released only on the node that has the script, and not on the others.
     let (mut node, mut other) = (Node::new(), Node::new());
     let mut client = Client::new(&node);
     client.talk(&mut node, "evalsha ffff 1 a x => -NOSCRIPT No matching script. Please use EVAL.");
@@ -187,7 +187,7 @@ fn scripts_are_sent_to_other_nodes_as_texts() {
 
 #[test]
 fn nothing_is_answered_before_the_password() {
-    // Catches a client that reads or asks for the nodes without the password.
+    // Catches a client that reads, or requests the list of nodes, without the password.
     let mut node = Node::with(1, Settings { password: Some(b"pass".to_vec()), ..Settings::default() });
     let mut client = Client::new(&node);
     for line in ["get a", "set a 1", "watch a", "cluster nodes", "multi", "exec", "readonly", "info", "ping"] {
@@ -202,7 +202,7 @@ fn nothing_is_answered_before_the_password() {
 
 #[test]
 fn the_node_describes_itself_as_one_of_a_cluster() {
-    // Catches libraries that refuse to speak to it as to a cluster, and connections that are not listed or ended.
+    // Catches replies that make cluster libraries refuse the server, and connections that cannot be listed or disconnected.
     let mut node = Node::new();
     let (mut one, other) = (Client::new(&node), Client::new(&node));
     let info = one.say(&mut node, LONG_AGO, "info server cluster clients");
@@ -222,7 +222,7 @@ fn the_node_describes_itself_as_one_of_a_cluster() {
 
 #[test]
 fn a_scan_goes_on_with_another_connection() {
-    // Catches cursors that only the connection knows which they were handed out to: libraries have many.
+    // Catches cursors that work only on the connection that received them: libraries have many connections.
     let mut node = Node::new();
     node.write(LONG_AGO, &["mset a 1 b 1 c 1"]);
     let (mut cursor, mut found) = ("0".to_owned(), String::new());
@@ -238,7 +238,7 @@ fn a_scan_goes_on_with_another_connection() {
 
 #[test]
 fn requests_come_in_any_pieces_and_malformed_ones_end_the_connection() {
-    // Catches a request that is carried out before it is whole, or twice, and a web page that has a browser send commands.
+    // Catches a request that is carried out before it is complete, or twice, and a web page that makes a browser send commands.
     let mut node = Node::new();
     let input = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$2\r\n\r\n\r\n\r\nGET a\r\n*-1\r\n";
     let mut client = Client::new(&node);
@@ -272,7 +272,7 @@ fn requests_come_in_any_pieces_and_malformed_ones_end_the_connection() {
 
 #[test]
 fn requests_that_are_not_answered_together_are_passed_on_again() {
-    // Catches a request that is lost behind replies that were enough, one that is carried out twice, and a client that waits for ever.
+    // Catches a request that is lost when the replies before it end a step, a request that is repeated, and a client that waits for ever.
     let mut node = Node::new();
     node.write(LONG_AGO, &["mset {t}a 1 {t}b 2"]);
     let mut client = Client::new(&node);

@@ -1,4 +1,4 @@
-//! Nodes without a log: what is proposed is applied.
+//! Nodes without a log: proposals are applied directly.
 
 mod alone;
 mod classes;
@@ -21,22 +21,22 @@ use crate::session::{Session, Step};
 use crate::settings::Settings;
 use crate::state::shared::Shared;
 
-/// An instant long ago: a command that asked the system for the time would do something else.
+/// An instant long ago: a command that used the system's time would behave differently.
 const LONG_AGO: u64 = 1_000_000_000_000;
 
 /// The key of [`Node::applied`], in the keyspace that clients do not see.
 const APPLIED: &str = "applied";
 
-/// A node of a cluster with one group, unless it has been told otherwise.
+/// A node of a cluster with one group, unless the test changes this.
 struct Node {
     mem: MemFs,
-    /// Its time is the applied instant, as in a cluster; checked after each proposal.
+    /// The database's clock, which is the applied instant, as in a cluster; checked after each proposal.
     clock: Clock,
     db: Db,
     instant: AppliedInstant,
     /// The greatest instant of any proposal.
     latest: u64,
-    /// The number of proposals, which is stored with each as a cluster stores its place in the log.
+    /// The number of proposals; each proposal stores it, as a cluster stores its position in the log.
     applied: u64,
     executor: Executor,
     watches: Watches,
@@ -46,10 +46,10 @@ struct Node {
     redirect: Arc<Mutex<Redirect>>,
 }
 
-/// The answer of [`Groups::redirect`].
+/// The function behind [`Groups::redirect`].
 type Redirect = fn(u16, Access) -> Option<String>;
 
-/// The groups, as the session of a client sees them.
+/// The groups, as the interface that a client's session uses.
 struct TestGroups {
     is_one_group: bool,
     redirect: Arc<Mutex<Redirect>>,
@@ -117,14 +117,14 @@ impl Node {
         }
     }
 
-    /// The same node after its process was killed.
+    /// The same node after its process was killed and started again.
     fn restarted(self) -> Self {
         let mem = self.mem.clone();
         drop(self);
         Self::open(mem, 1, Settings::default())
     }
 
-    /// Applies a proposal, and returns its replies.
+    /// Applies a proposal, and returns the replies.
     fn propose(&mut self, at: u64, writes: Vec<Write>) -> Vec<String> {
         self.replies(at, writes).iter().map(|reply| shown(reply)).collect()
     }
@@ -135,7 +135,7 @@ impl Node {
         let before = self.latest;
         self.latest = before.max(at);
         let raised = if Executor::reads(&proposal) { self.latest } else { before };
-        // Before the apply reads.
+        // Set before the apply reads the clock.
         self.clock.set(SystemTime::UNIX_EPOCH + Duration::from_millis(raised));
         let replies = self.executor.apply(&self.db, self.term, &proposal, &mut batch).expect("a sound disk");
         assert_eq!(self.clock.now(), self.instant.system_time());
@@ -145,7 +145,7 @@ impl Node {
         replies.0
     }
 
-    /// Proposes requests together. Each is a line of words.
+    /// Proposes requests together. Each request is a line of words.
     fn write(&mut self, at: u64, requests: &[&str]) -> Vec<String> {
         self.propose(at, requests.iter().map(|line| request(line).into()).collect())
     }
@@ -163,7 +163,7 @@ impl Node {
         self.shared.borrow_mut()
     }
 
-    /// Does what a client asks for.
+    /// Carries out the requests that a session has passed on.
     fn carry_out(&mut self, at: u64, ask: Ask) -> Answered {
         match ask {
             Ask::Writes(writes) => self.replies(at, writes.into_iter().map(|(_, write)| write).collect()),
@@ -174,7 +174,7 @@ impl Node {
         }
     }
 
-    /// All that the clients have stored, with the times at which it expires.
+    /// All keys and values that clients have stored, with their expiry times.
     fn contents(&self) -> Vec<(String, String, Option<SystemTime>)> {
         let stored = self.db.keyspace(KEYSPACE).expect("a sound disk");
         let keys: Vec<_> = stored.iter().map(|entry| entry.expect("a sound disk").0).collect();
@@ -194,7 +194,7 @@ fn shown(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).trim_end().replace("\r\n", " ")
 }
 
-/// A line, or the bytes of a request.
+/// A line as input, or the bytes of a request.
 fn input(line: &str) -> String {
     format!("{line}{}", if line.starts_with('*') { "" } else { "\r\n" })
 }
@@ -209,7 +209,7 @@ fn sent_to(output: &Output) -> String {
     shown(&bytes_of(output))
 }
 
-/// What comes out of the log.
+/// The proposal after it was encoded and decoded, as in a log.
 fn sent(proposal: &Proposal) -> Proposal {
     let bytes = postcard::to_stdvec(proposal).expect("encoded");
     postcard::from_bytes(&bytes).expect("decoded")
@@ -229,7 +229,7 @@ impl Client {
         self.session.step(&mut node.shared(), input, 100, output)
     }
 
-    /// The next step of a request, and the reply if it was answered.
+    /// The next step of a request, and the reply if there is one.
     fn next(&mut self, node: &Node, line: &str) -> (Step, String) {
         let mut output = Output::default();
         let step = self.step(node, input(line).as_bytes(), &mut output);
@@ -241,12 +241,12 @@ impl Client {
         self.next(node, line)
     }
 
-    /// Does what the node has to do for a request, at `at`. Returns its reply.
+    /// Sends a request, carries it out on the node at `at`, and returns the reply.
     fn say(&mut self, node: &mut Node, at: u64, line: &str) -> String {
         shown(&self.exchange(node, at, input(line).as_bytes()))
     }
 
-    /// Sends requests together, and does what the node has to do for them. Returns the replies.
+    /// Sends requests together, and carries them out on the node. Returns the replies.
     fn exchange(&mut self, node: &mut Node, at: u64, input: &[u8]) -> Vec<u8> {
         let (mut output, mut begin) = (Output::default(), 0);
         while begin < input.len() {
@@ -264,7 +264,7 @@ impl Client {
         bytes_of(&output)
     }
 
-    /// Sends each line of `request => reply | request => reply`, and compares the replies.
+    /// Sends each request of `request => reply | request => reply`, and compares the replies.
     #[track_caller]
     fn talk(&mut self, node: &mut Node, session: &str) {
         for exchange in session.split(['|', '\n']) {

@@ -1,4 +1,4 @@
-//! A node that has lost power applies again what its database has lost.
+//! A node that has lost power applies the entries again that its database has lost.
 
 use proptest::prelude::*;
 
@@ -18,9 +18,9 @@ const REQUESTS: [&str; 9] = [
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A request, so many milliseconds after the one before.
+    /// A request, this number of milliseconds after the previous one.
     Propose(u64, &'static str),
-    /// An edit of the manifest that makes no entry durable, as the end of a flush or a compaction is one.
+    /// An edit of the manifest that makes no entry durable, like the one at the end of a flush or a compaction.
     Edit,
     Flush,
 }
@@ -37,8 +37,8 @@ fn on(mem: &MemFs) -> Node {
 proptest! {
     #[test]
     fn a_node_that_lost_power_ends_as_the_others(steps in prop::collection::vec(step(), 1..40), seed in any::<u64>()) {
-        // Catches a database that has kept a later instant than that of the entries which survived: applied again, they would find keys expired
-        // that were there for the other nodes.
+        // Catches a database that has kept a later instant than that of the surviving entries: when the entries are applied again, keys would have
+        // expired that the other nodes still found.
         let (mem, mut at, mut log) = (MemFs::default(), LONG_AGO, Vec::new());
         let mut node = on(&mem);
         for (place, step) in steps.iter().enumerate() {
@@ -51,7 +51,7 @@ proptest! {
                 Step::Flush => node.db.flush().expect("a sound disk"),
             }
         }
-        // Both end at the instant of the last proposal, which a blind one raises only with the next.
+        // Both nodes end at the instant of the last proposal; a proposal that does not read raises the instant only with the next one.
         node.propose(at, Vec::new());
         let expected = node.contents();
         let (left, _) = mem.disk().after_power_cut(seed);

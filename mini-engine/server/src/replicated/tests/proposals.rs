@@ -1,4 +1,4 @@
-//! What an apply does follows from the database and the proposals.
+//! The result of an apply depends only on the database and the proposals.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ const SECOND: u64 = 1000;
 
 #[test]
 fn keys_expire_by_the_instants_of_proposals() {
-    // Catches a command that asks the system for the time: at instants long ago it would do something else on every line.
+    // Catches a command that uses the system's time: at instants long ago, every line would have another result.
     let mut node = Node::new();
     let replies = node.write(
         LONG_AGO,
@@ -35,7 +35,7 @@ fn keys_expire_by_the_instants_of_proposals() {
     let expected = "+OK +OK +OK :1 +OK $1 4 +OK $-1 :10 :500 :20 :1000000030000 +OK :1 +OK :1 $-1";
     assert_eq!(replies.join(" "), expected);
     assert_eq!(node.write(LONG_AGO + 499, &["get b", "pttl b"]), ["$1 2", ":1"]);
-    // A proposal with an earlier instant is carried out at that of the latest.
+    // A proposal with an earlier instant is carried out at the latest instant.
     assert_eq!(node.write(LONG_AGO, &["pttl b", "set h 1 px 1"]), [":1", "+OK"]);
     assert_eq!(node.write(LONG_AGO + 500, &["exists a b c d f h", "incr b", "get h"]), [":4", ":1", "$-1"]);
     node.propose(LONG_AGO + 10 * SECOND, Vec::new());
@@ -49,7 +49,7 @@ fn keys_expire_by_the_instants_of_proposals() {
 
 #[test]
 fn a_restarted_node_goes_on_from_its_latest_instant() {
-    // Catches an instant that is forgotten, so that a key is there again on a node that was restarted, and a later proposal finds it there only.
+    // Catches an instant that is lost in a restart: a key would exist again on the restarted node, and a later proposal would find it only there.
     let mut node = Node::new();
     node.write(LONG_AGO, &["set a 1 px 1000", "set b 1"]);
     node.write(LONG_AGO + 1000, &["set c 1"]);
@@ -61,7 +61,7 @@ fn a_restarted_node_goes_on_from_its_latest_instant() {
 
 #[test]
 fn a_refused_write_leaves_nothing_and_does_not_disturb_its_neighbours() {
-    // Catches the first half of a request that is stored although its reply is an error.
+    // Catches a request that is stored half although its reply is an error.
     let mut node = Node::new();
     let long = "k".repeat(mini_engine::MAX_KEY_LEN + 1);
     node.write(LONG_AGO, &["mset a 0 c 0"]);
@@ -89,7 +89,7 @@ fn a_refused_write_leaves_nothing_and_does_not_disturb_its_neighbours() {
 
 #[test]
 fn writes_beyond_the_room_of_a_proposal_are_refused_and_taken_back() {
-    // Catches a batch that grows without bound, or too large for the engine, which would end every node; and a transaction that is taken back in part.
+    // Catches a batch that grows without bound, or is too large for the engine, which would end every node; and a transaction that is half undone.
     let mut node = Node::new();
     let value = "v".repeat(MAX_REQUEST_BYTES);
     let long: Write = Request::new(["append", "a", &value]).into();
@@ -100,7 +100,7 @@ fn writes_beyond_the_room_of_a_proposal_are_refused_and_taken_back() {
     let done = format!(":{MAX_REQUEST_BYTES}");
     let expected = [&*done, &done, &done, refused, refused, refused];
     assert_eq!(replies, expected);
-    // So are long replies.
+    // Long replies count too.
     let replies = node.write(LONG_AGO, &["getex a"; 6]);
     let are_whole = replies.iter().map(|reply| reply.len() > MAX_REQUEST_BYTES);
     assert_eq!(are_whole.collect::<Vec<_>>(), [true, true, true, false, false, false]);
@@ -123,7 +123,7 @@ fn writes_beyond_the_room_of_a_proposal_are_refused_and_taken_back() {
 
 #[test]
 fn consecutive_proposals_that_do_not_read_may_share_a_batch() {
-    // Catches an apply that says it does not read, and misses what an earlier proposal of its batch has written.
+    // Catches an apply that claims not to read, and therefore misses the writes of an earlier proposal in its batch.
     let mut node = Node::new();
     let proposals = [(0, "set a 1"), (5, "set b 1"), (2, "set a 2")]
         .map(|(later, line)| Proposal { at: LONG_AGO + later, writes: vec![request(line).into()] });
@@ -145,7 +145,7 @@ fn consecutive_proposals_that_do_not_read_may_share_a_batch() {
 
 #[test]
 fn damaged_proposals_are_errors() {
-    // Catches bytes from another node that make a request reach outside of itself.
+    // Catches bytes from another node that make a request refer to memory outside of the request.
     let bytes = postcard::to_stdvec(&Proposal { at: 7, writes: vec![request("set a 1").into()] }).expect("encoded");
     assert_eq!(
         format!("{:?}", sent(&postcard::from_bytes(&bytes).expect("decoded"))).matches("set of 3 parts").count(),
@@ -166,7 +166,7 @@ fn damaged_proposals_are_errors() {
     assert!(errors > 1000, "{errors}");
 }
 
-/// Writes, a pause before some of them, and whether a proposal ends there.
+/// Writes, each with the pause before it, and whether a proposal ends there.
 fn writes() -> impl Strategy<Value = Vec<(String, u64, [bool; 2])>> {
     let key = || prop::sample::select(vec!["a", "b", "c"]);
     let line = prop_oneof![
@@ -189,13 +189,13 @@ fn writes() -> impl Strategy<Value = Vec<(String, u64, [bool; 2])>> {
 proptest! {
     #[test]
     fn two_nodes_have_the_same_contents_and_replies_however_writes_are_grouped(writes in writes()) {
-        // Catches an outcome that depends on anything but the writes and their instants: on what is in one proposal, or on a flush or a restart.
+        // Catches a result that depends on anything but the writes and their instants: on the division into proposals, or on a flush or a restart.
         let mut nodes = [Node::new(), Node::new()];
         let mut replies = [Vec::new(), Vec::new()];
         for (place, (node, replies)) in nodes.iter_mut().zip(&mut replies).enumerate() {
             let (mut at, mut waiting) = (LONG_AGO, Vec::new());
             for (line, pause, ends) in &writes {
-                // All writes of a proposal are at one instant.
+                // All writes of a proposal have the same instant.
                 if *pause > 0 || ends[place] {
                     replies.extend(node.propose(at, std::mem::take(&mut waiting)));
                 }

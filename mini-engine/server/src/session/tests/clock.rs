@@ -1,4 +1,4 @@
-//! Times that are given as a span, while the system's clock steps.
+//! Expiry times that are given as a duration, while the system's clock is changed.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,7 +6,7 @@ use mini_engine::Db;
 
 use super::*;
 
-/// What sets `k` to expire in three seconds, and how `k` is before.
+/// Requests that set `k` to expire in three seconds, each with the request that prepares `k`.
 const DOORS: [(&str, &str); 14] = [
     ("del k", "set k v px 3000"),
     ("set k old", "set k v ex 3"),
@@ -23,7 +23,7 @@ const DOORS: [(&str, &str); 14] = [
     ("set k v ex 1", "EXTEND k v 3000"),
     ("del k", "set k v ex 3"),
 ];
-/// The lock of a client is extended.
+/// The script with which a client extends a lock.
 const EXTEND: &str = r#"if redis.call("get",KEYS[1]) == ARGV[1] then
     return redis.call("pexpire",KEYS[1],ARGV[2])
 else
@@ -37,8 +37,8 @@ fn open((mem, clock): &(MemFs, Clock)) -> Server {
 
 #[test]
 fn a_span_counts_from_the_clock_by_which_keys_expire_at_every_door() {
-    // Catches a lock that two clients hold, a key that is gone at once, and one that a transaction shows and a later read does not, after the system's
-    // clock was set back; also behind a restart.
+    // Catches a lock that two clients hold, a key that is gone at once, and a key that a transaction shows but a later read does not: after the
+    // system's clock was set back, also with a restart.
     let start = Duration::from_secs(1_000_000);
     for (step, restarts) in [(-5000, false), (-3_600_000, true), (0, false), (5000, false), (5000, true), (-1, true)] {
         for (before, door) in DOORS {
@@ -84,7 +84,7 @@ fn a_span_counts_from_the_clock_by_which_keys_expire_at_every_door() {
 
 #[test]
 fn the_difference_of_the_clocks_is_in_info_and_in_the_metrics() {
-    // Catches locks that live for hours while nothing says why.
+    // Catches locks that live for hours without any message in the log.
     let clocked = (MemFs::default(), Clock::at(SystemTime::UNIX_EPOCH));
     let set = |seconds| clocked.1.set(second(seconds));
     set(1000);

@@ -1,10 +1,10 @@
-//! What the server says of commands, and what it says that it does not do.
+//! The properties of commands that the server reports, and the features that it reports as missing.
 
 use super::*;
 
 #[test]
 fn the_keys_of_a_request_are_those_that_redis_names() {
-    // Catches a proxy that sends a request to the wrong node, and other errors than Redis has.
+    // Catches replies that make a proxy send a request to the wrong node, and errors that differ from those of Redis.
     let mut server = Server::new();
     server.talk(
         "command getkeys get a => *1 $1 a | command getkeys mset a 1 b 2 => *2 $1 a $1 b | command getkeys del a b => *2 $1 a $1 b
@@ -19,7 +19,7 @@ fn the_keys_of_a_request_are_those_that_redis_names() {
 
 #[test]
 fn counters_begin_anew_and_what_is_there_stays() {
-    // Catches a counter that is left out, and a reset that forgets who is connected or what the slow log has.
+    // Catches a counter that is not reset, and a reset that loses the connected clients or the slow log.
     let mut server = Server::with(|settings| settings.slow_micros = 0);
     server.talk("get nope => $-1 | set k v => +OK | get k => $1 v");
     server.shared.counters.clients = 1;
@@ -36,7 +36,7 @@ fn counters_begin_anew_and_what_is_there_stays() {
 
 #[test]
 fn no_client_is_let_to_cache_what_it_would_not_hear_of() {
-    // Catches a cache in a client that shows old values for ever.
+    // Catches a client-side cache that shows old values for ever, because the server claims to support it.
     let mut server = Server::new();
     server.talk(
         "client tracking on optin => -ERR CLIENT TRACKING is not there: the server does not say which keys change, so clients must not cache them

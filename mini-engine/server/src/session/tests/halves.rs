@@ -1,26 +1,26 @@
-//! A command does all that it says or nothing, alone, in a transaction, and in a cluster.
+//! A command has either its whole effect or none: alone, in a transaction, and in a cluster.
 
 use super::*;
 use crate::commands::{Scope, writing};
 use crate::state::keyspace::planted;
 
-/// A request for each command that writes. `TEXT` is a script, `HASH` its hash, and `LONG` a key that is too long.
+/// At least one request for each command that writes. `TEXT` stands for a script, `HASH` for its hash, and `LONG` for a key that is too long.
 const REQUESTS: &str = "append a x|copy a c|copy a c db 1|decr n|decrby n 2|del a b n e|delprefix {w}|delrange {w}a {w}c|eval TEXT 3 a b e token
     evalsha HASH 3 a b e token|expire a 1000|expireat a 33333333333|flushall|flushdb|getdel a|getex a ex 1000|getset a 2|incr n|incrby n 2
     incrbyfloat n 0.5|move a 2|mset a 2 c 2 n 2|msetnx c 2 d 2|persist e|pexpire a -1|pexpireat a 33333333333333|psetex a 1000000 2|rename a b
     renamenx a c|set a 2|setex a 1000 2|setnx c 2|setrange a 1 x|unlink a b";
 
-/// Requests whose last step fails by itself.
+/// Requests whose last step fails without a planted failure.
 const FAILING: &str = "mset a 2 LONG 2|msetnx c 2 LONG 2|rename a LONG|renamenx a LONG|copy a LONG
     incrbyfloat n inf|setrange a 20000000 x|getex a ex 0";
 
 pub(super) const TEXT: &str = "local count = 0 for i, key in ipairs(KEYS) do if redis.call('get', key) == ARGV[1] then redis.pcall('del', key) \
                     count = count + 1 end end return count";
 
-/// What the keys are before each request: `a`, `b` and `e` have a token, `n` a number, and `e` expires.
+/// The keys before each request: `a`, `b` and `e` have a token, `n` has a number, and `e` expires.
 const BEFORE: [&str; 3] = ["mset a token b token n 5", "set e token ex 100000", "script load TEXT"];
 
-/// The bytes of a request; keys of one letter get a hash tag, so that they have one slot in a cluster.
+/// The bytes of a request; keys of one letter get a hash tag, so that they have the same slot in a cluster.
 fn encoded(line: &str) -> String {
     let (hash, long) = (sha1_smol::Sha1::from(TEXT).digest().to_string(), format!("{{w}}{}", "k".repeat(66_000)));
     let words = line.split(' ').map(|word| match word {
@@ -38,8 +38,8 @@ fn requests(list: &str) -> impl Iterator<Item = &str> {
     list.split(['|', '\n']).map(str::trim)
 }
 
-/// Has each write of each command fail, and those of `FAILING`, alone and within a transaction. `begin` makes a server, `say` sends it a request, and
-/// `contents` has a line for each key that it has stored, which begins with the key and a space.
+/// Makes each write of each command fail, alone and within a transaction; also runs the requests of `FAILING`. `begin` creates a server, `say` sends
+/// it a request, and `contents` returns a line for each stored key, which begins with the key and a space.
 pub(crate) fn check<S>(
     is_one_node: bool,
     begin: impl Fn() -> S,
@@ -52,7 +52,7 @@ pub(crate) fn check<S>(
         assert!(requests(REQUESTS).any(is_of), "{}: no request", command.name());
     }
     let is_of_one = |line: &&str| ["flush", "move", "copy a c db"].iter().any(|begins| line.starts_with(begins));
-    // Returns whether it has failed, after so many of its writes.
+    // Plants a failure after this number of writes of the request; returns whether the request failed.
     let fails = |line: &str, is_queued: bool, writes: usize| {
         let mut server = begin();
         for line in BEFORE {
@@ -69,7 +69,7 @@ pub(crate) fn check<S>(
         planted::fail_after(usize::MAX);
         let others = |line: &String| !line.starts_with("{w}f ") && !line.starts_with("{w}l ");
         let (after, others): (Vec<String>, Vec<String>) = contents(&server).into_iter().partition(others);
-        // The failure may have been planted behind its last write.
+        // The failure may have been planted after the request's last write.
         let is_behind = is_queued && !others.iter().any(|line| line.starts_with("{w}l "));
         let is_failed = reply.contains("-ERR ") && !is_behind;
         assert_eq!(is_failed, after == before, "{line}, queued {is_queued}, after {writes} writes: {reply}");
@@ -105,7 +105,7 @@ fn contents(server: &Server) -> Vec<String> {
 
 #[test]
 fn a_command_that_fails_has_written_nothing() {
-    // Catches the first half of a command that stays when the second fails, in any database, and a failure that takes its neighbours with it.
+    // Catches a command whose first half stays when its second half fails, in any database, and a failure that affects neighbouring commands.
     let begin = || {
         let mut server =
             Server::with(|settings| (settings.may_flush_all, settings.limits.request_bytes) = (true, 1 << 20));
@@ -117,7 +117,7 @@ fn a_command_that_fails_has_written_nothing() {
 
 #[test]
 fn a_transaction_removes_as_many_ranges_as_a_batch_can() {
-    // Catches FLUSHALL that empties the first databases and fails at the next, and ranges of a failed command that count for those behind it.
+    // Catches a FLUSHALL that empties the first databases and fails at the next one, and ranges of a failed command that affect later commands.
     let mut server = Server::with(|settings| {
         settings.may_flush_all = true;
         settings.limits.request_bytes = 1 << 20;

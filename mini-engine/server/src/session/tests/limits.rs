@@ -9,7 +9,7 @@ use crate::commands::LIMITERS;
 
 const ROWS: &str = include_str!("limits.txt");
 
-/// The scripts of the rows, each with what only its text has.
+/// The scripts of the rows, each with a piece of text that only this script has.
 const TEXTS: [(&str, &str); 13] = [
     ("limits-fixed", " current = redis.call('incrby'"),
     ("limits-state", "return {previous_count"),
@@ -26,7 +26,7 @@ const TEXTS: [(&str, &str); 13] = [
     ("aiocache", "#ARGV"),
 ];
 
-/// The request of a row, where a script has its text.
+/// The request of a row, with the text in place of the script's name.
 fn of_row(row: &str) -> String {
     let mut parts: Vec<&str> = row.split(' ').collect();
     if let Some((_, part)) = TEXTS.iter().find(|(name, _)| *name == parts[0]) {
@@ -39,8 +39,8 @@ fn of_row(row: &str) -> String {
 
 #[test]
 fn limits_and_caches_do_what_the_texts_say() {
-    // Catches a limit that lets more pass than Redis does, or fewer, a window that never ends, and a number that Lua writes in another way; also in a
-    // transaction, where a script sees what the ones before it wrote.
+    // Catches a limit that admits more or fewer requests than in Redis, a window that never ends, and a number in another format than Lua's; also in
+    // a transaction, where a script sees the writes of earlier ones.
     assert_eq!(LIMITERS.len(), TEXTS.len());
     for is_queued in [false, true] {
         for rows in ROWS.split("\n\n") {

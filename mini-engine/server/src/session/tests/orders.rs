@@ -1,4 +1,4 @@
-//! Transactions of two clients, beside Redis. A server of one node and one of a cluster go through the same table.
+//! Transactions of two clients, compared with Redis. The same table is run on a server of one node and on a node of a cluster.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,7 +6,7 @@ use super::*;
 
 const ROWS: &str = include_str!("orders.txt");
 
-/// The keys of the table with a hash tag, so that they have one slot in a cluster.
+/// A line of the table with a hash tag in its keys, so that they have the same slot.
 fn tagged(line: &str) -> String {
     let mut words = line.split(' ');
     let name = words.next().unwrap_or_default().to_owned();
@@ -16,7 +16,7 @@ fn tagged(line: &str) -> String {
     })
 }
 
-/// What the table has of a reply.
+/// A reply in the form that the table uses.
 fn shown(reply: &str) -> String {
     let words = match reply {
         _ if reply.starts_with('-') => 1,
@@ -26,8 +26,8 @@ fn shown(reply: &str) -> String {
     reply.split(' ').take(words).collect::<Vec<_>>().join(" ")
 }
 
-/// Goes through the rows of the table, or those that are not for one node only. `begin` makes a server, `say` sends it a line of a client, whose
-/// reply is one line, and `later` lets time pass. Returns the number of rows.
+/// Runs the rows of the table: all of them, or without those that are only for a server of one node. `begin` creates a server, `say` sends it a line
+/// of a client and returns the reply as one line, and `later` advances the time. Returns the number of rows.
 pub(crate) fn compare<S>(
     is_one_node: bool,
     begin: impl Fn() -> S,
@@ -59,7 +59,7 @@ pub(crate) fn compare<S>(
 
 #[test]
 fn transactions_of_two_clients_go_as_in_redis() {
-    // Catches a watch that ends too early or begins too soon, a change that is missed or invented, and a transaction that goes on without a command.
+    // Catches a watch that ends too early or begins too late, a change that is missed or invented, and a transaction that lacks a command.
     let begin = || {
         let clock = Clock::at(SystemTime::now());
         let mut server =
@@ -86,7 +86,7 @@ fn transactions_of_two_clients_go_as_in_redis() {
 
 #[test]
 fn a_removed_range_changes_the_watched_keys_that_were_in_it() {
-    // Catches DELPREFIX and DELRANGE that count for an absent key, not for a present one, or hide what came before or after them.
+    // Catches DELPREFIX and DELRANGE that count as a change of an absent key, or not of a present one, or that hide earlier or later changes.
     for (change, is_carried_out) in [
         (&["delprefix x"][..], true),
         (&["delprefix x", "delrange x y"], true),
@@ -112,13 +112,13 @@ fn a_removed_range_changes_the_watched_keys_that_were_in_it() {
 
 #[test]
 fn what_is_watched_is_bounded() {
-    // Catches a client that has the server keep any number of keys, or snapshots.
+    // Catches a client that makes the server store any number of keys or snapshots.
     let mut server = Server::new();
     let watch = |server: &mut Server, n: usize| server.said(&format!("watch key{n}\r\n"));
     let refused = (0..1000).find(|n| watch(&mut server, *n) != "+OK\r\n").expect("a limit");
     assert!((50..200).contains(&refused), "{refused}");
     assert!(watch(&mut server, 1000).starts_with("-MISCONF out of room: watched keys take at most 65536 bytes"));
-    // Once more is not one more.
+    // Watching the same key again does not count again.
     server.talk("watch key0 => +OK | unwatch => +OK");
     assert_eq!(watch(&mut server, 1000), "+OK\r\n");
 }
