@@ -1,8 +1,8 @@
 //! A small, durable, embedded key-value store: an LSM tree over the `fastskip` memtable.
 //!
-//! Keys and values are bytes, and keys are sorted bytewise. [`Db`] offers atomic batches, snapshots, iteration in both
-//! directions, bulk loads and checkpoints. [`Builder`] and [`Options`] choose among compaction policies. Each [`Keyspace`] is a set of keys of
-//! its own; a [`Db`] derefs to its default one, so that `db.insert(..)` is [`Keyspace::insert`].
+//! Keys and values are bytes, and keys are sorted bytewise. [`Db`] offers atomic batches, snapshots, iteration in both directions, ingestion of
+//! sorted data and checkpoints. [`Builder`] and [`Options`] select one of several compaction policies. Each [`Keyspace`] is a separate set of keys; a
+//! [`Db`] derefs to its default keyspace, so that `db.insert(..)` is [`Keyspace::insert`].
 //!
 //! ```
 //! # fn main() -> mini_engine::Result<()> {
@@ -22,9 +22,9 @@
 //! # }
 //! ```
 //!
-//! Use it for sorted data that outgrows memory or must survive crashes, in one process, where it matters that the engine is small and can be read
-//! and checked. Do not use it if processes must read a database while another writes to it. Several processes may read at once
-//! ([`Builder::read_only`]). It is developed and tested on Linux only.
+//! Use it for sorted data that outgrows memory or must survive crashes, in one process, if it matters that the engine is small and can be read and
+//! checked. Do not use it if processes must read a database while another writes to it. Several processes may read at once ([`Builder::read_only`]).
+//! It is developed and tested on Linux only.
 //!
 //! # What it guarantees
 //!
@@ -43,11 +43,11 @@
 //! | a failure to write or sync | makes the database read-only until it is opened again; acknowledged writes are kept |
 //! | a full disk | refuses writes that add something as long as it is full, and loses nothing. Removals are accepted, and bring space back |
 //!
-//! Transactions are optimistic: they hold no lock, and one whose reads were changed by others is refused at its commit. [`Db::transact`] repeats it.
+//! Transactions are optimistic: they hold no lock, and a commit fails if others changed what was read. [`Db::transact`] then repeats it.
 //!
 //! # Coming from another store
 //!
-//! The book's page "Moving" has more calls, RocksDB's options, and how to take the data along.
+//! The book's page "Moving" lists more calls, RocksDB's options, and ways to migrate data.
 //!
 //! | here | sled | fjall | redb | RocksDB |
 //! |---|---|---|---|---|
@@ -73,13 +73,13 @@
 //! The crate's folder `examples` has programs of less than 80 lines: `notes`, `secondary_index`, `bulk_load`, `crash_recovery`, `backup`,
 //! `time_series` and `async_service`.
 //!
-//! The program `mini-engine` and the server of Redis clients are separate crates, `mini-engine-cli` and `mini-engine-server`.
+//! The program `mini-engine` and the server for Redis clients are separate crates, `mini-engine-cli` and `mini-engine-server`.
 
-// Only one module of `fs` may use it, for memory that is a file.
+// Only one module of `fs` may use unsafe code, for memory-mapped files.
 #![deny(unsafe_code)]
 
-// `proof` simulates disks over the interface `fs` of the library without its tests. That is another interface to the unit tests, so they compile
-// these sources once more.
+// `proof` simulates disks with the interface `fs` of this library as compiled without tests. In unit tests that is a different interface, so these
+// sources are compiled once more.
 #[cfg(test)]
 extern crate self as mini_engine;
 
