@@ -69,7 +69,7 @@ impl Keyspace {
     /// [`Error::Closed`].
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let key = key.as_ref();
-        // This does not call `read_key`: its closure appears twice there, and would not be inlined.
+        // `read_key` is not used here: its closure appears twice there, and would not be inlined.
         match self.keyspace.prefix.is_plain(key) {
             true => read_now(self.core(), |read| read.get(key)),
             false => self.read_prefixed(key, |read, key| read.get(key)),
@@ -141,8 +141,8 @@ impl Keyspace {
 
     /// Removes all keys within `bounds`, whether or not there are any, with the durability that the options set. See [`Db::write`](crate::Db::write).
     ///
-    /// It is one operation, and O(1) however many keys there are: reads skip the covered entries, and compactions remove them later. Until then scans
-    /// of the range are slower than those of an empty range. Inverted bounds remove nothing.
+    /// The removal is one operation, and O(1) however many keys there are: reads skip the covered entries, and compactions remove them later. Until
+    /// then scans of the range are slower than those of an empty range. Inverted bounds remove nothing.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a bound that is a key past its limit, and the errors of [`Db::write`](crate::Db::write).
@@ -328,7 +328,8 @@ impl Keyspace {
     /// # }
     /// ```
     pub fn pop_first(&self) -> Result<Option<(Slice, Slice)>> {
-        // An entry inserted before this one, or another pop of it, is a conflict. `core/dead_ranges.rs` skips the tombstones that earlier pops left.
+        // An insertion of an entry before this one is a conflict, and so is another pop of this one. `core/dead_ranges.rs` skips the tombstones that
+        // earlier pops left.
         update(self.core(), &self.keyspace, ConflictCheck::InRecord, |entries| entries.pop_first())
     }
 

@@ -152,8 +152,9 @@ impl Db {
     /// complete or has not happened. All earlier writes, to any keyspace, are durable before the drop. Existing handles and snapshots of the keyspace
     /// return [`Error::NoKeyspace`] from then on; iterators continue. A keyspace created with the same name later is a different one, and empty.
     ///
-    /// Its space is freed in the background: tables with no other keys are soon removed without being read, whether or not there are snapshots. Its
-    /// entries in tables that it shares with other keyspaces are removed by the next compaction of these tables; [`Db::compact`] runs one at once.
+    /// The space of the keyspace is freed in the background: tables with no other keys are soon removed without being read, whether or not there are
+    /// snapshots. Its entries in tables that it shares with other keyspaces are removed by the next compaction of these tables; [`Db::compact`] runs
+    /// one at once.
     ///
     /// # Errors
     /// [`Error::NoKeyspace`] if there is no such keyspace; [`Error::Io`] if it could not be dropped, and [`Error::ReadOnly`]; [`Error::Closed`].
@@ -241,7 +242,7 @@ impl Db {
     /// returns an [`Error::Conflict`], this starts again, at most 1,000 times; it returns the result of the run that was committed. A conflict means
     /// that another write has succeeded meanwhile, so all threads together make progress.
     ///
-    /// So `body` may run several times, and should only read and write through the transaction. If `body` returns an error, of any type that
+    /// `body` may thus run several times, and should only read and write through the transaction. If `body` returns an error, of any type that
     /// implements `From<Error>`, nothing is written. The error type must be given where it cannot be inferred, as in the example.
     ///
     /// # Errors

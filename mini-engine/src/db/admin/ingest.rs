@@ -87,7 +87,7 @@ fn find_place<'a>(core: &'a Core, key_range: &KeyRange) -> Result<(MutexGuard<'a
     let mut state = core.lock();
     let mut has_waited = false;
     loop {
-        // This wait comes first, because it may release the lock. The later checks stay valid as long as the lock is held.
+        // This wait is done first, because it may release the lock. The later checks stay valid as long as the lock is held.
         let stalled;
         (state, stalled) = core.check_not_stalled(state);
         core.check_writable(&state)?;

@@ -7,7 +7,7 @@ use crate::db::core::{Core, Phase, State};
 use crate::lock::wait_timeout;
 
 const FIRST_BACKOFF: Duration = Duration::from_millis(20);
-/// This backoff is short, because writers wait for flushes.
+/// Short, because writers wait for flushes.
 pub(super) const FLUSH_MAX_BACKOFF: Duration = Duration::from_secs(1);
 
 /// A delay between attempts that doubles with each attempt.

@@ -131,7 +131,8 @@ fn compact(
     })?;
     done.obsolete.iter().for_each(|table| table.set_obsolete());
     let mut state = core.lock();
-    // The obsolete tables were read to their ends. A piece may have read only part of its other inputs, and a move reads none.
+    // These tables are obsolete, so the compaction has read them to their ends. A piece may have read only part of its other inputs, and a move reads
+    // none.
     state.compacting.in_progress.damage.forget(done.obsolete.iter().map(|table| table.number()));
     if state.compacting.in_progress.damage.is_empty() {
         // A caller's compaction may have completed the failed one: then no worker needs to try it again.

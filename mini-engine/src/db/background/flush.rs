@@ -21,7 +21,7 @@ pub(super) fn flush_oldest(core: &Core) -> Result<()> {
     let view = core.view.load_full();
     let Some((oldest, next_log)) = view.oldest_frozen() else { return Ok(()) };
     let oldest = oldest.clone();
-    // A flush is a compaction with one input, so it may drop the same entries. Tombstones stay, because older tables may hold their keys.
+    // A flush is a compaction with one input, so the same entries may be dropped. Tombstones stay, because older tables may hold their keys.
     let (snapshots, instants) = core.snapshots.live(|| core.clock.now());
     let retention = Retention { snapshots: &snapshots, instants: &instants, tombstones: Tombstones::KeepAll };
     let inputs = Inputs::of_memtable(&oldest.memtable, retention, &view.version.last_key())?;

@@ -11,7 +11,7 @@
 //! * A flush that fails for another reason makes the engine read-only: there is no other way to store its memtable.
 //! * A compaction that fails because of one of its inputs ends, and later compactions avoid that table (`compaction/damage.rs`).
 //! * A compaction that fails for another reason is tried again, with growing delays. It stays in progress meanwhile, so no other thread picks it.
-//! * A failed sync makes the engine read-only in whatever operation it happens.
+//! * A failed sync, in whatever operation, makes the engine read-only.
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};

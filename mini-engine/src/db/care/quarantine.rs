@@ -33,9 +33,9 @@ pub(crate) fn drop_quarantined(core: &Core, number: u64) -> Result<QuarantinedTa
 pub struct AsideFile {
     /// The path of the file.
     pub file: PathBuf,
-    /// Its length in bytes; a file with holes takes less space.
+    /// The length of the file in bytes; a file with holes takes less space.
     pub bytes: u64,
-    /// Whether it is a table that is still quarantined: its sound blocks can be salvaged.
+    /// Whether the file is a table that is still quarantined: its sound blocks can be salvaged.
     pub is_quarantined: bool,
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use super::attempts::Attempts;
 
-/// The lock of the reserve's file, the number of its users, and whether it is too small.
+/// The lock of the reserve's file, the number of the reserve's users, and whether the reserve is too small.
 #[derive(Debug, Default)]
 pub(crate) struct Reserve {
     /// Locked while the file changes; taken after the manifest's lock and before the write lock. [`Cover`] has the length of the file.

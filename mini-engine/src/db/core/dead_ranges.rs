@@ -1,4 +1,4 @@
-//! [`DeadRanges`]: ranges in which a reader has found no entry, so that later readers pass over them in one step.
+//! [`DeadRanges`]: ranges in which a reader has found no entry, so that later readers skip them in one step.
 //!
 //! A removed key leaves a tombstone, and an expired entry stays, until a compaction drops it. A reader that searches for the first live entry after
 //! them steps over all of them. Without this set, each removal of the first entry of a queue steps over all entries that were removed before.
@@ -18,7 +18,7 @@
 //! finds the key removed. A key that was removed from the ranges stays removed, so a reader may skip too few keys, but never too many.
 //!
 //! A reader's number may be smaller than `since`. Then its range is a *candidate*, without `dead`, until a later reader at `since` or above steps
-//! over it and confirms it (D1 at its own number). Without concurrent writes a range is dead at once.
+//! over it and confirms it (D1 at its own number). Without concurrent writes a range is confirmed at once.
 //!
 //! Adjacent ranges of similar size are merged. So there are O(log n) ranges for n dead keys in a row; and a large range keeps its number, from which
 //! on readers may skip it, while readers and writers extend one of its ends. The ranges take a bounded amount of memory: the least recently used ones
@@ -86,8 +86,8 @@ pub(crate) struct DeadRanges {
 }
 
 impl DeadRanges {
-    /// The end of the keys from `place` on in `direction` that have no value at this moment. Forward, it is the first position after them; backward,
-    /// where `place` itself is excluded, it is the lowest of them. `None` if there are no such keys. O(log² n).
+    /// The end of the keys from `place` on in `direction` that have no value at this moment. Forward, it is the first position after these keys;
+    /// backward, where `place` itself is excluded, it is the lowest of these keys. `None` if there are no such keys. O(log² n).
     pub(crate) fn skip(&mut self, place: &Slice, at: Moment, direction: Direction) -> Option<Slice> {
         self.time += 1;
         let mut here = None;

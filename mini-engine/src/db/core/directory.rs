@@ -93,7 +93,7 @@ pub(crate) fn create_locked(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Lock
     Ok((lock(&*opened, dir, false)?, opened))
 }
 
-/// Takes the lock of a directory that is only read, even if it has no lock file.
+/// Takes the lock of a directory that is only read, even if the directory has no lock file.
 pub(crate) fn lock_for_reading(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Locked> {
     let opened = open(fs, dir)?;
     list(&*opened, dir)?;

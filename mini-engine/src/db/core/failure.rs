@@ -1,4 +1,4 @@
-//! [`Failure`]: the end of all writing (rule 7).
+//! [`Failure`]: the failure that has ended all writing (rule 7).
 
 use std::sync::OnceLock;
 

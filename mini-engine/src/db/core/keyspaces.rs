@@ -24,7 +24,7 @@ pub(crate) struct Keyspaces {
 
 impl Keyspaces {
     pub(super) fn new(set: &KeyspaceSet) -> Keyspaces {
-        // Relaxed: each number only has to differ from the others.
+        // Relaxed: the number only has to be unique.
         let database = NEXT_DATABASE.fetch_add(1, Ordering::Relaxed);
         let by_name = set.iter().map(|meta| (meta.name.clone(), open(meta, database))).collect();
         Keyspaces { database, by_name: Mutex::new(by_name), drops: Mutex::new(()) }

@@ -1,4 +1,4 @@
-//! [`LogSync`]: one thread syncs a log for all writers that wait.
+//! [`LogSync`]: lets one thread sync a log for all waiting writers.
 
 use std::sync::{Condvar, Mutex};
 use std::thread::yield_now;

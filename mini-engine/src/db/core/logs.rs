@@ -1,4 +1,4 @@
-//! [`Logs`]: the logs that hold what is not in tables yet, and the next one.
+//! [`Logs`]: the logs whose writes are not in tables yet, and the next log.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -6,7 +6,7 @@
 //! T1 Every operation with a sequence number above `from`, up to the last number that was assigned, is in the record. A write adds its operations
 //! with the write lock held, in the step that assigns their numbers; nothing can fail after that. An ingest, whose keys are not listed, restarts the
 //! record after its number.
-//! T2 The sequence numbers ascend.
+//! T2 The sequence numbers of the operations ascend.
 //! T3 T1 alone makes a check correct: for a number below `from` there is no record, and the caller searches the view. So the start of the record, and
 //! everything that is dropped from it, only affect the cost of a check.
 //!

@@ -1,4 +1,4 @@
-//! [`ScanCount`]: the scans that have merged runs of level 0 since the version last changed.
+//! [`ScanCount`]: the number of scans that have merged runs of level 0 since the version last changed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -82,7 +82,7 @@ pub(crate) struct Tickets {
 /// The fill of the active memtable.
 #[derive(Default)]
 pub(crate) struct ActiveMemtable {
-    /// An upper estimate of its memory in bytes after all started writes.
+    /// An upper estimate of the memtable's memory in bytes after all started writes.
     pub(crate) estimate: usize,
     /// A write may begin without checks of memory and the reserve if the estimate with it is at most this.
     pub(crate) ready_upto: usize,
@@ -254,7 +254,7 @@ impl Core {
     /// write lock to complete, so the holder of the lock may wait here.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`]: one of those threads has failed.
+    /// [`Error::ReadOnly`] if one of those threads has failed.
     #[inline]
     pub(crate) fn wait_visible(&self, seqno: SeqNo) -> Result<()> {
         match self.publication.wait(seqno, || self.failure.has_occurred()) {

@@ -19,8 +19,8 @@ const PAUSES: RangeInclusive<u32> = 16..=1024;
 
 /// A position in the sorted entries of one moment. It lends key and value, so that a scan allocates no memory for an entry.
 ///
-/// It holds the memtables and table files of the moment when it was created, including those that compactions have replaced since: they take memory
-/// and space as long as the cursor exists. For a long scan, use a [`Snapshot`](crate::Snapshot), and create a new cursor from it now and then.
+/// The cursor holds the memtables and table files of the moment when it was created, including those that compactions have replaced since: they take
+/// memory and space as long as the cursor exists. For a long scan, use a [`Snapshot`](crate::Snapshot), and create a new cursor from it now and then.
 ///
 /// A new cursor has no position: seek first. After an error it has no position either, and may seek again.
 ///
@@ -137,7 +137,7 @@ impl Cursor {
         if self.prev_in_batch() { Ok(()) } else { self.go(Direction::Backward, &Start::Here, VisibleIter::prev) }
     }
 
-    /// Moves to the next entry, if it is in the batch that was read. Otherwise does nothing.
+    /// Moves to the next entry, if that is in the batch that was read. Otherwise does nothing.
     #[inline]
     pub(super) fn next_in_batch(&mut self) -> bool {
         !self.is_guarded && self.entries.as_mut().is_some_and(VisibleIter::next_in_batch)
@@ -185,7 +185,7 @@ impl Cursor {
     fn pass_dead(&mut self, direction: Direction) -> Result<()> {
         let (Some(entries), Ok(scan)) = (&mut self.entries, &self.scan) else { return Ok(()) };
         let mut pause = *PAUSES.start();
-        // The position from which on keys were stepped over, and their number.
+        // The position from which on keys were stepped over, and the number of these keys.
         let mut passed: Option<(Slice, u64)> = None;
         while let Some(key) = entries.paused_at() {
             let here = match direction {

@@ -10,7 +10,7 @@ use crate::types::{KeyPrefix, OwnedBounds, Slice};
 
 /// The entries of a range in key order, from both ends: it yields `Result<(key, value)>`.
 ///
-/// It holds memtables and files like a [`Cursor`], until it reaches its end. From then on it holds nothing and yields nothing, and
+/// The iterator holds memtables and files like a [`Cursor`], until it reaches its end. From then on it holds nothing and yields nothing, and
 /// [`seek`](Iter::seek) does not move it. A [`Cursor`] can still be moved at its end.
 ///
 /// The two ends never cross: an entry is yielded once. After an error, which is yielded, the iterator is at its end.

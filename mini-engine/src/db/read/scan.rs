@@ -34,8 +34,8 @@ use crate::lock::lock;
 use crate::table::TableMeta;
 use crate::types::{KeyspaceRef, Millis, SeqNo, Slice};
 
-/// A view, and the sequence number and the instant at which a scan reads it. Keeps the directory's lock, the memtables and the open tables alive.
-/// Fields drop in this order: the files before the lock.
+/// A view, with the sequence number and the instant at which a scan reads the view. Keeps the directory's lock, the memtables and the open tables
+/// alive. Fields drop in this order: the files before the lock.
 pub(crate) struct Scan {
     pub(super) view: Arc<View>,
     pub(super) seqno: SeqNo,
@@ -46,7 +46,7 @@ pub(crate) struct Scan {
     pub(super) core: Arc<Core>,
 }
 
-/// The data that a snapshot shares with its scans, which may outlive it.
+/// The data that a snapshot shares with its scans; the scans may outlive the snapshot.
 pub(super) struct SharedReads {
     /// The tables whose keys cannot be read (P4).
     pub(super) quarantined: Vec<TableMeta>,
@@ -102,7 +102,7 @@ impl Scan {
         }
     }
 
-    /// The end of the keys from `place` on in `direction` that are known to have no value: see [`DeadRanges::skip`].
+    /// The end of the keys from `place` on in `direction` that have no value, as far as the dead ranges show: see [`DeadRanges::skip`].
     pub(super) fn skip_dead(&self, place: &Slice, direction: Direction) -> Option<Slice> {
         let (core, at) = (&self.core, (self.seqno, self.instant));
         let of_present =

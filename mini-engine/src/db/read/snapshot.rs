@@ -13,7 +13,7 @@ use crate::types::{KeyBounds, KeyspaceRef, Millis, SeqNo, Slice, prefix_bounds, 
 
 /// The database as it was when the snapshot was taken. Owned and cheap to clone; may be sent to other threads.
 ///
-/// It also keeps the time at which it was taken: an entry that expires later does not expire for it.
+/// The snapshot also keeps the time at which it was taken: an entry that expires later does not expire for the snapshot.
 ///
 /// As long as it exists, flushes and compactions keep the versions that it sees, even if they were overwritten since, so these take space. It holds
 /// no old file. The directory stays locked while it exists. It can still be read after the last handle was dropped or closed. A snapshot taken from a

@@ -39,7 +39,7 @@ pub struct RecoveryReport {
     pub damage: Vec<String>,
     /// Tables that are quarantined, by this open or an earlier one: reads of their keys fail.
     pub quarantined: Vec<QuarantinedTable>,
-    /// If writes were lost in a damaged log, the last sequence number before them.
+    /// The last sequence number before writes that were lost in a damaged log, if any were lost.
     pub logs_end_at: Option<SeqNo>,
     /// The number of files of interrupted flushes and compactions, and obsolete logs, that were removed.
     pub orphans_removed: usize,

@@ -84,10 +84,10 @@ pub(super) fn forget_removed(state: ManifestState, names: &[FileKind]) -> Manife
 }
 
 /// If a torn manifest does not refer to a table, the lost record may have referred to it, in case that record was damaged after it was durable. A
-/// table is known to be obsolete if recovery has all of its entries, judged by sequence numbers. These are outputs and inputs of flushes and
-/// compactions, whose entries are also in the version and the replayed logs, and tables of an interrupted recovery. Such tables stay until the end of
-/// the open, which removes them as orphans. Other tables, such as ingested ones and those that cannot be read, are suspects: they are renamed, not
-/// removed. The new names are durable before the new manifest, which is not torn, makes the tables orphans.
+/// table counts as obsolete if recovery has all of its entries, judged by sequence numbers. These are outputs and inputs of flushes and compactions,
+/// whose entries are also in the version and the replayed logs, and tables of an interrupted recovery. Such tables stay until the end of the open,
+/// which removes them as orphans. Other tables, such as ingested ones and those that cannot be read, are suspects: they are renamed, not removed. The
+/// new names are durable before the new manifest, which is not torn, makes the tables orphans.
 ///
 /// A manifest that was cut between two edits does not look torn. But it refers to missing tables, which are among the `suspects` of this open, and
 /// does not refer to the tables that replaced them.

@@ -1,7 +1,7 @@
 //! [`TransactionIter`]: the entries of a range as a transaction sees them, from both ends.
 //!
-//! It merges committed entries with the transaction's own writes. If the transaction has written or removed a key, only its own entry counts. Each
-//! step uses the transaction's writes at that time.
+//! The iterator merges committed entries with the transaction's own writes. If the transaction has written or removed a key, only its own entry
+//! counts. Each step uses the transaction's writes at that time.
 
 use std::cell::RefCell;
 use std::ops::Bound;

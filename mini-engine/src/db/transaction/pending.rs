@@ -1,4 +1,4 @@
-//! [`Pending`]: what a transaction has read and written so far, in bounded memory. All keys are stored keys.
+//! [`Pending`]: the reads and writes of a transaction so far, in bounded memory. All keys are stored keys.
 //!
 //! A transaction that pops many entries from one end would each time step over all entries that it has popped before. So it keeps the ranges at the
 //! ends in which it has found only committed entries that it has written or removed itself. It reads at one sequence number, and its writes stay: so
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::iter::Direction;
 use crate::types::{OwnedBounds, Slice, WriteBatch, place_after, start_and_end};
 
-/// A transaction reads at one moment only, whatever its value.
+/// The value does not matter, because a transaction reads at one moment only.
 const NOW: Moment = (0, 0);
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! [`Reads`]: what a transaction has read: single keys, and ranges as far as its iterators have gone.
+//! [`Reads`]: the reads of a transaction: single keys, and ranges as far as its iterators have moved.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;

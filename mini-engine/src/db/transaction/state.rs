@@ -1,4 +1,4 @@
-//! [`TransactionState`]: what a transaction has, shared by its faces in all keyspaces.
+//! [`TransactionState`]: the data of a transaction, shared by its parts for all keyspaces.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::db::read::{PointRead, Snapshot};
 use crate::error::Result;
 use crate::types::{KeyspaceRef, Millis, Slice};
 
-/// Where a commit searches for writes that are newer than its reads.
+/// The place in which a commit searches for writes that are newer than its reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConflictCheck {
     /// In the record of the newest writes, which writers keep while such transactions are open (`core/recent_writes.rs`).

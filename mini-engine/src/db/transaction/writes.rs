@@ -1,4 +1,4 @@
-//! [`Writes`]: what a transaction has written and has not committed yet.
+//! [`Writes`]: the writes of a transaction before its commit.
 //!
 //! An operation on a key replaces earlier ones on that key. The removal of a range also replaces the earlier operations on keys in the range. So no
 //! range removes the effect of an operation on a key in this list, and a batch with all ranges before the keys has the same effect.

@@ -81,7 +81,7 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
                 state = wait_for(obstacle, core, state, commit.memory)?;
                 continue;
             }
-            // The next log is created with the space of the reserve, and the write must wait for it.
+            // The next log is created with the space of the reserve, and the write must wait for that log.
             Some(_) if is_removal(commit.batch, commit.memory) => return Ok(None),
             _ => return no_space.map_or(Ok(None), Err),
         }
@@ -234,7 +234,7 @@ fn sync(core: &Core, view: Guard<Arc<View>>, end: u64) -> Result<()> {
 #[cold]
 fn freeze_after_large(core: &Core) {
     let mut state = core.lock();
-    // Another write may have frozen it.
+    // Another write may have frozen the memtable.
     if state.active.is_full
         && core.check_writable(&state).is_ok()
         && core.has_room()

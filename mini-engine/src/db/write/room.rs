@@ -21,7 +21,7 @@ pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result
     let failures = state.flushing.failures;
     let mut has_waited = false;
     loop {
-        // This wait comes first, because it may release the lock. The later checks stay valid as long as the lock is held.
+        // This wait is done first, because it may release the lock. The later checks stay valid as long as the lock is held.
         let stalled;
         (state, stalled) = core.check_not_stalled(state);
         check(core, &state)?;
@@ -173,7 +173,7 @@ pub(super) fn wait_for<'a>(
 #[cold]
 pub(super) fn enlarge_memtable(core: &Core, memory: usize) -> Result<()> {
     let view = core.view.load_full();
-    // It is empty, so no reader misses an entry. The larger memtable belongs to the same log, which is empty too.
+    // The active memtable is empty, so no reader misses an entry. The larger memtable belongs to the same log, which is empty too.
     let larger = core.memtables.make(view.active.log, memory)?;
     core.view.store(Arc::new(View { active: larger, ..View::clone(&view) }));
     Ok(())

@@ -146,7 +146,7 @@ impl ShownTable<'_> {
     }
 }
 
-/// Displays the fence of a block or a partition, if it is known.
+/// Displays the fence of a block or a partition, if the fence is known.
 struct Fence<'a>(Option<FencePlace<'a>>);
 
 impl fmt::Display for Fence<'_> {

@@ -1,4 +1,4 @@
-//! [`FoundKeyspaces`]: the keyspaces of a damaged database, and which of their keys the new one has.
+//! [`FoundKeyspaces`]: the keyspaces of a damaged database, and the choice of the keys that the new database gets.
 //!
 //! The names of keyspaces are in the manifest. If it is damaged, some names may be lost: then these keyspaces get new names. A keyspace that was
 //! dropped stays dropped: its keys are left out. If the edit that dropped it is lost, it returns, under a new name if its own is lost too.

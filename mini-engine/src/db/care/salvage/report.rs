@@ -52,7 +52,7 @@ pub struct LostWrites {
     /// The log's file.
     pub log: PathBuf,
     /// The bytes that are not a whole batch; an empty range if the file ends before them, or if it is missing or cannot be opened. If the device
-    /// cannot read the file to its end, all bytes after the last batch that was read.
+    /// cannot read the file to its end, these are all bytes after the last batch that was read.
     pub bytes: Range<u64>,
     /// The sequence numbers of the writes, if those before and after them are known.
     pub seqnos: Option<Range<SeqNo>>,
@@ -66,9 +66,9 @@ pub struct LostWrites {
 pub struct LeftOut {
     /// The file.
     pub file: PathBuf,
-    /// The reason for leaving it out.
+    /// The reason for leaving the file out.
     pub why: &'static str,
-    /// Whether it contains whole batches that may exist nowhere else.
+    /// Whether the file contains whole batches that may exist nowhere else.
     pub holds_batches: bool,
 }
 

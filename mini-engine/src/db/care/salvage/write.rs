@@ -31,7 +31,7 @@ pub(super) fn write(
         let is_kept = |entry: &Result<(Slice, Kind, Slice)>| !matches!(entry, Ok((key, ..)) if !keyspaces.keep(key));
         let written = store.write_new(entries.filter(is_kept), 1, spec)?;
         let last_seqno = written.tables.len() as SeqNo;
-        // The clock of the new database runs if it has entries that expire.
+        // The clock of the new database runs if the database has entries that expire.
         let has_expiring = written.tables.iter().any(|table| table.meta().expiring.count() > 0);
         let clock = if has_expiring { millis(store.options.time_source.now()).max(1) } else { 0 };
         let inconsistent = |what| Error::corruption(&dir.join(CURRENT), 0, what);
