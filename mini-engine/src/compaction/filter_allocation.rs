@@ -2,7 +2,7 @@
 //! Athanassoulis and Idreos, "Monkey: Optimal Navigable Key-Value Store", 2017).
 //!
 //! With the same number of bits for every key, each run causes a read the same chance of a useless block read, though the last level's filters take
-//! ten times the memory of those above. A bit for each key of a small level costs little memory and avoids as many useless reads as a bit for each
+//! ten times the memory of those above. A bit for each key of a small level costs little memory, but avoids as many useless reads as a bit for each
 //! key of a large level. So bits are given one by one to the level where they avoid the most useless reads for their memory, until the memory is
 //! spent. Instead of the formula for an ideal filter, this uses the measured false-positive curve of our filter, interpolated linearly between whole
 //! bits. Each bit gains less than the one before it, so this greedy choice gives the optimal spread.
@@ -28,7 +28,7 @@ impl LevelShape {
         self.entries as f64
     }
 
-    /// The useless reads that one more bit for each key avoids, for each bit of memory, if the filters have `bits` per key.
+    /// The useless reads avoided for each bit of memory, if filters that have `bits` per key get one more bit for each key.
     fn gain(self, bits: usize) -> f64 {
         let spared = false_positive_rate(bits as f64) - false_positive_rate(bits as f64 + 1.0);
         self.runs as f64 * spared / self.bit()

@@ -1,7 +1,7 @@
 //! Picks the level for ingested tables: a pure function of the version and the compactions in progress.
 //!
-//! They are newer than all other entries, so they must be above all tables whose keys they overlap; the lower they are, the less often they are
-//! rewritten. The inputs of running compactions are still in the version, so they count too.
+//! Ingested tables are newer than all other entries, so they must be above all tables whose keys they overlap; the lower they are, the less often
+//! they are rewritten. The inputs of running compactions are still in the version, so they count too.
 
 use crate::compaction::in_progress::InProgress;
 use crate::compaction::key_range::KeyRange;

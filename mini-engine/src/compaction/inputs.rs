@@ -1,4 +1,4 @@
-//! [`Inputs`]: the entries and the range tombstones that a copy reads, for a flush or a compaction.
+//! [`Inputs`]: the entries and the range tombstones that a flush or a compaction reads.
 //!
 //! A range tombstone is stored in one table, and plans use the key range that the version records for that table. So the key range must include the
 //! table's range tombstones, although the outputs of a compaction must be disjoint. Therefore, where a compaction or flush ends a table or a piece,

@@ -1,7 +1,7 @@
 //! Runs one plan, or a piece of it: reads its inputs, writes its output, and returns the edit that replaces the inputs by the output.
 //!
-//! It changes nothing but the output files. The caller records the edit, installs the version and then unlinks the inputs (rule 6). After an error
-//! the inputs are unchanged and the output is removed, so the plan can be tried again.
+//! The run changes nothing but the output files. The caller records the edit, installs the version and then unlinks the inputs (rule 6). After an
+//! error the inputs are unchanged and the output is removed, so the plan can be tried again.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

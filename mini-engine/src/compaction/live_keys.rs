@@ -1,4 +1,4 @@
-//! [`LiveKeys`]: which stored keys belong to a keyspace, for compactions that drop those of keyspaces that are no more.
+//! [`LiveKeys`]: distinguishes keys of live keyspaces from those of dropped ones, which compactions leave out.
 //!
 //! No read returns the keys of a dropped keyspace: its handles and snapshots return errors, and no other keyspace gets its number. So a compaction
 //! can leave them out of any table at any time, whatever snapshots exist. Tables with no other keys can be removed whatever tables lie above or

@@ -26,14 +26,14 @@ use crate::table::TableMeta;
 /// large number of small flushes would leave an equal number of small tables.
 const CRUMB_PART: u64 = 4;
 
-/// What a compaction does with its inputs.
+/// The treatment of the inputs by the compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// They are read, merged and rewritten.
+    /// The inputs are read, merged and rewritten.
     Rewrite,
-    /// They overlap no other table and are disjoint. So they are only assigned to another run, and not read.
+    /// The inputs overlap no other table and are disjoint. So they are only assigned to another run, and not read.
     Move,
-    /// All of their keys belong to keyspaces that were dropped. So they are removed, and not read.
+    /// All keys of the inputs belong to keyspaces that were dropped. So they are removed, and not read.
     Remove,
 }
 

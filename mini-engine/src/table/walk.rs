@@ -71,12 +71,12 @@ pub(crate) struct Walk {
     found: VecDeque<Error>,
     /// Whether it is known that no data block follows the last one that was found.
     end_is_known: bool,
-    /// The end of the data blocks, if the footer gives it.
+    /// The end of the data blocks, if it is known from the footer.
     data_end: Option<u64>,
     /// The index of the first wanted partition, and of the next one to be read.
     first_partition: usize,
     next_partition: usize,
-    /// The partition of the known blocks, until it was returned.
+    /// The partition of the known blocks, until the partition was returned.
     entered: Option<(usize, Partition)>,
     /// Data blocks that a partition has located, with their indexes and fences.
     known: VecDeque<(usize, Handle, (Slice, SeqNo))>,

@@ -114,7 +114,7 @@ impl Writer {
     /// Like [`Writer::create`], in the file `spare` if that can be opened.
     ///
     /// # Errors
-    /// The same as for [`Writer::create`]; then the spare file is removed too, if possible.
+    /// The same as for [`Writer::create`]; after an error the spare file is removed too, if possible.
     pub(crate) fn create_on(
         mut spare: Spare,
         fs: &dyn FileSystem,

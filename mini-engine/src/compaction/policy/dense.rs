@@ -57,7 +57,8 @@ fn entries(table: &TableMeta) -> u64 {
     table.entries + table.range_tombstones
 }
 
-/// Whether a table has many tombstones and they are more than half of it. A narrowed table, which a compaction will continue with, does not count.
+/// Whether a table has many tombstones, which also make up more than half of its entries. A narrowed table, which a compaction will continue with,
+/// does not count.
 fn is_dense(context: &Context<'_>, table: &TableMeta) -> bool {
     let least = (context.options.memtable_bytes / BYTES_PER_TOMBSTONE).max(1) as u64;
     let is_free = !table.narrowed && context.in_progress.is_free(table.number);

@@ -38,7 +38,7 @@ pub(super) fn inputs<'a>(context: &Context<'a>, below: usize) -> Vec<Chosen<'a>>
     waiting.retain(|table| !context.in_progress.is_free(table.number));
     let mut going = HashSet::new();
     let mut span: Option<KeyRange> = None;
-    // A compaction frees the tables of level 0 at its end. So while space is short, it takes only as many bytes as the largest of them has.
+    // A compaction frees the tables of level 0 at its end. So while space is short, the inputs together are no larger than the largest table.
     let mut room = match context.is_tight {
         true => context.version.level(0).map(|table| table.size).max().unwrap_or_default(),
         false => u64::MAX,

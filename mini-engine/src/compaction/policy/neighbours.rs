@@ -13,7 +13,7 @@ const MOST_RUNS: usize = 256;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
     pub(super) bytes: u64,
-    /// No compaction has the run as an input, and it can be read.
+    /// Whether no compaction has the run as an input and it can be read.
     pub(super) is_free: bool,
 }
 
@@ -36,8 +36,8 @@ pub(super) enum Growth {
     Any,
 }
 
-/// Of all windows of free adjacent runs within `limits`, the one that writes the fewest bytes for each run that it removes, as in RocksDB's
-/// compactions within level 0. O(runs * [`MOST_RUNS`]).
+/// The window of free adjacent runs within `limits` that writes the fewest bytes for each run that it removes, as in RocksDB's compactions within
+/// level 0. O(runs * [`MOST_RUNS`]).
 pub(super) fn cheapest_window(runs: &[Candidate], limits: WindowLimits) -> Option<Range<usize>> {
     let windows = (0..runs.len()).flat_map(|start| windows_from(runs, start, limits));
     windows

@@ -2,7 +2,7 @@
 //!
 //! Sizes are derived from the deepest level upwards, like RocksDB's dynamic level sizes (its wiki, "Leveled Compaction"): the deepest level is as
 //! large as the data, and each level above it is smaller by the size ratio. Levels too small to be useful are left out, so level 0 is compacted into
-//! the first useful one. Obsolete entries number at most as many as the entries above the deepest level, so they stay below one part in (ratio - 1),
+//! the first useful one. There are at most as many obsolete entries as entries above the deepest level, so they stay below one part in (ratio - 1),
 //! however large the database is. Sizes derived from the top would allow a deepest level no larger than the level above it, and so twice the space.
 
 use super::{BOTTOM, Context};

@@ -85,7 +85,7 @@ fn a_load_in_key_order_is_moved_and_not_rewritten() {
 
 #[test]
 fn small_tables_do_not_pile_up() {
-    // Catches thousands of tables with a few keys each, after as many short sessions with keys in order.
+    // Catches thousands of tables with a few keys each, one for each of thousands of short sessions that write keys in order.
     for policy in POLICIES {
         let mut world = World::new(policy, 4);
         // The sessions end long before a memtable is full.

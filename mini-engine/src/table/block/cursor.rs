@@ -23,7 +23,7 @@ use crate::table::block::lookup::{FoundEntry, LINE, MANY_ENTRIES, find, read_ahe
 /// The maximum memory that a builder keeps for the next block, in bytes.
 const KEPT_LEN: usize = 1 << 20;
 
-/// The bytes of a block that a scan reads ahead: as many as common blocks have.
+/// The number of bytes of a block that a scan reads ahead: the length of common blocks.
 const READ_AHEAD: usize = 4 << 10;
 
 /// Builds the contents of one block.
@@ -146,7 +146,7 @@ impl Behind {
 /// The current entry.
 #[derive(Debug)]
 struct Current {
-    /// The range of its bytes; empty if the cursor is invalid.
+    /// The range of the entry's bytes; empty if the cursor is invalid.
     entry: Range<usize>,
     key: Vec<u8>,
     seqno: SeqNo,

@@ -119,8 +119,8 @@ impl KeyHeads {
             return None;
         }
         let Some(at) = before.checked_sub(1) else { return Some(Start::FIRST) };
-        // See H2. Where the heads differ, the byte of the target is the greater one, so it is not a padding zero of the head. In a block with keys in
-        // a wrong order the heads may be in any order.
+        // See H2. At the first difference of the heads, the byte of the target is the greater one, so it is not a padding zero of the head. In a
+        // block with keys in a wrong order the heads may be in any order.
         let matched = (prefix.len() + (heads[at] ^ head).leading_zeros() as usize / 8).min(key.len());
         Some(Start { offset: usize::from(self.behind[at]), len: MAX_STORED_KEY_LEN, matched })
     }

@@ -144,7 +144,7 @@ fn last_restart_before(parts: &Parts, contents: &[u8], key: &[u8], seqno: SeqNo)
     Ok(low)
 }
 
-/// The number of leading bytes that both share, and how `a` compares to `b`.
+/// The number of leading bytes that `a` and `b` share, and how `a` compares to `b`.
 #[inline]
 fn compare(a: &[u8], b: &[u8]) -> (usize, Ordering) {
     let shared = shared_len(a, b);

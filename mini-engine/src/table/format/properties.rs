@@ -66,7 +66,7 @@ impl Expiring {
         self.0.as_ref().map_or(0, |expiries| expiries.instants[PARTS - 1])
     }
 
-    /// The number of entries that are known to have expired by `instant`.
+    /// A lower bound of the number of entries that have expired by `instant`.
     pub(crate) fn by(&self, instant: Millis) -> u64 {
         let Some(Expiries { count, instants }) = self.0.as_deref() else { return 0 };
         of_parts(*count, instants.partition_point(|at| *at <= instant))
@@ -254,7 +254,7 @@ impl Properties {
 /// The information about a table that is known without reading its data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TableMeta {
-    /// The number in its file name.
+    /// The number in the name of the file.
     pub(crate) number: u64,
     /// The length of the file in bytes.
     pub(crate) size: u64,

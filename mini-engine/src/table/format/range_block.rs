@@ -51,7 +51,7 @@ fn range(reader: &mut Reader<'_>, last: (&[u8], &[u8])) -> Option<(Slice, Slice)
 fn seqnos(reader: &mut Reader<'_>) -> Option<Vec<SeqNo>> {
     let count = reader.varint()?;
     let mut seqnos = Vec::new();
-    // Each number has at least one byte, so there are at most as many numbers as bytes, whatever `count` is.
+    // Each number has at least one byte, so there are no more numbers than bytes, whatever `count` is.
     for _ in 0..count {
         seqnos.push(reader.varint().filter(|&seqno| seqno <= MAX_SEQNO)?);
     }

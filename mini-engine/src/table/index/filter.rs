@@ -41,7 +41,7 @@ static MULTIPLIERS: [u32; MAX_PROBES] = {
 
 type Line = [u8; LINE_LEN];
 
-/// Whether the bits of a key that these multipliers select are set in its line. No branch depends on a single bit.
+/// Whether the bits of a key that these multipliers select are set in the key's line. No branch depends on a single bit.
 #[inline]
 fn has(line: &Line, hash: u64, multipliers: &[u32]) -> bool {
     let bit = |&multiplier: &u32| {

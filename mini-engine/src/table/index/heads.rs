@@ -1,4 +1,4 @@
-//! [`Heads`]: finds the place of a key among sorted keys, by heads of fixed width.
+//! [`Heads`]: finds the position of a key among sorted keys, using heads of fixed width.
 //!
 //! A key's head is the first 8 bytes after the prefix that all keys share, as a big-endian number; if there are fewer bytes, they are padded with
 //! zeros. Heads are ordered like their keys, except that different keys may have equal heads. So one binary search over integers, without branches on

@@ -69,7 +69,7 @@ impl PartitionBuilder {
 
 /// The contents of a partition with this filter, which may be empty; its first data block is at `start`.
 pub(crate) fn encode(filter: Vec<u8>, fences: &mut IndexBuilder, start: u64) -> Vec<u8> {
-    // The filter has at most as many lines as the maximum block length allows.
+    // The maximum block length also limits the filter's lines.
     let filter_len = filter.len() as u32;
     let mut out = filter;
     fences.finish(&mut out);

@@ -1,4 +1,4 @@
-//! [`TableCache`]: the files of tables that are open, bounded by a number of file handles.
+//! [`TableCache`]: the open files of tables, up to a maximum number of file handles.
 //!
 //! A table opens its file when a read needs it. If too many files are open then, the [`Clock`] closes another one. A read of an open file loads its
 //! slot and stores at most one mark. The limit may be exceeded for moments: a thread that reads a block keeps its file open a little longer.

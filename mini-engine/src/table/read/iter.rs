@@ -142,7 +142,7 @@ impl TableIter {
         self.from.as_ref().is_none_or(reaches)
     }
 
-    /// Makes the iterator invalid if it is below the bound.
+    /// Makes the iterator invalid if its position is below the bound.
     fn stop_below_bound(&mut self) {
         if self.from.as_ref().is_some_and(|from| self.valid() && *self.key() < **from) {
             self.cursor = None;

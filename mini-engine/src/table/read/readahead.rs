@@ -1,10 +1,10 @@
 //! Readahead: a scan reads many adjacent blocks in one call of the file system.
 //!
-//! A scan is recognised when blocks are entered one after the other, in either direction. Then the next read takes as many bytes as were read so far,
-//! up to a window of 256 KiB; a jump to another block resets this. So a scan reads at most twice the bytes that it needs, and a short scan reads no
-//! unneeded blocks. The ends of blocks need not be known, since there are no gaps between them: a block that was read only in part is read again.
-//! Blocks that were read ahead are kept here unverified. Each block is verified, decompressed and put into the cache when the scan enters it, so a
-//! damaged block does not affect earlier ones.
+//! A scan is recognised when blocks are entered one after the other, in either direction. Then the next read takes the same number of bytes that were
+//! read so far, up to a window of 256 KiB; a jump to another block resets this. So a scan reads at most twice the bytes that it needs, and a short
+//! scan reads no unneeded blocks. The ends of blocks need not be known, since there are no gaps between them: a block that was read only in part is
+//! read again. Blocks that were read ahead are kept here unverified. Each block is verified, decompressed and put into the cache when the scan enters
+//! it, so a damaged block does not affect earlier ones.
 
 use crate::cache::CacheUse;
 use crate::error::Result;
@@ -89,7 +89,7 @@ impl ReadAhead {
     ) -> Result<Block> {
         self.follow(handle);
         if self.cache == CacheUse::Fill {
-            // A scan that moves on to an adjacent block does not search it, so it needs no heads.
+            // A scan that moves on to an adjacent block does not search the block, so no heads are needed.
             let found = match self.streak {
                 0 => table.block_to_search(root, partition, (at, handle))?,
                 _ => table.block_in_memory(root, partition, (at, handle))?,
@@ -128,8 +128,8 @@ impl ReadAhead {
         self.bytes = BytesAhead::default();
     }
 
-    /// Reads the block at `handle` and as many bytes next to it, in the direction of the scan, as fit the window; nothing if the window has no room
-    /// for a second block of this length. An error is ignored here: the later read of the single block will return it if it concerns that block.
+    /// Reads the block at `handle` and the bytes next to it, in the direction of the scan, up to the size of the window; nothing if the window has no
+    /// room for a second block of this length. An error is ignored here: the later read of the single block will return it if it concerns that block.
     #[cold]
     fn read_span(&mut self, table: &Table, root: &Root, handle: Handle) {
         let window = self.window;

@@ -1,4 +1,4 @@
-//! [`Root`]: the parts of a table that stay in memory from the first read on, outside the cache: the top-level index, which leads to the
+//! [`Root`]: the parts of a table that stay in memory from the first read on, outside the cache: the top-level index, which locates the
 //! partitions, the slots of the cached partitions, and the properties.
 //!
 //! Index and properties are small, about 4 KiB for a table of 64 MiB, and at the end of the file, before the footer. So usually one read of the end

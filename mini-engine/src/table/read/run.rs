@@ -1,4 +1,4 @@
-//! [`OpenRun`]: a sorted run, cut into tables that are disjoint by key, with [`RunIter`] over all of its entries, and [`RunRanges`], its range
+//! [`OpenRun`]: a sorted run, divided into tables with disjoint key ranges, with [`RunIter`] over all of its entries, and [`RunRanges`], its range
 //! tombstones.
 //!
 //! A narrowed table may have no entry at or above its bound ([`RunTable`]), so an iterator may have to move past several tables at once.

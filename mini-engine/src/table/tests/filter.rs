@@ -61,7 +61,7 @@ fn the_rates_that_levels_are_planned_by_are_those_of_this_filter() {
 
 #[test]
 fn an_unblocked_filter_is_denser_and_not_by_much() {
-    // Catches a formula for lines that ignores their different fill, or counts it twice.
+    // Catches a formula for lines that ignores that lines are filled unevenly, or counts this twice.
     for bits in [4.0, 10.0, 16.0] {
         let best = |rate: fn(f64, u32) -> f64| (1..=16).map(|probes| rate(bits, probes)).fold(1.0, f64::min);
         let ratio = best(theory::blocked) / best(theory::unblocked);

@@ -66,7 +66,7 @@ fn torn_wal_tail_is_dropped_but_torn_middle_is_corruption() {
             let ends = four_frames(&dir, synced);
             let start = if damaged == 0 { FIRST_FRAME } else { ends[damaged - 1] };
             damage(&dir, 1, start + FRAME_HEADER_LEN as u64 + 2);
-            // A frame after the hole records the sync if it was written after it.
+            // A frame after the hole records the sync if the frame was written after the sync.
             let proven = synced.is_some_and(|synced| damaged <= synced && synced < 3);
             match read(&dir, 1) {
                 Err(Error::Corruption { offset, what, file }) => {

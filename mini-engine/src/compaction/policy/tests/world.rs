@@ -129,7 +129,7 @@ impl World {
         self.history.len() as u64
     }
 
-    /// Bytes of `entries` after compression, or before it, which is where tables are cut.
+    /// Bytes of `entries`, after compression if `compressed` is set; tables are cut by their bytes before compression.
     fn bytes(&self, entries: &[Entry], compressed: bool) -> u64 {
         let large = if compressed { 1 } else { LARGE_BYTES };
         let is_large = |entry: &Entry| entry.2 == Kind::Value && self.compressible.contains(&entry.0);
