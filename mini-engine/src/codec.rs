@@ -28,7 +28,7 @@ pub(crate) const ZSTD: &str = "a compression that the feature `zstd` adds to a b
 /// The maximum number of bytes of a 32-bit varint.
 pub(crate) const MAX_VARINT32_LEN: usize = 5;
 
-/// The hash of a user key, as the filters use it. Part of the table format.
+/// The hash of a user key for the filters. Part of the table format.
 pub(crate) fn key_hash(key: &[u8]) -> u64 {
     xxh3_64(key)
 }
@@ -74,14 +74,14 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
 
 const CONTINUED: u64 = 0x8080_8080_8080_8080;
 
-/// The length of the varint at the start of these bytes, if it ends within them.
+/// The length of the varint at the start of `bytes`, if the varint ends within them.
 #[inline]
 pub(crate) fn short_varint_len(bytes: [u8; 8]) -> Option<usize> {
     let ends = !u64::from_le_bytes(bytes) & CONTINUED;
     (ends != 0).then_some((ends.trailing_zeros() / 8 + 1) as usize)
 }
 
-/// The varint at the start of these bytes and its length, if it ends within them. No branch depends on its length.
+/// The varint at the start of `bytes` and its length, if the varint ends within them. No branch depends on its length.
 #[inline]
 pub(crate) fn short_varint(bytes: [u8; 8]) -> Option<(u64, usize)> {
     let len = short_varint_len(bytes)?;
@@ -249,7 +249,7 @@ pub(crate) fn strip_prefix<'a>(key: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]>
     is_same.then_some(rest)
 }
 
-/// The number of leading bytes that both share.
+/// The number of leading bytes that `a` and `b` share.
 #[inline]
 pub(crate) fn shared_len(a: &[u8], b: &[u8]) -> usize {
     let mut rest = (a, b);
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn a_prefixed_string_past_its_limit_or_its_bytes_is_refused() {
-        // Catches a length that is trusted before it is compared with the remaining bytes.
+        // Catches a length that is used before it is compared with the remaining bytes.
         let mut out = Vec::new();
         put_prefixed(&mut out, b"abc");
         assert_eq!(Reader::new(&out).prefixed(3), Some(&b"abc"[..]));
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn equal_bytes_in_different_places_have_different_checksums() {
-        // Catches a seed that ignores one of the numbers, or their order.
+        // Catches a seed that ignores one of the numbers, or the order of the numbers.
         let sums = [[1, 2, 3], [1, 2, 4], [1, 3, 3], [2, 2, 3], [2, 1, 3], [3, 2, 1], [0, 0, 0]]
             .map(|place| checksum(b"frame", seed(place)));
         for (i, a) in sums.iter().enumerate() {

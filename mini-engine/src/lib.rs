@@ -30,18 +30,18 @@
 //!
 //! | | |
 //! |---|---|
-//! | a buffered write ([`Durability::Buffered`], the default) | survives a killed process once it has returned; and a power cut once a later sync has returned |
-//! | a synced write ([`Durability::Synced`]) | survives a power cut once it has returned, with all writes before it |
+//! | a buffered write ([`Durability::Buffered`], the default) | survives a killed process once it has returned, and a power failure once a later sync has returned |
+//! | a synced write ([`Durability::Synced`]) | survives a power failure once it has returned, together with all writes before it |
 //! | a [`WriteBatch`] | exists as a whole or not at all, after any crash and for any reader |
 //! | order | readers see writes in one order, and recovery restores a prefix of it: no write exists without all earlier ones |
 //! | a read | sees every write that returned before it began |
-//! | a [`Snapshot`], an [`Iter`], a [`Cursor`] | sees one moment, whatever is written meanwhile, and whatever expires |
-//! | an entry that expires ([`Keyspace::insert_with_expiry`]) | is absent from its time on, from every read that begins then or later, and does not return |
-//! | [`Keyspace::compare_and_swap`], [`Keyspace::pop_first`] | no other write comes between their read and their write |
+//! | a [`Snapshot`], an [`Iter`], a [`Cursor`] | sees the database at one moment, whatever is written or expires afterwards |
+//! | an entry that expires ([`Keyspace::insert_with_expiry`]) | is absent from every read that begins at its expiry or later, and does not return |
+//! | [`Keyspace::compare_and_swap`], [`Keyspace::pop_first`] | no other write happens between their read and their write |
 //! | a [`Transaction`] | takes effect at one moment, as if it had read and written everything then, or not at all: it is strictly serializable |
-//! | damage on disk | is an error that names file and offset; never a wrong value, and never an older one in its place. At the end of a log, behind the last sync that it records, damage looks like a write that was cut off: then the log ends there, and [`Db::recovery`] says so |
+//! | damage on disk | is an error that names file and offset; never a wrong value, and never an older one in its place. Damage at the end of a log, after the last sync that the log records, cannot be distinguished from an incomplete write: then the log ends there, and [`Db::recovery`] reports this |
 //! | a failure to write or sync | makes the database read-only until it is opened again; acknowledged writes are kept |
-//! | a full disk | refuses writes that add something as long as it is full, and loses nothing. Removals are accepted, and bring space back |
+//! | a full disk | makes writes that add data fail as long as it is full, and loses nothing. Removals are accepted, and free space |
 //!
 //! Transactions are optimistic: they hold no lock, and a commit fails if others changed what was read. [`Db::transact`] then repeats it.
 //!

@@ -20,7 +20,7 @@ pub(crate) fn wait_timeout<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>, t
     condvar.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner).0
 }
 
-/// Runs `step`, and calls `unwound` if it panics.
+/// Runs `step`, and calls `unwound` if `step` panics.
 pub(crate) fn on_unwind<T>(step: impl FnOnce() -> T, unwound: impl Fn()) -> T {
     struct Unwinding<F: Fn()>(F);
     impl<F: Fn()> Drop for Unwinding<F> {

@@ -1,4 +1,4 @@
-//! [`Clock`]: keeps blocks in memory, or files open, within a capacity; and [`CacheSlot`]s, in which readers find them without a lock.
+//! [`Clock`]: keeps blocks in memory, or files open, up to a capacity; readers find them in [`CacheSlot`]s without a lock.
 //!
 //! Each block has a slot in its parent: a partition's slot is in the root of its table, a data block's slot is in its partition. A cache hit loads
 //! the slot and counts a use with one store, unless the block already has the maximum number of uses. So a hit writes only one shared cache line:
@@ -119,7 +119,7 @@ impl<T> Hit<T> {
         self.cached().mark();
     }
 
-    /// Whether the block was used before its most recent use. Also false if the hand has removed the earlier uses.
+    /// Whether the block had been used before its most recent use. Also false if the hand has removed the earlier uses.
     #[inline]
     pub(crate) fn was_used(&self) -> bool {
         self.cached().uses.load(Ordering::Relaxed) > 1
@@ -275,7 +275,7 @@ impl<T: Evict> Clock<T> {
         }
     }
 
-    /// Makes a cold block hot if it was used, and evicts it if not.
+    /// Makes a cold block hot if it was used, and otherwise evicts it.
     fn judge(&mut self, entry: Entry<T>, evicted: &mut Vec<Entry<T>>) {
         self.cold_bytes -= entry.cached.weight;
         if entry.cached.unmark() {

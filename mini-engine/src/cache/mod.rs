@@ -3,9 +3,9 @@
 //! Blocks never change and table numbers are never reused, so nothing here expires; data blocks of deleted tables become cold and are evicted.
 //! [`clock`] decides which blocks stay and is scan-resistant; hits take no lock and compute no hash.
 //!
-//! A partition leads to a hundred data blocks, and without it none of them can be read. So partitions evict data blocks, up to half of the bytes,
-//! and data blocks never evict partitions. The two are separate caches, and the one for data blocks shrinks by the bytes of the partitions. These
-//! bytes are reserved in steps before they are used, so that both together never exceed the limit.
+//! A partition contains the handles of about a hundred data blocks; without the partition none of them can be read. So partitions evict data blocks,
+//! up to half of the bytes, and data blocks never evict partitions. The two are separate caches, and the one for data blocks shrinks by the bytes of
+//! the partitions. These bytes are reserved in steps before they are used, so that both together never exceed the limit.
 //!
 //! The roots of the tables are outside of these caches, and are never evicted. The cache of data blocks shrinks by the roots' bytes, too, as long as
 //! an eighth of the limit is left.
@@ -48,7 +48,7 @@ type BlockId = (u64, u64);
 /// The slots of the data blocks that a partition leads to.
 type Blocks<D> = Arc<[CacheSlot<D>]>;
 
-/// A partition with the slots of its data blocks; or what remains after its eviction.
+/// A partition with the slots of its data blocks; or the remainder after its eviction.
 #[derive(Debug)]
 enum Group<P, D> {
     Resident { partition: P, blocks: Blocks<D> },
@@ -97,7 +97,7 @@ pub(crate) enum FoundPartition<'a, P, D> {
 }
 
 impl<P, D> FoundPartition<'_, P, D> {
-    /// The partition with a reference of its own, which may be held for long.
+    /// The partition with a reference of its own, which may be held for a long time.
     pub(crate) fn to_owned(&self) -> CachedPartition<P, D> {
         CachedPartition::clone(self)
     }
@@ -120,7 +120,7 @@ impl<P, D> Deref for FoundPartition<'_, P, D> {
 pub(crate) struct CachedPartition<P, D>(Hit<Group<P, D>>);
 
 impl<P, D> CachedPartition<P, D> {
-    /// A partition that is not in the cache, like its data blocks.
+    /// A partition that is not in the cache, and neither are its data blocks.
     pub(crate) fn uncached(partition: P) -> Self {
         Self::with_blocks(partition, 0)
     }
@@ -191,7 +191,7 @@ impl<P, D: Evict> BlockCache<P, D> {
         Self { data, partitions, bytes, shares: Mutex::default(), counters }
     }
 
-    /// Data block `at` of a partition, if it is in the cache; counted as a hit or a miss.
+    /// Data block `at` of a partition, if the block is in the cache; the call is counted as a hit or a miss.
     #[inline(always)]
     pub(crate) fn get(&self, partition: &CachedPartition<P, D>, at: usize) -> Option<Hit<D>> {
         let Some(hit) = partition.parts().1.get(at).and_then(CacheSlot::get) else {

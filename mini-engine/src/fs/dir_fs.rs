@@ -1,4 +1,4 @@
-//! [`DirFs`]: the operating system's file system, in which paths below some directories are looked up from those directories as they were opened.
+//! [`DirFs`]: the operating system's file system, which looks up paths below some directories relative to the open handles of these.
 //!
 //! A path always refers to whatever has that name at the time of the call. While a database is open, its directory can be moved or removed, and
 //! another database can be created under the old name. If files were looked up by path, the first database would read, replace and remove the files

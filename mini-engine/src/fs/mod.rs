@@ -64,9 +64,9 @@ pub trait FileSystem: Send + Sync + Debug + 'static {
     /// Locks a file exclusively, creating it if absent, until the result is dropped or the process ends; [`ErrorKind::WouldBlock`] if any process,
     /// including this one, holds the lock.
     fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>>;
-    /// Locks an existing file for as long as [`FileSystem::lock`] does, but shared with other holders of a shared lock. It changes nothing and needs
-    /// no permission to write. [`ErrorKind::WouldBlock`] if any process, including this one, holds the exclusive lock; [`ErrorKind::NotFound`] if
-    /// there is no such file. By default the lock is exclusive, so that there can be only one reader at a time.
+    /// Locks an existing file for as long as [`FileSystem::lock`] does, but shared with other holders of a shared lock. The call changes nothing and
+    /// needs no permission to write. [`ErrorKind::WouldBlock`] if any process, including this one, holds the exclusive lock; [`ErrorKind::NotFound`]
+    /// if there is no such file. By default the lock is exclusive, so that there can be only one reader at a time.
     fn lock_shared(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
         if self.exists(path)? { self.lock(path) } else { Err(ErrorKind::NotFound.into()) }
     }
@@ -122,7 +122,8 @@ pub trait File: Send + Sync + Debug {
         Err(ErrorKind::Unsupported.into())
     }
 
-    /// Maps the whole file into memory for reading. Meanwhile nobody writes to the file or truncates it; it may be renamed and unlinked.
+    /// Maps the whole file into memory for reading. As long as the result exists, nobody writes to the file or truncates it; it may be renamed and
+    /// unlinked.
     ///
     /// An error of the device under a mapped page cannot be returned, and kills the process. The default is [`ErrorKind::Unsupported`]: then, as
     /// after any other error, the caller uses [`read_at`](Self::read_at) instead.

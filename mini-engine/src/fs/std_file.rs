@@ -1,4 +1,4 @@
-//! [`StdFile`]: an open file of the operating system, by positioned reads and writes.
+//! [`StdFile`]: an open file of the operating system, accessed with positioned reads and writes.
 //!
 //! The Windows part was written from the documentation and was never run.
 
@@ -57,7 +57,7 @@ impl File for StdFile {
         use rustix::io::{Errno, retry_on_intr};
         if super::mapping::writes_in_place(&self.0) {
             match retry_on_intr(|| fallocate(&self.0, FallocateFlags::empty(), 0, len)) {
-                // The file system, for example ext3, does not support it.
+                // The file system, for example ext3, does not support `fallocate`.
                 Err(Errno::OPNOTSUPP) => {}
                 allocated => return Ok(allocated?),
             }

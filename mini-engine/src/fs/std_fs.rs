@@ -1,4 +1,4 @@
-//! [`StdFs`]: the operating system's file system, by path.
+//! [`StdFs`]: the operating system's file system, accessed by path.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};

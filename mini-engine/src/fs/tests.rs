@@ -296,7 +296,7 @@ fn names_in_an_open_directory_stay_its_own_wherever_it_is_moved() {
         assert_eq!(refused.expect_err("another one").kind(), ErrorKind::NotFound);
     }
     assert!(new.is_dir());
-    // Once the name refers to the open directory again, both are allowed.
+    // Once the name refers to the open directory again, the rename and the removal are allowed.
     std::fs::remove_dir(&new).expect("removed");
     fs.rename(&moved, &new).expect("moved back");
     fs.rename(&new, &moved).expect("moved");

@@ -1,8 +1,8 @@
-//! [`Batch`]: entries that a source decodes at once, so that a scan shows them without asking each layer for each of them.
+//! [`Batch`]: entries that a source decodes at once, so that a scan returns them without a call of each layer for each entry.
 //!
 //! The layers of a scan merge sources, hide versions and apply bounds. In most parts of a table there is nothing to do for them: the next entries are
 //! values of keys with one version, and no other source has a key between them. The source with the smallest key then fills a batch with the entries
-//! of such a part, all from one block, and the scan only steps through the batch. Where that part ends, the layers process single entries again.
+//! of such a part, all from one block, and the scan only steps through the batch. At the end of that part, the layers process single entries again.
 //! Passing many entries from layer to layer at once is known as vectorised execution, from MonetDB/X100 (Boncz, Zukowski and Nes 2005).
 //!
 //! B1: all entries of a batch are shown unchanged. Their keys are within the requested bound, and no key of another source is; each entry is a value
@@ -71,16 +71,16 @@ impl<'a> Wanted<'a> {
 
 /// An entry to be added to a batch.
 pub(crate) struct Next<'a> {
-    /// The length of the prefix that its key shares with the previous key.
+    /// The length of the prefix that this key shares with the previous key.
     pub(crate) shared: usize,
     /// The number of further bytes of the key, which are the first ones of `rest`.
     pub(crate) unshared: usize,
     pub(crate) rest: &'a [u8],
-    /// The range of its value in the block.
+    /// The range of the entry's value in the block.
     pub(crate) value: Range<usize>,
     /// Whether the entry is to be shown, unless it has the key of the previous entry.
     pub(crate) is_plain: bool,
-    /// Whether its key may be that of the previous entry.
+    /// Whether the entry may have the same key as the previous entry.
     pub(crate) may_repeat: bool,
 }
 

@@ -76,7 +76,7 @@ pub(crate) trait EntryIter: Send {
         false
     }
     /// Fills `batch` with the current entry and those before it that are `wanted`, as many as the source decodes together, and moves to the entry
-    /// before them. Returns false, and does not move, if there are none.
+    /// before them. Returns false, and does not move, if there are no wanted entries.
     #[inline]
     fn fill_back(&mut self, _batch: &mut Batch, _wanted: &Wanted<'_>) -> bool {
         false

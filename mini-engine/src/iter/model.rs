@@ -197,7 +197,7 @@ pub(crate) fn current(iter: &dyn EntryIter) -> Option<Entry> {
     })
 }
 
-/// Makes the same calls on both and compares their positions after each.
+/// Makes the same calls on `subject` and `model`, and compares their positions after each.
 pub(crate) fn assert_same(subject: &mut dyn EntryIter, model: &mut SortedVec, moves: &[Move]) {
     for (i, step) in moves.iter().enumerate() {
         apply(subject, step).expect("no error injected");

@@ -172,7 +172,7 @@ fn a_key_with_many_versions_takes_few_moves_in_either_direction() {
     }
 }
 
-/// Counts its lookups.
+/// Range tombstones whose lookups are counted.
 struct CountedRanges(RangesInMemory, Arc<AtomicUsize>);
 
 impl RangeSource for CountedRanges {

@@ -24,7 +24,7 @@ const STEPS_BEFORE_SEEK: u32 = 16;
 
 enum State {
     Invalid,
-    /// The inner iterator is at a key within the bounds that was not examined yet; all keys before it have no value. This is not valid either.
+    /// In this state, too, the iterator is not valid. This is not valid either.
     Paused,
     /// The inner iterator is at the shown entry.
     Forward,
@@ -225,7 +225,7 @@ impl<I: EntryIter> VisibleIter<I> {
         matches!(self.state, State::Batch(Direction::Backward)) && self.batch.prev()
     }
 
-    /// The shown entry, with its key without `prefix`, if it is in the batch, and short.
+    /// The shown entry, with its key without `prefix`, if the entry is short and in the batch.
     #[inline(always)]
     pub(crate) fn short_entry(&self, prefix: &KeyPrefix) -> Option<(Slice, Slice)> {
         if matches!(self.state, State::Batch(_)) { self.batch.short_entry(prefix) } else { None }

@@ -1,4 +1,4 @@
-//! [`VersionBuilder`]: makes a version out of another one and any number of edits.
+//! [`VersionBuilder`]: builds a version from another one and any number of edits.
 //!
 //! A manifest of many edits is loaded by one builder: each edit costs time in proportion to its changes, and the tables are sorted and checked once,
 //! at the end (LevelDB's `VersionSet::Builder`). Runs that no edit changes are shared with the previous version, so that the cost of a flush does not

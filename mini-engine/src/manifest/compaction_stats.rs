@@ -27,7 +27,7 @@ pub(crate) struct CompactionStats {
 }
 
 impl CompactionStats {
-    /// The sum of both statistics, which saturates at [`MAX_SUM`].
+    /// The sum of `self` and `other`, which saturates at [`MAX_SUM`].
     pub(crate) fn plus(mut self, other: &CompactionStats) -> CompactionStats {
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more).min(MAX_SUM);
         add(&mut self.user_bytes, other.user_bytes);

@@ -15,7 +15,7 @@ use crate::fs::{FileSystem, read_bytes};
 use crate::manifest::names::{CURRENT, CURRENT_TMP, FileKind, manifest_name};
 
 const NAME: &str = "mini-engine";
-/// The newest format version of the line that this build reads, and the one that it writes.
+/// The newest format version of the line that this build can read; it writes this version.
 const FORMAT_VERSION: u32 = 1;
 /// The operation that fails when the pointer has changed already for the system, though perhaps not on the device.
 pub(super) const SYNC_POINTER: &str = "sync the renamed pointer in";

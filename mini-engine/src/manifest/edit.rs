@@ -100,7 +100,7 @@ fn put_table(out: &mut Vec<u8>, table: &TableMeta) {
     let numbers = [number, size, entries, tombstones, range_tombstones, min_seqno, max_seqno];
     let narrowed = if table.narrowed { NARROWED } else { 0 };
     let expiring = if table.expiring.count() > 0 { EXPIRING } else { 0 };
-    // This byte is written where other fields have their tag.
+    // This byte takes the place of the tag that other fields have.
     put(out, narrowed | expiring, numbers);
     put_prefixed(out, &table.smallest);
     put_prefixed(out, &table.largest);

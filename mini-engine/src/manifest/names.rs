@@ -47,7 +47,7 @@ pub(crate) enum FileKind {
 }
 
 impl FileKind {
-    /// The number, if it is a table in use.
+    /// The number of the file, if it is a table in use.
     pub(crate) fn table(&self) -> Option<u64> {
         if let FileKind::Table(number) = *self { Some(number) } else { None }
     }

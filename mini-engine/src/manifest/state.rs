@@ -1,4 +1,4 @@
-//! [`ManifestState`]: the result of all edits of a manifest.
+//! [`ManifestState`]: the state that results from all edits of a manifest.
 
 use std::sync::Arc;
 

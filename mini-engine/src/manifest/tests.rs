@@ -101,7 +101,7 @@ fn rule_7_nothing_is_appended_after_a_failed_append() {
     for fault in [Fault::Device, Fault::StorageFull, Fault::ShortWrite] {
         // The first step is the append's write, the second its sync.
         for step in 0..2 {
-            // If space is lacking for the write, its remains are cut off, unless that fails too.
+            // If space is lacking for the write, the bytes written so far are cut off, unless that fails too.
             let repeat = if fault == Fault::Device { Repeat::Once } else { Repeat::FromThenOn };
             let (_dir, faults, mut manifest) = faulty();
             faults.fail_mutation(faults.mutations() + step, fault, repeat);

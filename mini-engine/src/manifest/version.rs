@@ -105,7 +105,7 @@ impl Run {
 /// One immutable set of tables.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Version {
-    /// Versions share the tables of levels that the edits between them do not change.
+    /// Versions share the runs of the levels that did not change between them.
     pub(super) levels: Vec<Vec<Run>>,
     /// Tables that recovery could not read completely and removed from their levels: their contents are unknown (rule 10).
     pub(super) quarantined: Vec<TableMeta>,
@@ -340,7 +340,7 @@ mod tests {
         let drop = VersionEdit { dropped: vec![1], ..VersionEdit::default() };
         let dropped = version.apply(&drop).unwrap();
         assert!(dropped.quarantined().is_empty());
-        // The version lists it until its file is removed, also after a rollover.
+        // The version lists the suspect until its file is removed, also after a rollover.
         assert_eq!(dropped.set_aside().collect::<Vec<_>>(), [&suspect]);
         assert_eq!(Version::default().apply(&dropped.as_edit()).unwrap(), dropped);
         assert_eq!(dropped.forgetting_dropped(|number| number != 1).set_aside().count(), 0);

@@ -102,13 +102,14 @@ pub(crate) struct LoggedMemtable {
 }
 
 impl LoggedMemtable {
-    /// Whether both are the same memtable. Two memtables may have the same log: a large batch gets another memtable while its log is still empty.
+    /// Whether `self` and `other` are the same memtable. Two memtables may have the same log: a large batch gets another memtable while its log is
+    /// still empty.
     pub(crate) fn is(&self, other: &LoggedMemtable) -> bool {
         Arc::ptr_eq(&self.ranges, &other.ranges)
     }
 }
 
-/// Makes memtables one after the other. Each one reuses the memory of a flushed memtable of the same size, if there is one: touching fresh pages
+/// Creates memtables one after the other. Each one reuses the memory of a flushed memtable of the same size, if there is one: touching fresh pages
 /// costs as much as an insert.
 #[derive(Debug)]
 pub(crate) struct MemtableFactory {

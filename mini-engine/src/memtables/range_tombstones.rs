@@ -1,4 +1,4 @@
-//! [`MemtableRanges`]: the range tombstones of a memtable, beside its entries.
+//! [`MemtableRanges`]: the range tombstones of a memtable, stored separately from its entries.
 //!
 //! Usually there are no range tombstones: then a read costs one load. Otherwise they are in a few immutable sets, which readers share. New range
 //! tombstones become a set, merged with the sets that are small in comparison: each set is at least [`GROWTH`] times as large as the next (the

@@ -1,4 +1,4 @@
-//! [`KeyspaceOptions`]: the settings of one keyspace, kept in the database.
+//! [`KeyspaceOptions`]: the settings of one keyspace, stored in the database.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! [`TimeSource`]: the clock by which entries expire.
+//! [`TimeSource`]: the clock that determines when entries expire.
 
 use std::fmt;
 use std::sync::Arc;

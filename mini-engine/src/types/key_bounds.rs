@@ -1,4 +1,4 @@
-//! [`KeyBounds`]: ranges as callers write them.
+//! [`KeyBounds`]: ranges of keys in the forms that callers write.
 
 use std::ops::{Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
@@ -68,7 +68,7 @@ pub(crate) fn is_above(key: &[u8], lower: Bound<&[u8]>) -> bool {
     }
 }
 
-/// Whether the bounds can include a key between these two, or one of them.
+/// Whether the bounds can include a key from `smallest` to `largest`.
 pub(crate) fn overlaps(smallest: &[u8], largest: &[u8], bounds: &impl KeyBounds) -> bool {
     is_above(largest, bounds.start()) && is_below(smallest, bounds.end())
 }

@@ -1,4 +1,4 @@
-//! [`KeyPrefix`]: the keys of keyspaces in the order of stored keys.
+//! [`KeyPrefix`]: the encoding of a key and its keyspace as a stored key.
 //!
 //! All keyspaces share the log, the memtables and the tables. A *stored key* is the prefix of a keyspace, followed by the user's key. The prefix is
 //! `ff` and the keyspace's number. A number up to `f7` takes one byte; for a greater one, `f7` plus its length in bytes is followed by the number,

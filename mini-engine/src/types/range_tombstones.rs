@@ -1,4 +1,4 @@
-//! [`RangeTombstones`]: a set of range tombstones, which finds the ones that cover a key.
+//! [`RangeTombstones`]: a set of range tombstones, searched for those that cover a key.
 //!
 //! The starts and ends of all ranges divide the keys into *spans*: all keys of a span are covered by the same tombstones. RocksDB and Pebble list
 //! these tombstones for each span, which takes memory in proportion to the square of the number of ranges if they are nested. Here a segment tree has
@@ -53,7 +53,7 @@ impl Span {
         *self.start <= *key && is_before_end(key, &self.end)
     }
 
-    /// Reduces this span to the keys of both spans, and the newer of their tombstones.
+    /// Reduces this span to the keys of both spans, and to the newer one of their two tombstones.
     pub(crate) fn narrow(&mut self, other: &Span) {
         if other.start > self.start {
             self.start = other.start.clone();
@@ -171,7 +171,7 @@ impl RangeTombstones {
         self.newest(self.span_of(key, self.places_upto(key))?, seqno)
     }
 
-    /// The same for a key near that of the last call, which has stored its position in `near`.
+    /// The same for a key near that of the last call; that call has stored its position in `near`.
     pub(crate) fn covering_near(&self, near: &mut usize, key: &[u8], seqno: SeqNo) -> Option<SeqNo> {
         *near = self.places_upto_from(*near, key);
         self.newest(self.span_of(key, *near)?, seqno)
@@ -225,8 +225,8 @@ impl RangeTombstones {
         Self::new(self.iter().filter(|range| kept(range)))
     }
 
-    /// Of the tombstones that cover the same keys, keeps the newest of each stripe of history; `stripe` returns the sequence numbers in the stripe of
-    /// a number. For this, tombstones of one stripe are cut at each other's ends, so their number at most doubles. O(n log n).
+    /// Keeps only the newest tombstone of each stripe of history among those that cover the same keys; `stripe` returns the sequence numbers in the
+    /// stripe of a number. For this, tombstones of one stripe are cut at each other's ends, so their number at most doubles. O(n log n).
     pub(crate) fn reduced(&self, stripe: impl Fn(SeqNo) -> RangeInclusive<SeqNo>) -> Self {
         let mut by_end: Vec<&Range> = self.ranges.iter().collect();
         by_end.sort_by_key(|range| range.to);

@@ -1,5 +1,5 @@
-//! [`Slice`]: bytes shared by reference count, so that a value read from a cached block or a mapped table is not copied. Short bytes are held in
-//! place: they cost neither an allocation nor an atomic operation.
+//! [`Slice`]: bytes shared by reference count, so that a value read from a cached block or a mapped table is not copied. Short bytes are stored
+//! inline: they cost neither an allocation nor an atomic operation.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;

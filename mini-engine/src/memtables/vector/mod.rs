@@ -1,4 +1,4 @@
-//! [`VectorTable`]: a memtable that appends, for loads that write and do not read.
+//! [`VectorTable`]: an append-only memtable, for loads with writes and no reads.
 //!
 //! Entries are stored in the order in which they were applied; a write neither searches nor links. They are sorted once, by the first scan after the
 //! freeze, which is the flush. Until then a point read examines all entries, and a scan sorts a copy of them: the results are right, but this is

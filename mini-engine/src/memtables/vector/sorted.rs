@@ -26,7 +26,7 @@ pub(super) struct VectorEntry {
     chunk: u32,
     key: u32,
     value_len: u32,
-    /// The length of its key, lowest byte first: with three bytes an entry has 24 in all.
+    /// The length of the entry's key, lowest byte first: with three bytes the whole entry has 24.
     key_len: [u8; 3],
     kind: Kind,
 }
