@@ -4,7 +4,7 @@
 //! includes it, or a table that could be compacted only together with it (the rule of `plan.rs`); all other compactions continue. Its data stays in
 //! place. After a while the table is tried again, with growing delays: a device may recover, and a file may be restored.
 //!
-//! This is kept in memory only. The next open finds the damage again, or quarantines the table.
+//! The list of damaged tables is kept in memory only. The next open finds the damage again, or quarantines the table.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -73,7 +73,7 @@ impl Damage {
         }
     }
 
-    /// The error of the first damaged table.
+    /// The error of reading the first damaged table.
     pub(crate) fn cause(&self) -> Option<&Error> {
         self.tables.values().next().map(|table| &table.error)
     }

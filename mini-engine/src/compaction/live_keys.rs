@@ -1,8 +1,8 @@
 //! [`LiveKeys`]: distinguishes keys of live keyspaces from those of dropped ones, which compactions leave out.
 //!
 //! No read returns the keys of a dropped keyspace: its handles and snapshots return errors, and no other keyspace gets its number. So a compaction
-//! can leave them out of any table at any time, whatever snapshots exist. Tables with no other keys can be removed whatever tables lie above or
-//! below. An iterator that was created before the drop continues: its view keeps the files.
+//! can leave them out of any table at any time, whatever snapshots exist. Tables with no other keys can be removed, whatever is in the tables of
+//! other levels. An iterator that was created before the drop continues: its view keeps the files.
 
 use std::sync::Arc;
 

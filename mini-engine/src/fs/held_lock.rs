@@ -97,7 +97,8 @@ fn tell_holder(file: &File) {
 
 impl Drop for HeldLock {
     /// Unlocks explicitly, because closing the files ends the locks only once every process has closed them: a child process just forked by another
-    /// thread, to start a program, has them open until then. The drop in a forked process does not unlock: only the process that took the lock does.
+    /// thread, to start a program, has them open until then. A drop in a forked process does not unlock: only the process that took the lock may
+    /// unlock it.
     fn drop(&mut self) {
         if self.process != std::process::id() {
             return;

@@ -143,7 +143,7 @@ impl Batch {
     }
 
     /// The current entry, with its key without `prefix`, if the key fits a chunk and the value can share a block in the cache. This is to be inlined
-    /// completely: a copy of slices that were just made would wait until their parts are stored.
+    /// completely: a copy of slices that were just made would have to wait until their fields are stored.
     #[inline(always)]
     pub(crate) fn short_entry(&self, prefix: &KeyPrefix) -> Option<(Slice, Slice)> {
         let BatchEntry { key, value } = self.entries.get(self.at)?;

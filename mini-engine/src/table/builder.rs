@@ -4,7 +4,8 @@
 //! refers. A builder that is dropped unfinished, or fails to finish, removes its file.
 //!
 //! Written bytes are synced in steps while the table is written (like RocksDB's `bytes_per_sync`). Correctness does not depend on these syncs: they
-//! only keep the device's queue short, so that the sync of a flush has little to wait for. A failure of one counts like a failure of the final sync.
+//! only keep the device's queue short, so that the sync of a flush has little to wait for. A failure of such a sync counts like one of the final
+//! sync.
 
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};

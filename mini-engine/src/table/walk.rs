@@ -37,7 +37,7 @@ pub(crate) enum Part {
     Block { block: Block, bytes: Range<u64>, at: Option<usize> },
     /// Bytes with data blocks that cannot be read, and the fence of the last of these blocks, if it is known.
     Lost { bytes: Range<u64>, fence: Option<(Slice, SeqNo)>, cause: Error },
-    /// Damage to a part that is not a data block. The data blocks that it would have located are searched for.
+    /// Damage to a part that is not a data block. The data blocks that this part would have located are searched for.
     Damage(Error),
 }
 

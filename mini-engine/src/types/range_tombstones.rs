@@ -160,8 +160,8 @@ impl RangeTombstones {
         self.places.first()
     }
 
-    /// The last key that can be covered, or otherwise the end of all ranges. If an end is the position directly after a key, that key is the last
-    /// one; before any other position the last key is unknown.
+    /// The last key that can be covered, or if that is unknown, the end of all ranges. If an end is the position directly after a key, that key is
+    /// the last one; before any other position the last key is unknown.
     pub(crate) fn largest(&self) -> Option<&[u8]> {
         self.places.last().map(|end| end.strip_suffix(&[0]).unwrap_or(end))
     }

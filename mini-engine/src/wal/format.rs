@@ -61,7 +61,7 @@ pub(super) struct Identity {
 
 impl Identity {
     pub(super) fn log_seed(self) -> LogSeed {
-        // The same as `codec::seed` for the first two of its three numbers.
+        // The seed so far, as `codec::seed` computes it from number and salt; the offset is mixed in later.
         LogSeed([self.number, self.salt].into_iter().fold(3, codec::next_seed))
     }
 

@@ -38,7 +38,7 @@ pub(crate) fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     };
     flush_all(core)?;
     let last_seqno = core.lock().last_seqno;
-    // The filters are for the lowest level, where most ingested tables go. The number of entries is unknown, so they get the mean bits per key.
+    // The filters suit the lowest level, where most ingested tables go. The number of entries is unknown, so the filters get the mean bits per key.
     let options = &core.store.options;
     let filter_bits = f64::from(options.filter_bits_per_key);
     let spec = OutputSpec { level: compaction::BOTTOM, table_bytes: options.table_file_bytes, filter_bits };

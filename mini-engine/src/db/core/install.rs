@@ -106,7 +106,8 @@ impl Core {
         Ok(self.keyspaces.set(&meta))
     }
 
-    /// Records that `keyspace` is dropped: a crash leaves it complete or removed. Writes between the record and the mark in memory are lost with it.
+    /// Records that `keyspace` is dropped: after a crash it is either complete or removed. Writes between the record and the mark in memory are lost
+    /// with it.
     pub(crate) fn forget_keyspace(&self, manifest: &mut Manifest, keyspace: &OpenKeyspace) -> Result<()> {
         let id = keyspace.prefix.id();
         self.append_keyspaces(manifest, KeyspaceEdit { dropped: vec![id], ..KeyspaceEdit::default() })?;

@@ -3,8 +3,8 @@
 //!
 //! N1 At most one such log exists. It is requested when the active memtable is half full, or when a rotation finds none. Only this thread creates it,
 //!    without the write lock.
-//! N2 Its header and its name are durable before a rotation uses it (rule 4), and it has no frame. A crash leaves a log without frames that has the
-//! greatest number of all logs: replay reads nothing from it, whatever the earlier logs hold, and the next open removes it. If a log cannot be
+//! N2 Its header and its name are durable before a rotation uses it (rule 4), and it has no frame. After a crash it is a log without frames that has
+//! the greatest number of all logs: replay reads nothing from it, whatever the earlier logs contain, and the next open removes it. If a log cannot be
 //! completed, it is removed; if it cannot be removed, it remains as a log without frames between others.
 //! N3 It gets space for the expected size of the active log when its memtable is full (rule 8), or for its present size, if memtables are flushed
 //! before they are half full. So a full disk is noticed before any write needs the space. If the active log has been synced, the space is made

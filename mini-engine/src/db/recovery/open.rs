@@ -10,9 +10,9 @@
 //!    synced (rule 10). A crash: the manifest is still torn, and the next open finds the same state; of the tables written here, only unfinished ones
 //!    count as suspects.
 //! 5. a new log is created and synced, its name not yet. A crash: it has no frame, so it is replayed as an empty log.
-//! 6. a new manifest is written and synced; the names of log and manifest are synced together; then `CURRENT` is set to the manifest. It refers to
-//!    the tables of step 4, and its log number is that of the log of step 5. After a crash before `CURRENT` is durable, the old manifest and all old
-//!    logs are used. After a later crash the old logs are obsolete.
+//! 6. a new manifest is written and synced; the names of log and manifest are synced together; then `CURRENT` is set to the manifest. The manifest
+//!    refers to the tables of step 4, and its log number is that of the log of step 5. After a crash before `CURRENT` is durable, the old manifest
+//!    and all old logs are used. After a later crash the old logs are obsolete.
 //! 7. orphans and obsolete logs are removed, since nothing can refer to them any more (rule 10). If many useless files were set aside, the oldest are
 //!    removed too (`aside.rs`).
 //!

@@ -21,7 +21,7 @@ use crate::db::write::{WriteMode, write};
 use crate::error::{Error, Result};
 use crate::types::{Durability, SeqNo, WriteBatch};
 
-/// The number of rounds without the lock after which newer writes may still be left to check.
+/// The number of rounds of checks without the lock, after which the rest is checked under the lock.
 const ROUNDS: usize = 3;
 /// The number of newer writes that are examined with the write lock held.
 const MOST_UNDER_LOCK: usize = 1024;

@@ -13,7 +13,7 @@ use crate::types::{
 };
 
 /// The reads and writes of a [`Transaction`](crate::Transaction) in one keyspace; created by [`Transaction::keyspace`](crate::Transaction::keyspace).
-/// They become part of the transaction. Each method is the same as the one of that name of [`Transaction`](crate::Transaction), which uses the
+/// They become part of the transaction. Each method behaves like the method of the same name of [`Transaction`](crate::Transaction), which uses the
 /// default keyspace.
 #[derive(Debug)]
 pub struct KeyspaceTransaction<'a> {

@@ -223,7 +223,7 @@ mod tests {
             asked in prop::collection::vec((ends(), ends(), 0usize..80), 1..30),
         ) {
             // Catches a start after the key, a shared length that is too large, zeros of a key confused with the padding of a shorter one, and keys
-            // less or greater than the common prefix. With long prefixes and values, some entries do not have the common form.
+            // less or greater than the common prefix. Long prefixes and values produce entries that do not have the common form.
             let prefix = prefix.0.repeat(prefix.1);
             let mut builder = BlockBuilder::default();
             let keys: BTreeSet<_> = keys.into_iter().map(|(end, age)| ([&prefix[..], &end].concat(), age)).collect();

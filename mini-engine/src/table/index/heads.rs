@@ -57,7 +57,7 @@ impl Heads {
         }
     }
 
-    /// The index of the first key, from `rank` on, that is at or after a key with this head.
+    /// The index of the first key, from `rank` on, that is at or after the target, whose head is `head`.
     #[inline(never)]
     fn search(&self, rank: usize, head: u64, is_before: impl Fn(usize) -> bool) -> usize {
         let same = self.heads.get(rank..).unwrap_or_default().partition_point(|other| *other <= head);

@@ -1,7 +1,7 @@
 //! Shows the contents of single files of a database: logs, tables, manifests.
 //!
-//! A file is read by itself, in any directory: no database is opened or changed. Its name must contain its number, because checksums depend on it;
-//! the names of files that recovery has set aside (`.aside`) still do. Damage to one part does not hide the others.
+//! A file is read by itself, in any directory: no database is opened or changed. The file's name must contain its number, because checksums depend on
+//! the number; names of files that recovery has set aside (`.aside`) still contain it. Damage to one part does not hide the others.
 
 mod log;
 mod manifest;
