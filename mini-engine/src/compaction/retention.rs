@@ -8,9 +8,9 @@
 //! An entry that has expired for all readers of its stripe (for the reader with the earliest instant) becomes a tombstone: it moves down like
 //! tombstones, and hides older versions as long as there may be any.
 //!
-//! A range tombstone is a version of each key that it covers. So the entries that it covers in its own stripe are dropped, and if several cover the
-//! same keys in one stripe, only the newest is kept ([`Retention::reduced`], [`Covering`]). Like other tombstones, one in the lowest stripe is
-//! dropped if no older table can hold a key of its range: every entry that it covers was an input, and is dropped.
+//! A range tombstone is a version of each key that it covers. So a compaction drops the entries that a range tombstone covers in its own stripe, and
+//! if several cover the same keys in one stripe, only the newest is kept ([`Retention::reduced`], [`Covering`]). Like other tombstones, one in the
+//! lowest stripe is dropped if no older table can hold a key of its range: every entry that it covers was an input, and is dropped.
 
 use std::ops::RangeInclusive;
 

@@ -239,8 +239,8 @@ impl Db {
     }
 
     /// Runs `body` in a transaction and commits it, with the durability that the options set. If the commit, or [`Transaction::check`] in `body`,
-    /// returns an [`Error::Conflict`], this starts again, at most 1,000 times; it returns the result of the run that was committed. A conflict means
-    /// that another write has succeeded meanwhile, so all threads together make progress.
+    /// returns an [`Error::Conflict`], the call starts again, at most 1,000 times; it returns the result of the run that was committed. A conflict
+    /// means that another write has succeeded meanwhile, so all threads together make progress.
     ///
     /// `body` may thus run several times, and should only read and write through the transaction. If `body` returns an error, of any type that
     /// implements `From<Error>`, nothing is written. The error type must be given where it cannot be inferred, as in the example.

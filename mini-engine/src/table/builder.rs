@@ -86,7 +86,7 @@ impl Builder {
     }
 
     /// Adds range tombstones to the table; all must have an end, and starts within the length limit. A table needs at least one entry: if it has none
-    /// when it is finished, an ordinary tombstone is added for the first key that they cover.
+    /// when it is finished, an ordinary tombstone is added for the first key that the range tombstones cover.
     pub(crate) fn set_range_tombstones(&mut self, tombstones: RangeTombstones) {
         self.range_tombstones = tombstones;
     }

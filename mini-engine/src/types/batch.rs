@@ -1,9 +1,10 @@
 //! [`WriteBatch`]: operations that become visible and durable together, kept in the encoding of a log frame's payload.
 //!
-//! The payload has for each operation `kind u8, varint32 key length, key`. For `Kind::Value` it continues with `varint32 value length, value`; for
-//! `Kind::Expiring` likewise, but the value begins with the instant. A range removal has a kind of its own, which no entry has; its key is the first
-//! one of the range, and `varint32 length, end of the range` follow. Keys are stored keys ([`KeyPrefix`]). Lengths are checked before anything is
-//! encoded, so every batch is valid. [`BatchOps`] decodes payloads, also from disk, so it never panics, and it borrows instead of allocating.
+//! The payload has for each operation `kind u8, varint32 key length, key`. For `Kind::Value` the operation continues with `varint32 value length,
+//! value`; for `Kind::Expiring` likewise, but the value begins with the instant. A range removal has a kind of its own, which no entry has; its key
+//! is the first one of the range, and `varint32 length, end of the range` follow. Keys are stored keys ([`KeyPrefix`]). Lengths are checked before
+//! anything is encoded, so every batch is valid. [`BatchOps`] decodes payloads, also from disk, so it never panics, and it borrows instead of
+//! allocating.
 
 use std::ops::Bound;
 use std::sync::Arc;

@@ -20,9 +20,9 @@
 //! A reader's number may be smaller than `since`. Then its range is a *candidate*, without `dead`, until a later reader at `since` or above steps
 //! over it and confirms it (D1 at its own number). Without concurrent writes a range is confirmed at once.
 //!
-//! Adjacent ranges of similar size are merged. So there are O(log n) ranges for n dead keys in a row; and a large range keeps its number, from which
-//! on readers may skip it, while readers and writers extend one of its ends. The ranges take a bounded amount of memory: the least recently used ones
-//! are dropped, which affects only the cost of reads.
+//! Adjacent ranges of similar size are merged. So there are O(log n) ranges for n dead keys in a row. A large range keeps its number, from which on
+//! readers may skip it, while its ends are extended. The ranges take a bounded amount of memory: the least recently used ones are dropped, which
+//! affects only the cost of reads.
 //!
 //! A range that is dead only for one snapshot or one transaction is kept there, in a separate set, which insertions do not change.
 

@@ -20,7 +20,7 @@
 //!
 //! The reserve cannot help if other programs take the space that was given up: then removals are rejected too, until there is space. Space is really
 //! reserved on file systems that write in place (ext4, XFS, tmpfs: `fallocate`). On others zeros are written: a file system that compresses them has
-//! reserved nothing, and one that copies on write may need space to remove the file, for which it keeps some itself.
+//! reserved nothing, and one that copies on write may need space to remove the file; such file systems keep some space for this.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};

@@ -2,9 +2,9 @@
 //!
 //! Lock order: the lock of drops (`keyspaces.rs`), `manifest`, the reserve's file, then `state`, then `spare`. The snapshot registry, the names of
 //! keyspaces and the locks of a log and of the dead ranges come last. `state` is the write lock. It guards the places in the log, the sequence
-//! numbers and the publication of views. No thread waits for the device while holding it, with two exceptions: a write that finds no space cuts the
-//! log (`wal/writer.rs`, W4), and the last attempt of a conditional write may read a table to check its condition (`transaction/commit.rs`). Both
-//! condition variables belong to it: `work` wakes the workers, `room` wakes all threads that wait for the workers.
+//! numbers and the publication of views. No thread waits for the device while holding the write lock, with two exceptions: a write that finds no
+//! space cuts the log (`wal/writer.rs`, W4), and the last attempt of a conditional write may read a table to check its condition
+//! (`transaction/commit.rs`). Both condition variables belong to it: `work` wakes the workers, `room` wakes all threads that wait for the workers.
 //!
 //! Failure (rule 7) is final: the first error is kept, and every later write gets `ReadOnly` with it. A database that was opened read-only counts as
 //! failed from the start, and has no workers.

@@ -28,8 +28,8 @@ pub(crate) struct FlushableMemtable {
 #[derive(Clone)]
 pub(crate) struct View {
     pub(crate) active: LoggedMemtable,
-    /// All entries of the active memtable have greater sequence numbers: a read at this number or a smaller one need not search it. No entry of a
-    /// frozen memtable or a table has a greater number.
+    /// All entries of the active memtable have greater sequence numbers than this: a read at this number or a smaller one need not search that
+    /// memtable. No entry of a frozen memtable or a table has a greater number.
     pub(crate) before_active: SeqNo,
     pub(crate) log: Arc<wal::Segment>,
     /// Newest first. Each memtable holds older writes than the one before it, and newer writes than all tables.

@@ -8,8 +8,8 @@
 //! P3 A compaction drops a version only in favour of a newer one among its inputs. All of its inputs are visible when it reads the registered
 //! numbers: the numbers of an ingest are published in one step with its view, and a memtable is frozen after its writes are visible. So a number that
 //! is registered later sees the newer version.
-//! P4 The quarantined tables of a snapshot are those at the time when its number was registered. A table that is dropped later still makes its reads
-//! fail, because the snapshot may already have returned errors for it.
+//! P4 The quarantined tables of a snapshot are those at the time when its number was registered. A table that is dropped later still makes the
+//! snapshot's reads fail, because it may already have returned errors for that table.
 //! P5 A scan without a snapshot does not register its number either. It pins its view first and then loads the visible number (rule 16): every
 //! version that is missing in the view's tables was replaced by a version that is visible at this number. Writes after the view's last rotation are
 //! not in it, whatever the number: then the scan shows the database at that rotation, during the call. No batch is split between two memtables.
