@@ -2,7 +2,7 @@
 //!
 //! This file ensures W2, W3 and W4 of the [writer](super::writer). [`GroupCommit`] ensures S2 to S4, which are about syncs.
 //!
-//! S1 `end` is the end of the last frame. It is set when the writer is done; until then only the writer knows it.
+//! S1 `end` is the end of the last frame. This end is set when the writer is done; until then only the writer knows it.
 //! S5 dropping a segment closes its file and unmaps it, which takes long. So no function that is called with the write lock held drops an earlier
 //! segment: if a function may have the last reference, it returns it.
 

@@ -24,7 +24,7 @@ const NOTABLE: Millis = 1000;
 #[derive(Debug)]
 pub(crate) struct Clock {
     source: TimeSource,
-    /// Relaxed: K2 and K3 rely on the ordering of the visible number, the view and the lock that they name.
+    /// Relaxed: K2 and K3 rely on the ordering of the visible number, the view and the lock.
     latest: AtomicU64,
     /// Whether it was logged that the clock is ahead of the system's. Relaxed: it orders nothing, and only decides whether a message is logged.
     is_said: AtomicBool,

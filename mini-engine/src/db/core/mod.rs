@@ -1,6 +1,6 @@
 //! The [`Core`], shared by handles, snapshots, iterators and workers, and its parts.
 //!
-//! No function here waits for a worker, reads keys or writes them.
+//! No function here waits for a worker, or reads or writes keys.
 
 mod attempts;
 mod clock;

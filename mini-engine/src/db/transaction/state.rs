@@ -44,7 +44,7 @@ impl TransactionState {
     }
 
     /// The instant at which the transaction's own writes are judged: that of its reads. If no entry of the database expired when the transaction
-    /// began, it is the time of its first write of such an entry.
+    /// began, the instant is the time of the transaction's first write of such an entry.
     pub(super) fn instant(&self) -> Result<Millis> {
         self.snapshot.check()?;
         Ok(match self.snapshot.instant() {

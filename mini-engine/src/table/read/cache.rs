@@ -152,7 +152,7 @@ impl TableCache {
         }
     }
 
-    /// Removes files as they become obsolete until [`TableCache::end_removing`] is called: a thread runs this.
+    /// Removes files as they become obsolete, on a thread of its own, until [`TableCache::end_removing`] is called.
     pub(crate) fn keep_removing(&self) {
         let mut obsolete = lock(&self.obsolete);
         loop {
